@@ -82,6 +82,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         _leave_out(config, items, "large")
     if os.environ["CPSCHED_SLOW_TESTS"] == "0":
         config.stash[_left_out] = _leave_out(config, items, "slow")
+    if shutil.which("minizinc") is None:
+        _skip_minizinc(items)
     if is_worker():
         items[:] = dealt(items, int(os.environ["PYTEST_XDIST_WORKER_COUNT"]))
 
@@ -101,6 +103,13 @@ def _leave_out(config: pytest.Config, items: list[pytest.Item], marker: str) -> 
     config.hook.pytest_deselected(items=marked)
     items[:] = [item for item in items if not item.get_closest_marker(marker)]
     return len(marked)
+
+
+def _skip_minizinc(items: list[pytest.Item]) -> None:
+    """Skip those cases of tests over all engines that are of one which is not installed."""
+    for item in items:
+        if "minizinc" in (callspec.params.values() if (callspec := getattr(item, "callspec", None)) else ()):
+            item.add_marker(pytest.mark.skip(reason="MiniZinc is not installed (apt-get install minizinc)"))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -140,6 +140,10 @@ class Import:
     line: int
 
 
+#: What a statement can be inside of.
+_WITH_STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
+
+
 def imports_of(tree: ast.Module, package: str) -> Iterator[Import]:
     """Yield what a module of `package` imports when it runs; ``if TYPE_CHECKING:`` is left out."""
     pending: list[ast.AST] = [tree]
@@ -148,7 +152,8 @@ def imports_of(tree: ast.Module, package: str) -> Iterator[Import]:
         if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
             pending.extend(node.orelse)
             continue
-        pending.extend(ast.iter_child_nodes(node))
+        # imports are statements: what is inside of expressions need not be looked at
+        pending.extend(child for child in ast.iter_child_nodes(node) if isinstance(child, _WITH_STATEMENTS))
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield Import(alias.name, None, node.lineno)
@@ -214,6 +219,12 @@ def arrow_faults(room: str, target: str, name: str | None, doors: dict[str, froz
         return
     if room not in OPENINGS and host not in ARROWS.get(room, frozenset()):
         yield f"{room} may not import {host}"
+    yield from door_faults(target, name, doors)
+
+
+def door_faults(target: str, name: str | None, doors: dict[str, frozenset[str]]) -> Iterator[str]:
+    """Yield the faults of an import from another room that does not go through its door."""
+    host = room_of(target)
     if target.count(".") > 1 and target not in SIDE_DOORS:
         yield f"{target} is behind the door of {host}"
     elif name is not None and name not in doors.get(target, frozenset()):
@@ -243,6 +254,11 @@ def imported_by(path: Path) -> tuple[Import, ...]:
     return tuple(imports_of(tree_of(path), package_of(path)))
 
 
+def imported_by_test(path: Path) -> Iterator[Import]:
+    """Yield the imports of a module of tests, whose tree is of no further use."""
+    return imports_of(ast.parse(path.read_text()), package_of(path))
+
+
 @cache
 def public_names(path: Path) -> frozenset[str]:
     """Return the ``__all__`` of a source file, which must be a literal list; empty where there is none."""
@@ -253,13 +269,54 @@ def public_names(path: Path) -> frozenset[str]:
 
 
 SOURCES = sorted(PACKAGE.rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+
+
+def all_doors() -> dict[str, frozenset[str]]:
+    """Return the public names of each module."""
+    return {module_name(path): public_names(path) for path in SOURCES}
 
 
 def test_every_import_follows_an_arrow_through_a_door() -> None:
     """No module imports a room that it has no arrow to, a module behind a door, or a library that lives elsewhere."""
-    doors = {module_name(path): public_names(path) for path in SOURCES}
+    doors = all_doors()
     faults = [fault for path in SOURCES for fault in faults_of(imported_by(path), module_name(path), doors)]
     assert not faults, "\n".join(faults)
+
+
+def faults_of_test(imports: Iterable[Import], module: str, doors: dict[str, frozenset[str]]) -> list[str]:
+    """List the imports of a module of tests that reach behind the door of a room other than that of its folder."""
+    faults = []
+    for found in imports:
+        target, name = target_of(found)
+        if target.startswith("cpsched.") and room_of(target) != room_of(module):
+            faults += [f"{module}:{found.line}: {fault}" for fault in door_faults(target, name, doors)]
+    return faults
+
+
+def test_tests_enter_other_rooms_by_the_door() -> None:
+    """Tests that look behind the door of a room are in its folder, ``tests/ROOM``; all others use public names."""
+    doors = all_doors()
+    assert len(TESTS) > 300
+    faults = [fault for path in TESTS for fault in faults_of_test(imported_by_test(path), module_name(path), doors)]
+    assert not faults, "\n".join(faults)
+
+
+@pytest.mark.parametrize(
+    ("source", "module", "expected"),
+    [
+        ("from cpsched.booking.ledger import Ledger", "tests.booking.test_ledger", []),
+        ("from cpsched.domain import Job", "tests.test_writing", []),
+        ("from cpsched.booking.ledger import Ledger", "tests.planner.test_solve", ["behind the door of booking"]),
+        ("import cpsched.booking.ledger", "tests.test_writing", ["behind the door of booking"]),
+        ("from cpsched.domain import secret", "tests.oracle.naive", ["secret is not in the __all__"]),
+    ],
+)
+def test_what_tests_may_import(source: str, module: str, expected: list[str]) -> None:
+    """A test may look behind the door of its own folder's room, and of no other."""
+    imports = imports_of(ast.parse(source), module.rpartition(".")[0])
+    faults = faults_of_test(imports, module, {"cpsched.domain": frozenset({"Job"})})
+    assert [next(one for one in expected if one in fault) for fault in faults] == expected
 
 
 @pytest.mark.parametrize("room", sorted(ARROWS))
@@ -325,6 +382,8 @@ def test_every_door_says_what_is_behind_it(path: Path) -> None:
         ("import requests", "cpsched.cli.solve", "requests has no home"),
         ("import pydantic", "cpsched", "pydantic lives in bench, bridge, daemon, formats, serve, not in"),
         ("if TYPE_CHECKING:\n    pass\nelse:\n    import numba", "cpsched.planner.planner", "numba lives in"),
+        ("try:\n    pass\nexcept OSError:\n    import numba", "cpsched.planner.planner", "numba lives in"),
+        ("match 1:\n    case 1:\n        import numba", "cpsched.planner.planner", "numba lives in"),
     ],
 )
 def test_forbidden_imports_are_found(source: str, module: str, expected: str) -> None:
@@ -352,10 +411,26 @@ def test_allowed_imports_are_let_through(source: str) -> None:
 
 
 def kernels_of(tree: ast.Module) -> list[ast.FunctionDef]:
-    """Return the functions of a module that numba compiles."""
-    decorators = {"kernel", "allocating_kernel"}
+    """Return the functions of a module that numba compiles, by whichever decorator of ``rusv/jit.py``."""
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    return [one for one in functions if any(ast.unparse(by) in decorators for by in one.decorator_list)]
+    return [one for one in functions if any(decorator_of(by) in DECORATORS for by in one.decorator_list)]
+
+
+def decorator_of(node: ast.expr) -> str:
+    """Return the last name of a decorator: ``kernel`` of ``@kernel``, ``@jit.kernel`` and ``@kernel(...)``."""
+    return ast.unparse(node.func if isinstance(node, ast.Call) else node).rpartition(".")[2]
+
+
+#: What makes a kernel of a function: all that ``rusv/jit.py`` has for it.
+DECORATORS = frozenset(name for name in public_names(PACKAGE / "rusv" / "jit.py") if name.endswith("kernel"))
+
+
+def test_all_kernels_are_seen() -> None:
+    """Every decorator for kernels is known, and found however it is written."""
+    assert {"kernel", "inner_kernel", "allocating_kernel"} <= DECORATORS
+    for written in [*DECORATORS, "jit.kernel", "kernel(inline=True)"]:
+        assert len(kernels_of(ast.parse(f"@{written}\ndef f(): pass"))) == 1
+    assert not kernels_of(ast.parse("@cache\ndef f(): pass"))
 
 
 def test_kernels_take_named_tuples() -> None:
@@ -374,18 +449,16 @@ def loaded_by(statement: str) -> list[str]:
     return list(json.loads(process.stdout))
 
 
-@pytest.mark.parametrize(
-    "statement", ["import cpsched", "import cpsched.domain", "import cpsched.cli", "import cpsched.problem"]
-)
-def test_a_bare_import_loads_nothing_heavy(statement: str) -> None:
+def test_a_bare_import_loads_nothing_heavy() -> None:
     """The package, the nouns, the problem and the command line start without compiler, solvers and validators."""
-    assert {module.partition(".")[0] for module in loaded_by(statement)} & HEAVY == set()
+    loaded = loaded_by("import cpsched, cpsched.domain, cpsched.cli, cpsched.problem")
+    assert {module.partition(".")[0] for module in loaded} & HEAVY == set()
 
 
-@pytest.mark.parametrize("room", sorted(set(ARROWS) - HOMES["numba"]))
-def test_a_door_loads_no_compiler(room: str) -> None:
+def test_a_door_loads_no_compiler() -> None:
     """The import of a room loads neither compiler nor solvers before they are needed; rusv is the compiler's home."""
-    loaded = {module.partition(".")[0] for module in loaded_by(f"import cpsched.{room}")}
+    rooms = ", ".join(f"cpsched.{room}" for room in sorted(set(ARROWS) - HOMES["numba"]))
+    loaded = {module.partition(".")[0] for module in loaded_by(f"import {rooms}")}
     assert loaded & {"llvmlite", "minizinc", "numba", "ortools"} == set()
 
 

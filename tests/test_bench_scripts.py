@@ -15,31 +15,8 @@ from tests.workloads.test_psplib import PROJECT
 
 pytestmark = pytest.mark.slow  # each script is a Python of its own, which loads the compiler
 
-TABLES = {
-    "bench_rusv": [
-        "Speed on a full plan of 300 jobs",
-        "An array of single-core jobs (1 h) onto a full plan of 300 jobs, 32 nodes",
-        "Backfilling that moves jobs, 32 nodes, 300 jobs",
-        "Other workloads, 300 jobs",
-        "Growth with nodes, 300 jobs",
-        "Growth with jobs, 32 nodes",
-        "Growth with slots, 32 nodes, 300 jobs",
-        "Flat with identical jobs, 32 nodes (OCCS-12)",
-        "Beside the naive twin, continuous durations",
-    ],
-    "bench_live": [
-        "A cycle after 1.0% of 60 waiting jobs on 20 nodes has changed",
-        "The planner on-line",
-    ],
-    "bench_start": ["Starts with compiled kernels"],
-    "bench_planner": [
-        "`cpsched solve` on a Eurora window of 50 jobs",
-        "Memory with 300 planned jobs, 32 nodes, continuous durations",
-        "Large windows, continuous durations",
-        "A window of 200 jobs on 32 nodes, continuous durations",
-        "Beside the naive twin",
-    ],
-}
+#: Scripts that need no arguments and take little; `bench_planner` and `bench_rusv` fail where a naive twin differs.
+SCRIPTS = ("bench_live", "bench_planner", "bench_rusv", "bench_start")
 
 
 def run(repository: Path, script: str, *arguments: str) -> str:
@@ -50,25 +27,24 @@ def run(repository: Path, script: str, *arguments: str) -> str:
     return done.stdout
 
 
-def tables_of(output: str) -> dict[str, list[list[str]]]:
-    """Return the rows of each table below its header, by title."""
-    tables: dict[str, list[list[str]]] = {}
+def tables_of(output: str) -> list[list[list[str]]]:
+    """Return the rows of each table below its header, table by table."""
+    tables = []
     for section in output.split("\n### ")[1:]:
-        title, *lines = section.splitlines()
-        rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
-        tables[title] = rows[2:]
+        rows = [
+            [cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line[:1] == "|"
+        ]
+        tables.append(rows[2:])
     return tables
 
 
-@pytest.mark.parametrize("script", sorted(TABLES))
+@pytest.mark.parametrize("script", SCRIPTS)
 def test_script_prints_its_tables(repository: Path, script: str) -> None:
-    """Each script prints all its tables with rows, agrees with its naive twin, and judges nothing at tiny sizes."""
+    """Each script prints tables, none without rows, and judges nothing at tiny sizes."""
     output = run(repository, script)
     tables = tables_of(output)
-    assert list(tables) == TABLES[script]
-    assert all(tables.values()), "a table has no rows"
-    beside = [row[-1] for title, rows in tables.items() if "naive twin" in title for row in rows]
-    assert set(beside) == ({"equal"} if script in ("bench_planner", "bench_rusv") else set())
+    assert tables
+    assert all(tables), "a table has no rows"
     assert "reached" not in output
     assert "missed" not in output
 
@@ -99,10 +75,8 @@ def test_projects_are_solved(repository: Path, tmp_path: Path) -> None:
     (folder / "optimum").mkdir(parents=True)
     (folder / "hand_1.sm").write_text(PROJECT, encoding="utf-8")
     (folder / "optimum" / "optimum.csv").write_text("problem,optimum\nhand_1.sm,12..14\n", encoding="utf-8")
-    tables = tables_of(run(repository, "bench_psplib", str(folder), "--engine", "planner"))
-    (of_sets,) = tables["Projects of PSPLIB"]
+    (of_sets,), (left,) = tables_of(run(repository, "bench_psplib", str(folder), "--engine", "planner"))
     assert of_sets[:8] == ["mine", "1", "0.0%", "-", "0.0%", "-", "+14.29%", "+23.1%"]
-    (left,) = tables["Longer than the best known"]
     assert (left[:3], left[-1]) == (["hand_1", "16", "14"], "13")
 
 
@@ -111,9 +85,7 @@ def test_bounds_are_below_plans(repository: Path) -> None:
     """bench_bounds prints bound and plan of a window, also with less and less to pack, and of a part of it; no bound is
     above its plan.
     """
-    tables = tables_of(run(repository, "bench_bounds"))
-    of_windows, of_causes = tables["Bound and plan"], tables["What the gap is made of: eurora-like-0050.json.gz"]
-    of_parts = tables["Parts that are solved to the end"]
+    of_windows, of_causes, of_parts = tables_of(run(repository, "bench_bounds"))
     figures = [row[2:4] for row in (*of_windows, *of_parts)] + [row[1:3] for row in of_causes]
     assert len(figures) == 8
     assert all(float(bound.replace(",", "")) <= float(plan.replace(",", "")) for plan, bound in figures)
@@ -122,7 +94,7 @@ def test_bounds_are_below_plans(repository: Path) -> None:
 @pytest.mark.large
 def test_neighbourhoods_are_measured(repository: Path) -> None:
     """bench_cp prints what CP makes of the planner's plan and of the best list, and what it did; never a worse plan."""
-    (row,) = tables_of(run(repository, "bench_cp"))["CP's neighbourhoods on windows of any size"]
+    ((row,),) = tables_of(run(repository, "bench_cp"))
     planner, alone, best, after = (float(row[place].replace(",", "")) for place in (1, 2, 4, 5))
     assert alone <= planner
     assert after <= best <= planner
@@ -131,15 +103,14 @@ def test_neighbourhoods_are_measured(repository: Path) -> None:
 
 def test_answers_are_timed(repository: Path) -> None:
     """bench_answers times explanations and submissions on a plan, also with rules, and judges nothing at tiny sizes."""
-    (title, rows), (_, ruled) = tables_of(run(repository, "bench_answers")).items()
-    assert title == "Answers about a plan of 100 jobs on 24 nodes, seconds"
+    rows, ruled = tables_of(run(repository, "bench_answers"))
     assert [row[-1] for row in (*rows, *ruled)] == ["-", "-", "-", "-"]
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no browser in PATH")
 def test_pages_are_opened(repository: Path) -> None:
     """bench_pages opens and moves each page on both screens, without a fault, and judges nothing at tiny sizes."""
-    (rows,) = tables_of(run(repository, "bench_pages")).values()
+    (rows,) = tables_of(run(repository, "bench_pages"))
     assert [(row[0], row[2]) for row in rows] == [
         (page, screen) for page in ("Gantt chart", "report", "live page") for screen in ("1440", "390")
     ]
@@ -151,26 +122,18 @@ def test_pages_are_opened(repository: Path) -> None:
 def test_engines_are_compared(repository: Path) -> None:
     """bench_engine prints all its sections; the portfolio is worse than nobody, and proves what is tiny."""
     tables = tables_of(run(repository, "bench_engine"))
-    assert [title.partition(",")[0].partition(":")[0] for title in tables] == [
-        "Z on Eurora windows",
-        "Z on real job mixes and real queues",
-        "Heavy synthetic windows",
-        "A large machine",
-        "More cores",
-        "Tiny windows",
-        "The budget is a promise",
-    ]
-    (row,) = tables["Z on Eurora windows, 1 s"]
+    (row,), *_, tiny, _ = tables
+    assert all(tables)
     assert row[0] == "eurora-like-0050"
     rule, best_list, planner, portfolio = (float(cell.replace(",", "")) for cell in row[1:5])
     assert portfolio <= min(rule, best_list, planner)
-    assert all(row[1] == row[2] for row in tables["Tiny windows, 5 s"])
+    assert all(row[1] == row[2] for row in tiny)
 
 
 @pytest.mark.large
 def test_bench_promise(repository: Path) -> None:
     """bench_promise prints a row for each price; fewer seconds are moved at a price of 100 than without a promise."""
-    rows = tables_of(run(repository, "bench_promise"))["Starts that were told, and moved"]
+    (rows,) = tables_of(run(repository, "bench_promise"))
     assert [row[2] for row in rows] == ["no", "=1", "=10", "=100"]
     moved = [int(row[5].replace(",", "")) for row in rows]
     assert moved[-1] <= moved[0]
@@ -178,14 +141,14 @@ def test_bench_promise(repository: Path) -> None:
 
 def test_bench_dependencies(repository: Path) -> None:
     """bench_dependencies prints two rows for each size: with the array that waits for an array, and without."""
-    rows = tables_of(run(repository, "bench_dependencies"))["Arrays after arrays"]
+    (rows,) = tables_of(run(repository, "bench_dependencies"))
     assert [row[:2] for row in rows] == [["10", "none"], ["10", "100"], ["30", "none"], ["30", "900"]]
 
 
 @pytest.mark.large
 def test_bench_lanes(repository: Path) -> None:
     """bench_lanes prints a row for lanes that know nothing of each other, and one for lanes that exchange plans."""
-    rows = tables_of(run(repository, "bench_lanes"))["Lanes"]
+    (rows,) = tables_of(run(repository, "bench_lanes"))
     assert [row[1] for row in rows] == ["1", "3"]
     assert all(len(row) == 6 for row in rows)
 
@@ -193,7 +156,7 @@ def test_bench_lanes(repository: Path) -> None:
 @pytest.mark.large
 def test_bench_changing(repository: Path) -> None:
     """bench_changing prints its table: with jobs that may change no solver's plan is worse than the planner's."""
-    (row,) = tables_of(run(repository, "bench_changing"))["Jobs that change"]
+    ((row,),) = tables_of(run(repository, "bench_changing"))
     planner, portfolio = (int(cell.replace(",", "")) for cell in row[7:9])
     assert portfolio <= planner
     assert row[5].startswith("sd_")
@@ -202,7 +165,7 @@ def test_bench_changing(repository: Path) -> None:
 @pytest.mark.large
 def test_bench_changing_steps(repository: Path) -> None:
     """bench_changing --steps prints how many steps the search does in a second, at three temperatures."""
-    (row,) = tables_of(run(repository, "bench_changing", "--steps"))["Steps where jobs change"]
+    ((row,),) = tables_of(run(repository, "bench_changing", "--steps"))
     assert int(row[3]) > 0
     assert all(int(cell.replace(",", "")) > 0 for cell in row[4:])
 
@@ -210,8 +173,7 @@ def test_bench_changing_steps(repository: Path) -> None:
 @pytest.mark.large
 def test_windows_with_rules_are_planned(repository: Path) -> None:
     """bench_rules prints its tables: all plans are verified, the portfolio is worse than neither planner nor rule."""
-    tables = tables_of(run(repository, "bench_rules"))
-    (queue,), (eurora,) = tables.values()
+    (queue,), (eurora,) = tables_of(run(repository, "bench_rules"))
     assert (queue[3], queue[4]) == ("4", "0")
     assert float(queue[10].replace(",", "")) <= float(queue[9].replace(",", ""))
     rule, planner, portfolio = (float(cell.replace(",", "")) for cell in eurora[3:6])
@@ -221,28 +183,26 @@ def test_windows_with_rules_are_planned(repository: Path) -> None:
 @pytest.mark.large
 def test_random_judges_print_their_tables(repository: Path) -> None:
     """random_judges rules tells which rules the windows had, what changed plans broke, and who planned them."""
-    tables = tables_of(run(repository, "random_judges", "rules"))
-    changed, proofs = "Changed plans, by the first rule that they break", "What CP-SAT proves of its window"
-    assert list(tables) == ["Rules", changed, "Engines", proofs]
-    engines = {row[0]: row[1:] for row in tables["Engines"]}
+    _, _, by_engine, _ = tables_of(run(repository, "random_judges", "rules"))
+    engines = {row[0]: row[1:] for row in by_engine}
     assert engines["planner"][0] == "10"
 
 
 @pytest.mark.large
 def test_bench_deadlines(repository: Path) -> None:
     """bench_deadlines prints a row for each window: the portfolio leaves out no job that some list places."""
-    (row,) = tables_of(run(repository, "bench_deadlines"))["Jobs that must end in time"]
+    ((row,),) = tables_of(run(repository, "bench_deadlines"))
     assert int(row[8]) <= min(map(int, row[3:7]))
     assert float(row[11].replace(",", "")) <= float(row[10].replace(",", ""))
 
 
 def test_logs_are_simulated(repository: Path) -> None:
     """bench_sim prints a row for each rule; nobody waits longer under EASY than under strict order in the mean."""
-    tables = tables_of(run(repository, "bench_sim"))
-    rows = {row[3]: row for row in tables["Whole logs"] if row[0] != "crowd"}
+    (whole,) = tables_of(run(repository, "bench_sim"))
+    rows = {row[3]: row for row in whole if row[0] != "crowd"}
     assert list(rows) == ["fcfs", "easy", "smith", "conservative"]
     assert int(rows["easy"][7].replace(",", "")) <= int(rows["fcfs"][7].replace(",", ""))
-    assert [row[3] for row in tables["Whole logs"] if row[0] == "crowd"] == ["easy", "smith"]
+    assert [row[3] for row in whole if row[0] == "crowd"] == ["easy", "smith"]
 
 
 def test_whole_logs_are_compared_with_the_textbook(repository: Path, tmp_path: Path) -> None:
@@ -253,7 +213,7 @@ def test_whole_logs_are_compared_with_the_textbook(repository: Path, tmp_path: P
     command = [sys.executable, str(repository / "scripts" / "bench_sim"), str(tmp_path), "--textbook"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)  # noqa: S603 - our script
     assert done.returncode == 0, done.stderr
-    rows = tables_of(done.stdout)["Beside the textbook"]
+    (rows,) = tables_of(done.stdout)
     assert [(row[2], row[-1]) for row in rows] == [("easy", "0"), ("sjf, EASY", "0"), ("conservative", "0")]
     assert all(int(row[5]) > 0 for row in rows)
 
@@ -263,7 +223,7 @@ def test_schedulers_play_on_line(repository: Path) -> None:
     """bench_online has rules and engines work off one workload: the best rule waits least of all rules, and the
     decisions of compiled rules are not counted.
     """
-    (rows,) = tables_of(run(repository, "bench_online")).values()
+    (rows,) = tables_of(run(repository, "bench_online"))
     rules, engines = [row for row in rows if row[1] == "-"], [row for row in rows if row[1] != "-"]
     assert {row[0] for row in engines} == {"conservative", "maui", "planner", "portfolio", "slurm", "wspt_list"}
     waits = [float(row[4]) for row in rules]

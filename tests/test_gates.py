@@ -24,11 +24,6 @@ def test_every_script_in_python_is_linted(repository: Path) -> None:
     assert in_python <= linted
 
 
-def test_types_are_for_those_who_import_the_package(repository: Path) -> None:
-    """Type checkers use the annotations of an installed package only where it has this marker (PEP 561)."""
-    assert (repository / "cpsched" / "py.typed").is_file()
-
-
 @dataclass(frozen=True)
 class Item:
     """What `dealt` looks at of a test."""
@@ -98,6 +93,7 @@ print(compiled.count("lower_by_two"))
 """
 
 
+@pytest.mark.slow
 def test_workers_compile_a_kernel_once(repository: Path, tmp_path: Path) -> None:
     """Of two processes that need a kernel at the same time one compiles it, and the other one loads it."""
     (tmp_path / "locks").mkdir()

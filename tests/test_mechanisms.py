@@ -75,11 +75,6 @@ def test_every_number_stands_once(rows: list[Row]) -> None:
     assert [row.number for row in rows] == expected
 
 
-def test_every_row_is_in_one_line_of_words(rows: list[Row]) -> None:
-    """A mechanism is told in one short sentence."""
-    assert [row.number for row in rows if not (row.mechanism.endswith(".") and len(row.mechanism) <= 130)] == []
-
-
 def test_every_name_exists(page: str) -> None:
     """Modules, classes, functions and constants that the page names can be imported."""
     names = CODE.findall(page)

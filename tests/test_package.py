@@ -129,6 +129,7 @@ def test_the_wheel_is_the_package_with_models_and_examples(wheel: Path) -> None:
     models = {name.replace("models", "cpsched/mzn/models", 1) for name in files_in(ROOT / "models")}
     examples = {f"cpsched/examples/{name}" for name in files_in(ROOT / "instances") | {"campaigns/quick.toml"}}
     assert names == files_in(ROOT / "cpsched") | models | examples
+    assert "cpsched/py.typed" in names  # without it type checkers do not read the annotations (PEP 561)
     assert described.partition("\n\n")[2] == (ROOT / "README.md").read_text()
 
 

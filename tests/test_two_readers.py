@@ -15,7 +15,7 @@ from cpsched.domain import Amounts, PlannedJob, Segment, repeated, resumable
 from cpsched.engine import Outcome
 from cpsched.errors import DocumentError
 from cpsched.formats import instance_to_document, parse_instance, parse_plan, plan_to_document
-from cpsched.portfolio.scoring import plan_of
+from cpsched.portfolio import plan_of
 from cpsched.verify import Judge, verify
 from tests.formats.format_documents import minimal_instance, small_instance
 from tests.oracle.random_instances import instances, pressed

@@ -89,7 +89,7 @@ def test_a_limit_is_added() -> None:
 def test_a_budget_improves_the_new_plan() -> None:
     """With seconds to spare the new plan is improved: a short new job goes before a long one."""
     instance = window({"id": "long", **ALL, "walltime": 1000})
-    comparison = asked(instance, WhatIf(add=('{"id": "short", "request": "4:ncpus=4", "walltime": 5}',)), budget=1)
+    comparison = asked(instance, WhatIf(add=('{"id": "short", "request": "4:ncpus=4", "walltime": 5}',)), budget=60)
     assert starts(comparison) == {"long": (0, 5), "short": (None, 0)}
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import dask.config
 import pytest
 
 from cpsched.bench import local
+from tests.bench.dask_settings import dask_settings
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -17,5 +17,5 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def client() -> Iterator[Client]:
     """Return a client of two workers; one that is killed is started anew, which takes long: two are enough here."""
-    with dask.config.set({"distributed.scheduler.allowed-failures": 1}), local(2) as client:
+    with dask_settings({"distributed.scheduler.allowed-failures": 1}), local(2) as client:
         yield client

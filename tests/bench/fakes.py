@@ -12,8 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cpsched.bench import Cell
+from cpsched.bench import RESULTS, Cell
 from cpsched.bench.campaign import Contender, InstanceFile, Workload
+from cpsched.bench.figures import rows_of
+from cpsched.bench.results import Finding, write_parquet
 from cpsched.domain import FrozenMap
 
 
@@ -102,3 +104,14 @@ def fake_result(*, wqt: float = 1.0, wait: float | None = 5.0, queues: Mapping[s
             "by_user": [],
         },
     }
+
+
+def fake_campaign(folder: Path) -> None:
+    """Write the results of a campaign with two policies and two seeds into a folder."""
+    findings = [
+        Finding(cell=fake_cell(folder, policy, seed=seed, load=0.5), row=row)
+        for policy in ("a", "b")
+        for seed in (1, 2)
+        for row in rows_of(fake_result(wqt=seed, queues={"q": 1.0}))
+    ]
+    write_parquet(findings, folder / RESULTS)

@@ -7,12 +7,12 @@ from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-import dask.config
 import pytest
 
 from cpsched.bench import at_address, on_slurm
 from cpsched.bench.clusters import require_packages
 from cpsched.errors import CampaignError
+from tests.bench.dask_settings import dask_settings
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -34,7 +34,7 @@ def test_a_running_scheduler_is_used(client: Client) -> None:
 def test_an_address_without_a_scheduler_is_told(address: str) -> None:
     """Where nobody answers, or where the address is none, the error has the address."""
     with (
-        dask.config.set({"distributed.comm.timeouts.connect": "300ms"}),
+        dask_settings({"distributed.comm.timeouts.connect": "300ms"}),
         pytest.raises(CampaignError, match=f"Expected a Dask scheduler at {address}, got: "),
         at_address(address),
     ):

@@ -51,7 +51,7 @@ from tests.oracle.dense_placing import first_start
 from tests.oracle.literal_sequences import find_literally
 from tests.oracle.random_evolving import evolving_instances, evolving_jobs
 from tests.oracle.random_instances import instances
-from tests.planner.checked import check_outcome
+from tests.portfolio.judged import assert_judged
 from tests.sizes import examples
 
 pytestmark = pytest.mark.kernels
@@ -78,7 +78,7 @@ def planned(instance: Instance, *, backfilled: bool = False) -> dict[str, Planne
     if backfilled:
         planner.backfill()
     outcome = planner.outcome()
-    check_outcome(instance, outcome)
+    assert_judged(instance, outcome)
     return {job.id: job for job in outcome.jobs}
 
 
@@ -175,10 +175,10 @@ def test_every_plan_is_valid(instance: Instance) -> None:
     planner = Planner(instance)
     planner.plan()
     before = planner.outcome()
-    check_outcome(instance, before)
+    assert_judged(instance, before)
     planner.backfill()
     after = planner.outcome()
-    check_outcome(instance, after)
+    assert_judged(instance, after)
     now_at = {job.id: job for job in after.jobs}
     for job in before.jobs:
         assert now_at[job.id].start <= job.start

@@ -27,7 +27,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def serve() -> Iterator[Callable[..., str]]:
     """Serve sources until the test ends, and its pages are closed: ``serve(source)`` returns an address."""
-    from tests.browser.serving import served
+    from tests.serve.in_thread import served
 
     with ExitStack() as servers:
         yield lambda *given, **options: servers.enter_context(served(*given, **options))

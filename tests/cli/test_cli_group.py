@@ -53,11 +53,12 @@ def test_the_help_of_the_group_lists_commands_and_exit_codes(run: Run) -> None:
     """``cpsched --help`` names every command, with its whole first sentence, and every exit code."""
     shown = run("--help")
     assert shown.exit_code == ExitCode.FINE
-    width = max(map(len, COMMANDS))
     for name in COMMANDS:
-        assert f"  {name:<{width}}  {get_command(name).get_short_help_str(limit=200)}\n" in shown.output
+        assert re.search(
+            rf"^ +{name} +{re.escape(get_command(name).get_short_help_str(limit=200))}$", shown.output, re.M
+        )
     for code in ExitCode:
-        assert f"\n  {code:<4} {MEANINGS[code][:40]}" in shown.output
+        assert re.search(rf"^ +{code:d} +{re.escape(MEANINGS[code][:40])}", shown.output, re.M)
 
 
 def test_the_exit_codes_are_those_of_the_one_table(repository: Path) -> None:

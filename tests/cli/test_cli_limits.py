@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cpsched.cli.exits import ExitCode
-from cpsched.formats import opening
 from tests.cli.conftest import Run, Window
+from tests.formats.pipes import waiting_for_writers
 
 LOG = "; MaxProcs: 4\n; MaxNodes: 4\n1 0 0 10 1 -1 -1 1 10 -1 1 1 1 1 1 1 -1 -1\n"
 DEEP = "Expected at most 32 tables or lists in each other, got more"
@@ -84,12 +84,12 @@ def test_a_campaign_with_a_path_longer_than_any(run: Run, repository: Path, tmp_
     assert line.startswith(f'  page: Expected a file, got "{"x" * 63}…", which does not exist in ')
 
 
-def test_campaigns_that_are_no_files(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_campaigns_that_are_no_files(run: Run, tmp_path: Path) -> None:
     """A pipe without a writer and a device are refused soon."""
-    monkeypatch.setattr(opening, "PATIENCE", 0.1)
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     for path in (fifo, Path("/dev/zero")):
-        shown = run("bench", path, "-o", tmp_path / "out")
+        with waiting_for_writers(0.1):
+            shown = run("bench", path, "-o", tmp_path / "out")
         assert (shown.exit_code, shown.stdout) == (ExitCode.BAD_INPUT, "")
         assert shown.stderr.startswith(f"cpsched: {path}: 1 fault\n  file: Expected a readable file, got: n")

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cpsched.bench.figures import rows_of
-from cpsched.bench.results import RESULTS, Finding, write_parquet
+from cpsched.bench import RESULTS
 from cpsched.cli.exits import ExitCode
-from tests.bench.fakes import fake_cell, fake_result
+from tests.bench.fakes import fake_campaign
 from tests.cli.conftest import Run, Window
 
 
@@ -33,13 +32,7 @@ def campaign(tmp_path: Path) -> Path:
     """Return the folder of a campaign with two policies and seeds."""
     folder = tmp_path / "campaign"
     folder.mkdir()
-    findings = [
-        Finding(cell=fake_cell(tmp_path, policy, seed=seed, load=0.5), row=row)
-        for policy in ("a", "b")
-        for seed in (1, 2)
-        for row in rows_of(fake_result(wqt=seed, queues={"q": 1.0}))
-    ]
-    write_parquet(findings, folder / RESULTS)
+    fake_campaign(folder)
     return folder
 
 

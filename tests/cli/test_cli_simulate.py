@@ -11,8 +11,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -24,10 +26,11 @@ from cpsched.formats.swf import read_swf
 from cpsched.metrics import write_jobs_csv
 from cpsched.policies import make_scheduler
 from cpsched.portfolio import scheduler_names
-from cpsched.sim import BackfillRule, Moment, QueueRule, rule_loop, simulate
+from cpsched.sim import BackfillRule, Moment, QueueRule, simulate
 from cpsched.verify import verify_files
 from cpsched.workloads import lublin, moved
 from tests.cli.conftest import Run
+from tests.sim.interrupted import looking_often
 
 #: On two nodes of four cores: 1 has both for 60 s; 2 wants both, 3 and 4 one core each; 5 is larger than the machine,
 #: 6 does not say how long it ran; the last line is no job. Status 5 is a cancelled job, which ran all the same.
@@ -395,10 +398,9 @@ def test_what_breaks_rules_is_said(run: Run, log: Path, tmp_path: Path, monkeypa
     assert (tmp_path / "out" / "jobs.csv").exists()
 
 
-def interrupted(monkeypatch: pytest.MonkeyPatch, look: int) -> None:
+@contextmanager
+def interrupted(look: int) -> Iterator[None]:
     """Interrupt the simulation at the given look at its progress."""
-    from contextlib import contextmanager
-
     calls = iter(range(1, look))
 
     def show(_: Moment) -> None:
@@ -409,16 +411,13 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, look: int) -> None:
     def bar(*_: object, **__: Any) -> Iterator[Callable[[Moment], None]]:
         yield show
 
-    monkeypatch.setattr(rule_loop, "_PORTION", 50)
-    monkeypatch.setattr(screen, "simulation_bar", bar)
+    with looking_often(50), patch.object(screen, "simulation_bar", bar):
+        yield
 
 
-def test_an_interrupt_leaves_what_happened_so_far(
-    run: Run, workload: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_leaves_what_happened_so_far(run: Run, workload: Path, tmp_path: Path) -> None:
     """The results are of the jobs that were over, the other policies are not tried, and there is no record."""
-    with monkeypatch.context() as patch:
-        interrupted(patch, 2)
+    with interrupted(2):
         shown = run(
             "simulate", workload, "--policy", "fcfs", "--policy", "easy", "-o", tmp_path / "out", "--record", "--verify"
         )
@@ -432,13 +431,12 @@ def test_an_interrupt_leaves_what_happened_so_far(
     assert not (tmp_path / "out" / "fcfs" / "record.json.gz").exists()
 
 
-def test_a_simulation_is_resumed(run: Run, workload: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_simulation_is_resumed(run: Run, workload: Path, tmp_path: Path) -> None:
     """After an interrupt it goes on from its checkpoint to the same end, and then the checkpoint is gone."""
     state, options = tmp_path / "state", ("--policy", "saf", "--set", "backfill=easy")
     whole, pieced = tmp_path / "whole", tmp_path / "pieced"
     run("simulate", workload, *options, "-o", whole, "--quiet")
-    with monkeypatch.context() as patch:
-        interrupted(patch, 3)
+    with interrupted(3):
         shown = run("simulate", workload, *options, "-o", pieced, "--checkpoint", state)
     assert shown.exit_code == ExitCode.INTERRUPTED
     assert f"checkpoint: {state}" in shown.stderr

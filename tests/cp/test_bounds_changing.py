@@ -39,7 +39,7 @@ from cpsched.domain import (
 from cpsched.engine import Outcome
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.metrics import least_running_cost, least_value, objective_value
-from cpsched.portfolio.scoring import plan_of
+from cpsched.portfolio import plan_of
 from cpsched.verify import verify
 from tests.sizes import seeds
 

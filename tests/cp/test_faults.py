@@ -151,9 +151,8 @@ def test_too_little_memory_to_load_the_solver() -> None:
 def test_nobody_is_left_behind(tmp_path: Path) -> None:
     """After the improver has returned its hanging worker is dead and buried."""
     pid_file = tmp_path / "pid"
-    script = f"import os, time; open({str(pid_file)!r}, 'w').write(str(os.getpid())); time.sleep(1000)"
-    board = board_for(WINDOW, 2.0)
-    Cp(command=(sys.executable, "-c", script)).improve(WINDOW, board, seed=0)
+    board = board_for(WINDOW, 1.0)
+    Cp(command=("/bin/sh", "-c", f"echo $$ > {pid_file}; exec sleep 1000")).improve(WINDOW, board, seed=0)
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid_file.read_text()), 0)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from cpsched.bridge import JobState, MemoryManager, Order, Start, World
-from cpsched.bridge.world import WorldJob
 from cpsched.daemon.core import step
 from cpsched.daemon.judging import vetoes
 from cpsched.daemon.state import (
@@ -23,6 +23,9 @@ from cpsched.daemon.state import (
     State,
     Vetoed,
 )
+
+if TYPE_CHECKING:
+    from cpsched.bridge.world import WorldJob
 
 __all__ = ["Loop"]
 

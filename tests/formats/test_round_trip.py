@@ -228,6 +228,7 @@ def test_schemas_forbid_unknown_keys_and_know_the_words_of_the_documents() -> No
     assert "from" in definitions["TimesModel"]["properties"]
 
 
+@pytest.mark.slow
 def test_real_documents_are_read_and_written(shared_data: Path) -> None:
     """All windows and snapshots of real machines are accepted, and survive being written."""
     files = sorted([*shared_data.glob("eurora/*.json.gz"), *shared_data.glob("snapshots/*.json.gz")])

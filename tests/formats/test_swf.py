@@ -153,6 +153,7 @@ REAL = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REAL)
 def test_real_logs_are_read_whole(shared_data: Path, name: str) -> None:
     """Every line is a job, and of a thousand consecutive jobs each is taken or left out with a reason."""
@@ -239,6 +240,7 @@ def test_jobs_that_are_alike_share_what_they_ask_for(tmp_path: Path) -> None:
     assert first.queue is third.queue
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REAL)
 def test_real_logs_become_workloads(shared_data: Path, name: str) -> None:
     """Every job of a whole log is taken or left out with a reason, and is given as many cores as it asked for."""

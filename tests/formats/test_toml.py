@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -21,18 +20,22 @@ TOO_DEEP = "s: 1 fault\n  Expected at most 32 tables or lists in each other, got
         "[" * 3000 + "]" * 3000,
         "[" * 40 + "]" * 40,
         "{a=" * 3000 + "1" + "}" * 3000,
-        "1\n" + "a." * 100_000 + "b=1",
-        "1\n" + '"a" . ' * 100_000 + "b=1",
-        "1\n[" + "a." * 40 + "b]",
     ],
 )
 def test_deep_nesting_is_refused(value: str) -> None:
-    """No RecursionError leaves the reader, and keys of many parts are not parsed at all."""
-    begin = time.process_time()
+    """No RecursionError leaves the reader."""
     with pytest.raises(DocumentError) as caught:
         parse_toml(f"x = {value}", "s")
     assert str(caught.value) == TOO_DEEP
-    assert time.process_time() - begin < 5
+
+
+@pytest.mark.parametrize("key", ["a." * 100_000 + "b=1", '"a" . ' * 100_000 + "b=1", "[" + "a." * 40 + "b]"])
+def test_long_keys_are_not_parsed(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time to parse a key grows with the square of its parts: the parser never sees one of too many."""
+    monkeypatch.setattr("tomllib.loads", lambda _: pytest.fail("it was parsed"))
+    with pytest.raises(DocumentError) as caught:
+        parse_toml(f"x = 1\n{key}", "s")
+    assert str(caught.value) == TOO_DEEP
 
 
 @pytest.mark.parametrize(

@@ -280,6 +280,7 @@ def test_whatever_a_log_says_what_is_taken_of_it_is_a_document(
         assert parse_instance(instance_to_document(window.instance), source="any").jobs == window.instance.jobs
 
 
+@pytest.mark.slow
 def test_a_real_log_is_read_whole(shared_data: Path) -> None:
     """Two months of IU Mason: 18 nodes of 32 cores and 512 GB, as the machine had, and every line is understood."""
     path = shared_data / "logs" / "IU-Mason_pbs_201710-11.acct.gz"

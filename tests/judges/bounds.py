@@ -7,24 +7,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from cpsched.cp import lower_bound
-from cpsched.cp.decode import decode, placed_as_in
-from cpsched.cp.encoding import encode
-from cpsched.cp.messages import Bounded, Done, Found, Reply, Solve, Verdict
-from cpsched.cp.params import ModelParams
-from cpsched.cp.solver import solve as solve_model
 from cpsched.domain import Instance, Plan, PlannedJob
-from cpsched.engine import Board, Budget, Proof
+from cpsched.engine import Board, Proof
+from cpsched.errors import UnsupportedError
 from cpsched.formats import parse_instance, plan_to_document
 from cpsched.metrics import least_value, objective_value
-from cpsched.mzn.support import unsupported as unknown_to_minizinc
+from cpsched.mzn import MiniZinc
 from cpsched.planner import PlannerEngine
 from cpsched.policies import POLICIES
 from cpsched.portfolio import solve
-from cpsched.portfolio.classes import ByClass
-from cpsched.portfolio.scoring import faults_of, judge_of
 from cpsched.search import Search, SearchParams
+from cpsched.verify import Judge
+from tests.cp.cp_here import CpHere
 from tests.judges.counterexample import plan_below
 from tests.judges.windows import MANY, Document, features_of, random_window
+from tests.portfolio.judged import board_for, faults_of
 
 __all__ = ["Case", "judge_case"]
 
@@ -94,7 +91,7 @@ class _Judge:
 
     def __init__(self, instance: Instance, document: Document, case: Case, seed: int) -> None:
         self.instance, self.document, self.case, self.seed = instance, document, case, seed
-        self.judge = judge_of(instance, document)
+        self.judge = Judge(document)
         self.plans: dict[frozenset[str], list[_Known]] = {}
         self.proofs: dict[frozenset[str], list[Proof]] = {}
         self.jobs: dict[frozenset[str], tuple[PlannedJob, ...]] = {}
@@ -136,20 +133,14 @@ class _Judge:
         """Plan the window with some of the rules, others in each case."""
         names = sorted(POLICIES)
         for name in (names[(RULES * self.seed + place) % len(names)] for place in range(RULES)):
-            if ByClass(POLICIES[name]).unsupported(self.instance):
-                self.case.refusals[name] += 1
-            else:
+            try:
                 self._planned(name)
+            except UnsupportedError:
+                self.case.refusals[name] += 1
 
     def _board(self) -> Board:
         """Return a board with the planner's plan, on which nothing is proven, so that nobody stops early."""
-        return Board(
-            self.first.jobs,
-            by="planner",
-            budget=Budget(600.0),
-            value_of=lambda jobs: objective_value(self.instance, jobs),
-            judge=faults_of(self.judge, self.instance, self.first),
-        )
+        return board_for(self.instance, self.first, self.judge, seconds=600.0)
 
     def _close(self, name: str, board: Board) -> None:
         """Take in what an engine has found."""
@@ -159,6 +150,7 @@ class _Judge:
         self._value(name, board.best.jobs)
         if board.proof is not None:
             self.proofs[frozenset(job.id for job in board.best.jobs)].append(board.proof)
+            self.case.bounds[name] += 1
 
     def plan_by_search(self) -> None:
         """Run the search for some steps."""
@@ -169,39 +161,13 @@ class _Judge:
     def plan_by_cp(self) -> None:
         """Solve the window with CP-SAT, in this process."""
         board = self._board()
-        encoding = encode(self.instance, self.first.jobs)
-        if not encoding.tasks:
-            return
-        known = {job.id: job for job in self.first.jobs}
-        replies: list[Reply] = []
-        request = Solve(
-            encoding=encoding,
-            params=ModelParams(),
-            hint=placed_as_in(encoding, known),
-            seed=self.seed,
-            workers=1,
-            seconds=60.0,
-            deterministic_time=DETERMINISTIC_TIME,
-        )
-        solve_model(request, replies.append)
-        for reply in replies:
-            match reply:
-                case Found(placed):
-                    found = known | decode(encoding, placed)
-                    board.offer([found[job.id] for job in self.first.jobs], by="cp")
-                case Bounded(least) if encoding.has_all_plans:
-                    board.prove(encoding.costs.bound(least), over=board.best.ids, how="CP-SAT", by="cp")
-                    self.case.bounds["cp"] += 1
-                case Done(Verdict.INFEASIBLE) if request.hint is None:
-                    pass  # the plan that is known is none of the model: a job for whose end others wait is shrunk
-                case Done((Verdict.INFEASIBLE | Verdict.INVALID) as verdict):
-                    self.case.failures.append(f"cp: says {verdict.value} though there is a plan")
+        CpHere(DETERMINISTIC_TIME).improve(self.instance, board, seed=self.seed)
         self._close("cp", board)
 
     def plan_by_processes(self) -> None:
         """Plan the window with portfolio and MiniZinc as users do, on one core."""
         engines = ["portfolio"]
-        if not unknown_to_minizinc(self.instance):
+        if not MiniZinc().unsupported(self.instance):
             engines.append("minizinc")
         for engine in engines:
             self._planned(engine, SECONDS)

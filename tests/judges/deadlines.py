@@ -10,7 +10,7 @@ from cpsched.engine import Outcome, Progress
 from cpsched.planner import AdmissionResult, PlannerEngine
 from cpsched.portfolio import Team
 from cpsched.search import Search, SearchParams
-from tests.judges.cp_here import CpHere
+from tests.cp.cp_here import CpHere
 from tests.judges.deadline_windows import deadline_window
 from tests.judges.ruled_windows import features_of
 from tests.judges.rules import ENOUGH, SEARCH_STEPS, SECONDS, Comparison, RulesCase

@@ -19,8 +19,8 @@ from cpsched.portfolio import Team, solve
 from cpsched.problem import reduced
 from cpsched.search import Search, SearchParams
 from cpsched.verify import Judge
+from tests.cp.cp_here import CpHere
 from tests.judges.bounds import DEFECTS
-from tests.judges.cp_here import CpHere
 from tests.judges.ruled_windows import Document, features_of, ruled_window
 from tests.oracle.brute_force import Best, TooLargeError, Window
 from tests.oracle.literal_rules import Booked

@@ -7,6 +7,7 @@ import pytest
 from cpsched.metrics import suffered
 from tests.judges.bounds import judge_case
 from tests.judges.windows import features_of, random_window
+from tests.mzn.modelled import needs_minizinc
 
 #: Windows in which a stretched job is worth less than what was suffered.
 FALSE = (11, 61, 68, 107)
@@ -32,6 +33,8 @@ def test_no_bound_is_above_any_plan(seed: int) -> None:
     assert judge_case(seed, has_processes=False).failures == []
 
 
+@pytest.mark.slow
+@needs_minizinc
 def test_portfolio_and_minizinc_are_judged_too() -> None:
     """A window is planned by the engines that work in processes of their own, too."""
     case = judge_case(0, has_processes=True)

@@ -128,6 +128,7 @@ def _allocation(entry: Document, booked: Booked) -> tuple[Placement, ...]:
     )
 
 
+@pytest.mark.slow
 @plans
 def test_planner(case: RuledPlan) -> None:
     """The planner plans all jobs that ask for these starts and nodes, or one of them waits."""
@@ -137,6 +138,7 @@ def test_planner(case: RuledPlan) -> None:
     assert (had and not plan.waiting_room) == case.is_allowed, plan.waiting_room
 
 
+@pytest.mark.slow
 @plans
 def test_cp(case: RuledPlan) -> None:
     """The model of CP-SAT has the plan among its solutions, or has not."""

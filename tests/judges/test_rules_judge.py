@@ -7,14 +7,13 @@ from math import inf, prod
 
 import pytest
 
-from cpsched.verify.rules import RULES
-from cpsched.verify.rules.limits import check_limits
 from tests.judges.ruled_windows import features_of, ruled_window
 from tests.judges.rules import judge_rules
 from tests.judges.shrinking import shrunk
 from tests.oracle.brute_force import Window
 from tests.oracle.literal_rules import Booked
 from tests.sizes import seeds
+from tests.verify.lenient import without_limits
 
 FEATURES = (
     "arrays, cores kept free, deadlines, dependencies, downtime, drained nodes, earliest starts, excl, fixed starts, "
@@ -79,11 +78,11 @@ def test_the_windows_have_every_rule() -> None:
     assert ruled_window(7) == ruled_window(7)
 
 
-def test_a_lenient_verifier_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lenient_verifier_is_found() -> None:
     """If the verifier did not know limits, the judge would say so, and name the limit in a small window."""
-    monkeypatch.setattr("cpsched.verify.judge.RULES", [rule for rule in RULES if rule is not check_limits])
-    seed = next(seed for seed in range(100) if judge_rules(seed, engines=False).failures)
-    assert "verifier allows it" in judge_rules(seed, engines=False).failures[0]
+    with without_limits():
+        seed = next(seed for seed in range(100) if judge_rules(seed, engines=False).failures)
+        assert "verifier allows it" in judge_rules(seed, engines=False).failures[0]
 
 
 def test_parts_that_make_no_difference_are_left_out() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from cpsched.rusv.vector import FOREVER, Rusv, Slot
+from cpsched.rusv import FOREVER, Rusv, Slot
 
 #: The seconds that are looked at, the last one for all that come after.
 FIRST, LAST = -4, 36

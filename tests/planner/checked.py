@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from cpsched.domain import Instance, Plan
-from cpsched.engine import Outcome
 from cpsched.formats import instance_to_document, plan_to_document
-from cpsched.portfolio import plan_of, solve
-from cpsched.portfolio.scoring import judge_of, with_openings
+from cpsched.portfolio import solve
 from cpsched.verify import verify
 from tests.booking.small_windows import where_it_stands
 from tests.oracle.literal_planner import Mapped
@@ -18,14 +16,6 @@ def solved(instance: Instance) -> Plan:
     violations = verify(instance_to_document(instance), plan_to_document(plan))
     assert not violations, "\n".join(map(str, violations))
     return plan
-
-
-def check_outcome(instance: Instance, outcome: Outcome) -> None:
-    """Verify the outcome of an engine, after placing the jobs for which the judge finds a start."""
-    plan = plan_of(instance, "engine under test", outcome, budget=1, elapsed=0)
-    plan = with_openings(judge_of(instance), instance, plan, elapsed=0)
-    violations = verify(instance_to_document(instance), plan_to_document(plan))
-    assert not violations, "\n".join(map(str, violations))
 
 
 def assert_valid(instance: Instance, plan: Plan) -> None:

@@ -30,7 +30,8 @@ from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle.random_evolving import evolving_instances
 from tests.oracle.random_instances import instances, pressed
 from tests.oracle.random_malleable import malleable_windows
-from tests.planner.checked import check_outcome, solved
+from tests.planner.checked import solved
+from tests.portfolio.judged import assert_judged
 from tests.sizes import examples
 
 SLOW = examples(60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
@@ -43,7 +44,7 @@ def backfilled(instance: Instance) -> Plan:
     planner.plan()
     planner.backfill()
     outcome = planner.outcome()
-    check_outcome(instance, outcome)
+    assert_judged(instance, outcome)
     return plan_of(instance, "planner", outcome, budget=1, elapsed=0)
 
 
@@ -89,7 +90,7 @@ def test_the_plan_goes_on(instance: Instance, seconds: int) -> None:
     found = advanced(instance, plan, at)
     assert parse_instance(instance_to_document(found)) == found
     outcome = replanned(found, plan)
-    check_outcome(found, outcome)
+    assert_judged(found, outcome)
     assert segments_of(outcome.jobs) == segments_of(tuple(job for job in plan.jobs if job.end > at))
     assert {job.id for job in outcome.waiting_room} == {job.id for job in plan.waiting_room}
 
@@ -106,7 +107,7 @@ def test_promises_are_kept(instance: Instance, seconds: int) -> None:
     found = advanced(instance, plan, at)
     assert parse_instance(instance_to_document(found)) == found
     outcome = replanned(found, plan)
-    check_outcome(found, outcome)
+    assert_judged(found, outcome)
     old, new = (segments_of(jobs) for jobs in (plan.jobs, outcome.jobs))
     entries = {job.id: job for job in found.elements()}
     assert new.keys() >= {job.id for job in plan.jobs if job.end > at}
@@ -205,7 +206,7 @@ def test_a_share_that_the_plan_changes_is_a_fact_then() -> None:
     assert [held.resources["cores"] for one in segments.segments for held in one.allocation] == [2, 4]
     assert {(held.chunk, held.count) for one in segments.segments for held in one.allocation} == {(0, 1)}
     outcome = replanned(at_3, plan)
-    check_outcome(at_3, outcome)
+    assert_judged(at_3, outcome)
     assert segments_of(outcome.jobs) == segments_of(plan.jobs)
 
 
@@ -217,7 +218,7 @@ def test_a_job_that_has_started_states_its_chunks(malleability: Malleability | N
     assert {(held.chunk, held.count, held.resources["cores"]) for held in allocation} == {(0, 1, 1), (1, 1, 2)}
     at_1 = advanced(instance, solved(instance), 1)
     assert parse_instance(instance_to_document(at_1)) == at_1
-    check_outcome(at_1, replanned(at_1, solved(instance)))
+    assert_judged(at_1, replanned(at_1, solved(instance)))
 
 
 def test_who_has_no_start_waits_on() -> None:

@@ -13,7 +13,8 @@ from cpsched.domain import Dependency, DependencyType, Job, WaitingReason
 from cpsched.planner import Planner, unsupported
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle.literal_planner import plan_literally
-from tests.planner.checked import check_outcome, places, solved, starts
+from tests.planner.checked import places, solved, starts
+from tests.portfolio.judged import assert_judged
 from tests.sizes import examples
 
 FOUR = nodes("n", cores=4)
@@ -202,7 +203,7 @@ def test_backfilling_keeps_the_distances() -> None:
     assert planner.cancel("x") == 3
     assert {job.id: job.start for job in planner.outcome().jobs} == {"a": 0, "b": 5, "c": 11}
     assert planner.backfill() == 0
-    check_outcome(replace(instance, jobs=tuple(jobs[1:])), planner.outcome())
+    assert_judged(replace(instance, jobs=tuple(jobs[1:])), planner.outcome())
 
 
 def test_who_waits_for_a_cancelled_job_loses_its_place() -> None:
@@ -216,7 +217,7 @@ def test_who_waits_for_a_cancelled_job_loses_its_place() -> None:
     instance = window([FOUR], *jobs)
     planner = Planner(instance)
     planner.plan()
-    check_outcome(instance, planner.outcome())
+    assert_judged(instance, planner.outcome())
     assert planner.cancel("a") == 1
     outcome = planner.outcome()
     assert [(job.id, job.start) for job in outcome.jobs] == [("d", 0)]
@@ -246,7 +247,7 @@ def test_an_array_of_thousands_waits_for_another_one() -> None:
     planner = Planner(instance)
     planner.plan()
     outcome = planner.outcome()
-    check_outcome(instance, outcome)
+    assert_judged(instance, outcome)
     found = {job.id: job.start for job in outcome.jobs}
     assert (found["a[2999]"], found["b[0]"], found["b[2999]"], found["z"]) == (1498, 1505, 2254, 2255)
     planner.cancel("a[7]")

@@ -15,7 +15,7 @@ from cpsched.planner import Concern, LivePlanner, advanced
 from cpsched.portfolio import plan_of
 from tests.booking.small_windows import chunk, nodes, running, waiting, where_it_stands, window
 from tests.oracle.random_instances import instances, pressed
-from tests.planner.checked import check_outcome
+from tests.portfolio.judged import assert_judged
 from tests.sizes import examples
 
 
@@ -33,7 +33,7 @@ def followed(live: LivePlanner, later: Instance, concern: Concern | None = None)
     anew = LivePlanner(later, before, live.instance.now, concern).outcome()
     live.follow(later, concern)
     outcome = live.outcome()
-    check_outcome(later, outcome)
+    assert_judged(later, outcome)
     assert [job.id for job in outcome.jobs] == [job.id for job in anew.jobs]
     for job, expected in zip(outcome.jobs, anew.jobs, strict=True):
         assert job.end == expected.end

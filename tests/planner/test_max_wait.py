@@ -15,9 +15,10 @@ from cpsched.problem import bound_jobs, planning_order
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle.literal_planner import plan_literally
 from tests.oracle.random_instances import instances, pressed
-from tests.planner.checked import check_outcome, places, solved
+from tests.planner.checked import places, solved
 from tests.planner.checked import starts as starts_of
 from tests.policies.ruled import RULES
+from tests.portfolio.judged import assert_judged
 from tests.sizes import examples
 
 FOUR = nodes("n", cores=4)
@@ -27,7 +28,7 @@ ENGINES = ["planner", *(rule for rule in RULES)]
 def planned(instance: Instance, engine: str) -> dict[str, int | None]:
     """Return the start of each waiting job, None for those in the waiting room, of a plan that the judge has passed."""
     outcome = (PlannerEngine() if engine == "planner" else POLICIES[engine]).plan(instance, None)
-    check_outcome(instance, outcome)
+    assert_judged(instance, outcome)
     found: dict[str, int | None] = {job.id: job.start for job in outcome.jobs}
     return found | {job.id: None for job in outcome.waiting_room}
 

@@ -35,7 +35,7 @@ from cpsched.portfolio import plan_of
 from cpsched.workloads import made_rigid
 from tests.booking.small_windows import EXCLUSIVE, chunk, cores_for_gpus, nodes, running, waiting, window
 from tests.oracle.random_malleable import malleable_windows
-from tests.planner.checked import check_outcome
+from tests.portfolio.judged import assert_judged
 from tests.sizes import examples
 
 HALF = Malleability(shares=(0.5,))
@@ -67,7 +67,7 @@ def mate(job_id: str, walltime: int, *held: Placement, start: int = 0, **options
 def plan(instance: Instance) -> dict[str, PlannedJob]:
     """Plan a window; the judge finds no fault."""
     outcome = PlannerEngine().plan(instance, None)
-    check_outcome(instance, outcome)
+    assert_judged(instance, outcome)
     return {job.id: job for job in outcome.jobs}
 
 
@@ -129,7 +129,7 @@ def test_after_a_cancellation_and_from_an_earlier_plan(instance: Instance, data:
     booked = [job.id for job in planner.ledger.jobs if planner.ledger.is_booked(job.id) and "[" not in job.id]
     before = planner.outcome()
     again = replanned(instance, plan_of(instance, "planner", before, budget=0, elapsed=0))
-    check_outcome(instance, again)
+    assert_judged(instance, again)
     if {job.id for job in again.jobs} == {job.id for job in before.jobs}:
         assert objective_value(instance, again.jobs) <= objective_value(instance, before.jobs)
     awaited = {dependency.job for job in instance.jobs for dependency in job.after}
@@ -137,7 +137,7 @@ def test_after_a_cancellation_and_from_an_earlier_plan(instance: Instance, data:
         name = data.draw(st.sampled_from(free))
         planner.cancel(name)
         without = replace(instance, jobs=tuple(job for job in instance.jobs if job.id != name))
-        check_outcome(without, planner.outcome())
+        assert_judged(without, planner.outcome())
 
 
 # --- by hand ------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from cpsched.planner import AdmissionResult, Planner, PlannerEngine, replanned, 
 from cpsched.portfolio import plan_of
 from tests.booking.small_windows import chunk, nodes, running, waiting, where_it_stands, window
 from tests.oracle.random_instances import instances, pressed
-from tests.planner.checked import check_outcome
+from tests.portfolio.judged import assert_judged
 from tests.sizes import examples
 
 ONE, FULL = chunk(cores=1), chunk(cores=4)
@@ -42,7 +42,7 @@ def plan_by_planner(instance: Instance) -> Plan:
 def where(instance: Instance, plan: Plan) -> dict[str, tuple[int, set[str]]]:
     """Return start and nodes of all jobs that `replanned` plans, after a look of the judge."""
     outcome = replanned(instance, plan)
-    check_outcome(instance, outcome)
+    assert_judged(instance, outcome)
     seen = {job.id for job in outcome.jobs} | {job.id for job in outcome.waiting_room}
     assert seen == {job.id for job in instance.elements()}
     return {job.id: (job.start, nodes_of(job)) for job in outcome.jobs}
@@ -250,5 +250,5 @@ def test_to_postpone_costs_its_price() -> None:
     plan = plan_by_planner(one)
     later = with_promised_starts(replace(one, jobs=(*one.jobs, running("r", 18, a={"cores": 1}))), plan, 2)
     outcome = replanned(later, plan)
-    check_outcome(later, outcome)
+    assert_judged(later, outcome)
     assert objective_value(later, outcome.jobs) == 6

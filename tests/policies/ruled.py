@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from cpsched.domain import Instance, Plan
-from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.policies import POLICIES, PolicyEngine
 from cpsched.portfolio import plan_of
-from cpsched.portfolio.scoring import judge_of, with_openings
-from cpsched.verify import verify
+from tests.portfolio.judged import assert_judged
 
 #: The names of the rules that work on a ledger, without what makes them engines' names.
 RULES = [name for name, engine in POLICIES.items() if isinstance(engine, PolicyEngine)]
@@ -16,12 +14,11 @@ RULES = [name for name, engine in POLICIES.items() if isinstance(engine, PolicyE
 def planned(instance: Instance, rule: str) -> Plan:
     """Plan a window by a rule; every job is there once, and the judge finds no fault with the two documents."""
     engine = POLICIES[rule]
-    plan = plan_of(instance, engine.name, engine.plan(instance, None), budget=0, elapsed=0)
+    outcome = engine.plan(instance, None)
+    plan = plan_of(instance, engine.name, outcome, budget=0, elapsed=0)
     seen = [job.id for job in plan.jobs] + [job.id for job in plan.waiting_room]
     assert sorted(seen) == sorted(job.id for job in instance.elements())
-    judged = with_openings(judge_of(instance), instance, plan, elapsed=0)
-    violations = verify(instance_to_document(instance), plan_to_document(judged))
-    assert not violations, "\n".join(map(str, violations))
+    assert_judged(instance, outcome)
     return plan
 
 

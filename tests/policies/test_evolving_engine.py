@@ -42,7 +42,7 @@ from cpsched.problem import Application, Hold, map_to_nodes
 from cpsched.workloads import evolving_window, made_rigid
 from tests.booking.small_windows import PACK, SCATTER, chunk, nodes, running, waiting, window
 from tests.oracle.dense_evolving import best_schedule
-from tests.planner.checked import check_outcome
+from tests.portfolio.judged import assert_judged
 from tests.sizes import examples
 
 ENGINES = [POLICIES[variant.name] for variant in VARIANTS]
@@ -74,7 +74,7 @@ def shrinking(job_id: str, *held: tuple[int, str]) -> Job:
 def planned(instance: Instance, engine: str = "ep_infx") -> Outcome:
     """Plan an instance; the judge finds no fault with it."""
     outcome = POLICIES[engine].plan(instance, None)
-    check_outcome(instance, outcome)
+    assert_judged(instance, outcome)
     return outcome
 
 
@@ -221,7 +221,7 @@ def test_window_of_the_experiment(engine: EvolvingEngine) -> None:
     instance = evolving_window(7)
     engine.prepare()
     outcome = engine.plan(instance, lambda done, total: calls.append((done, total)))
-    check_outcome(instance, outcome)
+    assert_judged(instance, outcome)
     assert [job.id for job in outcome.jobs] == [job.id for job in instance.jobs]
     assert calls == [(done, len(instance.jobs)) for done in range(1, len(instance.jobs) + 1)]
 

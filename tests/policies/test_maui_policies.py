@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta
-from time import sleep
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -16,8 +15,9 @@ from cpsched.policies.maui.allocation_bank import AllocationBank
 from cpsched.policies.maui.maui import Maui, maui
 from cpsched.policies.maui.params import Credits, Downtime, Fairshare, MauiParams, Qos, ShortPool, Weights
 from cpsched.policies.maui.short_pool import end_of_work
-from cpsched.sim import Decision, News, Site, simulate
+from cpsched.sim import Decision, News, Site
 from tests.policies.maui_runs import HOUR, MONDAY, job, judged, machine, played
+from tests.sim.charged import Clock, charged
 
 POOL = ShortPool(nodes=2)
 MORNING = 9 * HOUR
@@ -194,16 +194,17 @@ def test_who_ran_before_the_beginning_pays_for_the_whole_run() -> None:
 
 def test_what_is_charged_for_a_decision_is_no_part_of_a_run() -> None:
     """A scheduler whose decisions take a second debits what the jobs have run from when they really began."""
+    clock = Clock()
 
     class Slow(Maui):
         def decide(self, site: Site, news: News) -> Decision:
-            sleep(1.01)
+            clock.seconds += 1.01
             return super().decide(site, news)
 
     scheduler = Slow(MauiParams(bank=Credits(users=users(ann=1)), weights=Weights(fairshare_user=1)))
     instance = replace(machine(1), jobs=(job("a", 1, 1800, user="ann"), job("b", 1, 1800, submit=9, user="ann")))
-    runs = simulate(instance, scheduler, charge_overhead=True).runs
-    assert runs.start[0] >= 1
+    runs = charged(instance, scheduler, clock).runs
+    assert runs.start[0] == 1
     assert scheduler.bank is not None
     assert scheduler.bank.balance("ann") == 0
 

@@ -107,6 +107,7 @@ def test_rules_agree_on_unit_jobs(size: int, count: int, end: int, data: st.Data
     assert len({tuple(sorted(starts(instance, rule).items())) for rule in RULES}) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES)
 def test_real_windows(rule: str, shared_data: Path) -> None:
     """A window of the Eurora cluster and a queue of a real machine are planned and verified."""

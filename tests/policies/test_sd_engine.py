@@ -38,7 +38,7 @@ from cpsched.errors import UnsupportedError
 from cpsched.policies import POLICIES, SdEngine
 from cpsched.policies.sd import Pace, PiWeight, SdRule, guest_of
 from tests.booking.small_windows import EXCLUSIVE, PACK, chunk, nodes, waiting, window
-from tests.planner.checked import check_outcome
+from tests.portfolio.judged import assert_judged
 
 HOUR = 3600
 HALF = Malleability(shares=(0.5,))
@@ -65,7 +65,7 @@ def lending(job_id: str, names: str, *, walltime: int, start: int = 0, waited: i
 def planned(instance: Instance, rule: SdRule = FREE) -> dict[str, PlannedJob]:
     """Plan an instance; the judge finds no fault with it, and each job is there once."""
     outcome = SdEngine(rule).plan(instance, None)
-    check_outcome(instance, outcome)
+    assert_judged(instance, outcome)
     everybody = sorted([*(job.id for job in outcome.jobs), *(job.id for job in outcome.waiting_room)])
     assert everybody == sorted(job.id for job in instance.elements())
     return {job.id: job for job in outcome.jobs}
@@ -526,7 +526,7 @@ def test_waiting_room() -> None:
     ]
     instance = window([nodes("a", cores=4)], *jobs)
     outcome = SdEngine(FREE).plan(instance, None)
-    check_outcome(instance, outcome)
+    assert_judged(instance, outcome)
     assert {job.id: job.reason for job in outcome.waiting_room} == {
         "wide": "unsatisfiable",
         "f": "dependency",

@@ -37,8 +37,8 @@ from cpsched.policies import POLICIES, SdEngine
 from cpsched.policies.sd import SD_RULES, PiWeight, SdRule
 from tests.booking.small_windows import SCATTER, chunk, nodes, waiting, window
 from tests.oracle.random_instances import instances
-from tests.planner.checked import check_outcome
 from tests.policies.naive_sd import Task, sd_by_the_second
+from tests.portfolio.judged import assert_judged
 from tests.sizes import examples, seeds
 
 
@@ -129,7 +129,7 @@ def test_every_plan_is_valid() -> None:
     for seed in SEEDS:
         instance, rule = malleable_window(seed)
         outcome = SdEngine(rule).plan(instance, None)
-        check_outcome(instance, outcome)
+        assert_judged(instance, outcome)
         everybody = sorted([*(job.id for job in outcome.jobs), *(job.id for job in outcome.waiting_room)])
         assert everybody == sorted(job.id for job in instance.elements())
         assert SdEngine(rule).plan(instance, None) == outcome
@@ -183,7 +183,7 @@ def test_policy_is_its_naive_twin(seed: int) -> None:
     rule = SdRule(name="twin", max_slowdown=limit, most_mates=dice.randint(1, 3), pi_weight=dice.choice(list(PiWeight)))
     sd_by_the_second(tasks, size, limit, rule.most_mates, by_nodes=rule.pi_weight is PiWeight.NODES)
     outcome = SdEngine(rule).plan(window_of(tasks, size), None)
-    check_outcome(window_of(tasks, size), outcome)
+    assert_judged(window_of(tasks, size), outcome)
     assert {job.id: (job.start, job.end, held(job)) for job in outcome.jobs} == {
         task.name: (task.start, task.end, sorted(task.nodes + [node for mate in task.mates for node in mate.nodes]))
         for task in tasks
@@ -235,7 +235,7 @@ def test_slowdown_in_bursts() -> None:
         submits = {job.id: job.submit for job in instance.jobs}
         for engine, sums in (("conservative", static), ("sd_inf", shared)):
             outcome = POLICIES[engine].plan(instance, None)
-            check_outcome(instance, outcome)
+            assert_judged(instance, outcome)
             for job in outcome.jobs:
                 sums["response"] += job.end - submits[job.id]
                 sums["slowdown"] += (job.end - submits[job.id]) / walltimes[job.id]

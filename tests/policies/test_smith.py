@@ -12,9 +12,6 @@ from cpsched.domain import Amounts, FrozenMap, Instance, Job, MaxWait, Queue
 from cpsched.errors import DocumentError
 from cpsched.policies import make_scheduler
 from cpsched.sim import BackfillRule, Expectation, Order, QueueRule
-from cpsched.sim.load import Load
-from cpsched.sim.queue_kernels import expected_by_classes, learn
-from cpsched.sim.world import World
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.sim.played import played, starts
 
@@ -100,30 +97,6 @@ def test_promises_come_first_and_are_never_gated() -> None:
     instance = window([nodes("n", cores=4)], *jobs, replace(big, deadline=None, queue="q"))
     promised = replace(instance, queues=FrozenMap({"q": queue}))
     assert starts(played(promised, make_scheduler("smith", expect="walltime")))["big"] <= 32
-
-
-def of_classes(*jobs: Job) -> World:
-    """Return a world in which nothing has happened yet."""
-    return World(Load(window([nodes("n", cores=8)], *jobs)))
-
-
-def test_expected_runtimes_by_hand() -> None:
-    """What a narrow class does not know it has from the wider one; the last runtimes count most."""
-    instance = of_classes(
-        job("a", 1, 100, user="ann"), job("b", 1, 100, user="ann"), job("c", 2, 100, user="ben"), job("d", 1, 999)
-    )
-    state = instance.state
-    assert [expected_by_classes(row, state) for row in range(4)] == [100, 100, 100, 999]
-    learn(0, 20, state)
-    # of all (.2 + 4) / 5 = .84, of its walltimes (.2 + 3.36) / 5 = .712, of ann's .6096, .52768, .462144
-    assert expected_by_classes(1, state) == 47
-    assert expected_by_classes(2, state) == 72  # ben's classes know nothing: as all with such walltimes
-    assert expected_by_classes(3, state) == 840
-    learn(1, 100, state)
-    ratio = 1.0
-    for decay in (0.995, 0.995, 0.9, 0.9, 0.9):
-        ratio = (0.2 * decay + 1.0 + 4 * ratio) / (decay + 1.0 + 4)
-    assert expected_by_classes(0, state) == int(-(-ratio * 100 // 1))
 
 
 @pytest.mark.parametrize(("walltime", "start"), [(97, 213), (98, 240)])

@@ -13,19 +13,18 @@ import pytest
 from cpsched.domain import FrozenMap, Instance, Job, Objective, ObjectiveTerm
 from cpsched.metrics import objective_value
 from cpsched.policies import POLICIES
-from cpsched.policies.evolving import VARIANTS, schedule
 from cpsched.problem import Machine, application_of, beyond_whole_nodes
-from cpsched.rusv import FOREVER, NOWHERE, Profile
+from cpsched.rusv import FOREVER, NOWHERE
 from cpsched.search import Search, SearchParams
 from cpsched.search import evolving_kernels as kernels
 from cpsched.search.evolving import EvolvingChain
 from cpsched.workloads import evolving_window
 from tests.booking.small_windows import SCATTER, chunk, nodes, running, waiting, window
 from tests.oracle.dense_counts import DenseCounts, Pieces
+from tests.policies.listed import listed
 from tests.search.searched import FEW, planned, searched
 from tests.sizes import seeds
 
-NOX = next(variant for variant in VARIANTS if variant.name == "ep_nox")
 EXCLUSIVE = replace(SCATTER, exclusive=True)
 CORES = 2
 
@@ -63,17 +62,6 @@ def random_window(seed: int, *, most_jobs: int = 6) -> Instance:
 def waiting_of(instance: Instance) -> list[Job]:
     """Return the jobs to be planned."""
     return [job for job in instance.elements() if job.running is None]
-
-
-def listed(instance: Instance, jobs: list[Job]) -> list[int]:
-    """Return the starts of jobs in a list of the published rule without expansion."""
-    machine = Machine.of(instance)
-    busy = Profile()
-    for end in machine.free_from:
-        busy = busy + Profile(((end, 1),))
-    applications = [application_of(instance, job) for job in jobs]
-    tracks = schedule(applications, NOX, busy=busy, capacity=len(machine.names))
-    return [track.steps[0].start for track in tracks]
 
 
 # ---- what the kernels count ----

@@ -35,7 +35,7 @@ from cpsched.search.changing import ChangingChain
 from tests.booking.small_windows import EXCLUSIVE, chunk, nodes, running, waiting, window
 from tests.cp.trying_everything import best_plan
 from tests.oracle.random_malleable import malleable_windows
-from tests.planner.checked import check_outcome
+from tests.portfolio.judged import assert_judged
 from tests.search.searched import planned, searched
 from tests.sizes import examples
 
@@ -53,7 +53,7 @@ def check_best(instance: Instance, outcome: Outcome, chain: ChangingChain, offse
     """Hold a chain's best plan to the rules, and to what the chain says that it costs."""
     found = {one.id: one for one in chain.best()}
     jobs = [found.get(one.id, one) for one in outcome.jobs]
-    check_outcome(instance, Outcome(jobs=tuple(jobs), waiting_room=outcome.waiting_room))
+    assert_judged(instance, Outcome(jobs=tuple(jobs), waiting_room=outcome.waiting_room))
     assert objective_value(instance, jobs) == pytest.approx(chain.best_value + offset, rel=1e-9, abs=1e-6)
     return jobs
 

@@ -15,7 +15,7 @@ from schemathesis.specs.openapi.schemas import OpenApiSchema
 
 from cpsched.serve import ServeSettings
 from cpsched.serve.models import WhatIfModel
-from tests.browser.serving import served
+from tests.serve.in_thread import served
 from tests.serve.serving import OPERATOR, TOKENS, asking, bearer, opened
 from tests.sizes import examples
 

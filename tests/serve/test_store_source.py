@@ -34,7 +34,7 @@ def of_store(folder: Path, visibility: Visibility = Visibility.ALL) -> Opened:
 
 def seen(client: Client, now: int) -> Any:
     """Return the state when that of a second is served."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + 120
     while time.monotonic() < end:
         answer = client.get("/v1/state")
         if answer.status_code == 200 and answer.json()["now"] == now:
@@ -143,7 +143,7 @@ def test_the_health_of_the_daemon(tmp_path: Path) -> None:
         refused = client.get("/v1/jobs")
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
         daemon.cycle()
-        end = time.monotonic() + 20
+        end = time.monotonic() + 120
         while client.get("/v1/health").status_code == 503 and time.monotonic() < end:
             time.sleep(0.02)
         health = client.get("/v1/health")
@@ -152,7 +152,7 @@ def test_the_health_of_the_daemon(tmp_path: Path) -> None:
         assert (cycle["cycles"], cycle["fallbacks"], cycle["budget"]) == (1, 0, LIVE.budget)
         assert 0 <= cycle["lag"] < 60
         daemon.store.set_present(1000, time.time() - 3600, None)
-        end = time.monotonic() + 20
+        end = time.monotonic() + 120
         while client.get("/v1/health").status_code == 200 and time.monotonic() < end:
             time.sleep(0.02)
         assert client.get("/v1/health").json()["status"] == "stale"

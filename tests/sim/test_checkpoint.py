@@ -35,12 +35,13 @@ from cpsched.sim import (
     simulate,
 )
 from cpsched.sim.arrays import C_ATTEMPTS, C_CHANGES, C_FIXED, C_HEAP, C_MODES, C_POOL, C_QUEUED, C_RUNNING
-from cpsched.sim.checkpoint import Keeper, _digest_of
+from cpsched.sim.checkpoint import Keeper
 from cpsched.sim.load import Load
 from cpsched.sim.world import World
 from cpsched.verify import verify
 from cpsched.workloads import lublin, with_malleable
 from tests.oracle.random_workloads import restricted_workloads, rules, workloads
+from tests.sim.interrupted import forged, written
 from tests.sizes import examples
 
 EASY = QueueRule(name="easy", backfill=BackfillRule.NOT_DELAYING)
@@ -256,19 +257,6 @@ def test_a_checkpoint_that_is_not_there(tmp_path: Path) -> None:
         simulate(lublin(5, 1), OneByOne(), checkpoint=Checkpoint(path=path, scheduler="any", interval=0))
     with pytest.raises(ValueError, match="interval"):
         Checkpoint(path=path, scheduler="easy", interval=-1)
-
-
-def written(path: Path) -> dict[str, np.ndarray]:
-    """Return the arrays of a checkpoint."""
-    with np.load(path) as archive:
-        return {name: archive[name] for name in archive.files}
-
-
-def forged(arrays: dict[str, np.ndarray], path: Path) -> None:
-    """Write a checkpoint with a digest that is right for these arrays."""
-    arrays = {name: array for name, array in arrays.items() if name != "digest"}
-    with path.open("wb") as stream:
-        np.savez(stream, allow_pickle=False, **{**arrays, "digest": np.array(_digest_of(arrays))})
 
 
 def changed_values(array: np.ndarray) -> Iterator[np.ndarray]:

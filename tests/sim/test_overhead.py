@@ -2,48 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from random import Random
-from types import SimpleNamespace
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.domain import Instance, Outage, modes
-from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.metrics import Ending
-from cpsched.sim import Change, Decision, History, News, Scheduler, Site, Start, simulate
-from cpsched.verify import verify
+from cpsched.sim import Change, Decision, News, Site, Start
 from tests.booking.small_windows import chunk, nodes, waiting, window
+from tests.sim.charged import Clock, charged
 from tests.sim.test_shares import malleable_workloads
 from tests.sizes import examples
-
-
-@dataclass
-class Clock:
-    """A clock that goes on when it is told to; mutable."""
-
-    seconds: float = 0.0
-
-    @contextmanager
-    def instead(self) -> Iterator[None]:
-        """Time decisions by this clock."""
-        with patch("cpsched.sim.scheduler_loop.time", SimpleNamespace(perf_counter=lambda: self.seconds)):
-            yield
-
-
-def charged(instance: Instance, scheduler: Scheduler, clock: Clock) -> History:
-    """Play a workload with decisions that take time; the judge finds no fault with what happened."""
-    with clock.instead():
-        history = simulate(instance, scheduler, charge_overhead=True)
-    violations = verify(instance_to_document(instance), plan_to_document(history.record()))
-    assert not violations, "\n".join(map(str, violations))
-    return history
 
 
 class Slow:

@@ -6,16 +6,18 @@ import contextlib
 import gzip
 import json
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.errors import DocumentError, SyntaxFault
-from cpsched.verify import Violation, verify, verify_files
+from cpsched.verify import Violation, documents, verify, verify_files
 from cpsched.verify.documents import load
 from cpsched.verify.model import Chunk
 from cpsched.verify.syntax import expand_hosts, expand_indices, parse_items, parse_place, parse_request
+from tests.formats.pipes import assert_pipes_are_read
 from tests.sizes import examples
 from tests.verify.small_documents import Document, at, cluster, instance, job, on, plan
 
@@ -387,3 +389,12 @@ def test_real_instances_are_in_order(files: str) -> None:
         violations = verify(document, empty)
         assert {violation.rule for violation in violations} == {"presence"}, path
         assert len(violations) == len(document["jobs"]), path
+
+
+def test_pipes_and_devices(tmp_path: Path) -> None:
+    """A named pipe is read when somebody writes to it, and is not waited for without end; a device is refused."""
+    assert_pipes_are_read(
+        tmp_path,
+        lambda path: verify_files(path, path),
+        lambda seconds: patch.object(documents, "PATIENCE", seconds),
+    )

