@@ -15,10 +15,22 @@ from typing import Protocol
 
 from cpsched.domain import Event, Incumbent, Instance, PlannedJob, WaitingJob, Work
 
-__all__ = ["Board", "Budget", "Engine", "Improver", "Offer", "Outcome", "Progress", "Proof", "Scope", "Turn"]
+__all__ = [
+    "LONGEST_EVENT",
+    "Board",
+    "Budget",
+    "Engine",
+    "Improver",
+    "Offer",
+    "Outcome",
+    "Progress",
+    "Proof",
+    "Scope",
+    "Turn",
+]
 
 #: The most characters of an event's text.
-_LONGEST_EVENT = 500
+LONGEST_EVENT = 500
 
 #: The largest distance of two roundings of the same sum: relative to it, and absolute where it is near 0.
 _ROUNDING, _NEAR_ZERO = 1e-9, 1e-12
@@ -389,7 +401,7 @@ class Board:
         line = " ".join("".join(char if char.isprintable() else " " for char in what).split())
         with self._lock:
             if not self._closed.is_set():
-                self._events.append(Event(at=self._now, by=by, what=line[:_LONGEST_EVENT]))
+                self._events.append(Event(at=self._now, by=by, what=line[:LONGEST_EVENT]))
 
 
 class Turn(Board):

@@ -6,6 +6,7 @@ classes have in their plans as amounts that are set aside. So every engine honou
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -25,10 +26,11 @@ from cpsched.domain import (
     resumable,
 )
 from cpsched.engine import Engine, Outcome, Progress
+from cpsched.metrics import objective_value
 from cpsched.planner import PlannerEngine
 from cpsched.problem import missing_from
 
-__all__ = ["ByClass", "Classes", "Opened", "is_plain"]
+__all__ = ["ByClass", "Classes", "Opened", "class_values", "is_plain", "rank"]
 
 #: Given the jobs planned so far and the waiting ones of a class, returns both with starts for some of the latter.
 Opened = Callable[[Sequence[PlannedJob], Sequence[WaitingJob]], Outcome]
@@ -251,3 +253,21 @@ def is_plain(instance: Instance) -> bool:
         else not job.is_evolving and job.malleability is None and len(job.request.chunks) == 1
         for job in instance.jobs
     )
+
+
+def rank(instance: Instance, jobs: Sequence[PlannedJob]) -> tuple[tuple[int, float], ...]:
+    """Return the key by which plans of a window are compared, the smaller the better: more jobs beat fewer, then the
+    value counts; where priorities are strict, class by class, the highest first.
+    """
+    if not instance.has_strict_priorities:
+        return ((-len(jobs), objective_value(instance, jobs)),)
+    return tuple((-count, value) for count, value in class_values(instance, jobs).values())
+
+
+def class_values(instance: Instance, jobs: Sequence[PlannedJob]) -> dict[int, tuple[int, float]]:
+    """Return the number and the value of the jobs of each class in a plan, by priority, the highest first."""
+    class_of, members = priority_classes(instance), defaultdict[int, list[PlannedJob]](list)
+    for job in jobs:
+        members[class_of[job.id]].append(job)
+    classes = sorted(set(class_of.values()), reverse=True)
+    return {number: (len(members[number]), objective_value(instance, members[number])) for number in classes}

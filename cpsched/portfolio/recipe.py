@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 
 from cpsched import cp, search
-from cpsched.domain import Instance, Plan
+from cpsched.domain import Event, Instance, Plan
 from cpsched.engine import Board, Budget, Progress
 from cpsched.formats import checked
 from cpsched.metrics import least_value, objective_value
@@ -20,7 +20,7 @@ from cpsched.portfolio.scoring import faults_of, judge_of, plan_of, scored, with
 from cpsched.portfolio.soft_limits import beyond_soft_limits
 from cpsched.portfolio.strict import Strict
 from cpsched.portfolio.teams import Team, first_of, team_of
-from cpsched.portfolio.warm_start import WarmStart
+from cpsched.portfolio.warm_start import Earlier, better
 from cpsched.problem import placeable
 
 __all__ = ["prepare", "solve"]
@@ -84,9 +84,10 @@ def solve(
 ) -> Plan:
     """Plan every job of an instance, and verify the plan.
 
-    The planner's plan comes first. The rest of the budget goes to solvers that improve it in parallel; each of their
-    plans is accepted only if it passes the verifier. When the budget ends, or the user interrupts, the best plan so
-    far is the answer. Where priorities are strict, this is done for one class of jobs after the other (`Strict`).
+    An earlier plan is the first incumbent, and the answer is never worse. Then comes the planner's plan. The rest of
+    the budget goes to solvers that improve the better of the two in parallel; each of their plans is accepted only if
+    it passes the verifier. When the budget ends, or the user interrupts, the best plan so far is the answer. Where
+    priorities are strict, this is done for one class of jobs after the other (`Strict`), and plans are compared so.
 
     Parameters
     ----------
@@ -105,7 +106,8 @@ def solve(
     bound
         Seconds, after the budget, for proving how far the plan can be from the optimum.
     warm
-        An earlier plan, which is updated and offered first; jobs may have arrived or ended since.
+        An earlier plan to begin from, whatever the engine and the budget; jobs may have arrived or ended since. An
+        event says what is wrong with it.
     solver
         The MiniZinc solver (engine ``minizinc`` only).
     team
@@ -142,26 +144,33 @@ def solve(
         strict = Strict(instance=instance, window=window, document=document, engine=engine, team=team, clock=clock)
         team = replace(team, first=strict.first)
     team.check(window.instance, engine)
+    judge = judge_of(instance, document) if strict is None else strict.judge
+    earlier, said = None, tuple[Event, ...]()
+    if warm is not None:
+        beginning = Earlier(instance=instance, window=window, judge=judge, engine=engine, clock=clock, warm=warm)
+        earlier, said = beginning.begun()
+    since, by = clock.elapsed, team.first.name
     outcome = window.outcome(team.first.plan(window.instance, progress))
     began = clock.elapsed
-    judge = judge_of(instance, document) if strict is None else strict.judge
-    plan = plan_of(instance, engine, outcome, slices=window.slices, budget=budget, elapsed=began)
+    plan = plan_of(instance, engine, outcome, slices=window.slices, budget=budget, elapsed=began, by=by)
     # a job of the waiting room may get a start that the engines' window does not have: then last of all
     are_all = not window.instance.is_restricted
-    plan = verified(judge, instance, plan, engine=team.first.name, elapsed=clock.elapsed, claims=are_all)
+    plan = verified(judge, instance, plan, engine=by, elapsed=clock.elapsed, claims=are_all)
+    plan = replace(plan if earlier is None else better(instance, earlier, plan), events=(*said, *plan.events))
     is_interrupted = False
     if budget > 0 and not is_given and not opens:
         is_interrupted = _prepared(clock, engine, workers, solver, changing=changing)
     has_soft_limits = any(limit.soft for limit in instance.limits)
     # the time in which the last offers are judged, and jobs are moved up beyond soft limits
-    reserve = 0.05 + 3 * (clock.elapsed - began) + (began if has_soft_limits else 0)
+    reserve, took = 0.05 + 3 * (clock.elapsed - began), began - since
+    reserve += took if has_soft_limits else 0
     by_class = ""
     if strict is not None and not is_interrupted:
-        plan, by_class = strict.improved(plan, reserve=reserve + 2 * began, seed=seed, warm=warm, watch=watch)
+        plan, by_class = strict.improved(plan, reserve=reserve + 2 * took, seed=seed, warm=warm, watch=watch)
     violations = faults_of(judge, instance, plan)
     board = Board(
         window.to_held(plan.jobs),
-        by=team.first.name,
+        by=plan.incumbents[-1].by,
         budget=clock.more(-min(reserve, 0.25 * budget)),
         value_of=lambda jobs: objective_value(window.instance, jobs),
         judge=lambda jobs: violations(window.to_stated(jobs)),
@@ -171,15 +180,12 @@ def solve(
     )
     board.takes_proofs = are_all
     if budget > 0 and opens:
-        earlier = None if warm is None else WarmStart(window.held(warm))
-        is_interrupted = _opened(window.instance, board, earlier, seed=seed)
+        is_interrupted = _opened(window.instance, board, seed=seed)
         if not is_interrupted and not board.is_over:
             team = team_of(engine, workers=workers, solver=solver)
             is_interrupted = _prepared(clock, engine, workers, solver, changing=changing)
             board.budget = clock.more(-min(reserve, 0.25 * budget))
     lanes = team.able(window.instance) if strict is None else ()
-    if warm is not None and strict is None:
-        lanes = ((WarmStart(window.held(warm)), *next(iter(lanes), ())), *lanes[1:])
     if not is_interrupted:
         is_interrupted = run_lanes(lanes, window.instance, board, seed=seed, deadline=clock, watch=watch)
     elapsed, stopped = clock.elapsed, by_class or _why(board, is_interrupted=is_interrupted)
@@ -189,8 +195,6 @@ def solve(
         run_lanes(((prover,),), window.instance, board, seed=seed, deadline=board.budget, watch=watch)
     board.close()
     best = scored(instance, plan, board, window.to_stated(board.best.jobs), stopped=stopped, elapsed=elapsed)
-    if strict is not None:
-        best = replace(best, incumbents=plan.incumbents)
     if has_soft_limits:
         best = beyond_soft_limits(judge, instance, best, elapsed=clock.elapsed)
     if not are_all:
@@ -198,15 +202,12 @@ def solve(
     return best if board.best.version == 0 else with_openings(judge, instance, best, elapsed=clock.elapsed)
 
 
-def _opened(instance: Instance, board: Board, earlier: WarmStart | None, *, seed: int) -> bool:
-    """Try what solves a few jobs at once, an earlier plan before it; return whether the user interrupted it."""
+def _opened(instance: Instance, board: Board, *, seed: int) -> bool:
+    """Try what solves a few jobs at once; return whether the user interrupted it."""
     first = cp.Orders()
-    if not first.is_for(board.best.jobs, instance):
-        return False
     try:
-        for solver in (first,) if earlier is None else (earlier, first):
-            if not board.is_over:
-                run_solver(solver, instance, board, seed=seed)
+        if first.is_for(board.best.jobs, instance) and not board.is_over:
+            run_solver(first, instance, board, seed=seed)
     except KeyboardInterrupt:
         return True
     return False

@@ -30,13 +30,13 @@ from cpsched.metrics import objective_value, suffered
 from cpsched.problem import is_made_up, missing_from
 from cpsched.verify import Judge, Violation
 
-__all__ = ["faults_of", "judge_of", "plan_of", "scored", "verify_plan", "with_jobs", "with_openings"]
+__all__ = ["Trusting", "faults_of", "judge_of", "plan_of", "scored", "verify_plan", "with_jobs", "with_openings"]
 
 #: The most jobs that an event names.
 _MOST_NAMED = 5
 
 
-class _Trusting(Judge):
+class Trusting(Judge):
     """Finds no fault: of a window of a simulation, where no document has what stands for rules. Its record is judged by
     the rules themselves.
     """
@@ -57,7 +57,7 @@ def judge_of(instance: Instance, document: object | None = None) -> Judge:
     cluster = instance.cluster
     names = (*cluster.licenses, *cluster.totals, *(name for one in cluster.classes for name in one.properties))
     if instance.set_aside or any(map(is_made_up, names)):
-        return _Trusting()
+        return Trusting()
     return Judge(instance_to_document(instance) if document is None else document)
 
 
@@ -205,8 +205,15 @@ def plan_of(
     slices: tuple[ReservedSlice, ...] = (),
     budget: float,
     elapsed: float,
+    by: str | None = None,
 ) -> Plan:
-    """Return the plan of an engine's outcome after `elapsed` of `budget` seconds, without solvers."""
+    """Return the plan of an engine's outcome after `elapsed` of `budget` seconds, without solvers.
+
+    Parameters
+    ----------
+    by
+        Its finder, None: the engine.
+    """
     value = objective_value(instance, outcome.jobs)
     return Plan(
         instance=instance.name,
@@ -220,7 +227,7 @@ def plan_of(
         jobs=outcome.jobs,
         waiting_room=outcome.waiting_room,
         reservations=slices,
-        incumbents=(_incumbent(elapsed, value, engine, outcome.jobs),),
+        incumbents=(_incumbent(elapsed, value, by or engine, outcome.jobs),),
     )
 
 
@@ -248,7 +255,7 @@ def scored(
         plan,
         objective=replace(plan.objective, value=value, **known),
         engine=replace(plan.engine, stopped=stopped, elapsed=round(elapsed, 3)),
-        incumbents=board.incumbents,
+        incumbents=(*plan.incumbents, *board.incumbents[1:]),
         work=board.work,
         events=(*plan.events, *board.events),
     )

@@ -11,7 +11,7 @@ from cpsched.engine import Board, Budget, Outcome
 from cpsched.formats import plan_to_document
 from cpsched.metrics import least_value, objective_value
 from cpsched.planner import placeable_beside
-from cpsched.portfolio.classes import ByClass, Classes, Opened, is_plain
+from cpsched.portfolio.classes import ByClass, Classes, Opened, is_plain, rank
 from cpsched.portfolio.engine_window import EngineWindow
 from cpsched.portfolio.lanes import run_lanes
 from cpsched.portfolio.scoring import faults_of, judge_of, plan_of, with_openings
@@ -76,8 +76,6 @@ class Strict:
         seed, warm, watch
             As `solve` has them.
         """
-        found = replace(plan.incumbents[0], by=self.team.first.name)
-        plan = replace(plan, incumbents=(found, *plan.incumbents[1:]))
         if not self.team.lanes:
             return plan, ""
         classes = Classes(self.window.instance, self._opener)
@@ -169,8 +167,10 @@ class Strict:
         faults = self.judge.violations(plan_to_document(plan), claims=are_all)
         if faults:
             return _with_events(first, *events, self._event(f"not improved: {faults[0]}"))
+        if rank(self.instance, first.jobs) <= rank(self.instance, plan.jobs):
+            return _with_events(first, *events)
         at = Incumbent(at=round(self.clock.elapsed, 3), value=plan.objective.value, by=_NAME, planned=len(plan.jobs))
-        score = replace(plan.objective, planner=first.objective.value)
+        score = replace(plan.objective, planner=first.objective.planner)
         events = (*first.events, *events, *plan.events)
         return replace(plan, objective=score, incumbents=(*first.incumbents, at), events=events)
 

@@ -1,4 +1,4 @@
-"""Windows of jobs that change, on nodes of many kinds with guards: every engine has a plan, or a reason, for each job."""
+"""Windows of jobs that change, on nodes of many kinds with guards: every engine has a plan or a reason for each job."""
 
 from __future__ import annotations
 

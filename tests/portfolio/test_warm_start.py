@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import given
 
-from cpsched.domain import Instance, Job, Plan, Running, Segment
-from cpsched.formats import instance_to_document, plan_to_document, read_instance
+from cpsched.domain import Instance, Job, Plan, PlannedJob, Running, Segment
+from cpsched.errors import UnsupportedError
+from cpsched.formats import instance_to_document, parse_instance, plan_to_document, read_instance, read_plan
 from cpsched.planner import PlannerEngine
-from cpsched.portfolio import Team, solve
+from cpsched.portfolio import Team, engine_names, solve
+from cpsched.portfolio.classes import rank
+from cpsched.search import Search, SearchParams
 from cpsched.verify import verify
+from tests.judges.ruled_windows import ruled_window
 from tests.oracle.random_instances import instances
-from tests.sizes import examples
+from tests.sizes import examples, seeds
 
 INSTANCES = Path(__file__).parents[2] / "instances"
+CASES = Path(__file__).parents[1] / "cases"
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +37,7 @@ def begun_from(instance: Instance, earlier: Plan) -> Plan:
     """Plan a window from an earlier plan; the judge finds no fault with it, and it is no worse than the planner's."""
     plan = solve(instance, warm=earlier)
     assert verify(instance_to_document(instance), plan_to_document(plan)) == ()
-    assert plan.objective.value <= plan.objective.planner
+    assert rank(instance, plan.jobs) <= rank(instance, solve(instance, engine="planner").jobs)
     return plan
 
 
@@ -42,7 +48,61 @@ def test_a_better_plan_is_taken_over() -> None:
     better = replace(fallback, jobs=best_order(instance, fallback))
     plan = begun_from(instance, better)
     assert plan.objective.value < fallback.objective.value
-    assert [found.by for found in plan.incumbents] == ["planner", "warm"]
+    assert [found.by for found in plan.incumbents] == ["warm"]
+    assert plan.events == ()
+
+
+@pytest.mark.parametrize("engine", engine_names())
+@pytest.mark.parametrize("budget", [0, 0.01])
+def test_no_engine_is_worse_than_the_earlier_plan(engine: str, budget: float) -> None:
+    """A valid earlier plan is the first incumbent of every engine, even without time; nothing is wrong with it."""
+    instance, earlier = read_instance(CASES / "warm-budget0.json"), read_plan(CASES / "warm-budget0.plan.json")
+    plan = solve(instance, engine=engine, budget=budget, warm=earlier)
+    assert verify(instance_to_document(instance), plan_to_document(plan)) == ()
+    assert plan.objective.value == earlier.objective.value < plan.objective.planner
+    assert plan.incumbents[0].by == "warm"
+    assert not [event for event in plan.events if event.by == "warm"]
+
+
+@pytest.mark.parametrize("seed", seeds(100))
+@pytest.mark.parametrize("is_strict", [False, True])
+def test_whatever_rules_a_window_has_no_plan_is_worse(seed: int, *, is_strict: bool) -> None:
+    """Windows with rules, strict ones too, begin from the plan of a search, and end no worse without further time."""
+    dice, document = Random(seed), ruled_window(seed) | ({"priorities": "strict"} if is_strict else {})
+    for job in document["jobs"]:
+        job |= {"priority": dice.randint(0, 3)} if dice.random() < 0.7 else {}
+    instance = parse_instance(document, source=f"window {seed}")
+    team = Team(first=PlannerEngine(), lanes=((Search(SearchParams(max_steps=50)),),))
+    earlier = solve(instance, budget=600, team=team, seed=1)
+    for engine in ("planner", "easy", "search"):
+        try:
+            plan = solve(instance, engine=engine, budget=0, warm=earlier, document=document)
+        except UnsupportedError:
+            continue
+        assert verify(document, plan_to_document(plan)) == ()
+        assert rank(instance, plan.jobs) <= rank(instance, earlier.jobs)
+
+
+def test_what_is_wrong_with_an_earlier_plan_is_said() -> None:
+    """A start that has passed, a rule that is broken and jobs without a start are named, and the rest is kept."""
+    instance, earlier = read_instance(CASES / "warm-budget0.json"), read_plan(CASES / "warm-budget0.plan.json")
+    whole, half = earlier, replace(earlier, jobs=earlier.jobs[:1])
+    late = replace(instance, now=5)
+    overlapping = replace(earlier, jobs=tuple(moved(job, -job.start) for job in earlier.jobs))
+    for window, plan, words in (
+        (late, whole, "1 of its starts have passed"),
+        (instance, half, "1 jobs have no start in it"),
+        (instance, overlapping, "it breaks a rule here"),
+    ):
+        (event,) = (event for event in begun_from(window, plan).events if event.by == "warm")
+        assert words in event.what
+
+
+def moved(job: PlannedJob, seconds: int) -> PlannedJob:
+    """Return a job of one segment that starts some seconds later."""
+    (segment,) = job.segments
+    start, end = job.start + seconds, job.end + seconds
+    return replace(job, start=start, end=end, segments=(replace(segment, start=start, end=end),))
 
 
 def best_order(instance: Instance, plan: Plan) -> tuple[Any, ...]:
