@@ -8,7 +8,7 @@ from functools import cache
 
 from cpsched import cp, search
 from cpsched.domain import Event, Instance, Plan
-from cpsched.engine import Board, Budget, Progress
+from cpsched.engine import LONGEST_EVENT, Board, Budget, Progress
 from cpsched.formats import checked
 from cpsched.metrics import least_value, objective_value
 from cpsched.planner import placeable_beside, warmup_evolving
@@ -18,7 +18,7 @@ from cpsched.portfolio.merit import run_solver
 from cpsched.portfolio.repair import verified
 from cpsched.portfolio.scoring import faults_of, judge_of, plan_of, scored, with_openings
 from cpsched.portfolio.soft_limits import beyond_soft_limits
-from cpsched.portfolio.strict import Strict
+from cpsched.portfolio.strict import Strict, compared
 from cpsched.portfolio.teams import Team, first_of, team_of
 from cpsched.portfolio.warm_start import Earlier, better
 from cpsched.problem import placeable
@@ -156,6 +156,7 @@ def solve(
     # a job of the waiting room may get a start that the engines' window does not have: then last of all
     are_all = not window.instance.is_restricted
     plan = verified(judge, instance, plan, engine=by, elapsed=clock.elapsed, claims=are_all)
+    first = plan.jobs
     plan = replace(plan if earlier is None else better(instance, earlier, plan), events=(*said, *plan.events))
     is_interrupted = False
     if budget > 0 and not is_given and not opens:
@@ -198,8 +199,15 @@ def solve(
     if has_soft_limits:
         best = beyond_soft_limits(judge, instance, best, elapsed=clock.elapsed)
     if not are_all:
-        return verified(judge, instance, best, engine=engine, elapsed=clock.elapsed)
-    return best if board.best.version == 0 else with_openings(judge, instance, best, elapsed=clock.elapsed)
+        best = verified(judge, instance, best, engine=engine, elapsed=clock.elapsed)
+    elif board.best.version > 0:
+        best = with_openings(judge, instance, best, elapsed=clock.elapsed)
+    if by_class or (strict is not None and earlier is not None):
+        event = Event(
+            at=round(clock.elapsed, 3), by="classes", what=compared(instance, first, best, by=by)[:LONGEST_EVENT]
+        )
+        best = replace(best, events=(*best.events, event))
+    return best
 
 
 def _opened(instance: Instance, board: Board, *, seed: int) -> bool:

@@ -11,7 +11,7 @@ from cpsched.engine import Board, Budget, Outcome
 from cpsched.formats import plan_to_document
 from cpsched.metrics import least_value, objective_value
 from cpsched.planner import placeable_beside
-from cpsched.portfolio.classes import ByClass, Classes, Opened, is_plain, rank
+from cpsched.portfolio.classes import ByClass, Classes, Opened, class_values, is_plain, rank
 from cpsched.portfolio.engine_window import EngineWindow
 from cpsched.portfolio.lanes import run_lanes
 from cpsched.portfolio.scoring import faults_of, judge_of, plan_of, with_openings
@@ -19,7 +19,7 @@ from cpsched.portfolio.teams import Team
 from cpsched.portfolio.warm_start import WarmStart
 from cpsched.verify import Judge
 
-__all__ = ["Strict"]
+__all__ = ["Strict", "compared"]
 
 #: The least seconds for which solvers work on a class.
 _LEAST = 0.3
@@ -176,6 +176,23 @@ class Strict:
 
     def _event(self, what: str) -> Event:
         return Event(at=round(self.clock.elapsed, 3), by=_NAME, what=what)
+
+
+def compared(instance: Instance, first: Sequence[PlannedJob], plan: Plan, *, by: str) -> str:
+    """Return the values of the classes of a plan, the highest first, beside those of the plan of the first engine.
+
+    Parameters
+    ----------
+    first, by
+        The jobs of the first plan, and its engine.
+    """
+    before = class_values(instance, first)
+    said = []
+    for priority, (count, value) in class_values(instance, plan.jobs).items():
+        jobs, least = before[priority]
+        more = f" of {count} jobs in place of {jobs}" if count != jobs else ""
+        said.append(f"priority {priority} {value:.6g}{more} ({by}: {least:.6g})")
+    return f"compared class by class, the highest first: {', '.join(said)}"
 
 
 def _with_events(plan: Plan, *events: Event) -> Plan:

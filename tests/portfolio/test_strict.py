@@ -32,13 +32,16 @@ from cpsched.metrics import objective_value
 from cpsched.planner import PlannerEngine
 from cpsched.policies import POLICIES
 from cpsched.portfolio import Team, make_engine_scheduler, replan, solve
-from cpsched.portfolio.classes import ByClass
+from cpsched.portfolio.classes import ByClass, rank
+from cpsched.portfolio.engine_window import EngineWindow
 from cpsched.search import Search, SearchParams
 from cpsched.sim import simulate
 from cpsched.verify import verify
 from tests.booking.small_windows import EXCLUSIVE, chunk, nodes, running, waiting, window
 from tests.cp.trying_everything import best_plan
+from tests.judges.changing_windows import changing_window
 from tests.judges.ruled_windows import ruled_window
+from tests.judges.windows import random_window
 from tests.oracle.random_evolving import evolving_instances
 from tests.oracle.random_instances import instances, pressed
 from tests.oracle.random_malleable import malleable_windows
@@ -185,6 +188,40 @@ def test_weights_and_strict_classes_move_an_important_job() -> None:
             instance = parse_instance(case, source="case")
             plan = valid(instance, solve(instance, engine=engine, budget=3))
             assert min(plan.jobs, key=lambda job: job.start).id == first
+
+
+def never_worse_by_class(document: Any, engine: str, budget: float, team: Team | None = None) -> tuple[Plan, Plan]:
+    """Return the planner's plan of a strict window and that of an engine: in the first class in which they differ, this
+    one has more jobs, or as many of a smaller value.
+    """
+    instance = strict(parse_instance(document, source="case"))
+    first = valid(instance, solve(instance, engine="planner", budget=0))
+    plan = valid(instance, solve(instance, engine=engine, budget=budget, team=team))
+    assert rank(instance, plan.jobs) <= rank(instance, first.jobs)
+    return first, plan
+
+
+@pytest.mark.parametrize("seed", seeds(300))
+@pytest.mark.parametrize("draw", [ruled_window, random_window, changing_window])
+def test_no_class_pays_for_a_lower_one(seed: int, draw: Callable[[int], Any]) -> None:
+    """Whatever a window has, the search is never worse than the planner class by class, and says what was compared."""
+    document, dice = draw(seed), Random(seed)
+    for job in document["jobs"]:
+        job |= {"priority": dice.randint(0, 3)} if dice.random() < 0.7 else {}
+    if PlannerEngine().unsupported(EngineWindow.of(parse_instance(document, source="case")).instance):
+        pytest.skip("no engine plans it")
+    team = Team(first=PlannerEngine(), lanes=((Search(SearchParams(max_steps=30)),),))
+    _, plan = never_worse_by_class(document, "search", 600, team)
+    assert plan.events[-1].what.startswith("compared class by class")
+
+
+def test_a_higher_class_gains_and_the_sum_of_all_loses() -> None:
+    """The whole value may be above the planner's, where a higher class is better for it: the classes count."""
+    document = json.loads((CASES / "strict-portfolio-above-planner.json").read_text())
+    first, plan = never_worse_by_class(document, "portfolio", 1.0)
+    assert plan.events[-1].what.startswith("compared class by class")
+    instance = parse_instance(document, source="case")
+    assert plan.jobs == first.jobs or rank(instance, plan.jobs) < rank(instance, first.jobs)
 
 
 def test_classes_are_inherited() -> None:
