@@ -213,6 +213,8 @@ class Board:
         self._proofs: dict[Scope, list[Proof]] = {}
         self._incumbents = [self._incumbent()]
         self._events: list[Event] = []
+        self._failures: list[Event] = []
+        self._left_out: set[str] = set()
         self._work: dict[str, Work] = {}
         self._prove_least()
 
@@ -255,6 +257,16 @@ class Board:
     def events(self) -> tuple[Event, ...]:
         """Other events that a reader of the plan should know."""
         return tuple(self._events)
+
+    @property
+    def failures(self) -> tuple[Event, ...]:
+        """Those events that tell of a solver that died."""
+        return tuple(self._failures)
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether every solver that worked has died."""
+        return bool(self._failures) and self._work.keys() <= self._left_out.union(one.by for one in self._failures)
 
     @property
     def work(self) -> tuple[Work, ...]:
@@ -396,12 +408,29 @@ class Board:
                 known = self._work.get(by, Work(by=by, seconds=0.0))
                 self._work[by] = Work(by=by, seconds=round(known.seconds + seconds, 3), what=what or known.what)
 
+    def leave_out(self, why: str, *, by: str) -> None:
+        """Say in the work of a solver why it does not work on this window."""
+        self._left_out.add(by)
+        self.account(by=by, what=f"left out: {why}")
+
     def report(self, what: str, *, by: str) -> None:
         """Add an event; its text is folded into one line of printable characters."""
+        self._tell(what, by)
+
+    def fail(self, what: str, *, by: str) -> None:
+        """Add an event that tells that a solver died: whoever asked for the plan is warned."""
+        event = self._tell(what, by)
+        self._failures += [] if event is None else [event]
+
+    def _tell(self, what: str, by: str) -> Event | None:
+        """Add an event, unless the board is closed; return it."""
         line = " ".join("".join(char if char.isprintable() else " " for char in what).split())
         with self._lock:
-            if not self._closed.is_set():
-                self._events.append(Event(at=self._now, by=by, what=line[:LONGEST_EVENT]))
+            if self._closed.is_set():
+                return None
+            event = Event(at=self._now, by=by, what=line[:LONGEST_EVENT])
+            self._events.append(event)
+            return event
 
 
 class Turn(Board):
@@ -453,5 +482,5 @@ class Improver(Protocol):
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
         """Work until ``board.is_over``, or until there is nothing left to try; runs in a thread of its own.
 
-        An exception that leaves it becomes an event; it may be left behind when the budget ends.
+        An exception that leaves it becomes an event and a warning; it may be left behind when the budget ends.
         """

@@ -118,6 +118,10 @@ class EngineError(CpschedError):
     """An engine could not do its work."""
 
 
+class SolverWarning(RuntimeWarning):
+    """A solver died while it improved a plan: the answer is the best plan of the others."""
+
+
 class UnsupportedError(EngineError):
     """The instance asks for something that the engine cannot honour yet.
 

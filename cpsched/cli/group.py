@@ -9,6 +9,9 @@ import resource
 import signal
 import sys
 import traceback
+import warnings
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NoReturn
 
 import click
@@ -23,6 +26,7 @@ from cpsched.errors import (
     DocumentError,
     EngineError,
     ReportError,
+    SolverWarning,
     StoreError,
     SyntaxFault,
     UnverifiedError,
@@ -93,10 +97,12 @@ class CommandGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; print errors without a traceback, unless they are bugs."""
+        """Run the command; print errors without a traceback, unless they are bugs, and solvers that died in a line."""
         never_fail_on_encoding()
         try:
-            super().invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.showwarning = partial(_show_warning, warnings.showwarning)
+                super().invoke(ctx)
             sys.stdout.flush()
         except (CampaignError, DocumentError, ReportError, StoreError, SyntaxFault) as error:
             _fail(ctx, error, ExitCode.BAD_INPUT)
@@ -152,6 +158,14 @@ def _is_out_of_memory(error: BaseException) -> bool:
     return any(said in words for said in _WORDS_OF_THE_LOADER) or (
         isinstance(error, RuntimeError) and "can't start new thread" in words
     )
+
+
+def _show_warning(otherwise: Callable[..., None], message: Warning | str, category: type[Warning], *where: Any) -> None:
+    """Print a warning of a solver that died in one line, and others as Python does."""
+    if issubclass(category, SolverWarning):
+        click.echo(f"warning: {printable(str(message))}", err=True)
+    else:
+        otherwise(message, category, *where)
 
 
 def _out_of_memory() -> str:

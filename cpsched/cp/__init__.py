@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from cpsched.doors import opener
 
 if TYPE_CHECKING:
-    from cpsched.cp.bounding import LagrangianBound
+    from cpsched.cp.bounding import LagrangianBound, QuickBound
     from cpsched.cp.bounds import Bound, lower_bound
     from cpsched.cp.improver import Cp
     from cpsched.cp.neighbourhoods.improver import Neighbourhoods
@@ -30,13 +30,14 @@ __all__ = [
     "NeighbourhoodParams",
     "Neighbourhoods",
     "Orders",
+    "QuickBound",
     "lower_bound",
 ]
 
 __getattr__ = opener(
     __name__,
     {
-        "bounding": "LagrangianBound",
+        "bounding": "LagrangianBound QuickBound",
         "bounds": "Bound lower_bound",
         "improver": "Cp",
         "neighbourhoods.improver": "Neighbourhoods",

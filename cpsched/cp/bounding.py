@@ -1,9 +1,11 @@
-"""`LagrangianBound`: proves a bound beside the search."""
+"""`QuickBound` and `LagrangianBound`: prove a bound beside the search, a first one soon and a better one later."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
+from cpsched.cp.bounds import least_seconds, lower_bound
 from cpsched.cp.in_worker import InWorker
 from cpsched.cp.messages import Prove, Proven, Reply
 from cpsched.cp.params import BoundParams
@@ -11,7 +13,54 @@ from cpsched.cp.process import COMMAND, converse, failures_told, seconds_for
 from cpsched.domain import Instance
 from cpsched.engine import Board
 
-__all__ = ["LagrangianBound"]
+__all__ = ["LagrangianBound", "QuickBound"]
+
+
+#: Seconds of the clock on the wall that count as one of a core, where others take the cores.
+_CROWDED = 8.0
+#: Seconds in which no worker is loaded.
+_LEAST = 0.1
+
+
+class QuickBound:
+    """Proves a first bound in this process, within seconds of a core and not of the clock on the wall: so it is there
+    on a busy machine too, where a worker would be loading still.
+
+    Parameters
+    ----------
+    share
+        Of the time that is left, the part that it gets of a core.
+    """
+
+    name = "bound"
+
+    def __init__(self, share: float) -> None:
+        self.share = share
+
+    def prepare(self) -> None:
+        """Nothing is compiled."""
+
+    def unsupported(self, instance: Instance) -> tuple[str, ...]:
+        """Return nothing: what the bound cannot honour it leaves out, which keeps it a bound."""
+        return ()
+
+    def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
+        """Prove a bound, once, if there is time."""
+        best, seconds = board.best, self.share * board.budget.remaining
+        running = {job.id for job in instance.jobs if job.running is not None}
+        jobs = [job.id for job in best.jobs if job.id not in running]
+        if seconds < (least := least_seconds(len(jobs))):
+            board.leave_out(f"its first share of {seconds:.2f} s of a core is less than {least:.2f} s", by=self.name)
+            return
+        since = time.monotonic(), time.thread_time()
+
+        def clock() -> float:
+            return max(time.thread_time() - since[1], (time.monotonic() - since[0]) / _CROWDED)
+
+        found = lower_bound(instance, jobs, seconds=seconds, seed=seed, clock=clock)
+        if found is not None:
+            board.prove(found.value, over=best.ids, how=found.how, by=self.name)
+            board.account(by=self.name, what=found.how)
 
 
 class LagrangianBound(InWorker[BoundParams]):
@@ -32,13 +81,18 @@ class LagrangianBound(InWorker[BoundParams]):
         best = board.best
         jobs = tuple(job.id for job in best.jobs if job.id not in running)
         seconds, most_jobs = seconds_for(board, self.params.share), self.params.most_jobs
-        if seconds < self.params.least_seconds or (most_jobs is not None and len(jobs) > most_jobs):
+        if most_jobs is not None and len(jobs) > most_jobs:
+            board.leave_out(f"{len(jobs):,} jobs, beside plans it takes windows of {most_jobs:,} at most", by=self.name)
+            return
+        if seconds < max(self.params.least_seconds, _LEAST):
+            board.leave_out(f"{max(0.0, seconds):.1f} s are too short", by=self.name)
             return
         request = Prove(instance=instance, jobs=jobs, seconds=seconds, seed=seed)
 
         def hear(reply: Reply) -> bool:
             if isinstance(reply, Proven) and reply.value is not None:
                 board.prove(reply.value, over=best.ids, how=reply.how, by=self.name)
+                board.account(by=self.name, what=reply.how)
             return True
 
         with failures_told(board, by=self.name), self.worker() as worker:

@@ -33,8 +33,13 @@ class Cp(InWorker[CpParams]):
 
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
         """Solve the window, if it is small enough and has something to plan."""
-        best = board.best
-        if not 0 < num_pairs(instance, best.jobs, _left_out(board, best)) <= self.params.most_pairs:
+        best, most = board.best, self.params.most_pairs
+        pairs = num_pairs(instance, best.jobs, _left_out(board, best))
+        if pairs > most:
+            board.leave_out(
+                f"{pairs:,} pairs of a part and a node, it solves windows of {most:,} at most", by=self.name
+            )
+        if not 0 < pairs <= most:
             return
         with failures_told(board, by=self.name), self.worker() as worker:
             self._solve(instance, board, worker, seed)

@@ -71,7 +71,7 @@ class BoundParams:
     """How the bound beside the search is proven."""
 
     #: The part of the budget that it may take.
-    share: float = 0.25
+    share: float = 0.2
     #: The part of the available memory that the worker may use.
     memory_share: float = 0.5
     #: A window with more waiting jobs than this is left alone; None: none is.

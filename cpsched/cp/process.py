@@ -177,11 +177,11 @@ class Worker:
 
 @contextlib.contextmanager
 def failures_told(board: Board, *, by: str) -> Iterator[None]:
-    """Report errors of a worker on the board, with the name of its solver; they have no other effect."""
+    """Report errors of a worker on the board, with the name of its solver, which has died of them."""
     try:
         yield
     except EngineError as error:
-        board.report(str(error), by=by)
+        board.fail(str(error), by=by)
 
 
 def seconds_for(board: Board, share: float) -> float:

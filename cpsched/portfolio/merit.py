@@ -99,5 +99,5 @@ def run_solver(solver: Improver, instance: Instance, board: Board, *, seed: int)
     try:
         solver.improve(instance, board, seed=seed)
     except Exception as error:
-        board.report(f"gave up: {type(error).__name__}: {error}", by=solver.name)
+        board.fail(f"gave up: {type(error).__name__}: {error}", by=solver.name)
     board.account(by=solver.name, seconds=board.budget.elapsed - began)

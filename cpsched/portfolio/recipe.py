@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 
 from cpsched import cp, search
 from cpsched.domain import Event, Instance, Plan
 from cpsched.engine import LONGEST_EVENT, Board, Budget, Progress
+from cpsched.errors import SolverWarning
 from cpsched.formats import checked
 from cpsched.metrics import least_value, objective_value
 from cpsched.planner import placeable_beside, warmup_evolving
@@ -86,8 +88,9 @@ def solve(
 
     An earlier plan is the first incumbent, and the answer is never worse. Then comes the planner's plan. The rest of
     the budget goes to solvers that improve the better of the two in parallel; each of their plans is accepted only if
-    it passes the verifier. When the budget ends, or the user interrupts, the best plan so far is the answer. Where
-    priorities are strict, this is done for one class of jobs after the other (`Strict`), and plans are compared so.
+    it passes the verifier. When the budget ends, or the user interrupts, the best plan so far is the answer. A solver
+    that dies is an event, and a `SolverWarning`. Where priorities are strict, this is done for one class of jobs after
+    the other (`Strict`), and plans are compared so.
 
     Parameters
     ----------
@@ -165,9 +168,9 @@ def solve(
     # the time in which the last offers are judged, and jobs are moved up beyond soft limits
     reserve, took = 0.05 + 3 * (clock.elapsed - began), began - since
     reserve += took if has_soft_limits else 0
-    by_class = ""
+    by_class, failures = "", list[Event]()
     if strict is not None and not is_interrupted:
-        plan, by_class = strict.improved(plan, reserve=reserve + 2 * took, seed=seed, warm=warm, watch=watch)
+        plan, by_class, failures = strict.improved(plan, reserve=reserve + 2 * took, seed=seed, warm=warm, watch=watch)
     violations = faults_of(judge, instance, plan)
     board = Board(
         window.to_held(plan.jobs),
@@ -207,6 +210,7 @@ def solve(
             at=round(clock.elapsed, 3), by="classes", what=compared(instance, first, best, by=by)[:LONGEST_EVENT]
         )
         best = replace(best, events=(*best.events, event))
+    _warn([*failures, *board.failures])
     return best
 
 
@@ -231,12 +235,18 @@ def _prepared(clock: Budget, engine: str, workers: int, solver: str, *, changing
     return False
 
 
+def _warn(failures: Sequence[Event]) -> None:
+    """Warn of solvers that died, of the same words once."""
+    for words in dict.fromkeys(f"the solver {one.by} died: {one.what}" for one in failures):
+        warnings.warn(words, SolverWarning, stacklevel=3)
+
+
 def _why(board: Board, *, is_interrupted: bool) -> str:
     """Return the reason for which the solvers stopped."""
     if is_interrupted:
         return "interrupted"
     if board.is_optimal:
         return "optimal"
-    if board.events and board.best.version == 0:
+    if board.is_given_up or (board.events and board.best.version == 0):
         return "fallback"
     return "budget" if board.budget.remaining <= 0 else "done"

@@ -26,12 +26,14 @@ from cpsched.domain import (
 )
 from cpsched.engine import Board, Outcome
 from cpsched.formats import checked, instance_to_document, plan_to_document
-from cpsched.metrics import objective_value, suffered
+from cpsched.metrics import honest_gap, objective_value, suffered
 from cpsched.problem import is_made_up, missing_from
 from cpsched.verify import Judge, Violation
 
 __all__ = ["Trusting", "faults_of", "judge_of", "plan_of", "scored", "verify_plan", "with_jobs", "with_openings"]
 
+#: A bound that leaves more than this part of the avoidable cost unproven says nothing of the plan.
+_NOTHING_PROVEN = 0.99
 #: The most jobs that an event names.
 _MOST_NAMED = 5
 
@@ -238,7 +240,8 @@ def _incumbent(elapsed: float, value: float, by: str, jobs: Sequence[PlannedJob]
 def scored(
     instance: Instance, plan: Plan, board: Board, jobs: Sequence[PlannedJob], *, stopped: str, elapsed: float
 ) -> Plan:
-    """Return the first plan with the jobs, value and bound of the board in place of its own.
+    """Return the first plan with the jobs, value and bound of the board in place of its own. A bound that says hardly
+    more than what was already suffered is left out.
 
     Parameters
     ----------
@@ -247,13 +250,16 @@ def scored(
     """
     plan = with_jobs(instance, plan, jobs)
     value, proof = board.best.value, board.proof
-    known: dict[str, Any] = {}
+    score = replace(plan.objective, value=value)
     if proof is not None:
         bound = min(proof.value, value)  # the two may be rounded differently; more than that the board refuses
-        known = {"bound": bound, "gap": (value - bound) / abs(value) if value else 0.0, "proof": proof.how}
+        gap = (value - bound) / abs(value) if value else 0.0
+        proven = replace(score, bound=bound, gap=gap, proof=proof.how)
+        unproven = honest_gap(proven)
+        score = score if unproven is not None and unproven > _NOTHING_PROVEN else proven
     return replace(
         plan,
-        objective=replace(plan.objective, value=value, **known),
+        objective=score,
         engine=replace(plan.engine, stopped=stopped, elapsed=round(elapsed, 3)),
         incumbents=(*plan.incumbents, *board.incumbents[1:]),
         work=board.work,

@@ -60,9 +60,9 @@ class Strict:
 
     def improved(
         self, plan: Plan, *, reserve: float, seed: int, warm: Plan | None, watch: Callable[[Board], None] | None
-    ) -> tuple[Plan, str]:
-        """Return a plan that is no worse in the highest class in which it differs, and why the solvers stopped (nothing
-        where there are none).
+    ) -> tuple[Plan, str, list[Event]]:
+        """Return a plan that is no worse in the highest class in which it differs, why the solvers stopped (nothing
+        where there are none), and those events that tell of solvers that died.
 
         From the highest class on, each gets a part of the time that is left, by the number of its jobs, while that is
         worth a try. The engine of the first plan plans the classes that are left then beside them.
@@ -77,10 +77,10 @@ class Strict:
             As `solve` has them.
         """
         if not self.team.lanes:
-            return plan, ""
+            return plan, "", []
         classes = Classes(self.window.instance, self._opener)
-        events: list[Event] = []
-        stopped = "done"
+        events, failures = list[Event](), list[Event]()
+        stopped, given_up = "done", list[bool]()
         while classes.left and stopped != "interrupted":
             entries, seconds = classes.left[0], self.clock.remaining - reserve
             if seconds < _LEAST:
@@ -91,7 +91,8 @@ class Strict:
             outcome = self.team.first.plan(window, None)
             board = self._board(classes, window, outcome, share)
             if board is None:
-                return _with_events(plan, self._event("not improved: a plan of a class breaks a rule")), "fallback"
+                words = "not improved: a plan of a class breaks a rule"
+                return _with_events(plan, self._event(words)), "fallback", failures
             if not is_plain(window) or classes.size(entries) > 1:
                 lanes = self.team.able(window)
                 if warm is not None:
@@ -100,11 +101,14 @@ class Strict:
                 if is_interrupted or (board.budget.remaining <= 0 and not board.is_optimal):
                     stopped = "interrupted" if is_interrupted else "budget"
                 board.close()
+                given_up.append(board.is_given_up)
+                failures += board.failures
                 events += (replace(event, at=round(began + event.at, 3)) for event in board.events)
                 events.append(self._event(_result(classes.priority(entries), board)))
             classes.add(entries, replace(outcome, jobs=board.best.jobs))
         self.first.finish(classes)
-        return self._whole(plan, classes.outcome(), events), stopped
+        stopped = "fallback" if given_up and all(given_up) else stopped
+        return self._whole(plan, classes.outcome(), events), stopped, failures
 
     def _board(self, classes: Classes, window: Instance, outcome: Outcome, share: Budget) -> Board | None:
         """Return the board for the plans of a class, None if the first one breaks a rule.

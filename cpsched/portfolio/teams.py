@@ -17,6 +17,9 @@ __all__ = ["PLANNER_FIRST", "Team", "engine_names", "first_of", "team_of"]
 #: The engines that begin with the planner's plan.
 PLANNER_FIRST = ("portfolio", "planner", "search", "cp", "minizinc")
 
+#: The shares of the time in which a first bound is proven: on a core of many, and on the only one.
+_QUICK, _QUICK_ALONE = 0.06, 0.03
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Team:
@@ -114,13 +117,15 @@ def _lanes_of(engine: str, workers: int, solver: str) -> tuple[tuple[Improver, .
             whole = cp.Cp(cp.CpParams(workers=workers))
             # lists alone, without steps from one plan to the next
             lists = search.Search(search.SearchParams(max_steps=0))
-            return ((lists, whole, cp.LagrangianBound(_small()), cp.Neighbourhoods()),)
+            return ((lists, cp.QuickBound(_QUICK_ALONE), whole, cp.LagrangianBound(_small()), cp.Neighbourhoods()),)
         case "minizinc":
             return ((mzn.MiniZinc(mzn.MiniZincParams(solver=solver)),),)
         case "portfolio":
             # a single core proves small windows, if there is time; in larger ones plans are worth more than proofs
-            bound = cp.LagrangianBound() if workers > 1 else cp.LagrangianBound(_small())
-            last: tuple[Improver, ...] = (cp.Cp(), bound, _rest(is_alone=workers == 1))
+            quick, bound = cp.QuickBound(_QUICK), cp.LagrangianBound()
+            if workers == 1:
+                quick, bound = cp.QuickBound(_QUICK_ALONE), cp.LagrangianBound(_small())
+            last: tuple[Improver, ...] = (quick, cp.Cp(), bound, _rest(is_alone=workers == 1))
             return ((search.Search(),),) * (workers - 1) + (last,)
     return ()
 

@@ -127,6 +127,8 @@ def figures(plan: Plan, summary: Summary) -> list[tuple[str, str]]:
     ]
     if score.bound is not None:
         rows.append(("bound", value_text(score.bound)))
+    elif not plan.record:
+        rows.append(("bound", "no useful bound was proven in this time"))
     if score.gap is not None:
         rows.append(("gap", f"{score.gap:.2%}"))
     honest = honest_gap(score)

@@ -104,7 +104,9 @@ class Search:
             return
         if any(job.is_evolving for job in jobs):
             self._improve_evolving(instance, jobs, board, seed)
-        elif _most_placements(instance, jobs) <= _MOST_PLACEMENTS:
+        elif (placements := _most_placements(instance, jobs)) > _MOST_PLACEMENTS:
+            board.leave_out(f"{placements:,} placements, it takes {_MOST_PLACEMENTS:,} at most", by=self.name)
+        else:
             chain = Chain(instance, jobs, seed, optional)
             search = _Search(instance, jobs, board, chain, self.params)
             keys = list_keys(instance, jobs, chain.costs, chain.tails)
@@ -120,7 +122,8 @@ class Search:
         is_counted = not beyond_whole_nodes(instance) and all(
             job.running is None or job.malleability is None for job in instance.jobs
         )
-        if not is_counted and _most_placements(instance, jobs) > _MOST_PLACEMENTS:
+        if not is_counted and (placements := _most_placements(instance, jobs)) > _MOST_PLACEMENTS:
+            board.leave_out(f"{placements:,} placements, it takes {_MOST_PLACEMENTS:,} at most", by=self.name)
             return
         chain = EvolvingChain(instance, jobs, seed) if is_counted else ChangingChain(instance, jobs, seed)
         search = _Search(instance, jobs, board, chain, self.params)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 from cpsched.cli.exits import ExitCode
 from cpsched.cli.solve import command
 from cpsched.engine import Board, Budget
-from cpsched.errors import UnsupportedError, UnverifiedError
+from cpsched.errors import SolverWarning, UnsupportedError, UnverifiedError
 from cpsched.formats import parse_plan, read_plan
 from cpsched.portfolio import ENGINES
 from cpsched.verify import verify_files
@@ -29,6 +30,33 @@ PLAN = ("solve", "--engine", "planner")
 def made_files(folder: Path) -> set[str]:
     """Return the names of all files in a folder but the instance."""
     return {path.name for path in folder.iterdir()} - {"window.json"}
+
+
+def test_a_solver_that_died_is_a_warning_on_the_screen(
+    run: Run, window: Window, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even a command that is to be quiet says it, in one line, and the plan does not say that its engine is done."""
+
+    def crash(*_: object, **__: object) -> None:
+        raise RuntimeError("wires crossed")
+
+    monkeypatch.setattr("cpsched.search.Search.improve", crash)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", SolverWarning)
+        shown = run(
+            "solve",
+            "--engine",
+            "search",
+            window.instance_file,
+            "--budget",
+            1,
+            "--quiet",
+            "-o",
+            window.folder / "p.json",
+        )
+    assert shown.exit_code == ExitCode.FINE
+    assert shown.stderr == "warning: the solver search died: gave up: RuntimeError: wires crossed\n"
+    assert read_plan(window.folder / "p.json").engine.stopped == "fallback"
 
 
 def test_a_window_is_planned_verified_and_written(run: Run, window: Window) -> None:

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ import pytest
 
 from cpsched.domain import Plan
 from cpsched.engine import Board
+from cpsched.errors import SolverWarning
 from cpsched.formats import instance_to_document, plan_to_document, read_instance
 from cpsched.planner import PlannerEngine
 from cpsched.portfolio import Team, solve
@@ -33,7 +35,11 @@ def solved_by(monkeypatch: pytest.MonkeyPatch, *lanes: tuple[Solver, ...], secon
     """Let these solvers improve a window; the plan is verified and no worse than the planner's."""
     team = Team(first=PlannerEngine(), lanes=lanes)
     monkeypatch.setattr("cpsched.portfolio.recipe.team_of", lambda *_, **__: team)
-    plan = solve(INSTANCE, budget=seconds)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", SolverWarning)
+        plan = solve(INSTANCE, budget=seconds)
+    died = {event.what for event in plan.events if event.what.startswith("gave up")}
+    assert {str(one.message) for one in said} == {f"the solver cp died: {what}" for what in died}
     assert verify(instance_to_document(INSTANCE), plan_to_document(plan)) == ()
     assert plan.objective.value <= plan.objective.planner
     return plan
@@ -101,6 +107,16 @@ def test_a_fault_costs_nothing_but_itself(
     assert len(events) == (told is not None)
     assert all(what.startswith(told or "") for what in events)
     assert plan.engine.stopped == ("fallback" if told else "budget" if fault is hang else "done")
+
+
+def test_an_engine_whose_solvers_all_died_is_not_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer says so, a solver that was left out is no help, and so it is with strict priorities."""
+    left_out = Solver(lambda board: board.leave_out("too large", by="other"), name="other")
+    assert solved_by(monkeypatch, (Solver(crash), left_out), (Solver(crash),)).engine.stopped == "fallback"
+    strict = replace(INSTANCE, has_strict_priorities=True)
+    with pytest.warns(SolverWarning, match="wires crossed"):
+        plan = solve(strict, budget=2.0, team=Team(first=PlannerEngine(), lanes=((Solver(crash),),)))
+    assert plan.engine.stopped == "fallback"
 
 
 def test_the_next_solver_of_a_lane_goes_on_after_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:

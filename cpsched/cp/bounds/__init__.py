@@ -7,6 +7,6 @@ job could start alone, `packing.py` what fits on one node, `surrogates.py` makes
 `orders.py` solves the relaxation of a few jobs by all orders.
 """
 
-from cpsched.cp.bounds.bound import Bound, lower_bound
+from cpsched.cp.bounds.bound import Bound, least_seconds, lower_bound
 
-__all__ = ["Bound", "lower_bound"]
+__all__ = ["Bound", "least_seconds", "lower_bound"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import time
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -18,11 +19,11 @@ from cpsched.domain import Instance, Job, ObjectiveTerm
 from cpsched.engine import Budget
 from cpsched.metrics import least_running_cost
 
-__all__ = ["Bound", "fits", "lower_bound", "waiting_jobs"]
+__all__ = ["Bound", "fits", "least_seconds", "lower_bound", "waiting_jobs"]
 
 #: Approximate seconds to build a relaxation: a constant, and a part per job; with less time it is not begun.
-_SETUP = 0.25
-_SETUP_PER_JOB = 0.0003
+_SETUP = 0.1
+_SETUP_PER_JOB = 0.00015
 #: Vectors of sizes for a second of budget.
 _VECTORS_PER_SECOND = 30
 #: The time of an evaluation with proof, as a multiple of one without.
@@ -44,7 +45,13 @@ class Bound:
 
 
 def lower_bound(
-    instance: Instance, jobs: Collection[str], *, seconds: float, seed: int = 0, evaluations: int | None = None
+    instance: Instance,
+    jobs: Collection[str],
+    *,
+    seconds: float,
+    seed: int = 0,
+    evaluations: int | None = None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Bound | None:
     """Return a value that no plan of these jobs can undercut, or None for an objective that pays for delay.
 
@@ -65,6 +72,8 @@ def lower_bound(
         Chooses the begin of the search for prices.
     evaluations
         Stop after this many evaluations of the dual function, for answers that do not depend on the clock.
+    clock
+        Counts the seconds.
 
     Raises
     ------
@@ -73,7 +82,7 @@ def lower_bound(
     """
     if any(weight < 0 for weight in instance.objective.weights.values()):
         return None
-    budget = Budget(max(0.0, seconds))
+    budget = Budget(max(0.0, seconds), clock)
     chosen = waiting_jobs(instance, jobs)
     eased = with_least_running(instance)
     starts = earliest_starts(eased, chosen, budget)
@@ -81,8 +90,7 @@ def lower_bound(
     ends = [start + job.walltime - instance.now for job, start in zip(chosen, starts, strict=True)]
     makespan, gain, how = max(ends, default=0), Fraction(0), "each job at its own earliest start"
     relaxed = [place for place, job in enumerate(chosen) if job.malleability is None]
-    enough = _SETUP + _SETUP_PER_JOB * len(relaxed)
-    if relaxed and (budget.remaining > enough or evaluations is not None):
+    if relaxed and (budget.remaining > least_seconds(len(relaxed)) or evaluations is not None):
         relaxation = relax(
             eased,
             [chosen[place] for place in relaxed],
@@ -94,6 +102,11 @@ def lower_bound(
             gain, how = _gain(relaxation, budget, seed, evaluations, how)
     factor = Fraction(instance.objective.weights.get(ObjectiveTerm.MAKESPAN, 0.0))
     return Bound(round_down(base + gain + factor * makespan + least_running_cost(instance)), how)
+
+
+def least_seconds(jobs: int) -> float:
+    """Return the approximate seconds of a core in which more is proven of so many jobs than their own starts say."""
+    return _SETUP + _SETUP_PER_JOB * jobs
 
 
 def waiting_jobs(instance: Instance, jobs: Collection[str]) -> list[Job]:
