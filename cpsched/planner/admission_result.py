@@ -25,8 +25,13 @@ class AdmissionResult:
     refused: FrozenMap[str, Refusal]
 
     @classmethod
-    def of(cls, instance: Instance, *, engine: str) -> AdmissionResult:
+    def of(cls, instance: Instance, *, engine: str, is_shrunk: bool = True) -> AdmissionResult:
         """Separate the jobs of an instance, for an engine that plans them on a ledger.
+
+        Parameters
+        ----------
+        is_shrunk
+            Whether it starts malleable jobs on a share of their cores.
 
         Raises
         ------
@@ -37,7 +42,7 @@ class AdmissionResult:
         if features:
             raise UnsupportedError(engine, features)
         jobs = instance.elements()
-        return cls(jobs=jobs, refused=FrozenMap(refusals(instance)))
+        return cls(jobs=jobs, refused=FrozenMap(refusals(instance, is_shrunk=is_shrunk)))
 
     @property
     def admitted(self) -> tuple[Job, ...]:

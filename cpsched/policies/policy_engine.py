@@ -43,7 +43,7 @@ class PolicyEngine:
         features = self.unsupported(instance)
         if features:
             raise UnsupportedError(self.name, features)
-        admission = AdmissionResult.of(instance, engine=self.name)
+        admission = AdmissionResult.of(instance, engine=self.name, is_shrunk=False)
         ledger = Ledger(instance, admission.admitted)
         bound = {job.id: job for job in bound_jobs(instance, admission.admitted)}
         ledger.plan(list(bound))

@@ -7,6 +7,8 @@ amount that it keeps free for others (OCCS-40) leaves room for it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import cache
 
 from cpsched.domain import (
     Arrangement,
@@ -19,8 +21,9 @@ from cpsched.domain import (
     Request,
     WaitingReason,
     is_optional,
+    modes,
 )
-from cpsched.problem.precedences import missing_from
+from cpsched.problem.precedences import awaited_ends, missing_from
 
 __all__ = ["Refusal", "capacity_for", "chunks_on_empty_node", "packs", "placeable", "refusal", "refusals"]
 
@@ -57,7 +60,7 @@ def chunks_on_empty_node(node_class: NodeClass, chunk: Chunk, walltime: int, *, 
     return min(offered.get(name, 0) // amount for name, amount in needed if name in offered or not is_optional(name))
 
 
-def refusals(instance: Instance, jobs: Iterable[Job] | None = None) -> dict[str, Refusal]:
+def refusals(instance: Instance, jobs: Iterable[Job] | None = None, *, is_shrunk: bool = True) -> dict[str, Refusal]:
     """Return why waiting jobs can never start, dependencies ignored, by id; asked once for all jobs that ask for the
     same, and nodes once for all that ask for the same of them.
 
@@ -65,7 +68,10 @@ def refusals(instance: Instance, jobs: Iterable[Job] | None = None) -> dict[str,
     ----------
     jobs
         Those that are asked about, arrays by their elements; None: all.
+    is_shrunk
+        Whether a malleable job may start on a share of its cores, for which no other job waits.
     """
+    awaited = cache(lambda: awaited_ends(instance))
     known: dict[object, Refusal | None] = {}
     of_nodes: dict[object, Refusal | None] = {}
     has_guards = any(node_class.admits for node_class in instance.cluster.classes)
@@ -75,14 +81,16 @@ def refusals(instance: Instance, jobs: Iterable[Job] | None = None) -> dict[str,
             continue
         is_bounded = job.start_at is not None or job.deadline is not None or instance.must_start_by(job) is not None
         times = (job.submit, job.not_before, job.start_at, job.deadline) if is_bounded else None
-        key = (job.steps, job.licenses, job.queue, times)
+        shares = job.malleability if is_shrunk else None
+        shares = None if shares is None or job.id in awaited() else shares
+        key = (job.steps, job.licenses, job.queue, times, shares)
         if key not in known:
             known[key] = _of_amounts(instance, job)
             if known[key] is None:
                 # nodes know walltimes by their guards only
-                asked = job.steps if has_guards else tuple(step.request for step in job.steps)
+                asked = job.steps if has_guards else tuple(step.request for step in job.steps), shares
                 if asked not in of_nodes:
-                    of_nodes[asked] = _of_nodes(instance.cluster, job)
+                    of_nodes[asked] = _of_modes(instance.cluster, job, is_shrunk=shares is not None)
                 known[key] = of_nodes[asked] or _late(instance, job)
         verdict = known[key]
         if verdict is not None:
@@ -109,13 +117,24 @@ def placeable(instance: Instance) -> frozenset[str]:
     return frozenset(found)
 
 
-def refusal(instance: Instance, job: Job) -> Refusal | None:
+def refusal(instance: Instance, job: Job, *, is_shrunk: bool = True) -> Refusal | None:
     """Return why a waiting job can have no start even if nothing else ran, in words; None if nothing is found.
 
-        Faults that need a search (several kinds of chunks that do not fit beside each other, chunks that find no node
-    for several steps) are not found here.
+    Faults that need a search (several kinds of chunks that do not fit beside each other, chunks that find no node
+    for several steps) are not found here. `is_shrunk` is as `refusals` has it.
     """
-    return _of_amounts(instance, job) or _of_nodes(instance.cluster, job) or _late(instance, job)
+    return next(iter(refusals(instance, [job], is_shrunk=is_shrunk).values()), None)
+
+
+def _of_modes(cluster: Cluster, job: Job, *, is_shrunk: bool) -> Refusal | None:
+    """Return whether the empty nodes of a cluster have no room for a job on all its cores nor, if it may be shrunk, on
+    a share of them; the reason is that on all cores.
+    """
+    found = _of_nodes(cluster, job)
+    if found is None or not is_shrunk:
+        return found
+    smaller = (replace(job, steps=(replace(job.steps[0], request=mode.request),)) for mode in modes(job)[1:])
+    return None if any(_of_nodes(cluster, one) is None for one in smaller) else found
 
 
 def _of_amounts(instance: Instance, job: Job) -> Refusal | None:

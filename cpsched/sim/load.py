@@ -107,7 +107,7 @@ class Load:
         self.expected_wait = self._ints(instance.expected_wait(job) for job in self.jobs)
         self.demand = self._compile()
         for index, evolving_job in self.evolving.items():
-            if (verdict := refusal(instance, evolving_job)) is not None:
+            if (verdict := refusal(instance, evolving_job, is_shrunk=False)) is not None:
                 self.refused[index], self.demand[index] = verdict, -1
         self._refuse_unmapped()
         #: The modes of malleable jobs, by index.
@@ -204,7 +204,7 @@ class Load:
 
     def _demand_or_verdict(self, job: Job) -> tuple[int, tuple[WaitingReason, str] | None]:
         """Return the demand of a job, or -1 and why it can never start."""
-        verdict = refusal(self.instance, job)
+        verdict = refusal(self.instance, job, is_shrunk=False)
         return (-1, verdict) if verdict else (self.columns.compile(job.request, job.licenses, job.walltime), None)
 
     def _refuse_unmapped(self) -> None:

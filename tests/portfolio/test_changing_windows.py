@@ -60,6 +60,25 @@ def test_a_mode_that_no_node_admits_costs_no_job_its_start(case: str) -> None:
     assert all(planned == others for planned in found.values())
 
 
+def test_engines_start_a_job_that_fits_on_a_share_of_its_cores_only() -> None:
+    """Too large for the machine on all its cores, a malleable job is planned by the engines, not by the judge."""
+    wide: dict[str, Any] = {"submit": 0, "walltime": 10, "request": "ncpus=4", "malleable": {"shares": [0.5]}}
+    document = {
+        "format": "cpsched-instance/1",
+        "name": "narrow",
+        "cluster": {"nodes": [{"names": "n1", "resources": {"cores": 2}}]},
+        "jobs": [{"id": "a", **wide}, {"id": "b", "submit": 0, "walltime": 5, "request": "ncpus=2"}],
+    }
+    instance = parse_instance(document, source="case")
+    for name in ("planner", *TEAMS):
+        budget = 600 if name in TEAMS else 0
+        plan = solve(instance, engine="portfolio" if budget else name, budget=budget, team=TEAMS.get(name))
+        assert verify(document, plan_to_document(plan)) == ()
+        assert {job.id for job in plan.jobs} == {"a", "b"}
+        assert "verify" not in {event.by for event in plan.events}
+        assert plan["a"].end - plan["a"].start == 20
+
+
 @pytest.mark.parametrize("seed", [76, 99, 296, 361, *seeds(300)])
 def test_every_engine_plans_windows_of_many_kinds(seed: int) -> None:
     """Whatever malleable and evolving jobs ask for, no engine fails, and the judge passes each plan."""
