@@ -14,7 +14,8 @@
     ├── BridgeError        a command of the resource manager failed
     └── StoreError         the daemon's store could not be read or written
 
-A job that cannot be planned is no error: it is data, in the plan's waiting room. A programmer's mistake is a
+A solver that dies while others improve a plan is a `SolverWarning`. A job that cannot be planned is no error: it is
+data, in the plan's waiting room. A programmer's mistake is a
 `ValueError`. This module imports nothing of cpsched.
 """
 
@@ -32,6 +33,7 @@ __all__ = [
     "EngineError",
     "Fault",
     "ReportError",
+    "SolverWarning",
     "StoreError",
     "SyntaxFault",
     "UnsupportedError",

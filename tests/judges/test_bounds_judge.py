@@ -37,7 +37,7 @@ def test_no_bound_is_above_any_plan(seed: int) -> None:
 @needs_minizinc
 def test_portfolio_and_minizinc_are_judged_too() -> None:
     """A window is planned by the engines that work in processes of their own, too."""
-    case = judge_case(0, has_processes=True)
+    case = judge_case(2, has_processes=True)
     assert case.failures == []
     assert case.engines["portfolio"] == 1
     assert case.bounds["portfolio: combined"] == 1
