@@ -41,14 +41,16 @@ FOUR = nodes("n", cores=4)
 
 
 def test_score() -> None:
-    """Two jobs of 10 s on one node, submitted 30 s ago, expected to wait 60 s: (30 + 40) / 60, of which 1 is past."""
+    """Two jobs of 10 s on one node, submitted 30 s ago, expected to wait 60 s: (30 + 40) / 60, of which 1 is past. That
+    no plan is below 1 says nothing of this one, and is no bound.
+    """
     jobs = [waiting(name, 10, chunk(cores=4), queue="q", submit=-30) for name in "ab"]
     plan = solved(window([FOUR], *jobs, queues=QUEUES))
     score = plan.objective
     assert score.name == "weighted_wait"
     assert score.value == score.planner == pytest.approx(70 / 60)
-    assert score.suffered == score.bound == pytest.approx(1)
-    assert score.gap == pytest.approx(1 / 7)
+    assert score.suffered == pytest.approx(1)
+    assert (score.bound, score.gap, score.proof) == (None, None, None)
 
 
 def test_sum_of_terms() -> None:
@@ -81,7 +83,7 @@ def test_a_bound_on_demand() -> None:
     assert 0 < plan.objective.bound <= plan.objective.value
     assert plan.objective.proof != "no job can start before now, or before it is submitted"
     assert verify(instance_to_document(instance), plan_to_document(plan)) == ()
-    assert solve(instance, engine="planner").objective.bound == plan.objective.suffered
+    assert solve(instance, engine="planner").objective.bound is None
 
 
 def test_unknown_engine() -> None:
