@@ -7,20 +7,24 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
 import tomllib
 import venv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import distribution
+from importlib.metadata import PackageNotFoundError, distribution, requires
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 import yaml
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from cpsched.cli import main
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -60,14 +64,29 @@ def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def required(requirements: Sequence[str]) -> Iterator[str]:
-    """Yield the distributions that requirements need, and those that these need, without any extra."""
-    pending, found = list(requirements), set[str]()
+    """Yield the distributions that requirements need with their extras, and those that these need."""
+    pending = [Requirement(one) for one in requirements]
+    found = set[tuple[str, str]]()
     while pending:
-        requirement = Requirement(pending.pop())
-        if requirement.name not in found and (requirement.marker is None or requirement.marker.evaluate({"extra": ""})):
-            found.add(requirement.name)
-            yield requirement.name
-            pending += distribution(requirement.name).requires or ()
+        one = pending.pop()
+        name = canonicalize_name(one.name)
+        for extra in {"", *one.extras}:
+            if (name, extra) not in found:
+                found.add((name, extra))
+                needed = PROJECT["optional-dependencies"][extra] if name == PROJECT["name"] else requires(name) or ()
+                for other in map(Requirement, needed):
+                    if other.marker is None or other.marker.evaluate({"extra": extra}):
+                        pending.append(other)
+    yield from sorted({name for name, _ in found} - {PROJECT["name"]})
+
+
+def link(names: Iterable[str], site: Path) -> None:
+    """Link installed distributions into another environment."""
+    for name in names:
+        library = distribution(name)
+        for top in {file.parts[0] for file in library.files or ()} - {"..", "__pycache__"}:
+            if not (site / top).exists():
+                (site / top).symlink_to(Path(str(library.locate_file(top))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +96,13 @@ class Installed:
     environment: Path
     folder: Path
 
-    def run(self, *arguments: str, program: str = "cpsched") -> subprocess.CompletedProcess[str]:
-        """Run a program of the environment."""
+    def run(
+        self, *arguments: str, program: str = "cpsched", extra: str | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a program of the environment, with what an extra adds."""
         variables = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "NUMBA_DISABLE_JIT": "1"}
+        if extra is not None:
+            variables["PYTHONPATH"] = str(self.folder / "extras" / extra)
         return subprocess.run(  # noqa: S603 - ours
             [self.environment / "bin" / program, *arguments],
             cwd=self.folder,
@@ -99,11 +122,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installe
     options = ["--no-deps", "--no-index", "--no-compile", "--disable-pip-version-check"]
     subprocess.run([*pip, *options, str(wheel)], check=True)  # noqa: S603 - ours
     (site,) = environment.glob("lib/python*/site-packages")
-    for name in required(PROJECT["dependencies"]):
-        library = distribution(name)
-        for top in {file.parts[0] for file in library.files or ()} - {"..", "__pycache__"}:
-            if not (site / top).exists():
-                (site / top).symlink_to(Path(str(library.locate_file(top))))
+    link(required(PROJECT["dependencies"]), site)
     there = Installed(environment, folder)
     for line in ("example --all", "solve instances/tiny-bridi.json --engine planner -o plan.json --quiet"):
         done = there.run(*line.split())
@@ -135,7 +154,7 @@ def test_the_wheel_is_the_package_with_models_and_examples(wheel: Path) -> None:
 
 def test_what_is_required_is_lean() -> None:
     """Neither SciPy nor what only an extra needs is installed with cpsched alone."""
-    core = {name.lower() for name in required(PROJECT["dependencies"])}
+    core = set(required(PROJECT["dependencies"]))
     extras = PROJECT["optional-dependencies"]
     optional = {re.split(r"[\[>]", one)[0].lower() for extra in extras for one in extras[extra]} - {"cpsched"}
     assert core.isdisjoint(optional | {"scipy"})
@@ -171,6 +190,44 @@ def test_the_models_are_found_where_they_are_installed(installed: Installed) -> 
     code = "from cpsched.mzn.solver import model_path; print(model_path('window'))"
     found = installed.run("-c", code, program="python")
     assert Path(found.stdout.strip()).is_relative_to(installed.environment), found.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", sorted(main.commands))
+def test_each_command_has_help_outside_the_repository(command: str, installed: Installed) -> None:
+    """Without any extra, as what a command needs is loaded when it runs."""
+    done = installed.run(command, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"cpsched {command}" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("extra", "line"),
+    [
+        ("bench", "bench campaigns/quick.toml --workers 1 -o campaign"),
+        ("daemon", "daemon --config instances/site/demo.toml --once"),
+        ("daemon", "show instances/site/demo.toml"),
+        ("minizinc", "solve instances/tiny-bridi.json --engine minizinc --budget 5 -o minizinc.json"),
+        ("report", "report plan.json --instance instances/tiny-bridi.json -o report.html"),
+        ("report", "report plan.json --instance instances/tiny-bridi.json -o report.pdf"),
+        ("slurm", "bench campaigns/quick.toml --workers 1 -o campaign-slurm"),
+        ("web", "serve instances/tiny-bridi.json --check"),
+    ],
+)
+def test_an_extra_alone_does_what_its_page_says(extra: str, line: str, installed: Installed) -> None:
+    """With what the extra requires beside cpsched, and nothing of any other one."""
+    if extra == "minizinc" and shutil.which("minizinc") is None:
+        pytest.skip("MiniZinc itself is not here")
+    site = installed.folder / "extras" / extra
+    site.mkdir(parents=True, exist_ok=True)
+    try:
+        link(required([f"{PROJECT['name']}[{extra}]"]), site)
+    except PackageNotFoundError as error:
+        pytest.skip(f"{error.name} is not here")
+    done = installed.run(*line.split(), extra=extra)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.slow
