@@ -1,4 +1,4 @@
-"""What the kernels use of numba behind its documented interface: the installed numba has it, and it takes what it is given.
+"""What the kernels use of numba behind its documented interface: the installed one has it and takes what it is given.
 
 numba promises none of it. `scripts/check --lowest` and `--newest` run these tests with the oldest numba that
 ``pyproject.toml`` allows and with the newest one. A name that the code begins to use is added to the tables.
