@@ -21,7 +21,13 @@ ROOT = Path(__file__).parents[2]
 
 #: The parameters that are passed, or that a method of ours receives in its place; None of what is not called.
 USED: dict[str, str | None] = {
+    "llvmlite.ir.FunctionType": None,
+    "llvmlite.ir.LiteralStructType": None,
+    "numba.core.base.BaseContext.insert_user_function": "self func fndesc",
+    "numba.core.base.BaseContext.remove_user_function": "self func",
     "numba.core.caching.CompileResultCacheImpl._locator_classes": None,
+    "numba.core.caching.CompileResultCacheImpl.rebuild": "self target_context payload",
+    "numba.core.caching.CompileResultCacheImpl.reduce": "self cres",
     "numba.core.caching.FunctionCache": "py_func",
     "numba.core.caching.FunctionCache._impl_class": None,
     "numba.core.caching.FunctionCache.cache_path": None,
@@ -31,24 +37,47 @@ USED: dict[str, str | None] = {
     "numba.core.caching._CacheLocator.get_cache_path": "self",
     "numba.core.caching._CacheLocator.get_disambiguator": "self",
     "numba.core.caching._CacheLocator.get_source_stamp": "self",
+    "numba.core.cgutils.alloca_once": "builder ty",
+    "numba.core.cgutils.false_bit": None,
+    "numba.core.cgutils.get_or_insert_function": "module fnty name",
+    "numba.core.compiler.Compiler._compile_bytecode": "self",
     "numba.core.compiler_lock.global_compiler_lock": None,
     "numba.core.config.DISABLE_JIT": None,
+    "numba.core.datamodel.models.PrimitiveModel": "dmm fe_type be_type",
+    "numba.core.datamodel.registry.register_default": "typecls",
     "numba.core.dispatcher.Dispatcher.compile": "self sig",
     "numba.core.event.Listener.on_end": "self event",
     "numba.core.event.Listener.on_start": "self event",
     "numba.core.event.install_listener": "kind listener",
-    "numba.core.registry.CPUDispatcher": "py_func targetoptions",
+    "numba.core.imputils.impl_ret_borrowed": "ctx builder retty ret",
+    "numba.core.imputils.lower_getattr_generic": "ty",
+    "numba.core.pythonapi.NativeValue": "value is_error",
+    "numba.core.pythonapi.unbox": "typeclass",
+    "numba.core.registry.CPUDispatcher": "py_func targetoptions pipeline_class",
     "numba.core.registry.CPUDispatcher._compile_for_args": "self args kws",
     "numba.core.registry.CPUDispatcher.add_overload": "self cres",
     "numba.core.registry.CPUDispatcher.enable_caching": "self",
     "numba.core.registry.CPUDispatcher.get_call_template": "self args kws",
+    "numba.core.registry.CPUDispatcher.typeof_pyval": "self val",
     "numba.core.sigutils.normalize_signature": "sig",
+    "numba.core.types.Type.__init__": "self name",
     "numba.core.types.unliteral": "lit_type",
+    "numba.core.typing.templates.AttributeTemplate.generic_resolve": None,
+    "numba.core.typing.templates.infer_getattr": None,
+    "numba.core.typing.typeof.Purpose.argument": None,
+    "numba.core.typing.typeof.typeof": "val purpose",
 }
 
 #: The attributes that only objects have: of a dispatcher, and of what it has compiled.
 OF_DISPATCHER = ("_cache", "overloads", "py_func", "signatures")
-OF_COMPILED = ("signature.args",)
+OF_COMPILED = (
+    "entry_point",
+    "fndesc.mangled_name",
+    "library._final_module.functions",
+    "library._get_module_for_linking",
+    "signature.args",
+    "target_context",
+)
 
 
 def used_in(path: Path) -> Iterator[str]:
