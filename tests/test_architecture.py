@@ -23,7 +23,7 @@ PACKAGE = ROOT / "cpsched"
 LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(layer.split())
     for layer in (
-        "doors errors text",
+        "arguments doors errors text",
         "domain rusv verify writing",
         "charts engine formats metrics problem workloads",
         "booking",
@@ -43,6 +43,7 @@ ALL_ROOMS = frozenset().union(*LAYERS)
 ARROWS: dict[str, frozenset[str]] = {
     room: frozenset(needed.split())
     for room, needed in {
+        "arguments": "",
         "errors": "",
         "doors": "",
         "text": "",
@@ -53,27 +54,29 @@ ARROWS: dict[str, frozenset[str]] = {
         "booking": "doors domain problem rusv",
         "charts": "errors text",
         "engine": "domain",
-        "formats": "errors domain writing text",
+        "formats": "arguments errors domain writing text",
         "problem": "domain",
-        "metrics": "domain errors writing text",
+        "metrics": "arguments domain errors writing text",
         "workloads": "errors domain",
         "planner": "doors errors problem domain rusv booking engine metrics",
-        "sim": "doors errors problem domain rusv booking formats metrics planner writing",
-        "policies": "doors errors problem domain rusv booking engine planner sim",
+        "sim": "arguments doors errors problem domain rusv booking formats metrics planner writing",
+        "policies": "arguments doors errors problem domain rusv booking engine planner sim",
         "cp": "doors errors problem domain booking engine metrics planner",
         "mzn": "doors errors problem domain engine metrics planner",
-        "report": "charts domain errors metrics formats text",
+        "report": "arguments charts domain errors metrics formats text",
         "bridge": "errors domain formats text writing",
         "search": "doors domain problem rusv booking engine metrics planner",
-        "portfolio": "doors errors domain engine formats metrics planner policies problem sim search cp mzn verify",
-        "bench": "charts doors errors domain formats metrics portfolio report sim workloads writing text",
-        "answers": "doors errors domain rusv booking formats metrics planner portfolio problem report text",
-        "daemon": "doors errors bridge domain engine formats planner portfolio text verify writing",
-        "modelling": "doors domain formats portfolio",
-        "serve": "doors errors answers daemon domain engine formats metrics portfolio report",
+        "portfolio": (
+            "arguments doors errors domain engine formats metrics planner policies problem sim search cp mzn verify"
+        ),
+        "bench": "arguments charts doors errors domain formats metrics portfolio report sim workloads writing text",
+        "answers": "arguments doors errors domain rusv booking formats metrics planner portfolio problem report text",
+        "daemon": "arguments doors errors bridge domain engine formats planner portfolio text verify writing",
+        "modelling": "arguments doors domain formats portfolio",
+        "serve": "arguments doors errors answers daemon domain engine formats metrics portfolio report",
         "cli": (
-            "errors answers bench bridge charts daemon formats metrics planner portfolio report serve sim verify "
-            "workloads writing text"
+            "arguments errors answers bench bridge charts daemon formats metrics planner portfolio report serve sim "
+            "verify workloads writing text"
         ),
     }.items()
 }

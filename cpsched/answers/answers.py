@@ -9,6 +9,7 @@ from cpsched.answers.explanation import Blocked, Explanation, State
 from cpsched.answers.inquiry import Inquiry
 from cpsched.answers.submission import Submission
 from cpsched.answers.world import World
+from cpsched.arguments import at_the_door
 from cpsched.domain import Instance, Job, Plan, PlannedJob
 from cpsched.errors import DocumentError, Fault
 
@@ -32,6 +33,7 @@ class Answers:
         If the plan is none of this instance, or has jobs that do not fit beside each other.
     """
 
+    @at_the_door
     def __init__(self, instance: Instance, plan: Plan) -> None:
         self._world = World(instance, plan)
         self._waiting = {job.id: job for job in plan.waiting_room}
@@ -39,10 +41,12 @@ class Answers:
     def __repr__(self) -> str:
         return f"<Answers about {len(self._world.entries)} jobs, {len(self._waiting)} of them without a start>"
 
+    @at_the_door
     def has(self, job_id: str) -> bool:
         """Tell whether the instance has a job, or an element of an array, of this id."""
         return job_id in self._world.entries
 
+    @at_the_door
     def explain(self, job_id: str, at: int | None = None) -> Explanation:
         """Return why a job starts when the plan says, and not earlier.
 
@@ -108,6 +112,7 @@ class Answers:
         is_whole = all(one.end == other.start for one, other in pairwise(blocked))
         return tuple(blocked), is_whole and (not blocked or blocked[-1].end >= last)
 
+    @at_the_door
     def submit(self, job: Job) -> Submission:
         """Return when a job that does not exist yet would start if it were submitted now, without moving any other.
 
@@ -130,6 +135,7 @@ class Answers:
             raise ValueError(f"the instance has a job {job.id!r} already")
         return Submission.of(self._world, job)
 
+    @at_the_door
     def instead(self, job: Job) -> Submission:
         """Return when a waiting job would start if it were another one, without moving any other.
 
@@ -151,6 +157,7 @@ class Answers:
             return Submission.of(world, job)
 
 
+@at_the_door
 def explain(instance: Instance, plan: Plan, job_id: str, at: int | None = None) -> Explanation:
     """Say why a job does not start earlier; `Answers` is for several questions about one plan.
 

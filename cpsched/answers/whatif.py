@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
 from cpsched.answers.submission import parse_submission, under_free_id
+from cpsched.arguments import Seconds, Seed, at_the_door, plain_argument
 from cpsched.domain import Instance, Job, NodeClass, NodeState, Plan, PlannedJob
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats import instance_to_document, parse_instance
@@ -35,6 +36,14 @@ class WhatIf:
     walltime: Mapping[str, int] | None = None
     #: Further limits, each as JSON as in ``limits`` of an instance.
     limit: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Take a single text as a tuple of it, as a list of texts too."""
+        for name in ("add", "drop", "drain", "limit"):
+            given = getattr(self, name)
+            listed = plain_argument([given] if isinstance(given, str) else given, Sequence[str], name=name)
+            object.__setattr__(self, name, tuple(listed))
+        plain_argument(self.walltime, Mapping[str, object] | None, name="walltime")
 
     @property
     def is_empty(self) -> bool:
@@ -88,7 +97,8 @@ class Comparison:
         return len(shifts), sum(shifts)
 
 
-def what_if(instance: Instance, plan: Plan, request: WhatIf, *, budget: float = 0.0, seed: int = 0) -> Comparison:
+@at_the_door
+def what_if(instance: Instance, plan: Plan, request: WhatIf, *, budget: Seconds = 0.0, seed: Seed = 0) -> Comparison:
     """Change an instance, plan it again, and compare.
 
     Each job keeps its place where it still can, and moves up where resources became free (`replan`); with a budget the

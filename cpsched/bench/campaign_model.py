@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 
+from cpsched.arguments import SEED
 from cpsched.formats import DocumentModel, Omittable, refusal, shown
 from cpsched.sim import Prediction
 
@@ -224,7 +225,9 @@ class CampaignModel(DocumentModel):
     """The whole file; its lists of tables are checked table by table, each by the model above."""
 
     name: FileName = Field(description="The name of the folder with the results")
-    seeds: Different[Annotated[int, Field(ge=0)]] = Field([0], description="One cell for each, of random workloads")
+    seeds: Different[Annotated[int, Field(ge=SEED.least, le=SEED.most)]] = Field(
+        [0], description="One cell for each, of random workloads"
+    )
     page: Omittable[OneLine] = Field(None, description="A page with places for the tables")
     simulation: dict[str, Any] = Field({}, description="Settings of all simulations")
     workload: list[Any] = Field([], description="What is simulated")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from cpsched.cli.options import AS_JSON, OUTPUT_FILE, ends_in
+from cpsched.cli.options import AS_JSON, OUTPUT_FILE, SEED_RANGE, Number, ends_in
 from cpsched.text import printable
 
 if TYPE_CHECKING:
@@ -31,32 +30,24 @@ OUTPUT = click.option(
 )
 SEED = click.option(
     "--seed",
-    type=click.IntRange(min=0),
+    type=SEED_RANGE,
     default=0,
     show_default=True,
     help="Seed of the random numbers: the same seed gives the same workload.",
 )
 MALLEABLE = click.option(
     "--malleable",
-    type=click.FloatRange(0, 1),
+    type=Number(0, 1),
     metavar="SHARE",
     help="Share of the jobs made malleable; only jobs with chunks of two cores or more can be.  [default: none]",
 )
-
-
-def _is_number(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
-    """Refuse infinity and ``nan``, which click's ranges accept."""
-    if value is not None and not math.isfinite(value):
-        raise click.BadParameter(f"Expected a finite number, got {value}.")
-    return value
 
 
 def _load(default: float | None = None) -> Decorator:
     """Return the option ``--load``."""
     return click.option(
         "--load",
-        type=click.FloatRange(min=0, min_open=True),
-        callback=_is_number,
+        type=Number(min=0, min_open=True),
         default=default,
         show_default=default is not None,
         help=_LOAD if default is not None else f"{_LOAD}  [default: the model's own]",

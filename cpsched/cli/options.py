@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
+
+from cpsched.arguments import SECONDS, SEED, WORKERS
 
 __all__ = [
     "AS_JSON",
@@ -20,13 +24,34 @@ __all__ = [
     "PARTITION",
     "PLAN_FILE",
     "QUEUE",
+    "SECONDS_RANGE",
+    "SEED_RANGE",
     "STATUS",
     "SUBMITTED",
+    "WORKERS_RANGE",
+    "Number",
     "ends_in",
 ]
 
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 OUTPUT_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+class Number(click.FloatRange):
+    """A finite number in a range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number; refuse ``nan`` and infinity, which click's ranges accept."""
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"Expected a finite number, got {number}.", param, ctx)
+        return number
+
+
+#: The limits of what functions take too.
+SECONDS_RANGE = Number(SECONDS.least, SECONDS.most)
+SEED_RANGE = click.IntRange(SEED.least, SEED.most)
+WORKERS_RANGE = click.IntRange(WORKERS.least, WORKERS.most)
 #: As names in documents.
 _LONGEST_NAME = 256
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cpsched.cli.exits import ExitCode
-from cpsched.cli.options import AS_JSON, EXISTING_FILE, OUTPUT_FILE
+from cpsched.cli.options import AS_JSON, EXISTING_FILE, OUTPUT_FILE, SECONDS_RANGE
 from cpsched.cli.replicas import simulate_replicas
 from cpsched.cli.results import SUMMARY, check_free, folder_names, identity_of, write_results
 from cpsched.cli.schedulers import Asked, Contender, contenders, echo_schedulers, read_policies, read_settings
@@ -108,7 +108,7 @@ def _list_policies(ctx: click.Context, param: click.Parameter, wanted: bool) -> 
 @click.option("--resume", is_flag=True, help="Continue from the checkpoint.")
 @click.option(
     "--interval",
-    type=click.FloatRange(min=0),
+    type=SECONDS_RANGE,
     default=60.0,
     show_default=True,
     metavar="SECONDS",

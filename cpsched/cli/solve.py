@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cpsched.cli.answer import print_plan_as_json, print_plan_summary
-from cpsched.cli.options import AS_JSON, GANTT_FILE, INSTANCE_FILE, PLAN_FILE
+from cpsched.cli.options import AS_JSON, GANTT_FILE, INSTANCE_FILE, PLAN_FILE, SECONDS_RANGE, SEED_RANGE, WORKERS_RANGE
 from cpsched.text import printable
 
 if TYPE_CHECKING:
@@ -69,13 +68,6 @@ class _EngineName(click.Choice[str]):
         return super().convert(value, param, ctx)
 
 
-def _finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
-    """Refuse ``nan`` and ``inf``, which are floats too."""
-    if not math.isfinite(value) or value < 0:
-        raise click.BadParameter(f"Expected a number of seconds >= 0, got {value}.", ctx, param)
-    return value
-
-
 def _price(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
     """Refuse prices that no document may have."""
     if value is not None and not 0 <= value <= _HIGHEST_PRICE:
@@ -99,14 +91,11 @@ def _price(ctx: click.Context, param: click.Parameter, value: float | None) -> f
     "--budget",
     default=10.0,
     show_default=True,
-    type=float,
-    callback=_finite,
+    type=SECONDS_RANGE,
     metavar="SECONDS",
     help="Time for planning; 0: the planner's plan without improvement, in the time that it needs.",
 )
-@click.option(
-    "--workers", default=2, show_default=True, type=click.IntRange(1, 256), help="Number of CPU cores to use."
-)
+@click.option("--workers", default=2, show_default=True, type=WORKERS_RANGE, help="Number of CPU cores to use.")
 @click.option(
     "--dask",
     metavar="ADDRESS",
@@ -134,8 +123,7 @@ def _price(ctx: click.Context, param: click.Parameter, value: float | None) -> f
     "--bound",
     default=0.0,
     show_default=True,
-    type=float,
-    callback=_finite,
+    type=SECONDS_RANGE,
     metavar="SECONDS",
     help="Further time, after planning, to prove how far the plan is from the optimum at most.",
 )
@@ -143,8 +131,9 @@ def _price(ctx: click.Context, param: click.Parameter, value: float | None) -> f
     "--seed",
     default=0,
     show_default=True,
-    type=click.IntRange(0, 2**32 - 1),
-    help="Seed of the random numbers: the same seed gives the same plan.",
+    type=SEED_RANGE,
+    help="Seed of the random numbers. Solvers stop by the clock, so that their plans differ from run to run with the "
+    "same seed too; the planner's and the rules' do not.",
 )
 @PLAN_FILE
 @INSTANCE_FILE

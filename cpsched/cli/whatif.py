@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cpsched.cli.options import AS_JSON, EXISTING_FILE, PLAN_FILE
+from cpsched.cli.options import AS_JSON, EXISTING_FILE, PLAN_FILE, SECONDS_RANGE
 from cpsched.errors import SyntaxFault
 from cpsched.text import printable
 
@@ -39,7 +39,7 @@ __all__ = ["command"]
     "--budget",
     default=0.0,
     show_default=True,
-    type=click.FloatRange(0, 10**6),
+    type=SECONDS_RANGE,
     metavar="SECONDS",
     help="Time for improving the new plan; 0: jobs keep their places where they can.",
 )

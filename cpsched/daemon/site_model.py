@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
+from cpsched.arguments import SEED, WORKERS
 from cpsched.bridge.slurm import QueueModel, SlurmModel
 from cpsched.formats import DocumentModel, Omittable, refusal, shown
 from cpsched.portfolio import ENGINES
@@ -81,11 +82,11 @@ class PlanningModel(DocumentModel):
     budget: Annotated[Finite, Field(ge=0, le=600)] = Field(
         10.0, description="Seconds of a cycle, everything included; 0: plans are only kept up to date"
     )
-    workers: Annotated[int, Field(ge=1, le=256)] = Field(2, description="Number of CPU cores")
+    workers: Annotated[int, Field(ge=WORKERS.least, le=WORKERS.most)] = Field(2, description="Number of CPU cores")
     most_jobs: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
         500, description="The most waiting jobs that are planned, the most urgent ones"
     )
-    seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(0, description="Seed of the random numbers")
+    seed: Annotated[int, Field(ge=SEED.least, le=SEED.most)] = Field(0, description="Seed of the random numbers")
 
 
 class CycleModel(DocumentModel):

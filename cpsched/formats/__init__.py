@@ -1,9 +1,9 @@
 """Documents to domain values and back: instances, plans, and the short notations inside them.
 
-May import: `errors`, `domain` and `writing`. Documents are checked here, once and completely; all other rooms trust the
-result. Begin with `instance_reader.py`: the models define the contents of a document (`instance_model.py`), the readers
-make domain values, `instance_checks.py` checks relations between the parts, and `faults.py` collects the faults.
-`built.py` checks instances that were built in Python.
+May import: `arguments`, `errors`, `domain` and `writing`. Documents are checked here, once and completely; all other
+rooms trust the result. Begin with `instance_reader.py`: the models define the contents of a document
+(`instance_model.py`), the readers make domain values, `instance_checks.py` checks relations between the parts, and
+`faults.py` collects the faults. `built.py` checks instances that were built in Python.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from cpsched.arguments import at_the_door
 from cpsched.domain import Instance, Plan
 from cpsched.errors import Fault
 from cpsched.formats.built import checked
@@ -63,6 +64,7 @@ __all__ = [
 ]
 
 
+@at_the_door
 def read_instance(source: str | Path, *, on_warning: Callable[[Fault], None] | None = None) -> Instance:
     """Read an instance from a file, ``.json`` or gzipped.
 
@@ -74,6 +76,7 @@ def read_instance(source: str | Path, *, on_warning: Callable[[Fault], None] | N
     return parse_instance(load_document(source), source=str(source), on_warning=on_warning)
 
 
+@at_the_door
 def read_plan(source: str | Path) -> Plan:
     """Read a plan from a file, ``.json`` or gzipped.
 
@@ -85,6 +88,7 @@ def read_plan(source: str | Path) -> Plan:
     return parse_plan(load_document(source), source=str(source))
 
 
+@at_the_door
 def write_instance(instance: Instance, path: str | Path) -> None:
     """Write an instance, gzipped if `path` ends in ``.gz``; the file is whole or not there.
 
@@ -96,6 +100,7 @@ def write_instance(instance: Instance, path: str | Path) -> None:
     write_document(instance_to_document(instance), path)
 
 
+@at_the_door
 def write_plan(plan: Plan, path: str | Path) -> None:
     """Write a plan, gzipped if `path` ends in ``.gz``; the file is whole or not there.
 

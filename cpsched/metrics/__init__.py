@@ -5,7 +5,7 @@ lower bound of the value that ignores the machine. `runs.py` has the outcome of 
 `fairness.py` and `series.py` compute figures from it, `intervals.py` combines those of several seeds, `files.py`
 writes them, `run_file.py` keeps a whole simulation for reports, and `log_rows.py` has the runs as a log.
 
-May import: `domain`, `errors`; numpy, and inside functions pandas, which is slow to load. Begin with
+May import: `arguments`, `domain`, `errors`; numpy, and inside functions pandas, which is slow to load. Begin with
 `objective_value`, the number that engines compare, and with `runs_summary`.
 """
 

@@ -13,6 +13,7 @@ from fractions import Fraction
 from itertools import accumulate
 from statistics import median
 
+from cpsched.arguments import at_the_door
 from cpsched.domain import (
     FrozenMap,
     Instance,
@@ -262,6 +263,7 @@ def honest_gap(score: Score) -> float | None:
     return distance / changeable if changeable > 0 else None
 
 
+@at_the_door
 def summarise(instance: Instance, plan: Plan) -> Summary:
     """Return the figures of a plan of `instance`.
 

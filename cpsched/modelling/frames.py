@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from cpsched.arguments import at_the_door
 from cpsched.modelling.plain import plain
 
 __all__ = ["jobs_frame", "rows_of"]
@@ -23,12 +24,13 @@ def jobs_frame(jobs: Sequence[dict[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(jobs).convert_dtypes()
 
 
-def rows_of(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
+@at_the_door
+def rows_of(jobs: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Yield the rows of a table as entries of ``jobs``, without the cells that are missing.
 
     A whole number is an integer, though pandas makes floats of a column in which some are missing.
     """
-    for row in frame.to_dict("records"):
+    for row in jobs.to_dict("records"):
         yield {str(key): _whole(plain(cell)) for key, cell in row.items() if not _is_missing(cell)}
 
 

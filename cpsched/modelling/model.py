@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
+from cpsched.arguments import Seconds, Seed, Workers, at_the_door, plain_argument
 from cpsched.domain import Instance, Plan
 from cpsched.formats import fold_hostlist, instance_to_document, parse_instance
 from cpsched.modelling.plain import plain, without_missing
@@ -63,6 +64,7 @@ class Model:
         self._document["cluster"] = {"nodes": []}
 
     @classmethod
+    @at_the_door
     def from_instance(cls, instance: Instance) -> Self:
         """Return a model that says what an instance says, to be changed."""
         model = cls()
@@ -70,6 +72,7 @@ class Model:
         return model
 
     @classmethod
+    @at_the_door
     def from_dict(cls, document: Mapping[str, object]) -> Self:
         """Return a model that says what an instance document says, to be changed.
 
@@ -90,8 +93,8 @@ class Model:
         Parameters
         ----------
         jobs
-            A row for each job, its columns named as the keys of a job: ``id``, ``request``, ``walltime``, ``submit``
-            (default: `now`), ``queue`` and so on. Missing cells are left out; other columns are refused.
+            A row for each job, its columns named as the keywords of `add_job`: ``id``, ``request``, ``walltime``,
+            ``submit``, ``queue`` and so on. Missing cells are left out; other columns are refused.
         name
             Of the instance.
         others
@@ -101,7 +104,7 @@ class Model:
 
         model = cls(name, **others)
         for row in rows_of(jobs):
-            model._add_job(row)
+            model.add_job(**row)
         return model
 
     def to_frame(self) -> pd.DataFrame:
@@ -136,8 +139,8 @@ class Model:
             What each node has: ``cores=16, mem=65536, gpus=2``; memory in MiB.
         """
         entry = {
-            "names": names if isinstance(names, str) else fold_hostlist(names),
-            "resources": plain({**(resources or {}), **amounts}),
+            "names": _host_list(plain(names)),
+            "resources": plain({**plain_argument(resources or {}, Mapping[str, object], name="resources"), **amounts}),
         }
         others = without_missing(
             properties=properties, priority=priority, state=state, admits=admits, keep_free=keep_free
@@ -146,6 +149,7 @@ class Model:
 
     def add_license(self, name: str, count: SupportsIndex) -> None:
         """Add a licence of the whole cluster, and how many of it there are."""
+        name = plain_argument(name, str, name="name")
         self._document["cluster"].setdefault("licenses", {})[name] = plain(count)
 
     def add_queue(self, name: str, expected_wait: SupportsIndex, **others: object) -> str:
@@ -161,7 +165,7 @@ class Model:
             ``priority``, ``weight``, ``max_walltime``, ``max_wait``, ``nodes``.
         """
         queue = without_missing(expected_wait=expected_wait, **others)
-        self._document.setdefault("queues", {})[name] = queue
+        self._document.setdefault("queues", {})[plain_argument(name, str, name="name")] = queue
         return name
 
     def add_job(
@@ -171,10 +175,10 @@ class Model:
         *,
         id: str | None = None,
         submit: SupportsIndex | None = None,
-        after: Sequence[str | Mapping[str, object]] | None = None,
-        steps: Sequence[tuple[SupportsIndex, Chunks]] | None = None,
+        after: str | Mapping[str, object] | Sequence[str | Mapping[str, object]] | None = None,
+        steps: Sequence[tuple[SupportsIndex, Chunks] | Mapping[str, object]] | None = None,
         malleable: Sequence[float] | Mapping[str, object] | None = None,
-        array: str | None = None,
+        array: str | Mapping[str, object] | None = None,
         told: SupportsIndex | Mapping[str, object] | None = None,
         **others: object,
     ) -> str:
@@ -191,7 +195,7 @@ class Model:
         submit
             When it arrived; default: `now`.
         after
-            The jobs whose ends it waits for, as ids or as ``{"job": id, "type": "after", "delay": 60}``.
+            The job whose end it waits for, or several: as ids or as ``{"job": id, "type": "after", "delay": 60}``.
         steps
             Of an evolving job, in place of `request` and `walltime`: (walltime, request) of each.
         malleable
@@ -207,19 +211,15 @@ class Model:
         if request is not None:
             entry["request"] = _request(request)
         if after is not None:
-            entry["after"] = [{"job": one, "type": "afterany"} if isinstance(one, str) else plain(one) for one in after]
+            entry["after"] = _each(_dependency, [after] if isinstance(after, str | Mapping) else after)
         if steps is not None:
-            entry["steps"] = [{"walltime": plain(seconds), "request": _request(chunks)} for seconds, chunks in steps]
+            entry["steps"] = _each(_step, steps)
         if malleable is not None:
             entry["malleable"] = plain(malleable if isinstance(malleable, Mapping) else {"shares": malleable})
         if array is not None:
-            entry["array"] = {"indices": array}
+            entry["array"] = plain(array if isinstance(array, Mapping) else {"indices": array})
         if told is not None:
             entry["told"] = plain(told if isinstance(told, Mapping) else {"start": told})
-        return self._add_job(entry)
-
-    def _add_job(self, entry: dict[str, Any]) -> str:
-        """Add an entry of ``jobs`` with its defaults, and return its id."""
         jobs = self._document.setdefault("jobs", [])
         entry = {"id": f"job-{len(jobs) + 1}", "submit": self._document["now"]} | entry
         jobs.append(entry)
@@ -308,14 +308,15 @@ class Model:
         """
         return parse_instance(self._document, source="the model")
 
+    @at_the_door
     def solve(
         self,
         *,
         engine: str = "portfolio",
-        budget: float = 10.0,
-        seed: int = 0,
-        workers: int = 2,
-        bound: float = 0.0,
+        budget: Seconds = 10.0,
+        seed: Seed = 0,
+        workers: Workers = 2,
+        bound: Seconds = 0.0,
         warm: Plan | None = None,
         solver: str = "gecode",
     ) -> Plan:
@@ -348,6 +349,29 @@ class Model:
         jobs, kinds = len(self._document.get("jobs", [])), len(self._document["cluster"]["nodes"])
         words = f"{jobs} job{'s' * (jobs != 1)}, {kinds} kind{'s' * (kinds != 1)} of nodes"
         return f"<Model {self._document['name']!r}: {words}>"
+
+
+def _host_list(names: Any) -> Any:
+    """Return names of nodes as a host list."""
+    is_list = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    return fold_hostlist(names) if is_list else names
+
+
+def _each(make: Callable[[Any], Any], values: object) -> Any:
+    """Return the entries that are made of the values of a list; what is no list is left to the reader to refuse."""
+    values = plain(values)
+    return [make(value) for value in values] if isinstance(values, list) else values
+
+
+def _dependency(job: Any) -> Any:
+    """Return an entry of ``after``."""
+    return {"job": job, "type": "afterany"} if isinstance(job, str) else job
+
+
+def _step(step: Any) -> Any:
+    """Return an entry of ``steps`` of a pair (walltime, request)."""
+    is_pair = isinstance(step, list) and len(step) == 2
+    return {"walltime": step[0], "request": _request(step[1])} if is_pair else step
 
 
 def _request(chunks: Chunks) -> Any:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from inspect import Parameter
 from types import NoneType, UnionType
-from typing import Literal, get_args, get_origin
+from typing import get_args
 
+from cpsched.arguments import plain_argument
 from cpsched.errors import DocumentError, Fault
 from cpsched.policies.conservative import Conservative, ConservativeOnNodes
 from cpsched.policies.maui import maui
@@ -39,14 +40,6 @@ SCHEDULERS: dict[str, Callable[..., QueueRule | Scheduler]] = {
 
 #: The kinds of parameters that are given by name.
 _NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
-
-_WORDS: dict[object, str] = {
-    int: "an integer",
-    float: "a number",
-    bool: "true or false",
-    str: "a text",
-    NoneType: "none",
-}
 
 
 def make_scheduler(name: str, **parameters: object) -> QueueRule | Scheduler:
@@ -87,18 +80,23 @@ def scheduler_from(
     known = _parameters_of(factory)
     takes_any = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in known.values())
     named = {key: parameter for key, parameter in known.items() if parameter.kind in _NAMED}
-    faults = []
+    faults, taken = list[Fault](), dict[str, object]()
     for key, value in parameters.items():
         if key not in named and not takes_any:
             takes = ", ".join(named) or "none"
             faults.append(Fault(key, f"unknown parameter{_hint(key, named)} (known: {takes})"))
-        elif key in named and not _fits(value, named[key].annotation):
-            faults.append(Fault(key, f"Expected {_in_words(named[key].annotation)}, got {value!r}"))
+            continue
+        taken[key] = value
+        if key in named:
+            try:
+                taken[key] = _value_of(value, named[key].annotation)
+            except ValueError as error:
+                faults.append(Fault(key, str(error)))
     missing = [key for key in named if named[key].default is Parameter.empty and key not in parameters]
     faults += [Fault(key, "Expected a value, got none: this parameter has no default") for key in missing]
     if not faults:
         try:
-            return factory(**parameters)
+            return factory(**taken)
         except ValueError as error:
             faults.append(Fault("", str(error)))
     raise DocumentError(f"scheduler {name}", faults)
@@ -118,21 +116,17 @@ def _hint(word: str, known: Iterable[str]) -> str:
     return f", did you mean {near[0]}?" if near else ""
 
 
-def _choices(hint: object) -> tuple[object, ...]:
-    """Return the types or values, one of which a parameter has to be."""
-    return get_args(hint) if isinstance(hint, UnionType) or get_origin(hint) is Literal else (hint,)
+def _value_of(value: object, hint: object) -> object:
+    """Return a parameter as its annotation says; ``none`` is none, where a text is not expected.
 
-
-def _fits(value: object, hint: object) -> bool:
-    """Return whether a value is what a parameter's annotation says."""
-    choices = _choices(hint)
-    is_number = isinstance(value, int) and not isinstance(value, bool)
+    Raises
+    ------
+    ValueError
+        If it is nothing of this.
+    """
     if hint is Parameter.empty or isinstance(hint, str):
-        return True  # what is not annotated, or by what cannot be read, is for the scheduler to check
-    is_nested = any(isinstance(value, kind) for kind in map(get_origin, choices) if isinstance(kind, type))
-    return is_nested or value in choices or type(value) in choices or (is_number and float in choices)
-
-
-def _in_words(hint: object) -> str:
-    """Return an annotation in words."""
-    return " or ".join(_WORDS.get(choice, str(choice)) for choice in _choices(hint))
+        return value  # what is not annotated, or by what cannot be read, is for the scheduler to check
+    kinds = get_args(hint) if isinstance(hint, UnionType) else ()
+    if value == "none" and NoneType in kinds and str not in kinds:
+        return None
+    return plain_argument(value, hint)

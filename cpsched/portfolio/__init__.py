@@ -1,8 +1,8 @@
 """From an instance to a verified plan: the planner first, then solvers that work in parallel, never worse than the
 planner.
 
-May import: `planner`, `policies`, `sim`, `search`, `cp`, `mzn`, `formats`, `metrics`, `verify`, `engine`, `domain`,
-`errors`. Begin with `recipe.py`; `teams.py` has the solvers of each engine, `lanes.py` runs them in parallel,
+May import: `arguments`, `planner`, `policies`, `sim`, `search`, `cp`, `mzn`, `formats`, `metrics`, `verify`, `engine`,
+`domain`, `errors`. Begin with `recipe.py`; `teams.py` has the solvers of each engine, `lanes.py` runs them in parallel,
 `dask_lanes.py` on the workers of a Dask cluster as well, `scoring.py` judges plans and makes plan documents,
 `repair.py` puts right what is refused of one job. `live.py` has the plan that follows windows and events,
 `replanning.py` applies events to documents, and `online.py` plans one window after the other, as a scheduler of a

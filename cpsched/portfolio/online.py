@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from cpsched.arguments import Seconds, Seed, Workers, at_the_door
 from cpsched.domain import Instance, Job, Plan, priority_classes
 from cpsched.engine import Budget, Engine, Outcome, Progress
 from cpsched.formats import instance_to_document
@@ -21,14 +22,15 @@ from cpsched.sim import Rolling
 __all__ = ["WindowPlanner", "make_engine_scheduler"]
 
 
+@at_the_door
 def make_engine_scheduler(
     name: str,
     *,
-    budget: float = 1.0,
+    budget: Seconds = 1.0,
     min_interval: int = 0,
     window: int | None = None,
-    workers: int = 1,
-    seed: int = 0,
+    workers: Workers = 1,
+    seed: Seed = 0,
 ) -> Rolling:
     """Make a scheduler that plans the running and the waiting jobs by an engine, whenever jobs have arrived or ended.
 
@@ -61,8 +63,6 @@ def make_engine_scheduler(
     """
     if window is not None and window < 1:
         raise ValueError(f"Expected a window of 1 job or more, got {window}")
-    if workers < 1:
-        raise ValueError(f"Expected 1 worker or more, got {workers}")
     solves = bool(team_of(name, workers=workers).lanes)
     budget = Budget(budget).seconds if solves else 0.0
     cycles = _Cycles(name, budget=budget, most=window, workers=workers, seed=seed)

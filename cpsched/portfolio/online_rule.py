@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cpsched.arguments import Seconds, Seed, Workers
 from cpsched.policies import make_scheduler
 from cpsched.portfolio.online import make_engine_scheduler
 from cpsched.sim import QueueRule, RuleChoice
@@ -13,7 +14,7 @@ _GATE = 2.0
 
 
 def make_online_portfolio(
-    *, budget: float = 1.0, min_interval: int = 0, window: int | None = None, workers: int = 1, seed: int = 0
+    *, budget: Seconds = 1.0, min_interval: int = 0, window: int | None = None, workers: Workers = 1, seed: Seed = 0
 ) -> RuleChoice:
     """Make the scheduler that is `smith`, with its gate where that wins on replicas of what has happened so far.
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cache
 
 from cpsched import cp, search
+from cpsched.arguments import Seconds, Seed, Workers, at_the_door
 from cpsched.domain import Event, Instance, Plan
 from cpsched.engine import LONGEST_EVENT, Board, Budget, Progress
 from cpsched.errors import SolverWarning
@@ -28,7 +29,8 @@ from cpsched.problem import placeable
 __all__ = ["prepare", "solve"]
 
 
-def prepare(engine: str = "portfolio", *, workers: int = 2, solver: str = "gecode", changing: bool = True) -> None:
+@at_the_door
+def prepare(engine: str = "portfolio", *, workers: Workers = 2, solver: str = "gecode", changing: bool = True) -> None:
     """Compile or load the kernels and programs of an engine now, so that its first plan need not do it.
 
     Parameters
@@ -42,6 +44,8 @@ def prepare(engine: str = "portfolio", *, workers: int = 2, solver: str = "gecod
     ------
     EngineError
         If there is no such engine, or if something that it needs is not installed.
+    ValueError
+        If an argument is not what its type says.
     """
     _prepare(engine, workers, solver)
     if changing:
@@ -69,14 +73,15 @@ def _prepare_changing() -> None:
     search.warm_up_changing_search()
 
 
+@at_the_door
 def solve(
     instance: Instance,
     *,
     engine: str = "portfolio",
-    budget: float = 10.0,
-    seed: int = 0,
-    workers: int = 2,
-    bound: float = 0.0,
+    budget: Seconds = 10.0,
+    seed: Seed = 0,
+    workers: Workers = 2,
+    bound: Seconds = 0.0,
     warm: Plan | None = None,
     solver: str = "gecode",
     team: Team | None = None,
@@ -131,6 +136,8 @@ def solve(
         If there is no such engine, or if the instance asks for something that it cannot honour.
     UnverifiedError
         If the first plan breaks a rule that no single job is to blame for: a bug of cpsched.
+    ValueError
+        If an argument is not what its type says, or out of its limits.
     """
     if document is None:
         instance = checked(instance)

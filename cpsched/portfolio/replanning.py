@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from cpsched.arguments import at_the_door
 from cpsched.domain import Event, Instance, Plan, WindowEvent
 from cpsched.engine import Budget
 from cpsched.formats import checked
@@ -21,6 +22,7 @@ NAME = "replan"
 _LONGEST_EVENT = 500
 
 
+@at_the_door
 def replan(
     instance: Instance, plan: Plan, *, at: int | None = None, events: Sequence[WindowEvent] = ()
 ) -> tuple[Instance, Plan]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from cpsched.arguments import at_the_door
 from cpsched.domain import FrozenMap
 from cpsched.errors import DocumentError, Fault
 from cpsched.policies import POLICIES, SCHEDULERS, VARIANTS, EvolvingOnline, scheduler_from, unknown_scheduler
@@ -71,6 +72,7 @@ def _itself(rule: QueueRule) -> QueueRule:
     return rule
 
 
+@at_the_door
 def make_any_scheduler(name: str, parameters: Mapping[str, object] = FrozenMap()) -> QueueRule | Scheduler:
     """Make a scheduler by its name, see `factory_of`, with these parameters, and defaults for all others.
 
@@ -104,10 +106,10 @@ def label_of(name: str, parameters: Mapping[str, object]) -> str:
 
 
 def parameter_text(value: object) -> str:
-    """Write the value of a parameter as in TOML, but texts without quotes, and none as ``-``."""
+    """Write the value of a parameter as in TOML, but texts without quotes, and none as ``none``."""
     match value:
         case None:
-            return "-"
+            return "none"
         case bool():
             return str(value).lower()
         case Mapping():

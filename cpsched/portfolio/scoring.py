@@ -7,6 +7,7 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
+from cpsched.arguments import at_the_door
 from cpsched.domain import (
     Amounts,
     DependencyType,
@@ -63,6 +64,7 @@ def judge_of(instance: Instance, document: object | None = None) -> Judge:
     return Judge(instance_to_document(instance) if document is None else document)
 
 
+@at_the_door
 def verify_plan(instance: Instance, plan: Plan) -> tuple[Violation, ...]:
     """Hold a plan to every rule of ``docs/formats.md``, as the independent judge reads both documents.
 

@@ -1,9 +1,9 @@
 """Plans and simulations for people: reports as pages and pictures, Gantt charts, and tables for the terminal.
 
-May import: `charts`, `domain`, `errors`, `formats`, `metrics` and `text`; numpy and rich. Names from documents never
-reach a page as markup, nor a terminal as markup or escape codes. Begin with `gantt.py` and its ``gantt_*.js`` (a plan
-as one interactive chart), with `tables.py` and `terminal.py`, or with `report.py`, the nouns of a report:
-`plan_report.py`, `run_report.py` and `campaign_report.py` make them, `page.py` and its ``page.js`` show them.
+May import: `arguments`, `charts`, `domain`, `errors`, `formats`, `metrics` and `text`; numpy and rich. Names from
+documents never reach a page as markup, nor a terminal as markup or escape codes. Begin with `gantt.py` and its
+``gantt_*.js`` (a plan as one interactive chart), with `tables.py` and `terminal.py`, or with `report.py`, the nouns of
+a report: `plan_report.py`, `run_report.py` and `campaign_report.py` make them, `page.py` and its ``page.js`` show them.
 """
 
 from cpsched.charts import duration

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime
 
+from cpsched.arguments import at_the_door
 from cpsched.charts import duration
 from cpsched.domain import Instance, Job, NodeState, Placement, Plan, PlannedJob, Segment
 from cpsched.metrics import Summary, jobs_by_id, summarise, usage_over_time
@@ -25,6 +26,7 @@ __all__ = ["gantt_assets", "gantt_html", "plan_sentence"]
 _SCRIPTS = ("gantt_model.js", "gantt_view.js", "gantt_drawing.js", "gantt_history.js", "gantt_page.js")
 
 
+@at_the_door
 def gantt_html(instance: Instance, plan: Plan, *, is_embedded: bool = False) -> str:
     """Return a self-contained HTML page that shows a plan: nodes over time, use of resources, details of each job.
 

@@ -6,8 +6,8 @@ before everything: tokens, limits, security headers. `reading.py`, `asking.py`, 
 the endpoints; `answering.py` answers questions in a thread of its own, and `child.py` plans in a process of its own.
 ``static/`` has the page, which knows nothing but the API.
 
-May import: `answers`, `daemon`, `portfolio` and what is below them; from outside FastAPI, Starlette, uvicorn, pydantic
-and prometheus-client. Begin with `app.py`.
+May import: `arguments`, `answers`, `daemon`, `portfolio` and what is below them; from outside FastAPI, Starlette,
+uvicorn, pydantic and prometheus-client. Begin with `app.py`.
 """
 
 from typing import TYPE_CHECKING

@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from cpsched.arguments import SEED
+
 __all__ = [
     "ChangeModel",
     "ComparisonModel",
@@ -388,4 +390,4 @@ class PlansQuery(_Strict):
     model_config = ConfigDict(extra="forbid", strict=False)
     budget: float = Field(10.0, ge=0, le=3600, allow_inf_nan=False, description="Seconds; the server allows less")
     engine: Literal["portfolio", "planner", "cp", "search"] = Field("portfolio", description="As in cpsched solve")
-    seed: int = Field(0, ge=0, lt=2**32)
+    seed: int = Field(0, ge=SEED.least, le=SEED.most)

@@ -72,6 +72,7 @@ class Decision:
     wake: int | None = None
 
 
+@runtime_checkable
 class Scheduler(Protocol):
     """A scheduler that plays a part in a simulation. It never sees runtimes, nor outages to come."""
 

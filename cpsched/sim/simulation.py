@@ -10,6 +10,7 @@ from importlib.metadata import version
 import numpy as np
 from numpy.typing import NDArray
 
+from cpsched.arguments import at_the_door
 from cpsched.domain import (
     EngineReport,
     Instance,
@@ -204,6 +205,7 @@ class Interrupted(KeyboardInterrupt):
         self.history = history
 
 
+@at_the_door
 def simulate(
     instance: Instance,
     scheduler: QueueRule | Scheduler,
