@@ -44,6 +44,8 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     """
     target = Path(path)
     try:
+        if not target.name:
+            raise OSError("it has no name")
         _remove_leftovers(target)
         unfinished, lock = _new_file(target)
         try:

@@ -64,7 +64,7 @@ class Answers:
         """
         world = self._world
         if not self.has(job_id):
-            raise ValueError(f"the instance has no job {job_id!r}")
+            raise ValueError(f"job_id: Expected a job of the instance, got {job_id!r}")
         entry, planned = world.entries[job_id], world.planned.get(job_id)
         if entry.running is not None:
             run = entry.running if planned is None else planned
@@ -132,7 +132,7 @@ class Answers:
             fault = Fault("array", f"Expected one job, got an array of {len(job.array)}: ask about one of its elements")
             raise DocumentError("the submission", [fault])
         if job.id in self._world.members:
-            raise ValueError(f"the instance has a job {job.id!r} already")
+            raise ValueError(f"job: Expected an id that no job of the instance has, got {job.id!r}")
         return Submission.of(self._world, job)
 
     @at_the_door
@@ -151,7 +151,7 @@ class Answers:
         """
         world = self._world
         if not self.has(job.id) or world.entries[job.id].running is not None:
-            raise ValueError(f"no job {job.id!r} waits")
+            raise ValueError(f"job: Expected the id of a job that waits, got {job.id!r}")
         place = world.occupation.place_of.get(job.id)
         with world.occupation.without([] if place is None else [place]):
             return Submission.of(world, job)

@@ -145,6 +145,7 @@ OUTPUTS: Mapping[str, dict[str, Schema]] = {
                 seconds=_NUMBER,
                 folder=_PATH,
                 violations=_or_null(_VIOLATIONS),
+                unkept=_list(_TEXT),
                 summary={**_OPEN, "description": "the figures of summary.json"},
             )
         ),

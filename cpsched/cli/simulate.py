@@ -149,12 +149,13 @@ def command(
     """
     from cpsched.cli.outputs import echo_output
     from cpsched.cli.screen import print_whole, say_first_start, warn
+    from cpsched.errors import Fault
     from cpsched.formats import write_instance, write_plan
     from cpsched.formats.logs import is_log, read_workload
     from cpsched.planner import compiling_announced
     from cpsched.portfolio import parameter_text
     from cpsched.report import runs_table
-    from cpsched.sim import Prediction, warm_up_simulation
+    from cpsched.sim import Prediction, unkept, warm_up_simulation
 
     if record and output is None:
         raise click.UsageError("--record needs -o FOLDER.")
@@ -168,6 +169,9 @@ def command(
         echo_notes(remarks, is_whole=notes)
     if not instance.jobs:
         raise click.UsageError(f"Expected jobs to simulate, got none of {printable(str(workload))}.")
+    not_kept = {one.label: unkept(instance, one.scheduler) for one in chosen}
+    for label, parts in () if quiet else not_kept.items():
+        warn([Fault(f"{label} does not keep", part) for part in parts], "warning")
     conditions = {
         "predict": None if predict is None else Prediction(predict),
         "charge_overhead": charge_overhead,
@@ -188,9 +192,17 @@ def command(
             click.echo(f"{contender.label}: {late}", err=True)
         about = {"interrupted": not is_whole, "seconds": round(history.elapsed, 3)}
         played.append({"label": contender.label, **_policy_of(contender), **about, "folder": None, "violations": None})
+        played[-1]["unkept"] = not_kept[contender.label]
         if output is not None:
             folder, identity = targets[number]
-            write_results(folder, instance, history, summary, label=contender.label, about={**identity, **about})
+            write_results(
+                folder,
+                instance,
+                history,
+                summary,
+                label=contender.label,
+                about={**identity, **about, "unkept": not_kept[contender.label]},
+            )
             played[-1]["folder"] = str(folder)
         if not is_whole:
             code = ExitCode.INTERRUPTED
@@ -214,6 +226,9 @@ def command(
     elif not quiet:
         how = "".join(f", {key}={parameter_text(value)}" for key, value in conditions.items() if value)
         print_whole(runs_table(f"{instance.name}{how}", summaries))
+        for label, parts in not_kept.items():
+            for part in parts:
+                click.echo(printable(f"{label} does not keep {part}"))
         if output is not None:
             click.echo(f"results: {printable(str(output))}")
     ctx.exit(code)

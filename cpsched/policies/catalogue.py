@@ -64,7 +64,10 @@ def make_scheduler(name: str, **parameters: object) -> QueueRule | Scheduler:
 
 def unknown_scheduler(name: str, known: Iterable[str]) -> DocumentError:
     """Return the error that no scheduler has a name, with a known one that is near."""
-    return DocumentError("scheduler", [Fault("", f"Expected a scheduler, got {name!r}{_hint(name, known)}")])
+    return DocumentError(
+        "scheduler",
+        [Fault("", f"Expected a scheduler (cpsched simulate --list-policies), got {name!r}{_hint(name, known)}")],
+    )
 
 
 def scheduler_from(
@@ -127,6 +130,6 @@ def _value_of(value: object, hint: object) -> object:
     if hint is Parameter.empty or isinstance(hint, str):
         return value  # what is not annotated, or by what cannot be read, is for the scheduler to check
     kinds = get_args(hint) if isinstance(hint, UnionType) else ()
-    if value == "none" and NoneType in kinds and str not in kinds:
+    if isinstance(value, str) and value.lower() == "none" and NoneType in kinds and str not in kinds:
         return None
     return plain_argument(value, hint)

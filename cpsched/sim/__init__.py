@@ -18,6 +18,7 @@ from cpsched.doors import opener
 if TYPE_CHECKING:
     from cpsched.sim.checkpoint import Checkpoint
     from cpsched.sim.draft import Draft
+    from cpsched.sim.keeping import unkept
     from cpsched.sim.load import unsupported
     from cpsched.sim.rolling import Planned, Planning, Rolling
     from cpsched.sim.rule_choice import RuleChoice
@@ -53,6 +54,7 @@ __all__ = [
     "Site",
     "Start",
     "simulate",
+    "unkept",
     "unsupported",
     "warm_up_simulation",
 ]
@@ -62,6 +64,7 @@ __getattr__ = opener(
     {
         "checkpoint": "Checkpoint",
         "draft": "Draft",
+        "keeping": "unkept",
         "load": "unsupported",
         "rolling": "Planned Planning Rolling",
         "rule_choice": "RuleChoice",

@@ -74,6 +74,8 @@ class Rolling:
 
     #: Plans have all steps of a job.
     starts_evolving = True
+    #: And keep what is said of a window (`cpsched.sim.unkept`).
+    plans_windows = True
 
     def __init__(self, planning: Planning, *, min_interval: int = 0) -> None:
         if min_interval < 0:

@@ -536,18 +536,21 @@ class World:
         return self._running_job(index, job)
 
     def _running_job(self, index: int, job: Job) -> Job:
+        """Return a running job without what is only of a job that waits: its start is a fact, no longer a promise."""
+        running = Running(start=int(self.state.runs[index, 0]), segments=self._segments_of(index, job))
+        return replace(job, after=(), not_before=None, told=None, running=running)
+
+    def _segments_of(self, index: int, job: Job) -> tuple[Segment, ...]:
         start, end, _, _, first, count = self.state.runs[index].tolist()
         if index in self.load.job_modes and count:
-            segments = self.segments(index, start, end, self.state.pool[first : first + count], is_stated=True)
-            return replace(job, after=(), not_before=None, running=Running(start=start, segments=segments))
+            return self.segments(index, start, end, self.state.pool[first : first + count], is_stated=True)
         if job.running is not None and count == 0:
             *past, last = job.running.segments
-            return replace(job, after=(), running=Running(start=start, segments=(*past, replace(last, end=end))))
+            return (*past, replace(last, end=end))
         if index in self._courses:
-            return replace(job, after=(), not_before=None, running=Running(start=start, segments=self.course_of(index)))
+            return self.course_of(index)
         allocation = self.load.columns.allocation_of(job.request, self.state.pool[first : first + count])
-        segment = Segment(start=start, end=end, allocation=allocation)
-        return replace(job, after=(), not_before=None, running=Running(start=start, segments=(segment,)))
+        return (Segment(start=start, end=end, allocation=allocation),)
 
     # --- what has happened ----------------------------------------------------------------------------------------
 

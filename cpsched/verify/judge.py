@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from os import PathLike
 from pathlib import Path
 
 from cpsched.errors import Fault
@@ -116,5 +117,16 @@ def verify(instance: Mapping[str, object], plan: Mapping[str, object]) -> tuple[
 
 
 def verify_files(instance_path: str | Path, plan_path: str | Path) -> tuple[Violation, ...]:
-    """Hold the plan in one file (``.json`` or ``.json.gz``) to the instance in another; see `verify`."""
+    """Hold the plan in one file (``.json`` or ``.json.gz``) to the instance in another; see `verify`.
+
+    Raises
+    ------
+    DocumentError
+        If a file cannot be read, or the instance is none.
+    ValueError
+        If a path is none.
+    """
+    for name, path in (("instance_path", instance_path), ("plan_path", plan_path)):
+        if not isinstance(path, str | PathLike):
+            raise ValueError(f"{name}: Expected a text or a Path, got {path!r}")
     return Judge(load(instance_path), str(instance_path)).violations(load(plan_path), str(plan_path))
