@@ -11,16 +11,20 @@ import fcntl
 import os
 import re
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cpsched.errors import DiskFullError, DocumentError, Fault
+from cpsched.errors import CpschedError, DiskFullError, DocumentError, Fault
 
-__all__ = ["NO_ROOM", "whole_file", "write_bytes", "write_text"]
+__all__ = ["NO_ROOM", "whole_file", "whole_folder", "write_bytes", "write_text"]
 
 #: Error numbers that say that there is no room for a file: disk full, quota used up, file size limit reached.
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+#: The temporary folders of `whole_folder` are called after this.
+_UNFINISHED = "unfinished"
 
 
 @contextmanager
@@ -43,7 +47,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         If it fails with another `OSError`.
     """
     target = Path(path)
-    try:
+    with _told(path, "file"):
         if not target.name:
             raise OSError("it has no name")
         _remove_leftovers(target)
@@ -54,11 +58,69 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         finally:
             unfinished.unlink(missing_ok=True)
             os.close(lock)
+
+
+@contextmanager
+def whole_folder(path: str | Path) -> Iterator[Path]:
+    """Give the path of an empty temporary folder, whose files are in the folder `path` when the block ends.
+
+    If the block raises an error, `path` is as it was: not there, or with its older files. A full disk is met in the
+    block, since moving the files then takes no room. Folders that killed processes left beside `path`, or in it, are
+    removed.
+
+    Parameters
+    ----------
+    path
+        The folder; it is made, with those that it is in, where it does not exist.
+
+    Raises
+    ------
+    DiskFullError, DocumentError
+        As `whole_file`; errors of files in the temporary folder name `path`.
+    """
+    with _told(path, "folder"):
+        target = Path(path).resolve()
+        made = [folder for folder in (target, *target.parents) if not folder.exists()]
+        try:
+            target.mkdir(parents=True, exist_ok=True)
+            _remove_leftovers(target / _UNFINISHED)
+            unfinished = target / f".{_UNFINISHED}.{secrets.token_hex(4)}"
+            unfinished.mkdir()
+            lock = os.open(unfinished, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                with contextlib.suppress(OSError):
+                    fcntl.flock(lock, fcntl.LOCK_EX)
+                yield unfinished
+                for file in sorted(unfinished.iterdir()):
+                    file.replace(target / file.name)
+            except (DiskFullError, DocumentError) as error:
+                raise _renamed(error, unfinished, path) from error
+            finally:
+                shutil.rmtree(unfinished, ignore_errors=True)
+                os.close(lock)
+        finally:
+            for folder in made:
+                with contextlib.suppress(OSError):
+                    folder.rmdir()  # only where nothing is in it
+
+
+def _renamed(error: DiskFullError | DocumentError, unfinished: Path, path: str | Path) -> CpschedError:
+    """Return an error that names the folder in place of its temporary one."""
+    if isinstance(error, DiskFullError):
+        return DiskFullError(error.path.replace(str(unfinished), str(path)), error.reason)
+    return DocumentError(error.source.replace(str(unfinished), str(path)), error.faults)
+
+
+@contextmanager
+def _told(path: str | Path, kind: str) -> Iterator[None]:
+    """Make our errors of the system's, which name the file or folder."""
+    try:
+        yield
     except OSError as error:
         reason = error.strerror or str(error)
         if error.errno in NO_ROOM:
             raise DiskFullError(str(path), reason) from error
-        raise DocumentError(str(path), [Fault("file", f"Expected to write it, got: {reason}")]) from error
+        raise DocumentError(str(path), [Fault(kind, f"Expected to write it, got: {reason}")]) from error
 
 
 def write_bytes(path: str | Path, content: bytes) -> None:
@@ -91,7 +153,9 @@ def _remove_leftovers(target: Path) -> None:
     name = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{8}}({re.escape(target.suffix)})?")
     with os.scandir(target.parent) as entries:
         leftovers = [
-            Path(entry.path) for entry in entries if name.fullmatch(entry.name) and entry.is_file(follow_symlinks=False)
+            Path(entry.path)
+            for entry in entries
+            if name.fullmatch(entry.name) and not entry.is_symlink() and (entry.is_file() or entry.is_dir())
         ]
     for leftover in leftovers:
         # Files that are locked, gone or not ours are left alone.
@@ -99,6 +163,9 @@ def _remove_leftovers(target: Path) -> None:
             descriptor = os.open(leftover, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                leftover.unlink()
+                if leftover.is_dir():
+                    shutil.rmtree(leftover)
+                else:
+                    leftover.unlink()
             finally:
                 os.close(descriptor)

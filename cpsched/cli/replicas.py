@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cpsched.cli.bench import echo_campaign, progress_of_cells
-from cpsched.cli.results import RUN
+from cpsched.cli.results import RUN, found_in
 from cpsched.text import printable
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def simulate_replicas(
     from cpsched.cli.screen import print_whole
     from cpsched.report import campaign_report, campaign_tables
 
-    if any(path.is_file() for path in (folder / RUN, *folder.glob(f"*/{RUN}"))):
+    if found_in(folder, RUN):
         raise click.UsageError(f"{printable(str(folder))} has simulations: choose another folder with -o.")
     policies = [(contender.name, contender.parameters) for contender in chosen]
     campaign = replicas_campaign(name, workload, options, policies, replicas=replicas, **conditions)

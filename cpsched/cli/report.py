@@ -87,12 +87,12 @@ def _drawn(report: Report, kind: str) -> bytes:
 def _report_on(source: Path, instance: Path | None, against: Path | None) -> Report:
     """Find out what was given, and return the report on it."""
     from cpsched.bench import RESULTS, read_cells
-    from cpsched.cli.results import RUN
+    from cpsched.cli.results import RUN, found_in
     from cpsched.report import campaign_report
 
     if source.is_dir():
         has_results = (source / RESULTS).is_file()
-        runs = [path for path in (source / RUN, *sorted(source.glob(f"*/{RUN}"))) if path.is_file()]
+        runs = found_in(source, RUN)
         if has_results and runs:
             raise click.UsageError(
                 f"{printable(str(source))} has a campaign and simulations: name {RESULTS}, or a simulation's folder."
@@ -116,7 +116,7 @@ def _refuse_folder(folder: Path) -> None:
     """Say what is in a folder in place of results."""
     names = sorted(path.name for path in folder.iterdir())
     shown = ", ".join(map(printable, names[:6])) + (f" and {len(names) - 6:,} more" if len(names) > 6 else "")
-    old = "; simulate again: its summary is of a version without run.npz" if "summary.json" in names else ""
+    old = "; simulate again: its results are not whole, they lack run.npz" if "summary.json" in names else ""
     raise click.UsageError(f"Expected {_EXPECTED}, got {printable(str(folder))} with {shown or 'nothing in it'}{old}.")
 
 

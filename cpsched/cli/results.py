@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cpsched.text import printable
+from cpsched.writing import whole_folder
 
 if TYPE_CHECKING:
     from cpsched.cli.schedulers import Contender
-    from cpsched.domain import Instance
+    from cpsched.domain import Instance, Plan
     from cpsched.metrics import RunsSummary
     from cpsched.sim import History
 
-__all__ = ["RUN", "SUMMARY", "check_free", "folder_names", "identity_of", "write_results"]
+__all__ = ["RUN", "SUMMARY", "check_free", "folder_names", "found_in", "identity_of", "write_results"]
 
 #: The file with the figures, which begins with the identity of the simulation.
 SUMMARY = "summary.json"
@@ -61,19 +62,27 @@ def folder_names(labels: Sequence[str]) -> list[str]:
     return [f"{name},{number}" if counts[name] > 1 else name for number, name in enumerate(names, start=1)]
 
 
+def found_in(folder: Path, name: str) -> list[Path]:
+    """Return the files of a name in a folder of results, and in the folders of policies in it."""
+    return [path for path in (folder / name, *sorted(folder.glob(f"[!.]*/{name}"))) if path.is_file()]
+
+
 def check_free(folder: Path, identity: Mapping[str, Any]) -> None:
     """Refuse a folder with the results of another simulation.
 
     Raises
     ------
     UsageError
-        If there are such results, or a file of the same name that cannot be read.
+        If there are such results, or a file of the same name that cannot be read, or if it can be no folder.
     """
     try:
         found = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return
-    except (OSError, ValueError, RecursionError):
+    except OSError as error:
+        what = f"got: {error.strerror or error}"
+        raise click.UsageError(f"Expected a folder for results, {what} ({printable(str(folder))}).") from None
+    except (ValueError, RecursionError):
         found = None
     theirs = found if isinstance(found, dict) else {}
     different = [key for key in identity if theirs.get(key) != identity[key]]
@@ -93,8 +102,9 @@ def write_results(
     *,
     label: str,
     about: Mapping[str, Any],
+    record: Plan | None = None,
 ) -> None:
-    """Write the figures, the jobs as CSV and as a log, the load over time, and all of it for reports.
+    """Write the figures, the jobs as CSV and as a log, the load over time, and all of it for reports: all, or nothing.
 
     Parameters
     ----------
@@ -102,31 +112,34 @@ def write_results(
         The policy with its parameters.
     about
         The identity of the simulation and what else its figures begin with.
+    record
+        The schedule as a plan; None: it is not written.
 
     Raises
     ------
-    DocumentError
-        If a file cannot be written.
-    OSError
-        If the folder cannot be made.
+    DiskFullError, DocumentError
+        If the folder cannot be made, or a file not be written.
     """
+    from cpsched.formats import write_plan
     from cpsched.formats.swf import write_swf
     from cpsched.metrics import log_rows, write_jobs_csv, write_run, write_series_csv, write_summary
 
-    folder.mkdir(parents=True, exist_ok=True)
-    write_summary(summary, folder / SUMMARY, about=about)
-    write_jobs_csv(history.runs, history.allocations(), folder / "jobs.csv", workload_name=instance.name)
-    write_swf(folder / "jobs.swf.gz", log_rows(history.runs), header=_header(instance, history))
-    write_series_csv(history.runs, folder / "series.csv")
-    write_run(
-        folder / RUN,
-        instance,
-        history.runs,
-        policy=label,
-        decision_seconds=history.decision_seconds,
-        elapsed=history.elapsed,
-        is_whole=not about["interrupted"],
-    )
+    with whole_folder(folder) as unfinished:
+        write_summary(summary, unfinished / SUMMARY, about=about)
+        write_jobs_csv(history.runs, history.allocations(), unfinished / "jobs.csv", workload_name=instance.name)
+        write_swf(unfinished / "jobs.swf.gz", log_rows(history.runs), header=_header(instance, history))
+        write_series_csv(history.runs, unfinished / "series.csv")
+        write_run(
+            unfinished / RUN,
+            instance,
+            history.runs,
+            policy=label,
+            decision_seconds=history.decision_seconds,
+            elapsed=history.elapsed,
+            is_whole=not about["interrupted"],
+        )
+        if record is not None:
+            write_plan(record, unfinished / "record.json.gz")
 
 
 def _header(instance: Instance, history: History) -> dict[str, str]:

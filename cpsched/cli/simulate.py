@@ -13,7 +13,7 @@ import click
 from cpsched.cli.exits import ExitCode
 from cpsched.cli.options import AS_JSON, EXISTING_FILE, OUTPUT_FILE, SECONDS_RANGE
 from cpsched.cli.replicas import simulate_replicas
-from cpsched.cli.results import SUMMARY, check_free, folder_names, identity_of, write_results
+from cpsched.cli.results import SUMMARY, check_free, folder_names, found_in, identity_of, write_results
 from cpsched.cli.schedulers import Asked, Contender, contenders, echo_schedulers, read_policies, read_settings
 from cpsched.cli.verify import echo_violations
 from cpsched.cli.workload import echo_notes, log_options
@@ -150,7 +150,7 @@ def command(
     from cpsched.cli.outputs import echo_output
     from cpsched.cli.screen import print_whole, say_first_start, warn
     from cpsched.errors import Fault
-    from cpsched.formats import write_instance, write_plan
+    from cpsched.formats import write_instance
     from cpsched.formats.logs import is_log, read_workload
     from cpsched.planner import compiling_announced
     from cpsched.portfolio import parameter_text
@@ -190,25 +190,22 @@ def command(
         if summary.total.overdue and not quiet:
             late = f"{summary.total.overdue:,} x waited longer than the max_wait of the queue"
             click.echo(f"{contender.label}: {late}", err=True)
-        about = {"interrupted": not is_whole, "seconds": round(history.elapsed, 3)}
+        about = {
+            "interrupted": not is_whole,
+            "seconds": round(history.elapsed, 3),
+            "unkept": not_kept[contender.label],
+        }
         played.append({"label": contender.label, **_policy_of(contender), **about, "folder": None, "violations": None})
-        played[-1]["unkept"] = not_kept[contender.label]
         if output is not None:
             folder, identity = targets[number]
+            made = history.record() if record and is_whole else None
             write_results(
-                folder,
-                instance,
-                history,
-                summary,
-                label=contender.label,
-                about={**identity, **about, "unkept": not_kept[contender.label]},
+                folder, instance, history, summary, label=contender.label, about={**identity, **about}, record=made
             )
             played[-1]["folder"] = str(folder)
         if not is_whole:
             code = ExitCode.INTERRUPTED
             break
-        if record and output is not None:
-            write_plan(history.record(), folder / "record.json.gz")
         if is_verified:
             played[-1]["violations"] = _violations(instance, contender, history, quiet=quiet)
             if played[-1]["violations"]:
@@ -288,7 +285,7 @@ def _targets(
     identities = [identity_of(instance, contender, conditions) for contender in chosen]
     for folder, identity in zip(folders, identities, strict=True):
         check_free(folder, identity)
-    for folder in (output, *sorted(path.parent for path in output.glob(f"*/{SUMMARY}"))):
+    for folder in dict.fromkeys((output, *(path.parent for path in found_in(output, SUMMARY)))):
         # They share the workload's document.
         check_free(folder, {"workload_digest": identities[0]["workload_digest"]})
     return list(zip(folders, identities, strict=True))

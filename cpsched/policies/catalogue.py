@@ -64,10 +64,9 @@ def make_scheduler(name: str, **parameters: object) -> QueueRule | Scheduler:
 
 def unknown_scheduler(name: str, known: Iterable[str]) -> DocumentError:
     """Return the error that no scheduler has a name, with a known one that is near."""
-    return DocumentError(
-        "scheduler",
-        [Fault("", f"Expected a scheduler (cpsched simulate --list-policies), got {name!r}{_hint(name, known)}")],
-    )
+    known = tuple(known)
+    hint = _hint(name, known) or f" (known: {', '.join(known)})"
+    return DocumentError("scheduler", [Fault("", f"Expected a scheduler, got {name!r}{hint}")])
 
 
 def scheduler_from(
