@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cpsched.bench.reading import read_campaign
     from cpsched.bench.replicas import MOVED, replicas_campaign
     from cpsched.bench.results import RESULTS, read_cells
-    from cpsched.bench.running import Failure, Tally
+    from cpsched.bench.running import Failure, Tally, by_error
 
 __all__ = [
     "MOVED",
@@ -30,6 +30,7 @@ __all__ = [
     "Outcome",
     "Tally",
     "at_address",
+    "by_error",
     "cells_of",
     "local",
     "on_slurm",
@@ -48,6 +49,6 @@ __getattr__ = opener(
         "reading": "read_campaign",
         "replicas": "MOVED replicas_campaign",
         "results": "RESULTS read_cells",
-        "running": "Failure Tally",
+        "running": "Failure Tally by_error",
     },
 )

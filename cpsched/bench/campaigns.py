@@ -15,7 +15,7 @@ from cpsched.bench.clusters import require_packages
 from cpsched.bench.pages import filled
 from cpsched.bench.plots import charts_of
 from cpsched.bench.results import RESULTS, Results, write_parquet
-from cpsched.bench.running import Failure, Tally, open_cells, run_cells
+from cpsched.bench.running import Failure, Tally, by_error, open_cells, run_cells
 from cpsched.bench.store import Store, content_digest
 from cpsched.bench.tables import as_csv, as_markdown
 from cpsched.charts import picture
@@ -94,7 +94,8 @@ def _write(results: Results, failures: list[Failure], folder: Path) -> Iterator[
     parquet = folder / RESULTS
     write_parquet(results.findings, parquet)
     yield parquet
-    texts = {"failures.txt": "\n\n".join(f"{failure.label}\n{failure.details}" for failure in failures)}
+    parts = ("\n".join([*(one.label for one in alike), alike[0].details]) for alike in by_error(failures).values())
+    texts = {"failures.txt": "\n\n".join(parts)}
     tables = {table.name: as_markdown(results, table) for table in results.campaign.tables}
     for table in results.campaign.tables:
         texts |= {f"{table.name}.md": tables[table.name], f"{table.name}.csv": as_csv(results, table)}

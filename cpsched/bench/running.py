@@ -5,7 +5,7 @@ anew.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from cpsched.bench.store import Store
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["Failure", "Tally", "open_cells", "run_cells"]
+__all__ = ["Failure", "Tally", "by_error", "open_cells", "run_cells"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +38,14 @@ class Tally:
     done: int
     failed: int
     running: int
+
+
+def by_error(failures: Iterable[Failure]) -> dict[str, list[Failure]]:
+    """Return the failures by their errors, in the order of their first cells: a fault of a log stops many cells."""
+    found: dict[str, list[Failure]] = {}
+    for failure in failures:
+        found.setdefault(failure.error, []).append(failure)
+    return found
 
 
 def open_cells(cells: Mapping[str, Cell], store: Store) -> dict[str, Cell]:

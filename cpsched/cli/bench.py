@@ -84,15 +84,25 @@ def command(
     ctx.exit(echo_campaign(asked.name, folder, outcome, as_json=as_json))
 
 
+#: The most cells that are named with an error of several.
+_MOST_NAMED = 3
+
+
 def echo_campaign(name: str, folder: Path, outcome: Outcome, *, as_json: bool) -> ExitCode:
-    """Print how many cells a campaign has, and which failed; return the exit code."""
+    """Print how many cells a campaign has, and which failed, each error once; return the exit code."""
+    from cpsched.bench import by_error
+
     if as_json:
         _print_as_json(name, folder, outcome)
     else:
         click.echo(f"{outcome.total} cells, {outcome.earlier} of them finished before, {len(outcome.failures)} failed")
         click.echo(f"results: {printable(str(folder))}")
-    for failure in outcome.failures:
-        click.echo(f"failed: {printable(failure.label)}: {printable(failure.error)}", err=True)
+    for error, alike in by_error(outcome.failures).items():
+        names = "; ".join(printable(failure.label) for failure in alike[:_MOST_NAMED])
+        if len(alike) > 1:
+            more = f"; and {len(alike) - _MOST_NAMED} more" if len(alike) > _MOST_NAMED else ""
+            names = f"{len(alike)} cells ({names}{more})"
+        click.echo(f"failed: {names}: {printable(error)}", err=True)
     return ExitCode.FAILED_CELLS if outcome.failures else ExitCode.FINE
 
 

@@ -30,7 +30,7 @@ MEANINGS = {
     ExitCode.BAD_INPUT: "bad input or usage: all faults are listed",
     ExitCode.UNVERIFIED: "the planner's own plan did not verify: a bug of cpsched, nothing was written",
     ExitCode.REFUSED: "the engine cannot honour what the instance asks for, or is not installed",
-    ExitCode.FAILED_CELLS: "cells of a campaign failed: each is listed with its error; all others are finished",
+    ExitCode.FAILED_CELLS: "cells of a campaign failed: they are listed with their errors; all others are finished",
     ExitCode.DISK_FULL: "no room to write a file (disk full, quota or size limit): it is named, an older one is kept",
     ExitCode.OUT_OF_MEMORY: "the system, or the limit of the process, had no more memory: nothing was written",
     ExitCode.NO_ANSWER: "the resource manager did not answer, or not in a way that can be understood",
