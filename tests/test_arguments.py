@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -175,7 +174,7 @@ def test_a_path_in_place_of_a_document_is_told_how_to_read_it(good: Mapping[str,
 def test_an_unknown_argument_is_told_by_python(good: Mapping[str, Any]) -> None:
     """A wrong keyword is Python's own error, with the function's name."""
     with pytest.raises(TypeError, match=r"^solve\(\) got an unexpected keyword argument 'sede'"):
-        partial(cpsched.solve, good["instance"])(sede=3)
+        called("solve")(good["instance"], sede=3)
 
 
 @pytest.mark.parametrize("given", ["a", ["a"], ("a",)])
@@ -195,7 +194,7 @@ def test_the_same_limits_hold_everywhere(good: Mapping[str, Any]) -> None:
     assert (SECONDS_RANGE.min, SECONDS_RANGE.max) == (SECONDS.least, SECONDS.most)
     for bad in ({"seed": SEED.most + 1}, {"seed": -1}, {"workers": 0}, {"workers": WORKERS.most + 1}):
         with pytest.raises(ValueError, match="Input should be"):
-            PlanningModel(**bad)
+            PlanningModel.model_validate(bad)
         with pytest.raises(cpsched.DocumentError, match="Expected an integer from"):
             cpsched.make_scheduler("search", bad)
     with pytest.raises(ValueError, match="Input should be"):

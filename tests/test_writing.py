@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cpsched.errors import DiskFullError, DocumentError
-from cpsched.writing import whole_file, write_text
+from cpsched.writing import whole_file, whole_folder, write_text
 
 #: Begins to write a file, says so, and never ends.
 _HANGING = """
@@ -99,3 +99,72 @@ def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
     """Any other reason is a fault of what was asked for."""
     with pytest.raises(DocumentError, match="Expected to write it, got: No such file"):
         write_text(tmp_path / "none" / "plan.json", "whole")
+
+
+#: Writes two files into a folder, the second of which is larger than a file may be.
+_TOO_LARGE = """
+import resource, sys
+from cpsched.writing import whole_folder, write_text
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+try:
+    with whole_folder(sys.argv[1]) as folder:
+        write_text(folder / "small.json", "new")
+        write_text(folder / "large.json", "x" * 2000)
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+def too_large(folder: Path) -> str:
+    """Let a process fail to write a folder, and return its error."""
+    command = [sys.executable, "-B", "-c", _TOO_LARGE, str(folder)]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout  # noqa: S603
+
+
+def test_a_folder_without_room_is_absent(tmp_path: Path) -> None:
+    """If one of its files has no room, none is there, nor the folder; the error has the name that it would have."""
+    said = too_large(tmp_path / "deep" / "results")
+    expected = f"DiskFullError {tmp_path / 'deep' / 'results' / 'large.json'}: Expected room to write it, got: File too"
+    assert said.startswith(expected)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_without_room_keeps_its_older_files(tmp_path: Path) -> None:
+    """What is in the folder stays as it was: not one of the new files is there."""
+    (tmp_path / "small.json").write_text("older")
+    assert "Expected room to write it" in too_large(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["small.json"]
+    assert (tmp_path / "small.json").read_text() == "older"
+
+
+def test_a_folder_is_whole(tmp_path: Path) -> None:
+    """Its files come together, beside those that are there; folders that killed processes left go."""
+    folder = tmp_path / "results"
+    left = folder / ".unfinished.0123abcd"
+    left.mkdir(parents=True)
+    (left / "summary.json").write_text("half")
+    (folder / "notes.txt").write_text("mine")
+    with whole_folder(folder) as unfinished:
+        write_text(unfinished / "a.json", "a")
+        write_text(unfinished / "b.json", "b")
+        assert not (folder / "a.json").exists()
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {
+        "a.json": "a",
+        "b.json": "b",
+        "notes.txt": "mine",
+    }
+
+
+def test_an_interrupted_folder_is_absent(tmp_path: Path) -> None:
+    """Any other end of the block leaves nothing either."""
+    with pytest.raises(LookupError), whole_folder(tmp_path / "results") as unfinished:
+        raise LookupError((unfinished / "a.json").write_text("a"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_can_be_no_folder_is_told(tmp_path: Path) -> None:
+    """A file in the place of the folder, or of one above it."""
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "file", tmp_path / "file" / "results"):
+        with pytest.raises(DocumentError, match="folder: Expected to write it, got: "), whole_folder(path):
+            pass

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from inspect import Parameter
-from types import NoneType, UnionType
+from types import UnionType
 from typing import get_args
 
 from cpsched.arguments import plain_argument
@@ -40,6 +40,9 @@ SCHEDULERS: dict[str, Callable[..., QueueRule | Scheduler]] = {
 
 #: The kinds of parameters that are given by name.
 _NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+
+#: Values that TOML lacks, or that Python writes in another way.
+_TEXTS = {"none": None, "true": True, "false": False}
 
 
 def make_scheduler(name: str, **parameters: object) -> QueueRule | Scheduler:
@@ -119,7 +122,7 @@ def _hint(word: str, known: Iterable[str]) -> str:
 
 
 def _value_of(value: object, hint: object) -> object:
-    """Return a parameter as its annotation says; ``none`` is none, where a text is not expected.
+    """Return a parameter as its annotation says; ``none``, ``true`` and ``false`` where no text is expected, too.
 
     Raises
     ------
@@ -128,7 +131,8 @@ def _value_of(value: object, hint: object) -> object:
     """
     if hint is Parameter.empty or isinstance(hint, str):
         return value  # what is not annotated, or by what cannot be read, is for the scheduler to check
-    kinds = get_args(hint) if isinstance(hint, UnionType) else ()
-    if isinstance(value, str) and value.lower() == "none" and NoneType in kinds and str not in kinds:
-        return None
+    kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    if isinstance(value, str) and value.lower() in _TEXTS and str not in kinds:
+        meant = _TEXTS[value.lower()]
+        value = meant if type(meant) in kinds else value
     return plain_argument(value, hint)

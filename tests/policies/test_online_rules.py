@@ -228,7 +228,7 @@ def test_a_scheduler_takes_its_parameters() -> None:
             ],
         ),
         ("pbs_fifo_starve", {"max_starve": "1 d"}, ["max_starve: Expected an integer, got '1 d'"]),
-        ("pbs_fifo_starve", {"help_starving_jobs": 1}, ["help_starving_jobs: Expected true or false, got 1"]),
+        ("pbs_fifo_starve", {"help_starving_jobs": 1}, ["help_starving_jobs: Expected True or False, got 1"]),
         ("conservative_on_nodes", {"depth": True}, ["depth: Expected an integer or None, got True"]),
         ("slurm", {"bf_window": 0}, ["Expected bf_window of 1 or more, got 0"]),
     ],
