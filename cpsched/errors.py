@@ -15,8 +15,8 @@
     └── StoreError         the daemon's store could not be read or written
 
 A solver that dies while others improve a plan is a `SolverWarning`. A job that cannot be planned is no error: it is
-data, in the plan's waiting room. A programmer's mistake is a
-`ValueError`. This module imports nothing of cpsched.
+data, in the plan's waiting room. A programmer's mistake is a `ValueError`: so is an argument of a wrong type or out of
+its limits (`cpsched.arguments`). This module imports nothing of cpsched.
 """
 
 from __future__ import annotations

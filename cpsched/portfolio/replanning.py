@@ -57,6 +57,8 @@ def replan(
         If an event asks for what cannot be granted, or the window asks for something that cannot be honoured.
     UnverifiedError
         If the new plan breaks a rule that no single job is to blame for: a bug of cpsched.
+    ValueError
+        If an argument is not what its type says.
     """
     instance = checked(instance)
     clock = Budget(0)

@@ -30,7 +30,7 @@ def workload(**job: Any) -> Model:
     held = [{"node": "n1", "resources": {"cores": 4}}]
     model.add_job("ncpus=4", 20, runtime=15, running={"start": 0, "allocation": held})
     for number in range(3):
-        model.add_job("2:ncpus=4", 10, submit=number, runtime=8, told={"start": 20 + 10 * number}, **job)
+        model.add_job("2:ncpus=4", 10, submit=9 * number, runtime=8, told={"start": 20 + 10 * number}, **job)
     return model
 
 
@@ -60,7 +60,7 @@ def test_promised_starts_of_evolving_jobs(name: str) -> None:
     for number in range(3):
         told = {"start": 10 * number}
         steps = [(5, "1:ncpus=4"), (5, "2:ncpus=4")]
-        model.add_job(steps=steps, place="excl", submit=number, runtime=9, told=told)
+        model.add_job(steps=steps, place="excl", submit=4 * number, runtime=9, told=told)
     instance = model.instance()
     record = simulate(instance, made(name)).record()
     assert not verify_plan(instance, record)
