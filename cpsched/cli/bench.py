@@ -95,7 +95,8 @@ def echo_campaign(name: str, folder: Path, outcome: Outcome, *, as_json: bool) -
     if as_json:
         _print_as_json(name, folder, outcome)
     else:
-        click.echo(f"{outcome.total} cells, {outcome.earlier} of them finished before, {len(outcome.failures)} failed")
+        cells = f"{outcome.total} cell{'s' * (outcome.total != 1)}"
+        click.echo(f"{cells}, {outcome.earlier} of them finished before, {len(outcome.failures)} failed")
         click.echo(f"results: {printable(str(folder))}")
     for error, alike in by_error(outcome.failures).items():
         names = "; ".join(printable(failure.label) for failure in alike[:_MOST_NAMED])

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import click
 
-from cpsched.arguments import SECONDS, SEED, WORKERS
+from cpsched.arguments import SECONDS, SEED, WORKERS, Limits, plain_argument
 
 __all__ = [
     "AS_JSON",
@@ -30,6 +31,7 @@ __all__ = [
     "SUBMITTED",
     "WORKERS_RANGE",
     "Number",
+    "Within",
     "ends_in",
 ]
 
@@ -48,10 +50,26 @@ class Number(click.FloatRange):
         return number
 
 
-#: The limits of what functions take too.
-SECONDS_RANGE = Number(SECONDS.least, SECONDS.most)
-SEED_RANGE = click.IntRange(SEED.least, SEED.most)
-WORKERS_RANGE = click.IntRange(WORKERS.least, WORKERS.most)
+class Within(click.IntRange):
+    """A number in the limits of an argument of public functions, refused in the same words."""
+
+    def __init__(self, limits: Limits, read: type[int] | type[float]) -> None:
+        super().__init__(limits.least, limits.most)
+        self._limits, self._read = limits, read
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number."""
+        with contextlib.suppress(ValueError):
+            value = self._read(value)
+        try:
+            return plain_argument(value, Annotated[self._read, self._limits])
+        except ValueError as error:
+            self.fail(f"{error}.", param, ctx)
+
+
+SECONDS_RANGE = Within(SECONDS, float)
+SEED_RANGE = Within(SEED, int)
+WORKERS_RANGE = Within(WORKERS, int)
 #: As names in documents.
 _LONGEST_NAME = 256
 

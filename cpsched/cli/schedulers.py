@@ -43,9 +43,12 @@ def read_policies(ctx: click.Context, param: click.Parameter, values: Sequence[s
     asked = []
     for text in values:
         try:
-            name, *pairs = shlex.split(text)
+            words = shlex.split(text)
         except ValueError as error:
             raise click.BadParameter(f"Expected NAME [KEY=VALUE ...], got {text!r}: {error}.", ctx, param) from None
+        if not words:
+            raise click.BadParameter(f"Expected NAME [KEY=VALUE ...], got {text!r}.", ctx, param)
+        name, *pairs = words
         asked.append((name, read_settings(ctx, param, pairs)))
     return asked
 

@@ -192,5 +192,5 @@ def maui(
     given = {name: table for name, table in tables.items() if table is not None}
     try:
         return Maui(params_of({"reservation_depth": reservation_depth, "backfill": backfill, **given}))
-    except TypeError as error:
-        raise ValueError(str(error)) from error
+    except (TypeError, AttributeError) as error:  # a value deep in a table that is of another kind
+        raise ValueError(f"Expected tables as of MauiParams: {error}, got {given}") from error

@@ -6,7 +6,7 @@ Names of kinds of credentials are those of the documents: an account is a job's 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from enum import StrEnum
 from types import NoneType
 from typing import Any
@@ -298,8 +298,10 @@ def params_of(tables: Mapping[str, Any]) -> MauiParams:
 
     Raises
     ------
-    TypeError, ValueError
+    ValueError
         If a name is unknown or missing, or something is out of range.
+    TypeError, AttributeError
+        If a value deep in a table is of another kind.
     """
     made = dict(tables)
     if "fairshare" in made:
@@ -315,11 +317,22 @@ def params_of(tables: Mapping[str, Any]) -> MauiParams:
 
 def _made(part: type[Any], table: object) -> object:
     _require(isinstance(table, Mapping | part), f"a table for {part.__name__}", repr(table))
-    return part(**table) if isinstance(table, Mapping) else table
+    if not isinstance(table, Mapping):
+        return table
+    known = {one.name: one for one in fields(part)}
+    unknown = [name for name in table if name not in known]
+    _require(not unknown, f"some of {', '.join(known)} in a table for {part.__name__}", ", ".join(unknown))
+    needed = [name for name, one in known.items() if one.default is MISSING and one.default_factory is MISSING]
+    missing = [name for name in needed if name not in table]
+    _require(not missing, f"{', '.join(missing)} in a table for {part.__name__}", repr(table))
+    return part(**table)
 
 
 def _nested(table: Any, key: str) -> Any:
     """Return a table with frozen tables of names under a key."""
     if not isinstance(table, Mapping) or key not in table:
         return table
-    return {**table, key: FrozenMap((kind, FrozenMap(names)) for kind, names in table[key].items())}
+    kinds = table[key]
+    is_nested = isinstance(kinds, Mapping) and all(isinstance(names, Mapping) for names in kinds.values())
+    _require(is_nested, f"tables of names in {key}", repr(kinds))
+    return {**table, key: FrozenMap((kind, FrozenMap(names)) for kind, names in kinds.items())}
