@@ -147,7 +147,7 @@ def test_a_submission_keeps_to_a_pool_that_nobody_else_is_kept_from() -> None:
 def test_an_id_that_is_taken_is_refused() -> None:
     """A job of the instance cannot be submitted again."""
     instance = window({"id": "all", **ALL})
-    with pytest.raises(ValueError, match="already"):
+    with pytest.raises(ValueError, match="job: Expected an id that no job of the instance has"):
         Answers(instance, planned(instance)).submit(instance.jobs[0])
 
 
