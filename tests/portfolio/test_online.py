@@ -195,10 +195,10 @@ def test_malleable_workloads_keep_the_rules(
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"budget": -1}, "budget of 0 s or more, got -1"),
+        ({"budget": -1}, "budget: Expected a number of seconds from 0 to 1000000, got -1"),
         ({"min_interval": -1}, "min_interval of 0 or more seconds, got -1"),
         ({"window": 0}, "window of 1 job or more, got 0"),
-        ({"workers": 0}, "1 worker or more, got 0"),
+        ({"workers": 0}, "workers: Expected an integer from 1 to 256, got 0"),
     ],
 )
 def test_parameters_are_checked(parameters: dict[str, int], message: str) -> None:
