@@ -28,4 +28,6 @@ def run() -> None:
             raise
         sys.stderr.write(f"cpsched: {damage}\n")
         os._exit(EXIT_CODE)
+    except KeyboardInterrupt:
+        os._exit(130)
     group.run()

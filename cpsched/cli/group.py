@@ -135,9 +135,7 @@ class CommandGroup(click.Group):
 def _end(ctx: click.Context, error: Exception) -> NoReturn:
     """End with a line where the process or the installation lacks something; raise what else went wrong."""
     if isinstance(error, ModuleNotFoundError) and (extra := _EXTRAS.get((error.name or "").partition(".")[0])):
-        _fail(
-            ctx, f"Expected {error.name}, which is not installed: pip install 'cpsched[{extra}]'", ExitCode.BAD_INPUT
-        )
+        _fail(ctx, f"Expected {error.name}, which is not installed: pip install 'cpsched[{extra}]'", ExitCode.BAD_INPUT)
     if (damage := damage_of(error)) is not None:
         _fail(ctx, damage, ExitCode.DAMAGED)
     if isinstance(error, MemoryError | OSError | ImportError | RuntimeError) and _is_out_of_memory(error):
@@ -203,6 +201,17 @@ def _show_warning(message: Warning | str, *_: object) -> None:
     click.echo(f"warning: {printable(str(message))}", err=True)
 
 
+def _interrupt_again(unraisable: sys.UnraisableHookArgs) -> None:
+    """Interrupt the command once more, soon: code that Python calls by itself, as for an object that goes, swallowed
+    the interruption.
+    """
+    if isinstance(unraisable.exc_value, KeyboardInterrupt):
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+    else:
+        sys.__unraisablehook__(unraisable)
+
+
 def run() -> None:
     """Run the command that the process was started with, and end the process.
 
@@ -211,32 +220,38 @@ def run() -> None:
     """
     mend_streams()
     warnings.showwarning = _show_warning
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    sys.unraisablehook = _interrupt_again
     code: object = 0
     try:
-        try:
-            code = main(prog_name="cpsched", standalone_mode=False)
-        except SystemExit as end:
-            code = end.code
-        except click.ClickException as error:
-            error.show()
-            code = error.exit_code
-        except click.Abort:
-            click.echo("cpsched: interrupted", err=True)
-            code = ExitCode.INTERRUPTED
-        except OSError:
-            raise
-        except Exception:  # a bug, perhaps of the user's own module; Python's code for it is that of violations
-            traceback.print_exc()
-            code = ExitCode.CRASHED
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        code = _code_of_command()
         sys.stdout.flush()
     except OSError as error:
         if not code:  # click does not catch what its own help meets; what failed before was told
             click.echo(f"cpsched: {error}", err=True)
             code = _code_of(error)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("cpsched: interrupted", err=True)
+        code = ExitCode.INTERRUPTED
     if "cpsched.rusv" in sys.modules:
         from cpsched.rusv import remove_temporary_kernels
 
         remove_temporary_kernels()
     sys.stderr.flush()
     os._exit(code if isinstance(code, int) else 0)
+
+
+def _code_of_command() -> object:
+    """Run the command; return its exit code, None where all is fine."""
+    try:
+        return main(prog_name="cpsched", standalone_mode=False)
+    except SystemExit as end:
+        return end.code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (OSError, click.Abort):
+        raise
+    except Exception:  # a bug, perhaps of the user's own module; Python's code for it is that of violations
+        traceback.print_exc()
+        return ExitCode.CRASHED

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cpsched.cli.exits import ExitCode
+from cpsched.cli.interrupts import finished
 from cpsched.cli.options import AS_JSON, EXISTING_FILE, OUTPUT_FILE
 from cpsched.cli.replicas import simulate_replicas
 from cpsched.cli.results import SUMMARY, check_free, folder_names, identity_of, write_results
@@ -182,27 +183,30 @@ def command(
     for number, contender in enumerate(chosen):
         kept = _kept(checkpoint, contender, conditions, resume=resume, interval=interval)
         history, is_whole = _play(instance, contender, conditions, kept, quiet=quiet)
-        summaries[contender.label] = summary = history.summary()
-        if summary.total.overdue and not quiet:
-            late = f"{summary.total.overdue:,} x waited longer than the max_wait of the queue"
-            click.echo(f"{contender.label}: {late}", err=True)
-        about = {"interrupted": not is_whole, "seconds": round(history.elapsed, 3)}
-        played.append({"label": contender.label, **_policy_of(contender), **about, "folder": None, "violations": None})
-        if output is not None:
-            folder, identity = targets[number]
-            write_results(folder, instance, history, summary, label=contender.label, about={**identity, **about})
-            played[-1]["folder"] = str(folder)
-        if not is_whole:
+        with finished("the results are written") as is_interrupted:
+            summaries[contender.label] = summary = history.summary()
+            if summary.total.overdue and not quiet:
+                late = f"{summary.total.overdue:,} x waited longer than the max_wait of the queue"
+                click.echo(f"{contender.label}: {late}", err=True)
+            about = {"interrupted": not is_whole, "seconds": round(history.elapsed, 3)}
+            played.append(
+                {"label": contender.label, **_policy_of(contender), **about, "folder": None, "violations": None}
+            )
+            if output is not None:
+                folder, identity = targets[number]
+                write_results(folder, instance, history, summary, label=contender.label, about={**identity, **about})
+                played[-1]["folder"] = str(folder)
+                if record and is_whole:
+                    write_plan(history.record(), folder / "record.json.gz")
+                if number == 0 and is_log(workload):
+                    write_instance(instance, output / "workload.json.gz")
+        if not is_whole or is_interrupted():
             code = ExitCode.INTERRUPTED
             break
-        if record and output is not None:
-            write_plan(history.record(), folder / "record.json.gz")
         if is_verified:
             played[-1]["violations"] = _violations(instance, contender, history, quiet=quiet)
             if played[-1]["violations"]:
                 code = ExitCode.VIOLATIONS
-    if output is not None and is_log(workload):
-        write_instance(instance, output / "workload.json.gz")
     if checkpoint is not None and code is not ExitCode.INTERRUPTED:
         checkpoint.unlink(missing_ok=True)
     if as_json:

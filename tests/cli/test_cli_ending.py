@@ -83,6 +83,33 @@ def test_a_full_standard_output_has_the_same_exit_code(repository: Path) -> None
     )
 
 
+#: Runs a command in which an object that goes swallows an interruption, as in the middle of a compilation.
+_SWALLOWED = """
+import time
+from cpsched.cli import group, schema
+
+class Going:
+    def __del__(self):
+        raise KeyboardInterrupt
+
+def invoke(context):
+    Going()
+    time.sleep(600)
+
+schema.command.invoke = invoke
+group.run()
+"""
+
+
+def test_an_interruption_is_never_lost(repository: Path) -> None:
+    """An interruption that Python only reports, as it arose in a destructor, ends the command all the same."""
+    ended = subprocess.run(
+        [sys.executable, "-c", _SWALLOWED, "schema", "plan"],
+        cwd=repository, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert (ended.returncode, ended.stdout, ended.stderr) == (ExitCode.INTERRUPTED, "", "cpsched: interrupted\n")
+
+
 @pytest.mark.slow
 def test_an_error_in_a_module_of_the_users_has_a_code_of_its_own(window: Window) -> None:
     """Its traceback is printed, and the code is not 1, Python's own for errors, which is that of violations."""
