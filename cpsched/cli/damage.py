@@ -50,7 +50,7 @@ def damage_of(error: BaseException) -> str | None:
     elif isinstance(error, ImportError):
         path, what = error.path, "is empty" if error.path and _is_empty(Path(error.path)) else ""
     distributions = _distributions_of(Path(path)) if path is not None and what else None
-    return distributions and _told(str(path), what, ["pip", "install", "--force-reinstall", *distributions])
+    return _told(str(path), what, ["pip", "install", "--force-reinstall", *distributions]) if distributions else None
 
 
 def _frames(traceback: TracebackType | None) -> Iterator[FrameType]:

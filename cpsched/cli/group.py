@@ -196,7 +196,7 @@ def main() -> None:
     """
 
 
-def _show_warning(message: Warning | str, *_: object) -> None:
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     """Print a warning of a library as one line, without the source that it is from."""
     click.echo(f"warning: {printable(str(message))}", err=True)
 
@@ -219,7 +219,7 @@ def run() -> None:
     process ends at once, without unloading the compiled kernels, which would take a quarter of a second.
     """
     mend_streams()
-    warnings.showwarning = _show_warning
+    warnings.showwarning = _show_warning  # type: ignore[assignment]  # where it is from is not said
     sys.unraisablehook = _interrupt_again
     code: object = 0
     try:

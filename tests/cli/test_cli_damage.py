@@ -90,8 +90,8 @@ def test_source_and_libraries_that_are_damaged(installed: Path, name: str, conte
 
 def test_errors_of_whole_files_are_none_of_damage(tmp_path: Path) -> None:
     """An input that ends early, and a fault in a module of the user's own, are what they were."""
-    (tmp_path / "mine.py").write_text("def f(:")
-    for code in ("raise EOFError", f"compile({str('def f(:')!r}, {str(tmp_path / 'mine.py')!r}, 'exec')"):
+    mine = str(tmp_path / "mine.py")
+    for code in ("raise EOFError", f"compile('def f(:', {mine!r}, 'exec')"):
         with pytest.raises((EOFError, SyntaxError)) as caught:
             exec(code)  # noqa: S102  # the text above
         assert damage_of(caught.value) is None

@@ -103,7 +103,7 @@ group.run()
 
 def test_an_interruption_is_never_lost(repository: Path) -> None:
     """An interruption that Python only reports, as it arose in a destructor, ends the command all the same."""
-    ended = subprocess.run(
+    ended = subprocess.run(  # noqa: S603
         [sys.executable, "-c", _SWALLOWED, "schema", "plan"],
         cwd=repository, capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import subprocess
 import sys
@@ -42,7 +43,7 @@ def fresh_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in ("_folders", "_digests", "_owned"):
         monkeypatch.setattr(kernel_cache, name, {})
     monkeypatch.setattr(kernel_cache, "_warned", [])
-    monkeypatch.setattr(kernel_cache.atexit, "register", lambda _: None)
+    monkeypatch.setattr(atexit, "register", lambda _: None)
     monkeypatch.setitem(os.environ, kernel_cache._INHERITED, "")
     monkeypatch.delenv(kernel_cache._INHERITED)
     kernel_cache._temporary_folder.cache_clear()
