@@ -65,7 +65,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [("__init__.py", "import broken.lost"), ("lost.py", ""), ("lost.py", "def f(:"), ("lost.so", "\x7fELF")],
 )
 def test_source_and_libraries_that_are_damaged(installed: Path, name: str, content: str) -> None:
-    """A package of which a file is missing, empty or truncated is to be installed anew; elsewhere somebody writes it."""
+    """A package of which a file is missing, empty or truncated is to be installed anew."""
     (installed / "__init__.py").write_text("from broken.lost import something")
     path = installed / name
     path.write_text(content)
@@ -73,16 +73,15 @@ def test_source_and_libraries_that_are_damaged(installed: Path, name: str, conte
         del sys.modules[forgotten]
     importlib.invalidate_caches()
 
-    def error() -> BaseException:
-        with pytest.raises((ImportError, SyntaxError)) as caught:
-            if name.endswith("so"):
-                ExtensionFileLoader("broken.lost", str(path)).create_module(
-                    importlib.machinery.ModuleSpec("broken.lost", None, origin=str(path))
-                )
-            importlib.import_module("broken")
-        return caught.value
+    def load() -> None:
+        if name.endswith("so"):
+            spec = importlib.machinery.ModuleSpec("broken.lost", None, origin=str(path))
+            ExtensionFileLoader("broken.lost", str(path)).create_module(spec)
+        importlib.import_module("broken")
 
-    said = damage_of(error())
+    with pytest.raises((ImportError, SyntaxError)) as caught:
+        load()
+    said = damage_of(caught.value)
     assert said is not None
     assert said.startswith(str(path))
     assert said.endswith(f"{sys.executable} -m pip install --force-reinstall broken-things")
