@@ -9,14 +9,20 @@ import sys
 from typing import TYPE_CHECKING
 
 from cpsched.cli.damage import EXIT_CODE, damage_of
-from cpsched.doors import opener
 
 if TYPE_CHECKING:
     from cpsched.cli.group import main as main
 
 __all__ = ["main", "run"]
 
-__getattr__ = opener(__name__, {"group": "main"})
+
+def __getattr__(name: str) -> object:
+    """Import the group of commands when it is asked for: `run` says which of its files is damaged."""
+    if name != "main":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from cpsched.cli.group import main
+
+    return main
 
 
 def run() -> None:

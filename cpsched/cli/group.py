@@ -234,7 +234,7 @@ def run() -> None:
         click.echo("cpsched: interrupted", err=True)
         code = ExitCode.INTERRUPTED
     if "cpsched.rusv" in sys.modules:
-        from cpsched.rusv import remove_temporary_kernels
+        from cpsched.planner import remove_temporary_kernels
 
         remove_temporary_kernels()
     sys.stderr.flush()
