@@ -219,7 +219,7 @@ def run() -> None:
     process ends at once, without unloading the compiled kernels, which would take a quarter of a second.
     """
     mend_streams()
-    warnings.showwarning = _show_warning  # type: ignore[assignment]  # where it is from is not said
+    warnings.showwarning = _show_warning
     sys.unraisablehook = _interrupt_again
     code: object = 0
     try:

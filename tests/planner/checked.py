@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cpsched.domain import Instance, Plan
+from cpsched.engine import Outcome
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.portfolio import solve
 from cpsched.verify import verify
