@@ -168,8 +168,8 @@ def _is_out_of_memory(error: BaseException) -> bool:
 
 
 def _show_warning(otherwise: Callable[..., None], message: Warning | str, category: type[Warning], *where: Any) -> None:
-    """Print a warning of a solver that died in one line, and others as Python does."""
-    if issubclass(category, SolverWarning):
+    """Print in one line that a solver died, or what has no line of source, and others as Python does."""
+    if issubclass(category, SolverWarning) or where[0] == "cpsched":
         click.echo(f"warning: {printable(str(message))}", err=True)
     else:
         otherwise(message, category, *where)
@@ -196,11 +196,6 @@ def main() -> None:
     """
 
 
-def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    """Print a warning of a library as one line, without the source that it is from."""
-    click.echo(f"warning: {printable(str(message))}", err=True)
-
-
 def _interrupt_again(unraisable: sys.UnraisableHookArgs) -> None:
     """Interrupt the command once more, soon: code that Python calls by itself, as for an object that goes, swallowed
     the interruption.
@@ -219,7 +214,6 @@ def run() -> None:
     process ends at once, without unloading the compiled kernels, which would take a quarter of a second.
     """
     mend_streams()
-    warnings.showwarning = _show_warning
     sys.unraisablehook = _interrupt_again
     code: object = 0
     try:
