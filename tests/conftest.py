@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import engine
 
 from tests.sharing import Progress, compile_each_kernel_once, dealt, import_share
 
-#: No deadline per example: the first one of a kernel's test compiles it.
-settings.register_profile("large", deadline=None)
-settings.register_profile("small", deadline=None, max_examples=20)
+#: Seconds for making a case that fails smaller; hypothesis takes up to five minutes, and has no setting for it.
+engine.MAX_SHRINKING_SECONDS = 20
 
 _left_out = pytest.StashKey[int]()
 
@@ -32,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Tell the tests, and the workers that run them, how large they are, and who compiles."""
     is_large = config.getoption("--large")
-    settings.load_profile("large" if is_large else "small")
+    _choose_properties(config, is_large=is_large)
     os.environ["CPSCHED_LARGE_TESTS"] = "1" if is_large else "0"
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells leave it to what they run in the background
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -47,6 +47,23 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("numprocesses", default=None):
         os.environ["CPSCHED_TEST_LOCKS"] = tempfile.mkdtemp(prefix="cpsched-tests-")
         config.pluginmanager.register(Progress(config))
+
+
+def _choose_properties(config: pytest.Config, *, is_large: bool) -> None:
+    """Let properties draw the same cases in each run, or others if a seed is given, which says then what is drawn.
+
+    How fast the machine is decides nothing: no example has a deadline, and slow drawing is no fault.
+    """
+    settings.register_profile(
+        "cpsched",
+        max_examples=100 if is_large else 20,
+        deadline=None,
+        derandomize=config.getoption("--hypothesis-seed") is None,
+        database=None,
+        print_blob=True,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+    settings.load_profile("cpsched")
 
 
 def pytest_unconfigure() -> None:

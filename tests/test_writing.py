@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from cpsched.errors import DiskFullError, DocumentError
+from cpsched.errors import DocumentError
 from cpsched.writing import whole_file, whole_folder, write_text
+from tests.limited import with_small_files
 
 #: Begins to write a file, says so, and never ends.
 _HANGING = """
@@ -84,13 +84,9 @@ def test_a_file_without_room_is_named(tmp_path: Path) -> None:
     """Beyond the limit of a file's size there is no room: the error names the file, and the older one is kept."""
     path = tmp_path / "plan.json"
     write_text(path, "older")
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
-    try:
-        with pytest.raises(DiskFullError, match=r"plan\.json: Expected room to write it, got: File too large"):
-            write_text(path, "x" * 2000)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    code = "import sys; from cpsched.writing import write_text; write_text(sys.argv[1], 'x' * 2000)"
+    ended = with_small_files(code, str(path), size=1000)
+    assert ended.stderr.endswith(f"DiskFullError: {path}: Expected room to write it, got: File too large\n")
     assert [entry.name for entry in tmp_path.iterdir()] == ["plan.json"]
     assert path.read_text() == "older"
 

@@ -4,6 +4,36 @@ May import: every room's door, inside the functions that need it, so that ``cpsc
 `group.py`, which holds the list of commands and turns errors into exit codes; each command is the file of its name.
 """
 
-from cpsched.cli.group import main, run
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from cpsched.cli.damage import EXIT_CODE, damage_of
+
+if TYPE_CHECKING:
+    from cpsched.cli.group import main as main
 
 __all__ = ["main", "run"]
+
+
+def __getattr__(name: str) -> object:
+    """Import the group of commands when it is asked for: `run` says which of its files is damaged."""
+    if name != "main":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from cpsched.cli.group import main
+
+    return main
+
+
+def run() -> None:
+    """Run the command that the process was started with, and end the process."""
+    try:
+        from cpsched.cli import group
+    except Exception as error:
+        if (damage := damage_of(error)) is None:
+            raise
+        sys.stderr.write(f"cpsched: {damage}\n")
+        os._exit(EXIT_CODE)
+    except KeyboardInterrupt:
+        os._exit(130)
+    group.run()

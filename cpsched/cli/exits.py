@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from cpsched.cli.damage import EXIT_CODE
+
 __all__ = ["MEANINGS", "ExitCode"]
 
 
@@ -20,6 +22,7 @@ class ExitCode(IntEnum):
     OUT_OF_MEMORY = 7
     NO_ANSWER = 8
     CRASHED = 9
+    DAMAGED = EXIT_CODE
     INTERRUPTED = 130
     BROKEN_PIPE = 141
 
@@ -35,6 +38,7 @@ MEANINGS = {
     ExitCode.OUT_OF_MEMORY: "the system, or the limit of the process, had no more memory: nothing was written",
     ExitCode.NO_ANSWER: "the resource manager did not answer, or not in a way that can be understood",
     ExitCode.CRASHED: "an error of cpsched's own, or in a policy or an engine of yours: its traceback is printed",
+    ExitCode.DAMAGED: "a file of the installation is damaged or missing: it is named, with the command that mends it",
     ExitCode.INTERRUPTED: "interrupted: no plan was written; a simulation wrote its results up to then",
     ExitCode.BROKEN_PIPE: "the reader of the output went away",
 }

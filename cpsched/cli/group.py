@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 import click
 
+from cpsched.cli.damage import damage_of
 from cpsched.cli.exits import MEANINGS, ExitCode
 from cpsched.cli.streams import mend_streams, never_fail_on_encoding
 from cpsched.errors import (
@@ -122,23 +123,29 @@ class CommandGroup(click.Group):
             # everything.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(ExitCode.BROKEN_PIPE)
-        except (MemoryError, OSError, ImportError, RuntimeError) as error:
-            if _is_out_of_memory(error):
-                _fail(ctx, _out_of_memory(), ExitCode.OUT_OF_MEMORY)
-            if isinstance(error, ModuleNotFoundError) and (extra := _EXTRAS.get((error.name or "").partition(".")[0])):
-                _fail(
-                    ctx,
-                    f"Expected {error.name}, which is not installed: pip install 'cpsched[{extra}]'",
-                    ExitCode.BAD_INPUT,
-                )
-            if not isinstance(error, OSError):
-                raise
-            _fail(ctx, error, _code_of(error))
+        except Exception as error:
+            _end(ctx, error)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the exit codes below the commands."""
         with formatter.section("Exit codes"):
             formatter.write_dl([(str(int(code)), meaning) for code, meaning in MEANINGS.items()])
+
+
+def _end(ctx: click.Context, error: Exception) -> NoReturn:
+    """End with a line where the process or the installation lacks something; raise what else went wrong."""
+    if isinstance(error, ModuleNotFoundError) and (extra := _EXTRAS.get((error.name or "").partition(".")[0])):
+        _fail(ctx, f"Expected {error.name}, which is not installed: pip install 'cpsched[{extra}]'", ExitCode.BAD_INPUT)
+    if (damage := damage_of(error)) is not None:
+        _fail(ctx, damage, ExitCode.DAMAGED)
+    if isinstance(error, MemoryError | OSError | ImportError | RuntimeError) and _is_out_of_memory(error):
+        _fail(ctx, _out_of_memory(), ExitCode.OUT_OF_MEMORY)
+    if isinstance(error, OSError):
+        _fail(ctx, error, _code_of(error))
+    if isinstance(error, EOFError):  # click takes it for the end of an input by keyboard
+        traceback.print_exc()
+        ctx.exit(ExitCode.CRASHED)
+    raise error
 
 
 def _fail(ctx: click.Context, error: CpschedError | OSError | str, code: ExitCode) -> NoReturn:
@@ -161,8 +168,8 @@ def _is_out_of_memory(error: BaseException) -> bool:
 
 
 def _show_warning(otherwise: Callable[..., None], message: Warning | str, category: type[Warning], *where: Any) -> None:
-    """Print a warning of a solver that died in one line, and others as Python does."""
-    if issubclass(category, SolverWarning):
+    """Print in one line that a solver died, or what has no line of source, and others as Python does."""
+    if issubclass(category, SolverWarning) or where[0] == "cpsched":
         click.echo(f"warning: {printable(str(message))}", err=True)
     else:
         otherwise(message, category, *where)
@@ -189,6 +196,17 @@ def main() -> None:
     """
 
 
+def _interrupt_again(unraisable: sys.UnraisableHookArgs) -> None:
+    """Interrupt the command once more, soon: code that Python calls by itself, as for an object that goes, swallowed
+    the interruption.
+    """
+    if isinstance(unraisable.exc_value, KeyboardInterrupt):
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+    else:
+        sys.__unraisablehook__(unraisable)
+
+
 def run() -> None:
     """Run the command that the process was started with, and end the process.
 
@@ -196,22 +214,38 @@ def run() -> None:
     process ends at once, without unloading the compiled kernels, which would take a quarter of a second.
     """
     mend_streams()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    sys.unraisablehook = _interrupt_again
     code: object = 0
     try:
-        try:
-            main(prog_name="cpsched")
-        except SystemExit as end:
-            code = end.code
-        except OSError:
-            raise
-        except Exception:  # a bug, perhaps of the user's own module; Python's code for it is that of violations
-            traceback.print_exc()
-            code = ExitCode.CRASHED
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        code = _code_of_command()
         sys.stdout.flush()
     except OSError as error:
         if not code:  # click does not catch what its own help meets; what failed before was told
             click.echo(f"cpsched: {error}", err=True)
             code = _code_of(error)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("cpsched: interrupted", err=True)
+        code = ExitCode.INTERRUPTED
+    if "cpsched.rusv" in sys.modules:
+        from cpsched.planner import remove_temporary_kernels
+
+        remove_temporary_kernels()
     sys.stderr.flush()
     os._exit(code if isinstance(code, int) else 0)
+
+
+def _code_of_command() -> object:
+    """Run the command; return its exit code, None where all is fine."""
+    try:
+        return main(prog_name="cpsched", standalone_mode=False)
+    except SystemExit as end:
+        return end.code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (OSError, click.Abort):
+        raise
+    except Exception:  # a bug, perhaps of the user's own module; Python's code for it is that of violations
+        traceback.print_exc()
+        return ExitCode.CRASHED

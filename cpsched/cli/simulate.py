@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cpsched.cli.exits import ExitCode
+from cpsched.cli.interrupts import finished
 from cpsched.cli.options import AS_JSON, EXISTING_FILE, OUTPUT_FILE, SECONDS_RANGE
 from cpsched.cli.replicas import simulate_replicas
 from cpsched.cli.results import SUMMARY, check_free, folder_names, found_in, identity_of, write_results
@@ -186,32 +187,33 @@ def command(
     for number, contender in enumerate(chosen):
         kept = _kept(checkpoint, contender, conditions, resume=resume, interval=interval)
         history, is_whole = _play(instance, contender, conditions, kept, quiet=quiet)
-        summaries[contender.label] = summary = history.summary()
-        if summary.total.overdue and not quiet:
-            late = f"{summary.total.overdue:,} x waited longer than the max_wait of the queue"
-            click.echo(f"{contender.label}: {late}", err=True)
-        about = {
-            "interrupted": not is_whole,
-            "seconds": round(history.elapsed, 3),
-            "unkept": not_kept[contender.label],
-        }
-        played.append({"label": contender.label, **_policy_of(contender), **about, "folder": None, "violations": None})
-        if output is not None:
-            folder, identity = targets[number]
-            made = history.record() if record and is_whole else None
-            write_results(
-                folder, instance, history, summary, label=contender.label, about={**identity, **about}, record=made
+        with finished("the results are written") as is_interrupted:
+            summaries[contender.label] = summary = history.summary()
+            if summary.total.overdue and not quiet:
+                late = f"{summary.total.overdue:,} x waited longer than the max_wait of the queue"
+                click.echo(f"{contender.label}: {late}", err=True)
+            about = {
+                "interrupted": not is_whole,
+                "seconds": round(history.elapsed, 3),
+                "unkept": not_kept[contender.label],
+            }
+            played.append(
+                {"label": contender.label, **_policy_of(contender), **about, "folder": None, "violations": None}
             )
-            played[-1]["folder"] = str(folder)
-        if not is_whole:
+            if output is not None:
+                folder, identity = targets[number]
+                about, made = {**identity, **about}, history.record() if record and is_whole else None
+                write_results(folder, instance, history, summary, label=contender.label, about=about, record=made)
+                played[-1]["folder"] = str(folder)
+                if number == 0 and is_log(workload):
+                    write_instance(instance, output / "workload.json.gz")
+        if not is_whole or is_interrupted():
             code = ExitCode.INTERRUPTED
             break
         if is_verified:
             played[-1]["violations"] = _violations(instance, contender, history, quiet=quiet)
             if played[-1]["violations"]:
                 code = ExitCode.VIOLATIONS
-    if output is not None and is_log(workload):
-        write_instance(instance, output / "workload.json.gz")
     if checkpoint is not None and code is not ExitCode.INTERRUPTED:
         checkpoint.unlink(missing_ok=True)
     if as_json:

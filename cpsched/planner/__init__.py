@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cpsched.planner.alone import placeable_beside
     from cpsched.planner.compiling import compiling_announced, warmup, warmup_evolving, warmup_window
     from cpsched.planner.costs import FIRST_KINK, LEVEL, RATE, costs_at, end_price, start_costs
+    from cpsched.planner.ending import remove_temporary_kernels
     from cpsched.planner.happening import EXPECTED_STATES, Aftermath, after_event
     from cpsched.planner.live import Concern, LivePlanner, replanned
     from cpsched.planner.planner import Planner
@@ -50,6 +51,7 @@ __all__ = [
     "latest_starts",
     "place_cheaply",
     "placeable_beside",
+    "remove_temporary_kernels",
     "replanned",
     "slices_of",
     "start_costs",
@@ -71,6 +73,7 @@ __getattr__ = opener(
         "advance": "advanced with_slices",
         "alone": "placeable_beside",
         "compiling": "compiling_announced warmup warmup_evolving warmup_window",
+        "ending": "remove_temporary_kernels",
         "costs": "FIRST_KINK LEVEL RATE costs_at end_price start_costs",
         "happening": "EXPECTED_STATES Aftermath after_event",
         "live": "Concern LivePlanner replanned",

@@ -15,6 +15,7 @@ from cpsched.rusv import instant_kernels, kernels, part_kernels, room_kernels, s
 from cpsched.rusv.compression import Compression
 from cpsched.rusv.equal_nodes import Asks, EqualNodes
 from cpsched.rusv.jit import allocating_kernel, announced, inner_kernel, kernel
+from cpsched.rusv.kernel_cache import remove_temporary_kernels
 from cpsched.rusv.kernels import Links, Scratch, State, Tables
 from cpsched.rusv.links import Countdown, ahead, behind, grouped, links_of, mirrored
 from cpsched.rusv.profile import Profile
@@ -75,6 +76,7 @@ __all__ = [
     "links_of",
     "mirrored",
     "part_kernels",
+    "remove_temporary_kernels",
     "room_kernels",
     "step_kernels",
 ]

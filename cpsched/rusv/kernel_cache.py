@@ -18,8 +18,9 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
+from glob import escape
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -29,12 +30,17 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLoca
 
 from cpsched.rusv.symbols import symbols_in
 
-__all__ = ["KernelCache", "folder_of_module"]
+__all__ = ["KernelCache", "folder_of_module", "remove_temporary_kernels"]
 
 #: Folders that no process has used for so long (seconds) are removed when a new one is made.
 _UNUSED_FOR = 30 * 86400
 
+#: How temporary folders begin, and the variable by which processes tell theirs to those that they start.
+_PREFIX, _INHERITED = "cpsched-kernels-", "CPSCHED_TEMPORARY_KERNELS"
+
 _folders: dict[str, Path] = {}
+_owned: dict[Path, int] = {}
+_warned: list[str] = []
 _digests: dict[str, str] = {}
 
 
@@ -89,18 +95,36 @@ class KernelCache(FunctionCache):
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]  # numba has no types
 
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Load compiled code; None where there is none. Files that cannot be read are removed: it is compiled anew."""
+        try:
+            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]  # numba has no types
+        except MemoryError:
+            raise
+        except Exception:  # unpickling a damaged file raises anything
+            with suppress(OSError), _locked(self.cache_path):
+                for file in Path(self.cache_path).glob(f"{escape(self._impl.filename_base)}.*"):
+                    file.unlink(missing_ok=True)
+            return None
+
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Save compiled code; alone, as two writers could choose the same file for different types."""
-        with _locked(self.cache_path):
-            super().save_overload(sig, data)  # type: ignore[no-untyped-call]  # numba has no types
+        """Save compiled code; alone, as two writers could choose the same file for different types.
+
+        Where it cannot be saved, as on a full disk, this process has it all the same.
+        """
+        try:
+            with _locked(self.cache_path):
+                super().save_overload(sig, data)  # type: ignore[no-untyped-call]  # numba has no types
+        except OSError as error:
+            _warn_once(f"{self.cache_path} cannot be written to ({error.strerror})")
 
 
 @contextmanager
-def _locked(folder: str) -> Iterator[None]:
+def _locked(folder: str, how: int = fcntl.LOCK_EX) -> Iterator[None]:
     """Hold the lock of a folder, which the system takes back if the process ends."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        fcntl.flock(descriptor, how)
         yield
     finally:
         os.close(descriptor)
@@ -156,23 +180,22 @@ def _digest_of(name: str) -> str:
 
 def _private_folder(name: str) -> Path:
     base = _cache_base()
-    if base is not None:
-        folder = base / "cpsched" / name
-        try:
-            if not folder.exists():
-                folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                folder.mkdir(mode=0o700, exist_ok=True)
-                _remove_unused(folder.parent)
-            _check_private(folder.parent)
-            _check_private(folder)
-            os.utime(folder)
-        except OSError as error:
-            _warn_once(f"{folder} cannot be used ({error.strerror})")
-        else:
-            return folder
-    else:
+    if base is None:
         _warn_once("there is no home folder to keep them in")
-    return _temporary_folder()
+        return _below_temporary(name)
+    folder = base / "cpsched" / name
+    try:
+        if not folder.exists():
+            folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, exist_ok=True)
+            _remove_unused(folder.parent)
+        _check_private(folder.parent)
+        _check_private(folder)
+        os.utime(folder)
+    except OSError as error:
+        _warn_once(f"{folder.parent} cannot be used ({error.strerror})")
+        return _below_temporary(name)
+    return folder
 
 
 def _cache_base() -> Path | None:
@@ -203,13 +226,66 @@ def _remove_unused(parent: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-@cache
-def _temporary_folder() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="cpsched-kernels-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+def _below_temporary(name: str) -> Path:
+    folder = _temporary_folder() / name
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, exist_ok=True)
     return folder
 
 
 @cache
+def _temporary_folder() -> Path:
+    """Return the folder for this process and all that it starts; one that cannot be where there is no room for it.
+
+    It is locked as long as one of them runs, and removed when this one ends, or by the next process that makes one.
+    """
+    with suppress(KeyError, OSError):
+        inherited = Path(os.environ[_INHERITED])
+        _check_private(inherited)
+        if _is_held(inherited):
+            return inherited
+    try:
+        _remove_left_behind()
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        if not _is_held(folder):  # another process took it for one that is left behind
+            folder.mkdir(mode=0o700)
+    except OSError:
+        return Path(os.devnull) / "kernels"
+    _owned[folder] = os.getpid()
+    atexit.register(remove_temporary_kernels)
+    os.environ[_INHERITED] = str(folder)
+    return folder
+
+
+def _is_held(folder: Path) -> bool:
+    """Lock a temporary folder together with other processes, for the life of this one; return whether it is there."""
+    with suppress(FileNotFoundError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
+        with suppress(OSError):  # some file systems have no locks: nothing is removed there
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+    return folder.exists()
+
+
+def _remove_left_behind() -> None:
+    """Remove the temporary folders of this user that no process holds: those of killed ones."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            _check_private(folder)
+            with _locked(str(folder), fcntl.LOCK_EX | fcntl.LOCK_NB):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_temporary_kernels() -> None:
+    """Remove the temporary folder of this process, which ends; copies of it, made by a fork, leave it alone."""
+    for folder, owner in _owned.items():
+        if owner == os.getpid():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 def _warn_once(reason: str) -> None:
-    warnings.warn(f"compiled kernels are not kept for the next run: {reason}", RuntimeWarning, stacklevel=2)
+    """Warn at the first reason: all modules have it, and processes that this one starts."""
+    if _INHERITED not in os.environ and not _warned:
+        _warned.append(reason)
+        message = f"compiled kernels are not kept for the next run: {reason}"
+        # without a line of source, which would say nothing to the user
+        warnings.warn_explicit(message, RuntimeWarning, filename="cpsched", lineno=0)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,8 @@ import pytest
 from cpsched.cli.exits import ExitCode
 from cpsched.formats import read_plan
 from cpsched.verify import verify_files
-from tests.cli.conftest import Run, Window
+from tests.cli.conftest import Window
+from tests.limited import with_small_files
 
 ROOT = Path(__file__).parents[2]
 
@@ -56,28 +55,19 @@ def test_a_terminated_command_keeps_its_best_plan(repository: Path, window: Wind
     assert not verify_files(window.instance_file, out)
 
 
-@pytest.fixture
-def small_files() -> Iterator[None]:
-    """Limit files to 200 bytes, as on a full disk."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (200, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
-@pytest.mark.usefixtures("small_files")
 @pytest.mark.parametrize("name", ["plan.html", "window.json.gz"])
-def test_a_full_disk_has_an_exit_code_and_a_name(run: Run, repository: Path, tmp_path: Path, name: str) -> None:
+def test_a_full_disk_has_an_exit_code_and_a_name(window: Window, tmp_path: Path, name: str) -> None:
     """What does not fit on the disk ends the command with its own exit code and the file's name; nothing is left."""
-    out = tmp_path / name
+    out = tmp_path / "out" / name
+    out.parent.mkdir()
     if name.endswith("html"):
-        instance = repository / "instances" / "tiny-bridi.json"
-        shown = run("solve", instance, "--engine", "planner", "--quiet", "--gantt", out)
+        arguments = ["show", str(window.instance_file), str(window.plan_file), "--html", str(out)]
     else:
-        shown = run("generate", "lublin", "--jobs", 50, "-o", out)
-    assert shown.exit_code == ExitCode.DISK_FULL
-    assert shown.stderr == f"cpsched: {out}: Expected room to write it, got: File too large\n"
-    assert list(tmp_path.iterdir()) == []
+        arguments = ["generate", "lublin", "--jobs", "50", "-o", str(out)]
+    ended = with_small_files("from cpsched.cli import run; run()", *arguments, size=200)
+    assert ended.returncode == ExitCode.DISK_FULL
+    assert ended.stderr == f"cpsched: {out}: Expected room to write it, got: File too large\n"
+    assert list(out.parent.iterdir()) == []
 
 
 def test_a_full_standard_output_has_the_same_exit_code(repository: Path) -> None:
@@ -91,6 +81,33 @@ def test_a_full_standard_output_has_the_same_exit_code(repository: Path) -> None
         ExitCode.DISK_FULL,
         "cpsched: [Errno 28] No space left on device: '<stdout>'\n",
     )
+
+
+#: Runs a command in which an object that goes swallows an interruption, as in the middle of a compilation.
+_SWALLOWED = """
+import time
+from cpsched.cli import group, schema
+
+class Going:
+    def __del__(self):
+        raise KeyboardInterrupt
+
+def invoke(context):
+    Going()
+    time.sleep(600)
+
+schema.command.invoke = invoke
+group.run()
+"""
+
+
+def test_an_interruption_is_never_lost(repository: Path) -> None:
+    """An interruption that Python only reports, as it arose in a destructor, ends the command all the same."""
+    ended = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", _SWALLOWED, "schema", "plan"],
+        cwd=repository, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert (ended.returncode, ended.stdout, ended.stderr) == (ExitCode.INTERRUPTED, "", "cpsched: interrupted\n")
 
 
 @pytest.mark.slow

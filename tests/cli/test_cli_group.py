@@ -142,6 +142,19 @@ def test_a_bug_is_not_hidden(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         run("schema")
 
 
+def test_an_input_that_ends_early_is_no_interruption(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An EOFError is a bug as any other; click on its own says ``Aborted!``, as for Ctrl-C."""
+
+    def fail(_: object) -> None:
+        raise EOFError("no more input")
+
+    monkeypatch.setattr(get_command("schema"), "invoke", fail)
+    shown = run("schema")
+    assert shown.exit_code == ExitCode.CRASHED
+    assert shown.stderr.startswith("Traceback")
+    assert shown.stderr.endswith("EOFError: no more input\n")
+
+
 def test_a_reader_that_goes_away_is_no_traceback(repository: Path) -> None:
     """With its output closed, a command ends quietly, as one that SIGPIPE has killed."""
     with subprocess.Popen(

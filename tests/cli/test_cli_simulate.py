@@ -21,6 +21,7 @@ import pytest
 from cpsched.bench import MOVED, RESULTS, read_cells
 from cpsched.cli import screen
 from cpsched.cli.exits import ExitCode
+from cpsched.cli.results import write_results
 from cpsched.formats import read_instance, read_plan, write_instance
 from cpsched.formats.swf import read_swf
 from cpsched.metrics import write_jobs_csv
@@ -429,6 +430,26 @@ def test_an_interrupt_leaves_what_happened_so_far(run: Run, workload: Path, tmp_
     assert summary["interrupted"]
     assert 0 < summary["total"]["completed"] < 300
     assert not (tmp_path / "out" / "fcfs" / "record.json.gz").exists()
+
+
+def test_results_are_finished_when_their_writing_is_interrupted(
+    run: Run, workload: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C while the results are written lets them be finished, and says so; the other policies are not tried."""
+
+    def write(folder: Path, *arguments: Any, **options: Any) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        write_results(folder, *arguments, **options)
+
+    monkeypatch.setattr("cpsched.cli.simulate.write_results", write)
+    out = tmp_path / "out"
+    shown = run("simulate", workload, "--policy", "fcfs", "--policy", "easy", "-o", out, "--record")
+    assert shown.exit_code == ExitCode.INTERRUPTED
+    assert "interrupted; the results are written first" in shown.stderr
+    assert [path.name for path in out.iterdir()] == ["fcfs"]
+    assert not summary_in(out / "fcfs")["interrupted"]
+    assert {path.name for path in (out / "fcfs").iterdir()} >= {"run.npz", "jobs.csv", "record.json.gz"}
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_a_simulation_is_resumed(run: Run, workload: Path, tmp_path: Path) -> None:

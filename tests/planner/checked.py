@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cpsched.domain import Instance, Plan
+from cpsched.engine import Outcome
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.portfolio import solve
 from cpsched.verify import verify
@@ -24,7 +25,7 @@ def assert_valid(instance: Instance, plan: Plan) -> None:
     assert not [violation for violation in violations if not violation.rule.startswith("objective")]
 
 
-def places(instance: Instance, plan: Plan) -> dict[str, tuple[int, Mapped] | None]:
+def places(instance: Instance, plan: Plan | Outcome) -> dict[str, tuple[int, Mapped] | None]:
     """Return start and nodes of each waiting job, None for those in the waiting room, as `plan_literally` does."""
     running = {job.id for job in instance.jobs if job.running is not None}
     found: dict[str, tuple[int, Mapped] | None] = {

@@ -8,24 +8,38 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from cpsched.rusv import FOREVER, NOWHERE, Compression, Demands, JobTable, KindDemand, Layout, Run, Timeline
-from tests.rusv.timeline_cases import JobRow, Pair, job_rows, pairs
+from tests.rusv.timeline_cases import DrawnDemand, JobRow, Pair, job_rows, pairs
 from tests.sizes import examples
 
 pytestmark = pytest.mark.kernels
 
+#: The most jobs, and seconds in which they all end one after the other, each in 7 s.
+MOST = 14
+SECONDS = MOST * 7 + 1
+
 EXAMPLES = 150 if not os.environ.get("NUMBA_DISABLE_JIT") else 30
+
+
+#: A demand for the only core.
+WHOLE = DrawnDemand(
+    kinds=(KindDemand(need=1, most=1, takes=((0, ((0, 1),)),)),), system=(), licenses=(), exclusive=False, scatter=False
+)
+ONE_CORE = Layout(runs=(Run(length=1, resources=(0,), capacity=(1,), system=((),)),), system_capacity=())
 
 
 @examples(EXAMPLES)
 @given(
-    pairs(),
-    st.lists(job_rows, min_size=2, max_size=14),
-    st.permutations(range(14)),
+    pairs(SECONDS),
+    st.lists(job_rows, min_size=2, max_size=MOST),
+    st.permutations(range(MOST)),
     st.lists(st.tuples(st.sets(st.integers(0, 13), max_size=2), st.sampled_from([99, 99, 0, 1, 3])), min_size=3),
+)
+@example(  # as late as a job can end
+    Pair(ONE_CORE, [WHOLE], SECONDS), [(0, 0, FOREVER, 7)] * MOST, list(range(MOST)), [({0}, 99), ({5}, 1), (set(), 99)]
 )
 def test_compression_moves_whom_a_whole_pass_moves(
     pair: Pair, drawn: list[JobRow], shuffled: list[int], rounds: list[tuple[set[int], int]]

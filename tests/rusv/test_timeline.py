@@ -576,7 +576,7 @@ def test_what_is_remembered(rows: list[JobRow], starts: list[int]) -> None:
 
 
 @examples(EXAMPLES)
-@given(pairs(), st.lists(job_rows, min_size=1, max_size=14), st.permutations(range(14)), st.data())
+@given(pairs(seconds=112), st.lists(job_rows, min_size=1, max_size=14), st.permutations(range(14)), st.data())
 def test_backfill(pair: Pair, drawn: list[JobRow], shuffled: list[int], data: st.DataObject) -> None:
     """A pass moves exactly the jobs that fit earlier without themselves, or that have no place and now find one."""
     rows = [pair.row(row) for row in drawn]
