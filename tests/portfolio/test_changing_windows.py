@@ -15,8 +15,8 @@ from cpsched.policies import POLICIES
 from cpsched.portfolio import Team, solve
 from cpsched.search import Search, SearchParams
 from cpsched.verify import verify
-from tests.judges.changing_windows import changing_window
 from tests.cp.cp_here import CpHere
+from tests.judges.changing_windows import changing_window
 from tests.sizes import seeds
 
 CASES = Path(__file__).parents[1] / "cases"
