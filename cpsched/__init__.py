@@ -35,6 +35,7 @@ __all__ = [
     "Model",
     "Plan",
     "ReportError",
+    "SolverWarning",
     "StoreError",
     "SyntaxFault",
     "UnsupportedError",
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
     from cpsched.errors import EngineError as EngineError
     from cpsched.errors import Fault as Fault
     from cpsched.errors import ReportError as ReportError
+    from cpsched.errors import SolverWarning as SolverWarning
     from cpsched.errors import StoreError as StoreError
     from cpsched.errors import SyntaxFault as SyntaxFault
     from cpsched.errors import UnsupportedError as UnsupportedError
@@ -108,6 +110,7 @@ _ROOMS = {
     "Model": "modelling",
     "Plan": "domain",
     "ReportError": "errors",
+    "SolverWarning": "errors",
     "StoreError": "errors",
     "SyntaxFault": "errors",
     "UnsupportedError": "errors",

@@ -123,7 +123,9 @@ def refusal(instance: Instance, job: Job, *, is_shrunk: bool = True) -> Refusal 
     Faults that need a search (several kinds of chunks that do not fit beside each other, chunks that find no node
     for several steps) are not found here. `is_shrunk` is as `refusals` has it.
     """
-    return next(iter(refusals(instance, [job], is_shrunk=is_shrunk).values()), None)
+    may_shrink = is_shrunk and job.malleability is not None and job.id not in awaited_ends(instance)
+    found = _of_amounts(instance, job) or _of_modes(instance.cluster, job, is_shrunk=may_shrink)
+    return found or _late(instance, job)
 
 
 def _of_modes(cluster: Cluster, job: Job, *, is_shrunk: bool) -> Refusal | None:

@@ -223,7 +223,7 @@ def test_reprs_are_short(tmp_path: Path) -> None:
     plan = solved(model)
     assert repr(model) == "<Model 'small': 2 jobs, 1 kind of nodes>"
     assert repr(model.instance()) == "<Instance 'small': 2 jobs on 2 nodes, now 100>"
-    assert repr(plan).startswith("<Plan of 'small': 2 jobs, weighted_wait 0.333333, gap")
+    assert repr(plan).startswith("<Plan of 'small': 2 jobs, weighted_wait 0.333333")
     assert repr(plan["wide"]) == "<PlannedJob 'wide': 100 to 700 s on n1, n2>"
     wide = replace(plan["wide"], segments=(replace(plan["wide"].segments[0], allocation=_placements(10_000)),))
     assert repr(wide) == "<PlannedJob 'wide': 100 to 700 s on m0, m1, m2 and 9997 more nodes>"
