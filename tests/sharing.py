@@ -82,13 +82,13 @@ def compile_each_kernel_once(folder: Path) -> None:
     dispatcher: Any = Dispatcher
     compile_at_once = dispatcher.compile
 
-    def compile_alone(self: Any, signature: Any) -> Any:
-        arguments, _ = sigutils.normalize_signature(signature)
+    def compile_alone(self: Any, sig: Any) -> Any:
+        arguments, _ = sigutils.normalize_signature(sig)
         if tuple(arguments) in self.overloads:
-            return compile_at_once(self, signature)
+            return compile_at_once(self, sig)
         name = f"{self.py_func.__module__}.{self.py_func.__qualname__}".replace("/", "_")
         with global_compiler_lock, _locked(folder / name):
-            return compile_at_once(self, signature)
+            return compile_at_once(self, sig)
 
     dispatcher.compile = compile_alone
 

@@ -122,7 +122,7 @@ def test_an_earlier_plan_comes_first() -> None:
         before = solve(instance, budget=10.0)
         plan = solve(instance, budget=10.0, warm=before)
     assert plan.jobs == before.jobs
-    assert [incumbent.by for incumbent in plan.incumbents] == ["planner", "warm"]
+    assert [incumbent.by for incumbent in plan.incumbents] == ["warm"]
     assert plan.engine.stopped == "optimal"
 
 

@@ -96,7 +96,7 @@ def test_unknown_engine() -> None:
 @pytest.mark.parametrize("seconds", [-1, -0.001, math.nan, -math.inf])
 def test_budgets_that_are_none(seconds: float) -> None:
     """A negative budget, or one that is no number, is refused."""
-    with pytest.raises(ValueError, match="Expected a budget of 0 s or more, got"):
+    with pytest.raises(ValueError, match="budget: Expected a number of seconds from 0 to"):
         solve(window([FOUR]), budget=seconds)
 
 
