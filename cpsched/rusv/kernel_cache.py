@@ -28,7 +28,7 @@ from typing import Any
 import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 
-from cpsched.rusv.symbols import symbols_in
+from cpsched.rusv import symbols
 
 __all__ = ["KernelCache", "folder_of_module", "remove_temporary_kernels"]
 
@@ -76,15 +76,24 @@ class _InFolderOfModule(CompileResultCacheImpl):
     _locator_classes = [_FolderOfModule]  # noqa: RUF012  # numba has no types
 
     def reduce(self, cres: Any) -> Any:
-        """Return what is written: the kernels that compiled code calls, and the code."""
-        return symbols_in(cres), super().reduce(cres)  # type: ignore[no-untyped-call]
+        """Return what is written: the kernels that compiled code calls, whether others call it, and the code, without
+        a listing of its types, and without what only those would need that contain it.
+        """
+        is_called = symbols.is_called(cres)
+        code = super().reduce(cres._replace(type_annotation=""))  # type: ignore[no-untyped-call]
+        if is_called:
+            (name, kind, (compiled, _)), *others = code
+            code = ((name, kind, (compiled, symbols.outline(cres))), *others)
+        return symbols.symbols_in(cres), is_called, code
 
     def rebuild(self, target_context: Any, payload: Any) -> Any:
         """Load the kernels that compiled code calls, then the code: a symbol that is not there ends the process."""
-        symbols, code = payload
-        for symbol in symbols:
+        called, is_called, code = payload
+        for symbol in called:
             symbol.load()
-        return super().rebuild(target_context, code)  # type: ignore[no-untyped-call]
+        cres = super().rebuild(target_context, code)  # type: ignore[no-untyped-call]
+        symbols.note_size(cres, is_called=is_called)
+        return cres
 
 
 class KernelCache(FunctionCache):

@@ -10,9 +10,10 @@ from __future__ import annotations
 import importlib
 from typing import Any, NamedTuple
 
+from llvmlite.binding import parse_assembly
 from numba.core.compiler import Compiler as NumbaCompiler
 
-__all__ = ["Compiler", "Symbol", "register", "symbols_in"]
+__all__ = ["Compiler", "Symbol", "is_called", "note_size", "outline", "register", "symbols_in"]
 
 #: A kernel of more LLVM instructions is called. LLVM compiles functions of up to some fifty into their callers.
 _MOST_INLINED = 40
@@ -31,39 +32,64 @@ class Symbol(NamedTuple):
 
 
 _symbols: dict[str, Symbol] = {}
+#: Whether the kernel behind a symbol is called by others.
+_is_called: dict[str, bool] = {}
 
 
 class Compiler(NumbaCompiler):
-    """Names a kernel by the line on which it begins; numba does by a counter, which each process begins anew."""
+    """Names a kernel by the line on which it begins; numba does by a counter, which each process begins anew.
+
+    A kernel that is local to a function keeps its number: the same lines may make several.
+    """
 
     def _compile_bytecode(self) -> Any:
         identity = self.state.func_id
-        identity.unique_id = identity.firstlineno
-        identity.unique_name = f"{identity.func_qualname}${identity.firstlineno}"
+        if not _is_local(identity.func_qualname):
+            identity.unique_id = identity.firstlineno
+            identity.unique_name = f"{identity.func_qualname}${identity.firstlineno}"
         return super()._compile_bytecode()
 
 
 def register(kernel: Any, args: tuple[Any, ...]) -> None:
     """Let other kernels call a compiled kernel by its symbol, unless it is small, or local to a function."""
-    compiled, function = kernel.overloads[args], kernel.py_func
-    if "<locals>" in function.__qualname__ or _is_small(compiled):
+    compiled = kernel.overloads[args]
+    if not is_called(compiled):
         return
+    function, context = kernel.py_func, compiled.target_context
     _symbols[compiled.fndesc.mangled_name] = Symbol(function.__module__, function.__qualname__, args)
-    context = compiled.target_context
     context.remove_user_function(compiled.entry_point)
     context.insert_user_function(compiled.entry_point, compiled.fndesc)
+
+
+def is_called(compiled: Any) -> bool:
+    """Tell whether other kernels call a compiled kernel, and do not contain it."""
+    name = compiled.fndesc.mangled_name
+    if name not in _is_called:
+        blocks = compiled.library._get_module_for_linking().get_function(name).blocks
+        size = sum(1 for block in blocks for _ in block.instructions)
+        _is_called[name] = size > _MOST_INLINED and not _is_local(compiled.fndesc.qualname)
+    return _is_called[name]
+
+
+def note_size(compiled: Any, *, is_called: bool) -> None:
+    """Note what was found when a kernel was compiled that comes from the cache now."""
+    _is_called[compiled.fndesc.mangled_name] = is_called
 
 
 def symbols_in(compiled: Any) -> tuple[Symbol, ...]:
     """Find the kernels that a compiled kernel calls by their symbols."""
     functions = compiled.library._final_module.functions
-    return tuple(
-        _symbols[function.name] for function in functions if function.name in _symbols and function.is_declaration
-    )
+    return tuple(_symbols[one.name] for one in functions if one.name in _symbols and one.is_declaration)
 
 
-def _is_small(compiled: Any) -> bool:
-    """Tell whether a compiled kernel is compiled into its callers too."""
-    function = compiled.library._get_module_for_linking().get_function(compiled.fndesc.mangled_name)
-    instructions = (instruction for block in function.blocks for instruction in block.instructions)
-    return all(number < _MOST_INLINED for number, _ in enumerate(instructions))
+def outline(compiled: Any) -> bytes:
+    """Return LLVM code that defines the functions of a compiled kernel without what they do: no other kernel will
+    contain them.
+    """
+    names = [one.name for one in compiled.library._final_module.functions if not one.is_declaration]
+    code: bytes = parse_assembly("".join(f'define void @"{name}"() {{ ret void }}\n' for name in names)).as_bitcode()
+    return code
+
+
+def _is_local(qualname: str) -> bool:
+    return "<locals>" in qualname

@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[2]
 
 #: The parameters that are passed, or that a method of ours receives in its place; None of what is not called.
 USED: dict[str, str | None] = {
+    "llvmlite.binding.parse_assembly": "llvmir",
     "llvmlite.ir.FunctionType": None,
     "llvmlite.ir.LiteralStructType": None,
     "numba.core.base.BaseContext.insert_user_function": "self func fndesc",
@@ -74,11 +75,14 @@ USED: dict[str, str | None] = {
 OF_DISPATCHER = ("_cache", "overloads", "py_func", "signatures")
 OF_COMPILED = (
     "entry_point",
+    "_replace",
     "fndesc.mangled_name",
+    "fndesc.qualname",
     "library._final_module.functions",
     "library._get_module_for_linking",
     "signature.args",
     "target_context",
+    "type_annotation",
 )
 
 
