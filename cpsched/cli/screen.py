@@ -187,4 +187,4 @@ def simulation_bar(
 def say_first_start(*, quiet: bool) -> None:
     """Tell the user that the first start compiles kernels."""
     if not quiet:
-        click.echo("First start: compiling kernels, which may take a minute ...", err=True)
+        click.echo("First start: compiling kernels, which takes up to half a minute ...", err=True)
