@@ -45,7 +45,7 @@ def test_slurmctld_restarts_in_the_middle_of_a_cycle(
         lab.script("revive", "slurmctld")
         lab.wait(lambda: "UP" in lab.run("scontrol", "ping", is_fine=False), 30)
         jobs.append(site.submit("--nodes=8", "--exclusive"))
-        site.settle(jobs, seconds=90)
+        site.settle(jobs, seconds=300)
     finally:
         faults.clear()
         site.end()
