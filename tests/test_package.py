@@ -21,6 +21,7 @@ from zipfile import ZipFile
 
 import pytest
 import yaml
+from click import Context
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -200,7 +201,7 @@ def test_the_models_are_found_where_they_are_installed(installed: Installed) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", sorted(main.commands))
+@pytest.mark.parametrize("command", main.list_commands(Context(main)))
 def test_each_command_has_help_outside_the_repository(command: str, installed: Installed) -> None:
     """Without any extra, as what a command needs is loaded when it runs."""
     done = installed.run(command, "--help")
