@@ -23,7 +23,7 @@ PACKAGE = ROOT / "cpsched"
 LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(layer.split())
     for layer in (
-        "arguments doors errors text",
+        "arguments doors errors garbage text",
         "domain rusv verify writing",
         "charts engine formats metrics problem workloads",
         "booking",
@@ -46,9 +46,10 @@ ARROWS: dict[str, frozenset[str]] = {
         "arguments": "",
         "errors": "",
         "doors": "",
+        "garbage": "",
         "text": "",
         "domain": "",
-        "rusv": "",
+        "rusv": "garbage",
         "verify": "errors",
         "writing": "errors",
         "booking": "doors domain problem rusv",
@@ -71,7 +72,7 @@ ARROWS: dict[str, frozenset[str]] = {
         ),
         "bench": "arguments charts doors errors domain formats metrics portfolio report sim workloads writing text",
         "answers": "arguments doors errors domain rusv booking formats metrics planner portfolio problem report text",
-        "daemon": "arguments doors errors bridge domain engine formats planner portfolio text verify writing",
+        "daemon": "arguments doors errors garbage bridge domain engine formats planner portfolio text verify writing",
         "modelling": "arguments doors domain formats portfolio",
         "serve": "arguments doors errors answers daemon domain engine formats metrics portfolio report",
         "cli": (

@@ -11,7 +11,6 @@ from pathlib import Path
 from cpsched.bridge import Order, Receipt, ResourceManager, Result, Snapshot, Start
 from cpsched.daemon.core import step
 from cpsched.daemon.expecting import LEARNT_FROM, Expectations, Kind
-from cpsched.daemon.garbage import uncollected
 from cpsched.daemon.heartbeat import beat
 from cpsched.daemon.judging import vetoes
 from cpsched.daemon.logs import Log
@@ -38,6 +37,7 @@ from cpsched.daemon.store import Cycle, Store
 from cpsched.daemon.window import Told, planning_window
 from cpsched.domain import Job, Plan
 from cpsched.errors import BridgeError, CpschedError, StoreError
+from cpsched.garbage import uncollected
 
 __all__ = ["Daemon", "Settings"]
 

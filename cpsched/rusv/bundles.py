@@ -31,7 +31,7 @@ class Bundle(types.Type):
 
     @property
     def key(self) -> tuple[type, tuple[Any, ...]]:
-        """Return what tells bundles apart."""
+        """The class of the tuples, and the types of their fields."""
         return self.kind, self.fields
 
     @property

@@ -4,14 +4,14 @@ functions on arrays.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar, cast
 
 from numba.core import config, event, sigutils, types
 from numba.core.registry import CPUDispatcher
 
+from cpsched.garbage import uncollected
 from cpsched.rusv import symbols
 from cpsched.rusv.bundles import bundle_of, is_bundle
 from cpsched.rusv.kernel_cache import KernelCache
@@ -46,18 +46,6 @@ def announced(notify: Callable[[], None]) -> AbstractContextManager[None]:
     return context
 
 
-@contextmanager
-def _without_collections() -> Iterator[None]:
-    """Let Python not look for garbage while it compiles: that is an eighth of the time, and finds next to nothing."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
 class _Kernel(CPUDispatcher):
     """A compiled function whose code is one for all constants that other kernels give it.
 
@@ -73,7 +61,7 @@ class _Kernel(CPUDispatcher):
         args = tuple(sigutils.normalize_signature(sig)[0])
         if args in self.overloads:
             return super().compile(sig)
-        with _without_collections():
+        with uncollected():
             entry = super().compile(sig)
         symbols.register(self, args)
         return entry

@@ -51,7 +51,7 @@ class Compiler(NumbaCompiler):
 
 
 def register(kernel: Any, args: tuple[Any, ...]) -> None:
-    """Let other kernels call a compiled kernel by its symbol, unless it is small, or local to a function."""
+    """Note the symbol by which other kernels call a compiled kernel, unless it is small, or local to a function."""
     compiled = kernel.overloads[args]
     if not is_called(compiled):
         return

@@ -1,4 +1,7 @@
-"""When Python looks for garbage: not while a snapshot is taken and acted on."""
+"""When Python looks for garbage: not while a snapshot is taken and acted on, nor while kernels are compiled.
+
+Imports nothing of cpsched.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,8 @@ def uncollected() -> Iterator[None]:
     """Make a context in which Python does not look for cyclic garbage.
 
     It would walk all that there is again and again while a snapshot grows, which takes a third of its time, and finds
-    nothing: snapshots, plans and documents have no cycles.
+    nothing: snapshots, plans and documents have no cycles. While kernels are compiled it takes an eighth of the
+    time, and finds next to nothing.
     """
     was_enabled = gc.isenabled()
     gc.disable()
