@@ -31,7 +31,7 @@ from tests.portfolio.fake_solver import Solver
 INSTANCE = read_instance(Path(__file__).parents[2] / "instances" / "eurora-like-0050.json.gz")
 
 
-def solved_by(monkeypatch: pytest.MonkeyPatch, *lanes: tuple[Solver, ...], seconds: float = 1.0) -> Plan:
+def solved_by(monkeypatch: pytest.MonkeyPatch, *lanes: tuple[Solver, ...], seconds: float = 60.0) -> Plan:
     """Let these solvers improve a window; the plan is verified and no worse than the planner's."""
     team = Team(first=PlannerEngine(), lanes=lanes)
     monkeypatch.setattr("cpsched.portfolio.recipe.team_of", lambda *_, **__: team)
@@ -101,7 +101,8 @@ def test_a_fault_costs_nothing_but_itself(
     monkeypatch: pytest.MonkeyPatch, fault: Callable[[Board], None], told: str | None
 ) -> None:
     """The answer comes, the planner's plan at the least, and the plan's events say what happened."""
-    plan = solved_by(monkeypatch, (Solver(fault),))
+    # who gives up ends the answer by itself, on a busy machine too; who hangs is left behind when the budget ends
+    plan = solved_by(monkeypatch, (Solver(fault),), seconds=1.0 if fault is hang else 60.0)
     assert plan.objective.value == plan.objective.planner
     events = [event.what for event in plan.events if event.by == "cp"]
     assert len(events) == (told is not None)
