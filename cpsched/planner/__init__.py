@@ -15,7 +15,15 @@ if TYPE_CHECKING:
     from cpsched.planner.admission_result import AdmissionResult
     from cpsched.planner.advance import advanced, with_slices
     from cpsched.planner.alone import placeable_beside
-    from cpsched.planner.compiling import compiling_announced, warmup, warmup_evolving, warmup_window
+    from cpsched.planner.compiling import (
+        compile_from_now_on,
+        compiling_announced,
+        interprets,
+        own_interpretation,
+        warmup,
+        warmup_evolving,
+        warmup_window,
+    )
     from cpsched.planner.costs import FIRST_KINK, LEVEL, RATE, costs_at, end_price, start_costs
     from cpsched.planner.ending import remove_temporary_kernels
     from cpsched.planner.happening import EXPECTED_STATES, Aftermath, after_event
@@ -44,11 +52,14 @@ __all__ = [
     "advanced",
     "after_event",
     "changing",
+    "compile_from_now_on",
     "compiling_announced",
     "costs_at",
     "end_price",
     "go_on_shrunk",
+    "interprets",
     "latest_starts",
+    "own_interpretation",
     "place_cheaply",
     "placeable_beside",
     "remove_temporary_kernels",
@@ -72,7 +83,8 @@ __getattr__ = opener(
         "admission_result": "AdmissionResult",
         "advance": "advanced with_slices",
         "alone": "placeable_beside",
-        "compiling": "compiling_announced warmup warmup_evolving warmup_window",
+        "compiling": "compile_from_now_on compiling_announced interprets own_interpretation warmup warmup_evolving "
+        "warmup_window",
         "ending": "remove_temporary_kernels",
         "costs": "FIRST_KINK LEVEL RATE costs_at end_price start_costs",
         "happening": "EXPECTED_STATES Aftermath after_event",

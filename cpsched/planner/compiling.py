@@ -19,8 +19,34 @@ from cpsched.domain import (
 )
 from cpsched.planner.planner import Planner
 from cpsched.rusv import announced as compiling_announced
+from cpsched.rusv import interpret, own_interpretation
 
-__all__ = ["compiling_announced", "warmup", "warmup_evolving", "warmup_window"]
+__all__ = [
+    "compile_from_now_on",
+    "compiling_announced",
+    "interprets",
+    "own_interpretation",
+    "warmup",
+    "warmup_evolving",
+    "warmup_window",
+]
+
+#: The most jobs, each element and each step counted, and the most of these times nodes of a window whose kernels Python
+#: interprets: that takes less than to load compiled ones.
+_MOST_JOBS, _MOST_PAIRS = 30, 3000
+
+
+def interprets(instance: Instance) -> bool:
+    """Have kernels interpreted from now on if the window is small and the process has no compiled ones; tell whether
+    they are. Who calls it makes an `own_interpretation`.
+    """
+    jobs = sum(len(job.steps) * len(job.array or "1") for job in instance.jobs)
+    return interpret(wanted=jobs <= _MOST_JOBS and jobs * len(instance.cluster.class_of) <= _MOST_PAIRS)
+
+
+def compile_from_now_on() -> None:
+    """Have kernels compiled from now on, which a search needs."""
+    interpret(wanted=False)
 
 
 def warmup() -> None:

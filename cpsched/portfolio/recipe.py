@@ -14,7 +14,7 @@ from cpsched.engine import LONGEST_EVENT, Board, Budget, Progress
 from cpsched.errors import SolverWarning
 from cpsched.formats import checked
 from cpsched.metrics import least_value, objective_value
-from cpsched.planner import placeable_beside, warmup_evolving
+from cpsched.planner import compile_from_now_on, interprets, own_interpretation, placeable_beside, warmup_evolving
 from cpsched.portfolio.engine_window import EngineWindow
 from cpsched.portfolio.lanes import run_lanes
 from cpsched.portfolio.merit import run_solver
@@ -74,6 +74,7 @@ def _prepare_changing() -> None:
 
 
 @at_the_door
+@own_interpretation()
 def solve(
     instance: Instance,
     *,
@@ -146,7 +147,9 @@ def solve(
     opens = engine == "portfolio" and not is_given and not instance.has_strict_priorities
     if team is None:
         team = Team(first=first_of(engine)) if opens else team_of(engine, workers=workers, solver=solver)
-        _prepare_first(engine, changing=changing)
+        # no compiled kernels need be loaded either
+        if not ((opens or engine == "planner") and interprets(instance)):
+            _prepare_first(engine, changing=changing)
     clock = Budget(budget)
     window = EngineWindow.of(instance)
     strict = None
@@ -201,6 +204,7 @@ def solve(
         is_interrupted = run_lanes(lanes, window.instance, board, seed=seed, deadline=clock, watch=watch)
     elapsed, stopped = clock.elapsed, by_class or _why(board, is_interrupted=is_interrupted)
     if bound > 0 and stopped != "interrupted" and not board.is_optimal:
+        compile_from_now_on()
         board.budget = clock.more(bound)
         prover = cp.LagrangianBound(cp.BoundParams(share=1.0))
         run_lanes(((prover,),), window.instance, board, seed=seed, deadline=board.budget, watch=watch)
@@ -235,6 +239,7 @@ def _opened(instance: Instance, board: Board, *, seed: int) -> bool:
 def _prepared(clock: Budget, engine: str, workers: int, solver: str, *, changing: bool) -> bool:
     """Compile or load what an engine needs, in seconds that do not count; return whether the user interrupted it."""
     try:
+        compile_from_now_on()
         with clock.paused():
             prepare(engine, workers=workers, solver=solver, changing=changing)
     except KeyboardInterrupt:
@@ -245,7 +250,7 @@ def _prepared(clock: Budget, engine: str, workers: int, solver: str, *, changing
 def _warn(failures: Sequence[Event]) -> None:
     """Warn of solvers that died, of the same words once."""
     for words in dict.fromkeys(f"the solver {one.by} died: {one.what}" for one in failures):
-        warnings.warn(words, SolverWarning, stacklevel=3)
+        warnings.warn(words, SolverWarning, stacklevel=4)
 
 
 def _why(board: Board, *, is_interrupted: bool) -> str:

@@ -1,8 +1,8 @@
 """Resource usage vectors: the algebra (values) and the timeline (fast bookkeeping of many). Knows no job.
 
 May import: `errors`; numba lives here. Begin with `vector.py`, the algebra of OpenCCS, then `timeline.py`, what the
-planner books on, and `node_steps.py`, what each node has of it; their kernels are in `kernels/`, and `jit.py` compiles
-them, `kernel_cache.py` says where the compiled code is kept.
+planner books on, and `node_steps.py`, what each node has of it; their kernels are in `kernels/`, `jit.py` says whether
+they are interpreted, `compiler.py` compiles them, `kernel_cache.py` says where the compiled code is kept.
 `instant_kernels.py` has the kernels for the state at one instant;
 `compression.py` moves jobs to earlier starts after a release, with kernels of its own;
 `step_sequences.py` has jobs of several steps, whose kernels are in `step_kernels.py`;
@@ -14,7 +14,7 @@ them, `kernel_cache.py` says where the compiled code is kept.
 from cpsched.rusv import instant_kernels, kernels, part_kernels, room_kernels, step_kernels
 from cpsched.rusv.compression import Compression
 from cpsched.rusv.equal_nodes import Asks, EqualNodes
-from cpsched.rusv.jit import allocating_kernel, announced, inner_kernel, kernel
+from cpsched.rusv.jit import allocating_kernel, announced, inner_kernel, interpret, kernel, own_interpretation
 from cpsched.rusv.kernel_cache import remove_temporary_kernels
 from cpsched.rusv.kernels import Links, Scratch, State, Tables
 from cpsched.rusv.links import Countdown, ahead, behind, grouped, links_of, mirrored
@@ -71,10 +71,12 @@ __all__ = [
     "grouped",
     "inner_kernel",
     "instant_kernels",
+    "interpret",
     "kernel",
     "kernels",
     "links_of",
     "mirrored",
+    "own_interpretation",
     "part_kernels",
     "remove_temporary_kernels",
     "room_kernels",

@@ -1,101 +1,98 @@
-"""The one place where kernels are compiled: `kernel`, `inner_kernel` and `allocating_kernel` decorate plain
-functions on arrays.
+"""The one place where kernels are made: `kernel`, `inner_kernel` and `allocating_kernel` decorate plain functions on
+arrays.
+
+numba is imported when the first kernel is compiled, or loaded: Python interprets those of a window of few jobs sooner.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cached_property, update_wrapper
 from typing import Any, TypeVar, cast
 
-from numba.core import config, event, sigutils, types
-from numba.core.registry import CPUDispatcher
+import numpy as np
 
-from cpsched.garbage import uncollected
-from cpsched.rusv import symbols
-from cpsched.rusv.bundles import bundle_of, is_bundle
-from cpsched.rusv.kernel_cache import KernelCache
-
-__all__ = ["allocating_kernel", "announced", "inner_kernel", "kernel"]
+__all__ = ["allocating_kernel", "announce", "announced", "inner_kernel", "interpret", "kernel", "own_interpretation"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: No kernel is called by C, which numba would prepare.
-_OPTIONS = {"nopython": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": False}
+_is_interpreting = ContextVar("_is_interpreting", default=False)
+_listeners: list[Callable[[], None]] = []
 
 
-class _Announcer(event.Listener):
-    """Calls back once when a kernel is compiled, not when it is loaded from the cache."""
-
-    def __init__(self, notify: Callable[[], None]) -> None:
-        self._notify: Callable[[], None] | None = notify
-
-    def on_start(self, event: object) -> None:
-        """Call back at the first compilation."""
-        notify, self._notify = self._notify, None
-        if notify is not None:
-            notify()
-
-    def on_end(self, event: object) -> None:
-        """Ignore the end of a compilation."""
-
-
-def announced(notify: Callable[[], None]) -> AbstractContextManager[None]:
+@contextmanager
+def announced(notify: Callable[[], None]) -> Iterator[None]:
     """Make a context in which `notify` is called once if kernels must be compiled, which takes a while."""
-    context: AbstractContextManager[None] = event.install_listener("numba:compile", _Announcer(notify))
-    return context
+    _listeners.append(notify)
+    try:
+        yield
+    finally:
+        if notify in _listeners:
+            _listeners.remove(notify)
 
 
-class _Kernel(CPUDispatcher):
-    """A compiled function whose code is one for all constants that other kernels give it.
+def announce() -> None:
+    """Call those back, once, who want to know that a kernel is compiled, and not loaded."""
+    while _listeners:
+        _listeners.pop()()
 
-    numba on its own compiles a function once more for each constant that stands as an argument in a call.
+
+@contextmanager
+def own_interpretation() -> Iterator[None]:
+    """Make a context that ends what `interpret` began in it."""
+    token = _is_interpreting.set(_is_interpreting.get())
+    try:
+        yield
+    finally:
+        _is_interpreting.reset(token)
+
+
+def interpret(*, wanted: bool) -> bool:
+    """Have Python interpret the kernels from now on, in this thread, or numba compile them.
+
+    Returns
+    -------
+    bool
+        Whether they are interpreted: not if the process has compiled ones.
     """
-
-    def enable_caching(self) -> None:
-        """Keep compiled code in the folder of the kernel's module."""
-        self._cache = KernelCache(self.py_func)
-
-    def compile(self, sig: Any) -> Any:
-        """Compile for one signature, or load what was compiled, unless that was done before."""
-        args = tuple(sigutils.normalize_signature(sig)[0])
-        if args in self.overloads:
-            return super().compile(sig)
-        with uncollected():
-            entry = super().compile(sig)
-        symbols.register(self, args)
-        return entry
-
-    def typeof_pyval(self, val: Any) -> Any:
-        """Find the type of an argument: named tuples are bundles."""
-        return bundle_of(val) if is_bundle(val) else super().typeof_pyval(val)
-
-    def get_call_template(self, args: Any, kws: Any) -> Any:
-        """Return how a kernel is called from another one: by the types of the arguments without their values, and by
-        one type for all whole numbers.
-        """
-        return super().get_call_template(
-            tuple(_widened(arg) for arg in args), {name: _widened(arg) for name, arg in kws.items()}
-        )
+    _is_interpreting.set(wanted and not _Kernel.has_compiled)
+    return _is_interpreting.get()
 
 
-class _InnerKernel(_Kernel):
-    """A kernel without the code by which Python calls it, which takes a third of the time to compile a small one."""
+class _Kernel:
+    """A function on arrays that Python interprets or numba compiles; its results are the same."""
 
-    def add_overload(self, cres: Any) -> None:
-        """Keep compiled code for other kernels only."""
-        self.overloads[tuple(cres.signature.args)] = cres
+    has_compiled = False
 
-    def _compile_for_args(self, *args: object, **kws: object) -> None:
-        """Refuse a call by Python."""
-        raise TypeError(f"{self.py_func.__qualname__} is an inner kernel, which other kernels call, and Python cannot")
+    def __init__(self, function: Callable[..., Any], **options: bool) -> None:
+        self._function, self._options = function, options
+        update_wrapper(self, function)
+
+    def __call__(self, *args: object) -> Any:
+        """Interpret the function, or call what is compiled."""
+        return _plain(self._function(*args)) if _is_interpreting.get() else self._compiled(*args)
+
+    @cached_property
+    def _compiled(self) -> Any:
+        from cpsched.rusv.compiler import compiled
+
+        _Kernel.has_compiled = True
+        return compiled(self._function, self._options)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute of what is compiled; by ``_numba_type_`` numba takes the one for the other."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._compiled, name)
 
 
-def _widened(type_of_argument: Any) -> Any:
-    """Return the type by which an argument is handed on."""
-    unliteral: Any = types.unliteral
-    plain = unliteral(type_of_argument)
-    return types.int64 if plain == types.int32 else plain
+def _plain(result: Any) -> Any:
+    """Return Python's numbers in place of numpy's, as compiled kernels do."""
+    if isinstance(result, tuple):
+        return tuple(map(_plain, result))
+    return result.item() if isinstance(result, np.generic) else result
 
 
 def kernel(function: F) -> F:
@@ -104,22 +101,14 @@ def kernel(function: F) -> F:
     A kernel only borrows its arrays, from its caller: it makes none and returns none. So their references are not
     counted, which costs more than the work of a small kernel that gets all arrays of a timeline.
     """
-    return _compiled(_Kernel, function)
+    return cast(F, _Kernel(function))
 
 
 def inner_kernel(function: F) -> F:
     """Compile `function` like `kernel`, for calls by other kernels only."""
-    return _compiled(_InnerKernel, function, no_cpython_wrapper=True)
+    return cast(F, _Kernel(function, no_cpython_wrapper=True))
 
 
 def allocating_kernel(function: F) -> F:
     """Compile `function` like `kernel`; it may make arrays, whose references are counted."""
-    return _compiled(_Kernel, function, _nrt=True)
-
-
-def _compiled(kind: type[_Kernel], function: F, **options: bool) -> F:
-    if config.DISABLE_JIT:  # type: ignore[attr-defined]  # numba sets its options at run time
-        return function
-    compiled = kind(function, targetoptions={**_OPTIONS, **options}, pipeline_class=symbols.Compiler)
-    compiled.enable_caching()
-    return cast(F, compiled)
+    return cast(F, _Kernel(function, _nrt=True))

@@ -17,20 +17,14 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
-from glob import escape
+from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
-import numba
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
-
-from cpsched.rusv import symbols
-
-__all__ = ["KernelCache", "folder_of_module", "remove_temporary_kernels"]
+__all__ = ["folder_of_module", "locked", "remove_temporary_kernels", "warn_once"]
 
 #: Folders that no process has used for so long (seconds) are removed when a new one is made.
 _UNUSED_FOR = 30 * 86400
@@ -44,92 +38,8 @@ _warned: list[str] = []
 _digests: dict[str, str] = {}
 
 
-class _FolderOfModule(_CacheLocator):
-    """Keeps the kernels of a module in its folder, whose name is a digest of the source: it needs no other stamp."""
-
-    def __init__(self, function: Callable[..., Any], file: str) -> None:
-        self._path = str(folder_of_module(function.__globals__))
-        self._line = str(function.__code__.co_firstlineno)
-        self._py_file = file  # numba names it where code cannot be kept
-
-    def get_cache_path(self) -> str:
-        """Return the folder."""
-        return self._path
-
-    def get_source_stamp(self) -> str:
-        """Return the same stamp for all sources."""
-        return ""
-
-    def get_disambiguator(self) -> str:
-        """Return what tells functions of one name apart: the line on which they begin."""
-        return self._line
-
-    @classmethod
-    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _FolderOfModule:
-        """Make the locator of a function, wherever its file lies."""
-        return cls(py_func, py_file)
-
-
-class _InFolderOfModule(CompileResultCacheImpl):
-    """How numba writes and reads compiled code, with our place for it."""
-
-    _locator_classes = [_FolderOfModule]  # noqa: RUF012  # numba has no types
-
-    def reduce(self, cres: Any) -> Any:
-        """Return what is written: the kernels that compiled code calls, whether others call it, and the code, without
-        a listing of its types, and without what only those would need that contain it.
-        """
-        is_called = symbols.is_called(cres)
-        code = super().reduce(cres._replace(type_annotation=""))  # type: ignore[no-untyped-call]
-        if is_called:
-            (name, kind, (compiled, _)), *others = code
-            code = ((name, kind, (compiled, symbols.outline(cres))), *others)
-        return symbols.symbols_in(cres), is_called, code
-
-    def rebuild(self, target_context: Any, payload: Any) -> Any:
-        """Load the kernels that compiled code calls, then the code: a symbol that is not there ends the process."""
-        called, is_called, code = payload
-        for symbol in called:
-            symbol.load()
-        cres = super().rebuild(target_context, code)  # type: ignore[no-untyped-call]
-        symbols.note_size(cres, is_called=is_called)
-        return cres
-
-
-class KernelCache(FunctionCache):
-    """The compiled code of one kernel on disk, by the types of its arguments; several processes may write at a time."""
-
-    _impl_class = _InFolderOfModule
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(function)  # type: ignore[no-untyped-call]  # numba has no types
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Load compiled code; None where there is none. Files that cannot be read are removed: it is compiled anew."""
-        try:
-            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]  # numba has no types
-        except MemoryError:
-            raise
-        except Exception:  # unpickling a damaged file raises anything
-            with suppress(OSError), _locked(self.cache_path):
-                for file in Path(self.cache_path).glob(f"{escape(self._impl.filename_base)}.*"):
-                    file.unlink(missing_ok=True)
-            return None
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        """Save compiled code; alone, as two writers could choose the same file for different types.
-
-        Where it cannot be saved, as on a full disk, this process has it all the same.
-        """
-        try:
-            with _locked(self.cache_path):
-                super().save_overload(sig, data)  # type: ignore[no-untyped-call]  # numba has no types
-        except OSError as error:
-            _warn_once(f"{self.cache_path} cannot be written to ({error.strerror})")
-
-
 @contextmanager
-def _locked(folder: str, how: int = fcntl.LOCK_EX) -> Iterator[None]:
+def locked(folder: str, how: int = fcntl.LOCK_EX) -> Iterator[None]:
     """Hold the lock of a folder, which the system takes back if the process ends."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -167,7 +77,7 @@ def _digest(name: str, module_globals: Mapping[str, object]) -> str:
     numba itself looks only at the file of the function that it compiles, so a caller would go stale when a kernel in
     another file changes.
     """
-    digest = hashlib.sha256(numba.__version__.encode())
+    digest = hashlib.sha256(version("numba").encode())
     digest.update(Path(str(module_globals["__file__"])).read_bytes())
     for key, value in sorted(module_globals.items()):
         if isinstance(value, int | float):
@@ -190,7 +100,7 @@ def _digest_of(name: str) -> str:
 def _private_folder(name: str) -> Path:
     base = _cache_base()
     if base is None:
-        _warn_once("there is no home folder to keep them in")
+        warn_once("there is no home folder to keep them in")
         return _below_temporary(name)
     folder = base / "cpsched" / name
     try:
@@ -202,7 +112,7 @@ def _private_folder(name: str) -> Path:
         _check_private(folder)
         os.utime(folder)
     except OSError as error:
-        _warn_once(f"{folder.parent} cannot be used ({error.strerror})")
+        warn_once(f"{folder.parent} cannot be used ({error.strerror})")
         return _below_temporary(name)
     return folder
 
@@ -280,7 +190,7 @@ def _remove_left_behind() -> None:
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with suppress(OSError):
             _check_private(folder)
-            with _locked(str(folder), fcntl.LOCK_EX | fcntl.LOCK_NB):
+            with locked(str(folder), fcntl.LOCK_EX | fcntl.LOCK_NB):
                 shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -291,7 +201,7 @@ def remove_temporary_kernels() -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _warn_once(reason: str) -> None:
+def warn_once(reason: str) -> None:
     """Warn at the first reason: all modules have it, and processes that this one starts."""
     if _INHERITED not in os.environ and not _warned:
         _warned.append(reason)
