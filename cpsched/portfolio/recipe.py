@@ -172,7 +172,7 @@ def solve(
     first = plan.jobs
     plan = replace(plan if earlier is None else better(instance, earlier, plan), events=(*said, *plan.events))
     is_interrupted = False
-    if budget > 0 and not is_given and not opens:
+    if budget > 0 and not is_given and team.lanes:
         is_interrupted = _prepared(clock, engine, workers, solver, changing=changing)
     has_soft_limits = any(limit.soft for limit in instance.limits)
     # the time in which the last offers are judged, and jobs are moved up beyond soft limits

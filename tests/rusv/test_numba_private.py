@@ -49,9 +49,6 @@ USED: dict[str, str | None] = {
     "numba.core.datamodel.models.PrimitiveModel": "dmm fe_type be_type",
     "numba.core.datamodel.registry.register_default": "typecls",
     "numba.core.dispatcher.Dispatcher.compile": "self sig",
-    "numba.core.event.Listener.on_end": "self event",
-    "numba.core.event.Listener.on_start": "self event",
-    "numba.core.event.install_listener": "kind listener",
     "numba.core.imputils.impl_ret_borrowed": "ctx builder retty ret",
     "numba.core.imputils.lower_getattr_generic": "ty",
     "numba.core.pythonapi.NativeValue": "value is_error",
@@ -72,7 +69,7 @@ USED: dict[str, str | None] = {
 }
 
 #: The attributes that only objects have: of a dispatcher, and of what it has compiled.
-OF_DISPATCHER = ("_cache", "overloads", "py_func", "signatures")
+OF_DISPATCHER = ("_cache", "_numba_type_", "overloads", "py_func", "signatures")
 OF_COMPILED = (
     "entry_point",
     "_replace",
