@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from hypothesis import given
 
 from cpsched.domain import Instance
 from cpsched.formats import plan_to_document
-from cpsched.planner import compile_from_now_on, interprets, own_interpretation
+from cpsched.planner import interprets, own_interpretation
 from cpsched.portfolio import solve
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.oracle.random_evolving import evolving_instances
@@ -23,6 +24,7 @@ from tests.oracle.random_instances import instances
 from tests.oracle.random_malleable import malleable_windows
 from tests.sizes import examples
 
+plain: Any = resolve_name("cpsched.rusv.jit._plain")
 ROOT = Path(__file__).parents[2]
 #: Solves a window, and prints which compiler it has loaded.
 _SOLVE = """
@@ -47,16 +49,9 @@ def test_few_jobs_need_no_compiler(engine: str, stopped: str, tmp_path: Path) ->
     assert not list(tmp_path.iterdir())
 
 
-@pytest.fixture
-def fresh(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """Make a process of one that has compiled no kernel yet."""
+def test_large_windows_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many jobs, many elements of one, or few jobs on many nodes are not interpreted."""
     monkeypatch.setattr("cpsched.rusv.jit._Kernel.has_compiled", False)
-    return monkeypatch
-
-
-@pytest.mark.usefixtures("fresh")
-def test_large_windows_are_compiled() -> None:
-    """Many jobs, many elements of one, or few jobs on many nodes are not interpreted; nor is what follows."""
     few = window([nodes("a b c", cores=4)], *(waiting(str(n), 5, chunk(cores=1)) for n in range(3)))
     (first, *_), cluster = few.jobs, few.cluster
     many = replace(cluster.classes[0], names=tuple(map(str, range(5000))))
@@ -68,11 +63,9 @@ def test_large_windows_are_compiled() -> None:
         ):
             assert interprets(few)
             assert not interprets(large)
-        assert interprets(few)
-        compile_from_now_on()
 
 
-def assert_same(instance: Instance, fresh: pytest.MonkeyPatch) -> None:
+def assert_same(instance: Instance) -> None:
     """Plan a window with compiled kernels, then with interpreted ones: the documents differ in their times alone."""
 
     def planned() -> dict[str, Any]:
@@ -80,33 +73,39 @@ def assert_same(instance: Instance, fresh: pytest.MonkeyPatch) -> None:
         del document["engine"]["elapsed"], document["incumbents"]
         return document
 
-    with fresh.context() as patch:
-        patch.setattr("cpsched.rusv.jit._Kernel.has_compiled", True)
-        compiled = planned()
-    with own_interpretation():
-        assert interprets(instance)
-    assert planned() == compiled
+    interpreted: list[object] = []
+
+    def seen(result: object) -> Any:
+        interpreted.append(result)
+        return plain(result)
+
+    compiled = planned()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cpsched.rusv.jit._Kernel.has_compiled", False)
+        patch.setattr("cpsched.rusv.jit._plain", seen)
+        assert planned() == compiled
+    assert interpreted
 
 
 @pytest.mark.slow
 @given(instance=instances())
 @examples(400)
-def test_rigid_jobs_get_the_same_plan(instance: Instance, fresh: pytest.MonkeyPatch) -> None:
+def test_rigid_jobs_get_the_same_plan(instance: Instance) -> None:
     """Starts, nodes, value and waiting room of windows with all kinds of rules."""
-    assert_same(instance, fresh)
+    assert_same(instance)
 
 
 @pytest.mark.slow
 @given(instance=evolving_instances())
 @examples(200)
-def test_evolving_jobs_get_the_same_plan(instance: Instance, fresh: pytest.MonkeyPatch) -> None:
+def test_evolving_jobs_get_the_same_plan(instance: Instance) -> None:
     """The same of jobs with several steps."""
-    assert_same(instance, fresh)
+    assert_same(instance)
 
 
 @pytest.mark.slow
 @given(instance=malleable_windows())
 @examples(200)
-def test_malleable_jobs_get_the_same_plan(instance: Instance, fresh: pytest.MonkeyPatch) -> None:
+def test_malleable_jobs_get_the_same_plan(instance: Instance) -> None:
     """The same of jobs whose modes the planner chooses."""
-    assert_same(instance, fresh)
+    assert_same(instance)
