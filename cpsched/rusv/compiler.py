@@ -46,7 +46,7 @@ class _Dispatcher(CPUDispatcher):
 
     def compile(self, sig: Any) -> Any:
         """Compile for one signature, or load what was compiled, unless that was done before."""
-        args = tuple(sigutils.normalize_signature(sig)[0])
+        args = tuple(sigutils.normalize_signature(sig)[0])  # type: ignore[no-untyped-call]
         if args in self.overloads:
             return super().compile(sig)
         with uncollected():
