@@ -28,10 +28,10 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "charts engine formats metrics problem workloads",
         "booking",
         "planner",
-        "sim",
-        "policies search cp mzn bridge report",
+        "sim rules search cp mzn bridge report",
         "portfolio",
-        "answers bench daemon modelling",
+        "answers daemon modelling policies",
+        "bench",
         "serve",
         "cli",
     )
@@ -61,23 +61,24 @@ ARROWS: dict[str, frozenset[str]] = {
         "workloads": "errors domain",
         "planner": "doors errors problem domain rusv booking engine metrics",
         "sim": "arguments doors errors problem domain rusv booking formats metrics planner writing",
-        "policies": "arguments doors errors problem domain rusv booking engine planner sim",
+        "rules": "doors errors problem domain rusv booking engine planner",
+        "policies": "arguments doors errors problem domain rusv engine portfolio rules sim",
         "cp": "doors errors problem domain booking engine metrics planner",
         "mzn": "doors errors problem domain engine metrics planner",
         "report": "arguments charts domain errors metrics formats text",
         "bridge": "errors domain formats text writing",
         "search": "doors domain problem rusv booking engine metrics planner",
         "portfolio": (
-            "arguments doors errors domain engine formats metrics planner policies problem sim search cp mzn verify"
+            "arguments doors errors domain engine formats metrics planner rules problem search cp mzn verify"
         ),
-        "bench": "arguments charts doors errors domain formats metrics portfolio report sim workloads writing text",
+        "bench": "arguments charts doors errors domain formats metrics policies report sim workloads writing text",
         "answers": "arguments doors errors domain rusv booking formats metrics planner portfolio problem report text",
         "daemon": "arguments doors errors garbage bridge domain engine formats planner portfolio text verify writing",
         "modelling": "arguments doors domain formats portfolio",
         "serve": "arguments doors errors answers daemon domain engine formats metrics portfolio report",
         "cli": (
-            "arguments errors answers bench bridge charts daemon formats metrics planner portfolio report serve sim "
-            "verify workloads writing text"
+            "arguments errors answers bench bridge charts daemon formats metrics planner policies portfolio report "
+            "serve sim verify workloads writing text"
         ),
     }.items()
 }
@@ -111,7 +112,7 @@ HOMES: dict[str, frozenset[str]] = {
         "msgspec": "bridge daemon",
         "llvmlite": "rusv",
         "numba": "rusv",
-        "numpy": "answers booking charts cp metrics planner policies report rusv search sim workloads",
+        "numpy": "answers booking charts cp metrics planner policies report rules rusv search sim workloads",
         "ortools": "cp",
         # domain: a plan makes a table of itself
         "pandas": "domain metrics modelling",
