@@ -89,6 +89,13 @@ GUESTS: dict[str, frozenset[str]] = {
     "workloads": frozenset({"cli", "bench"}),
 }
 
+#: The rooms of a wing besides the core, which plans: the laboratory plays histories, the site runs a cluster. Neither
+#: knows the other, and the core knows neither; the command line knows all.
+WINGS: dict[str, frozenset[str]] = {
+    "laboratory": frozenset({"sim", "policies", "workloads", "bench"}),
+    "site": frozenset({"bridge", "daemon", "serve"}),
+}
+
 #: Modules that others may import besides the door of their room: what few need, and is a subject of its own.
 SIDE_DOORS = frozenset({"cpsched.bridge.pbs", "cpsched.bridge.slurm", "cpsched.formats.logs", "cpsched.formats.swf"})
 
@@ -355,6 +362,14 @@ def test_every_arrow_points_down(room: str) -> None:
     for host in ARROWS[room]:
         assert layer_of[host] < layer_of[room], f"{room} -> {host} does not point down"
         assert room in GUESTS.get(host, {room}), f"{host} is not open to {room}"
+
+
+def test_production_does_not_depend_on_the_laboratory() -> None:
+    """A wing is entered by its own rooms and by the command line alone."""
+    for name, wing in WINGS.items():
+        assert wing <= ARROWS.keys()
+        entered = {room: sorted(hosts & wing) for room, hosts in ARROWS.items() if hosts & wing and room not in wing}
+        assert entered.keys() <= {"cli"}, f"the {name} is entered by {entered}"
 
 
 def test_every_room_has_its_arrows() -> None:
