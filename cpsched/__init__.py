@@ -85,7 +85,7 @@ if TYPE_CHECKING:
     from cpsched.formats import write_plan as write_plan
     from cpsched.metrics import summarise as summarise
     from cpsched.modelling import Model as Model
-    from cpsched.portfolio import make_any_scheduler as make_scheduler
+    from cpsched.policies import make_scheduler as make_scheduler
     from cpsched.portfolio import prepare as prepare
     from cpsched.portfolio import replan as replan
     from cpsched.portfolio import solve as solve
@@ -118,7 +118,7 @@ _ROOMS = {
     "WhatIf": "answers",
     "explain": "answers",
     "gantt_html": "report",
-    "make_scheduler": "portfolio:make_any_scheduler",
+    "make_scheduler": "policies:make_scheduler",
     "prepare": "portfolio",
     "read_instance": "formats",
     "read_plan": "formats",

@@ -28,10 +28,10 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "charts engine formats metrics problem workloads",
         "booking",
         "planner",
-        "sim",
-        "policies search cp mzn bridge report",
+        "sim rules search cp mzn bridge report",
         "portfolio",
-        "answers bench daemon modelling",
+        "answers daemon modelling policies",
+        "bench",
         "serve",
         "cli",
     )
@@ -61,23 +61,24 @@ ARROWS: dict[str, frozenset[str]] = {
         "workloads": "errors domain",
         "planner": "doors errors problem domain rusv booking engine metrics",
         "sim": "arguments doors errors problem domain rusv booking formats metrics planner writing",
-        "policies": "arguments doors errors problem domain rusv booking engine planner sim",
+        "rules": "doors errors problem domain rusv booking engine planner",
+        "policies": "arguments doors errors problem domain rusv engine portfolio rules sim",
         "cp": "doors errors problem domain booking engine metrics planner",
         "mzn": "doors errors problem domain engine metrics planner",
         "report": "arguments charts domain errors metrics formats text",
         "bridge": "errors domain formats text writing",
         "search": "doors domain problem rusv booking engine metrics planner",
         "portfolio": (
-            "arguments doors errors domain engine formats metrics planner policies problem sim search cp mzn verify"
+            "arguments doors errors domain engine formats metrics planner rules problem search cp mzn verify"
         ),
-        "bench": "arguments charts doors errors domain formats metrics portfolio report sim workloads writing text",
+        "bench": "arguments charts doors errors domain formats metrics policies report sim workloads writing text",
         "answers": "arguments doors errors domain rusv booking formats metrics planner portfolio problem report text",
         "daemon": "arguments doors errors garbage bridge domain engine formats planner portfolio text verify writing",
         "modelling": "arguments doors domain formats portfolio",
         "serve": "arguments doors errors answers daemon domain engine formats metrics portfolio report",
         "cli": (
-            "arguments errors answers bench bridge charts daemon formats metrics planner portfolio report serve sim "
-            "verify workloads writing text"
+            "arguments errors answers bench bridge charts daemon formats metrics planner policies portfolio report "
+            "serve sim verify workloads writing text"
         ),
     }.items()
 }
@@ -86,6 +87,13 @@ ARROWS: dict[str, frozenset[str]] = {
 GUESTS: dict[str, frozenset[str]] = {
     "verify": frozenset({"portfolio", "daemon", "cli"}),
     "workloads": frozenset({"cli", "bench"}),
+}
+
+#: The rooms of a wing besides the core, which plans: the laboratory plays histories, the site runs a cluster. Neither
+#: knows the other, and the core knows neither; the command line knows all.
+WINGS: dict[str, frozenset[str]] = {
+    "laboratory": frozenset({"sim", "policies", "workloads", "bench"}),
+    "site": frozenset({"bridge", "daemon", "serve"}),
 }
 
 #: Modules that others may import besides the door of their room: what few need, and is a subject of its own.
@@ -111,7 +119,7 @@ HOMES: dict[str, frozenset[str]] = {
         "msgspec": "bridge daemon",
         "llvmlite": "rusv",
         "numba": "rusv",
-        "numpy": "answers booking charts cp metrics planner policies report rusv search sim workloads",
+        "numpy": "answers booking charts cp metrics planner policies report rules rusv search sim workloads",
         "ortools": "cp",
         # domain: a plan makes a table of itself
         "pandas": "domain metrics modelling",
@@ -354,6 +362,14 @@ def test_every_arrow_points_down(room: str) -> None:
     for host in ARROWS[room]:
         assert layer_of[host] < layer_of[room], f"{room} -> {host} does not point down"
         assert room in GUESTS.get(host, {room}), f"{host} is not open to {room}"
+
+
+def test_production_does_not_depend_on_the_laboratory() -> None:
+    """A wing is entered by its own rooms and by the command line alone."""
+    for name, wing in WINGS.items():
+        assert wing <= ARROWS.keys()
+        entered = {room: sorted(hosts & wing) for room, hosts in ARROWS.items() if hosts & wing and room not in wing}
+        assert entered.keys() <= {"cli"}, f"the {name} is entered by {entered}"
 
 
 def test_every_room_has_its_arrows() -> None:

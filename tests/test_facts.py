@@ -14,8 +14,8 @@ from cpsched.cli import main
 from cpsched.domain import Instance
 from cpsched.errors import Fault
 from cpsched.formats import instance_to_document, parse_instance, plan_to_document
-from cpsched.policies import make_scheduler
-from cpsched.portfolio import make_engine_scheduler, replan, solve
+from cpsched.policies import make_engine_scheduler, make_scheduler
+from cpsched.portfolio import replan, solve
 from cpsched.sim import simulate
 from cpsched.verify import Judge, verify
 from tests.verify.small_documents import Document, instance, job, on, plan, planned, segment

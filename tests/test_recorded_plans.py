@@ -19,8 +19,9 @@ import pytest
 from cpsched.domain import Instance, Malleability, PlannedJob, RuntimeModel, WaitingJob
 from cpsched.errors import UnsupportedError
 from cpsched.formats import read_instance
-from cpsched.policies import POLICIES, SCHEDULERS, make_scheduler
+from cpsched.policies import SCHEDULERS, make_scheduler
 from cpsched.portfolio import solve
+from cpsched.rules import POLICIES
 from cpsched.sim import simulate
 from cpsched.workloads import eurora_window, evolving_window, with_evolving, with_malleable
 from tests.booking.small_windows import chunk, nodes, waiting, window

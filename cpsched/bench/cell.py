@@ -8,7 +8,7 @@ from typing import Any
 from cpsched.bench.campaign import Cell, Contender
 from cpsched.bench.loading import load_workload
 from cpsched.domain import Instance
-from cpsched.portfolio import make_any_scheduler
+from cpsched.policies import make_scheduler
 from cpsched.sim import History, simulate
 from cpsched.workloads import eurora_stream
 
@@ -50,7 +50,7 @@ def _simulated(workload: Instance, contender: Contender) -> History:
     """Simulate a workload with a new scheduler."""
     return simulate(
         workload,
-        make_any_scheduler(contender.scheduler, contender.parameters),
+        make_scheduler(contender.scheduler, contender.parameters),
         predict=contender.predict,
         charge_overhead=contender.charge_overhead,
     )

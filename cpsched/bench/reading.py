@@ -43,7 +43,7 @@ from cpsched.domain import FrozenMap, RuntimeModel
 from cpsched.errors import DocumentError
 from cpsched.formats import DocumentModel, Faults, Location, keys_of_models, load_toml, shown
 from cpsched.formats.logs import LogOptions, MemoryField, Selection
-from cpsched.portfolio import factory_of, label_of, make_any_scheduler, parameter_text, scheduler_names
+from cpsched.policies import factory_of, label_of, make_scheduler, parameter_text, scheduler_names
 
 __all__ = ["frozen_parameters", "read_campaign"]
 
@@ -322,7 +322,7 @@ def _read_policy(reading: _Reading, table: object, at: Location, default: Simula
     for choice in product(*([(key, value) for value in values] for key, values in model.vary.items())):
         parameters = frozen_parameters(model.parameters | dict(choice))
         try:
-            make_any_scheduler(model.scheduler, parameters)
+            make_scheduler(model.scheduler, parameters)
         except DocumentError as error:
             for fault in error.faults:
                 place = ("vary" if fault.path in model.vary else "parameters", *filter(None, [fault.path]))

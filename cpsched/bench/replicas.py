@@ -9,7 +9,7 @@ from typing import Any
 from cpsched.bench.campaign import Campaign, Contender, LogFile, Plot, Table, Workload
 from cpsched.bench.reading import frozen_parameters
 from cpsched.formats.logs import LogOptions
-from cpsched.portfolio import label_of
+from cpsched.policies import label_of
 from cpsched.sim import Prediction
 
 __all__ = ["MOVED", "replicas_campaign"]

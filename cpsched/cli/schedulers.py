@@ -33,7 +33,7 @@ class Contender:
     @property
     def label(self) -> str:
         """The name and the parameters: ``maui depth=4``."""
-        from cpsched.portfolio import label_of
+        from cpsched.policies import label_of
 
         return label_of(self.name, self.parameters)
 
@@ -87,7 +87,7 @@ def contenders(asked: Sequence[Asked], settings: Mapping[str, Any]) -> tuple[Con
     UsageError
         If two are the same, or none takes a setting.
     """
-    from cpsched.portfolio import make_any_scheduler
+    from cpsched.policies import make_scheduler
 
     made: list[Contender] = []
     taken: set[str] = set()
@@ -97,7 +97,7 @@ def contenders(asked: Sequence[Asked], settings: Mapping[str, Any]) -> tuple[Con
         shared = {key: value for key, value in settings.items() if key in takes or len(asked) == 1}
         taken |= shared.keys()
         chosen = shared | own
-        made.append(Contender(name=name, parameters=chosen, scheduler=make_any_scheduler(name, chosen)))
+        made.append(Contender(name=name, parameters=chosen, scheduler=make_scheduler(name, chosen)))
     labels = [contender.label for contender in made]
     if len(set(labels)) < len(labels):
         raise click.UsageError(f"Expected each policy once, got {', '.join(labels)}.")
@@ -109,7 +109,7 @@ def contenders(asked: Sequence[Asked], settings: Mapping[str, Any]) -> tuple[Con
 
 def _parameters(name: str) -> Mapping[str, inspect.Parameter]:
     """Return the parameters of a scheduler; none of one that does not exist."""
-    from cpsched.portfolio import factory_of
+    from cpsched.policies import factory_of
 
     factory = factory_of(name)
     return {} if factory is None else inspect.signature(factory).parameters
@@ -118,7 +118,7 @@ def _parameters(name: str) -> Mapping[str, inspect.Parameter]:
 def echo_schedulers() -> None:
     """Print the names of all schedulers, each with its parameters and their defaults."""
     from cpsched.errors import DocumentError
-    from cpsched.portfolio import scheduler_names
+    from cpsched.policies import scheduler_names
 
     names = scheduler_names()
     width = max(map(len, names))
@@ -132,7 +132,7 @@ def echo_schedulers() -> None:
 
 def _in_words(parameter: inspect.Parameter) -> str:
     """Return a parameter with its default, if it has one."""
-    from cpsched.portfolio import parameter_text
+    from cpsched.policies import parameter_text
 
     has_default = parameter.default is not inspect.Parameter.empty
     return printable(f"{parameter.name}={parameter_text(parameter.default)}" if has_default else parameter.name)

@@ -154,7 +154,7 @@ def command(
     from cpsched.formats import write_instance
     from cpsched.formats.logs import is_log, read_workload
     from cpsched.planner import compiling_announced
-    from cpsched.portfolio import parameter_text
+    from cpsched.policies import parameter_text
     from cpsched.report import runs_table
     from cpsched.sim import Prediction, unkept, warm_up_simulation
 

@@ -1,12 +1,10 @@
-"""Rule-based schedulers: the yardsticks. Each plans one window, with all jobs known and walltimes taken as runtimes, or
-works a workload off on-line.
+"""On-line schedulers: rules, the yardsticks among them, and engines that plan one window after the other.
 
-May import: `arguments`, `planner`, `sim`, `problem`, `booking`, `engine`, `rusv`, `domain`, `errors`. Begin with
-`queue_rules.py`, the table of the queue rules in both of their forms, and `catalogue.py`, which makes each on-line
-scheduler by its name. `policy.py` says what a rule for windows is, and `policy_engine.py` makes an engine of it; a
-queue is served by `insertion.py`, job by job, or by `event_loop.py`, event by event. Rules that take more have folders:
-`conservative`, `evolving`, `sd`, `maui`, `slurm`. On-line, `ranking.py` orders the queue by priority, and
-`future_map.py` keeps reservations on nodes.
+May import: `arguments`, `portfolio`, `rules`, `sim`, `problem`, `engine`, `rusv`, `domain`, `errors`. Begin
+with `queue_rules.py`, the table of the queue rules, and `catalogue.py`, which makes each scheduler by its name.
+`engine_scheduler.py` makes a scheduler of an engine, `portfolio_rule.py` is the one that is recommended. Rules that
+take more have folders: `conservative`, `sd`, `maui`, `slurm`. `ranking.py` orders the queue by priority, and
+`future_map.py` keeps reservations on nodes. What these rules plan for one window is in `rules`.
 """
 
 from typing import TYPE_CHECKING
@@ -14,41 +12,30 @@ from typing import TYPE_CHECKING
 from cpsched.doors import opener
 
 if TYPE_CHECKING:
-    from cpsched.policies.catalogue import SCHEDULERS, make_scheduler, scheduler_from, unknown_scheduler
-    from cpsched.policies.engines import POLICIES
-    from cpsched.policies.evolving import VARIANTS, EvolvingEngine, EvolvingOnline
-    from cpsched.policies.insertion import insert
-    from cpsched.policies.policy import Policy
-    from cpsched.policies.policy_engine import PolicyEngine
-    from cpsched.policies.queue_rules import by_smith
-    from cpsched.policies.sd import SdEngine
+    from cpsched.policies.catalogue import (
+        SCHEDULERS,
+        factory_of,
+        label_of,
+        make_scheduler,
+        parameter_text,
+        scheduler_names,
+    )
+    from cpsched.policies.engine_scheduler import make_engine_scheduler
 
 __all__ = [
-    "POLICIES",
     "SCHEDULERS",
-    "VARIANTS",
-    "EvolvingEngine",
-    "EvolvingOnline",
-    "Policy",
-    "PolicyEngine",
-    "SdEngine",
-    "by_smith",
-    "insert",
+    "factory_of",
+    "label_of",
+    "make_engine_scheduler",
     "make_scheduler",
-    "scheduler_from",
-    "unknown_scheduler",
+    "parameter_text",
+    "scheduler_names",
 ]
 
 __getattr__ = opener(
     __name__,
     {
-        "catalogue": "SCHEDULERS make_scheduler scheduler_from unknown_scheduler",
-        "engines": "POLICIES",
-        "evolving": "VARIANTS EvolvingEngine EvolvingOnline",
-        "insertion": "insert",
-        "policy": "Policy",
-        "policy_engine": "PolicyEngine",
-        "queue_rules": "by_smith",
-        "sd": "SdEngine",
+        "catalogue": "SCHEDULERS factory_of label_of make_scheduler parameter_text scheduler_names",
+        "engine_scheduler": "make_engine_scheduler",
     },
 )

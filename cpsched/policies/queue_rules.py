@@ -1,60 +1,22 @@
 """The queue rules in one table: an order of the queue, and the jobs that may start ahead of a head that has to wait.
 
-Each has its on-line form (`QueueRule`), which the simulator plays, and some have an off-line form (`Policy`) made of
-it, which plans a window as the rule would start its jobs if each ran for exactly its walltime.
+These are on-line forms (`QueueRule`), which the simulator plays; `rules` has those that plan windows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from fractions import Fraction
-from functools import partial
+from collections.abc import Callable
 from typing import Literal
 
-from cpsched.booking import Ledger
-from cpsched.domain import Instance, Job
-from cpsched.engine import Progress
-from cpsched.policies.conservative import insert_by_counts
-from cpsched.policies.event_loop import start_in_turn
-from cpsched.policies.insertion import insert
-from cpsched.policies.policy import Policy
-from cpsched.problem import by_turn, planning_order
 from cpsched.sim import BackfillRule, Expectation, Order, QueueRule
 
-__all__ = ["QUEUE_RULES", "WINDOW_RULES", "by_smith"]
+__all__ = ["QUEUE_RULES"]
 
 #: ``none``: no job starts ahead of the head (as the orders were first published). ``easy``: a job that does not delay
 #: the head's reservation does (aggressive backfilling).
 Backfill = Literal["none", "easy"]
 #: The runtime that a job is expected to have, in the order of the queue (`Expectation`).
 Expect = Literal["walltime", "user", "classes"]
-
-
-def by_submission(_: Instance, jobs: Sequence[Job]) -> list[Job]:
-    """Order by submission."""
-    return sorted(jobs, key=lambda job: job.submit)
-
-
-def by_walltime(_: Instance, jobs: Sequence[Job]) -> list[Job]:
-    """Order by walltime, then by submission."""
-    return sorted(jobs, key=lambda job: (job.walltime, job.submit))
-
-
-def by_smith(instance: Instance, jobs: Sequence[Job]) -> list[Job]:
-    """Order by expected wait x expected runtime x dominant share / weight, then by submission: Smith's rule (1956) for
-    the sum of weight x wait / expected wait.
-
-    On one machine the best order is by ascending processing time / weight. The weight is the job's over its expected
-    wait; the processing time is the expected runtime times width, the largest share of all nodes' (or licences') total
-    that the job takes of anything.
-    """
-
-    def key(job: Job) -> tuple[Fraction, int]:
-        share = instance.cluster.dominant_share(job.request, job.licenses)
-        return instance.expected_wait(job) * job.expected_runtime * share / instance.weight(job), job.submit
-
-    return sorted(jobs, key=key)
-
 
 #: First come, first served, to the letter: no job starts before one that came before it.
 _FCFS = QueueRule(name="fcfs", backfill=BackfillRule.NOBODY)
@@ -137,32 +99,3 @@ QUEUE_RULES: dict[str, Callable[..., QueueRule]] = {
     "pbs_walltime_bf400": _always(_PBS_WALLTIME),
     "smith": smith,
 }
-
-_WINDOW_ORDERS = {Order.SUBMISSION: by_submission, Order.WALLTIME: by_walltime}
-
-
-def _of_window(rule: QueueRule, order: Callable[[Instance, Sequence[Job]], list[Job]] | None = None) -> Policy:
-    """Return the off-line form of a rule, in its own order unless another one is given."""
-    depth = 0 if rule.backfill is BackfillRule.NOBODY else rule.depth
-    order = _WINDOW_ORDERS[rule.order] if order is None else order
-    return Policy(name=rule.name, order=order, serve=partial(start_in_turn, depth=depth))
-
-
-def _reserve(ledger: Ledger, queue: Sequence[Job], progress: Progress | None) -> None:
-    """Reserve for one job after the other: where nodes are interchangeable, counts of them, and else nodes."""
-    if not insert_by_counts(ledger, queue, progress):
-        insert(ledger, queue, progress)
-
-
-#: The rules that plan windows. Lists are inserted job by job; ``easy`` serves by priority first; conservative
-#: backfilling (OCCS-52) gives each job a reservation in its turn, in the order of the planner's queue.
-WINDOW_RULES: tuple[Policy, ...] = (
-    _of_window(_FCFS),
-    Policy(name="sjf_list", order=by_walltime, serve=insert),
-    Policy(name="wspt_list", order=by_smith, serve=insert),
-    Policy(name="conservative", order=planning_order, serve=_reserve),
-    Policy(name="conservative_on_nodes", order=planning_order, serve=insert),
-    _of_window(_EASY, order=by_turn),
-    _of_window(_PBS_FIFO),
-    _of_window(_PBS_WALLTIME),
-)

@@ -1,12 +1,12 @@
 """From an instance to a verified plan: the planner first, then solvers that work in parallel, never worse than the
 planner.
 
-May import: `arguments`, `planner`, `policies`, `sim`, `search`, `cp`, `mzn`, `formats`, `metrics`, `verify`, `engine`,
+May import: `arguments`, `planner`, `rules`, `search`, `cp`, `mzn`, `formats`, `metrics`, `verify`, `engine`,
 `domain`, `errors`. Begin with `recipe.py`; `teams.py` has the solvers of each engine, `lanes.py` runs them in parallel,
 `dask_lanes.py` on the workers of a Dask cluster as well, `scoring.py` judges plans and makes plan documents,
 `repair.py` puts right what is refused of one job. `live.py` has the plan that follows windows and events,
-`replanning.py` applies events to documents, and `online.py` plans one window after the other, as a scheduler of a
-simulation; `schedulers.py` lists these with the rules, and `outside.py` loads those of others.
+`replanning.py` applies events to documents, and `window_planner.py` plans one window after the other; `outside.py`
+loads engines and policies of others.
 """
 
 from typing import TYPE_CHECKING
@@ -15,37 +15,30 @@ from cpsched.doors import opener
 
 if TYPE_CHECKING:
     from cpsched.portfolio.dask_lanes import with_dask_lanes
+    from cpsched.portfolio.engines import ENGINES
     from cpsched.portfolio.live import Happened, LivePlan
-    from cpsched.portfolio.online import WindowPlanner, make_engine_scheduler
+    from cpsched.portfolio.outside import ENGINE_GROUP, POLICY_GROUP, announced, is_engine, load_outside
     from cpsched.portfolio.recipe import prepare, solve
     from cpsched.portfolio.replanning import replan
-    from cpsched.portfolio.schedulers import (
-        ENGINES,
-        factory_of,
-        label_of,
-        make_any_scheduler,
-        parameter_text,
-        scheduler_names,
-    )
     from cpsched.portfolio.scoring import plan_of, verify_plan
     from cpsched.portfolio.teams import Team, engine_names, team_of
+    from cpsched.portfolio.window_planner import WindowPlanner
 
 __all__ = [
     "ENGINES",
+    "ENGINE_GROUP",
+    "POLICY_GROUP",
     "Happened",
     "LivePlan",
     "Team",
     "WindowPlanner",
+    "announced",
     "engine_names",
-    "factory_of",
-    "label_of",
-    "make_any_scheduler",
-    "make_engine_scheduler",
-    "parameter_text",
+    "is_engine",
+    "load_outside",
     "plan_of",
     "prepare",
     "replan",
-    "scheduler_names",
     "solve",
     "team_of",
     "verify_plan",
@@ -56,12 +49,13 @@ __getattr__ = opener(
     __name__,
     {
         "dask_lanes": "with_dask_lanes",
+        "engines": "ENGINES",
         "live": "Happened LivePlan",
-        "online": "WindowPlanner make_engine_scheduler",
+        "outside": "ENGINE_GROUP POLICY_GROUP announced is_engine load_outside",
         "recipe": "prepare solve",
         "replanning": "replan",
-        "schedulers": "ENGINES factory_of label_of make_any_scheduler parameter_text scheduler_names",
         "scoring": "plan_of verify_plan",
         "teams": "Team engine_names team_of",
+        "window_planner": "WindowPlanner",
     },
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cpsched import cp, mzn, policies, search
+from cpsched import cp, mzn, rules, search
 from cpsched.domain import Instance
 from cpsched.engine import Engine, Improver
 from cpsched.errors import EngineError, UnsupportedError
@@ -57,7 +57,7 @@ class Team:
 
 def engine_names() -> tuple[str, ...]:
     """Return the names of all engines: ours, and those that other distributions announce."""
-    ours = (*PLANNER_FIRST, *policies.POLICIES)
+    ours = (*PLANNER_FIRST, *rules.POLICIES)
     return (*ours, *(name for name in announced(ENGINE_GROUP) if name not in ours))
 
 
@@ -78,8 +78,8 @@ def first_of(engine: str) -> Engine:
     """
     if engine in PLANNER_FIRST:
         return PlannerEngine()
-    if engine in policies.POLICIES:
-        return policies.POLICIES[engine]
+    if engine in rules.POLICIES:
+        return rules.POLICIES[engine]
     outside = outside_engine(engine)
     if outside is None:
         raise EngineError(f"Expected an engine out of {', '.join(engine_names())}, or MODULE:NAME, got {engine!r}")

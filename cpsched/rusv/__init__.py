@@ -3,7 +3,7 @@
 May import: `errors`; numba lives here. Begin with `vector.py`, the algebra of OpenCCS, then `timeline.py`, what the
 planner books on, and `node_steps.py`, what each node has of it; their kernels are in `kernels/`, `jit.py` says whether
 they are interpreted, `compiler.py` compiles them, `kernel_cache.py` says where the compiled code is kept.
-`instant_kernels.py` has the kernels for the state at one instant;
+`instant_kernels.py` has the kernels for the state at one instant, `count_kernels.py` those for numbers of free units;
 `compression.py` moves jobs to earlier starts after a release, with kernels of its own;
 `step_sequences.py` has jobs of several steps, whose kernels are in `step_kernels.py`;
 `part_kernels.py` books what a job takes where that changes from part to part;
@@ -11,7 +11,7 @@ they are interpreted, `compiler.py` compiles them, `kernel_cache.py` says where 
 `profile.py` has the evolution profiles of applications that change while they run.
 """
 
-from cpsched.rusv import instant_kernels, kernels, part_kernels, room_kernels, step_kernels
+from cpsched.rusv import count_kernels, instant_kernels, kernels, part_kernels, room_kernels, step_kernels
 from cpsched.rusv.compression import Compression
 from cpsched.rusv.equal_nodes import Asks, EqualNodes
 from cpsched.rusv.jit import allocating_kernel, announced, inner_kernel, interpret, kernel, own_interpretation
@@ -68,6 +68,7 @@ __all__ = [
     "allocating_kernel",
     "announced",
     "behind",
+    "count_kernels",
     "grouped",
     "inner_kernel",
     "instant_kernels",

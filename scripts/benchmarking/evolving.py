@@ -16,8 +16,8 @@ from cpsched.domain import FrozenMap, Instance, Job, Objective, ObjectiveTerm, P
 from cpsched.engine import Engine
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.metrics import mean_interval
-from cpsched.policies import POLICIES
 from cpsched.portfolio import plan_of, solve
+from cpsched.rules import POLICIES
 from cpsched.verify import verify
 from cpsched.workloads import made_rigid
 

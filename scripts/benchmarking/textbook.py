@@ -29,7 +29,7 @@ def textbook_rows(workload: Instance, cores_per_chunk: int) -> Iterator[list[str
     rules = {
         "easy": (make_scheduler("easy"), lambda: easy_by_counts(items, size)),
         "sjf, EASY": (
-            make_scheduler("sjf", backfill="easy"),
+            make_scheduler("sjf", {"backfill": "easy"}),
             lambda: easy_by_counts(items, size, lambda item: item.walltime),
         ),
         "conservative": (make_scheduler("conservative"), lambda: conservative_by_counts(items, size)),

@@ -33,7 +33,7 @@ run()
 
 #: A module with an order of the queue that raises.
 _BROKEN = """
-from cpsched.policies import Policy, PolicyEngine, insert
+from cpsched.rules import Policy, PolicyEngine, insert
 
 def order(instance, jobs):
     raise LookupError("a typo of mine")

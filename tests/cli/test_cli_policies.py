@@ -15,7 +15,7 @@ import pytest
 from cpsched.cli.schedulers import contenders, read_policies
 from cpsched.cli.simulate import command
 from cpsched.errors import DocumentError
-from cpsched.portfolio import factory_of, parameter_text, scheduler_names
+from cpsched.policies import factory_of, parameter_text, scheduler_names
 from cpsched.sim import Order
 
 DOCS = Path(__file__).parents[2] / "docs"

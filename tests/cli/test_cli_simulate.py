@@ -25,8 +25,7 @@ from cpsched.cli.results import write_results
 from cpsched.formats import read_instance, read_plan, write_instance
 from cpsched.formats.swf import read_swf
 from cpsched.metrics import write_jobs_csv
-from cpsched.policies import make_scheduler
-from cpsched.portfolio import scheduler_names
+from cpsched.policies import make_scheduler, scheduler_names
 from cpsched.sim import BackfillRule, Moment, QueueRule, simulate
 from cpsched.verify import verify_files
 from cpsched.workloads import lublin, moved
@@ -355,7 +354,7 @@ def test_policies_are_compared_over_replicas(run: Run, workload: Path, tmp_path:
     instance = read_instance(workload)
     for seed in (1, 2):
         replica = moved(instance, MOVED, seed)
-        figures = simulate(replica, make_scheduler("sjf", backfill="easy")).summary()
+        figures = simulate(replica, make_scheduler("sjf", {"backfill": "easy"})).summary()
         assert found["sjf backfill=easy", f"None, seed {seed}"] == pytest.approx(figures.total.wqt)
     assert (out / "wqt.svg").is_file()
     again = run("simulate", workload, *policies, "--replicas", 2, "-o", out, "--json")

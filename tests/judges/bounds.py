@@ -14,8 +14,8 @@ from cpsched.formats import parse_instance, plan_to_document
 from cpsched.metrics import least_value, objective_value
 from cpsched.mzn import MiniZinc
 from cpsched.planner import PlannerEngine
-from cpsched.policies import POLICIES
 from cpsched.portfolio import solve
+from cpsched.rules import POLICIES
 from cpsched.search import Search, SearchParams
 from cpsched.verify import Judge
 from tests.cp.cp_here import CpHere

@@ -14,9 +14,9 @@ from cpsched.errors import UnsupportedError
 from cpsched.formats import parse_instance, plan_to_document
 from cpsched.metrics import least_value, objective_value
 from cpsched.planner import PlannerEngine, placeable_beside, slices_of
-from cpsched.policies import POLICIES
 from cpsched.portfolio import Team, solve
 from cpsched.problem import reduced
+from cpsched.rules import POLICIES
 from cpsched.search import Search, SearchParams
 from cpsched.verify import Judge
 from tests.cp.cp_here import CpHere

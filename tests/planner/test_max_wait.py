@@ -10,15 +10,15 @@ from hypothesis import given
 
 from cpsched.domain import FrozenMap, Instance, MaxWait, Queue, WaitingReason
 from cpsched.planner import PlannerEngine
-from cpsched.policies import POLICIES
 from cpsched.problem import bound_jobs, planning_order
+from cpsched.rules import POLICIES
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle.literal_planner import plan_literally
 from tests.oracle.random_instances import instances, pressed
 from tests.planner.checked import places, solved
 from tests.planner.checked import starts as starts_of
-from tests.policies.ruled import RULES
 from tests.portfolio.judged import assert_judged
+from tests.rules.ruled import RULES
 from tests.sizes import examples
 
 FOUR = nodes("n", cores=4)

@@ -27,8 +27,8 @@ from cpsched.domain import (
 )
 from cpsched.errors import UnsupportedError
 from cpsched.planner import Planner, PlannerEngine, changing, unsupported
-from cpsched.policies import POLICIES
 from cpsched.portfolio import solve
+from cpsched.rules import POLICIES
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.planner.checked import solved
 

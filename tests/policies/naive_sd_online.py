@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from tests.policies.naive_sd import best_mates
+from tests.rules.naive_sd import best_mates
 
 
 @dataclass

@@ -9,8 +9,8 @@ import pytest
 
 from cpsched.domain import Instance, Job, Outage, Step
 from cpsched.errors import UnsupportedError
-from cpsched.policies import VARIANTS, make_scheduler
-from cpsched.portfolio import make_any_scheduler
+from cpsched.policies import make_scheduler
+from cpsched.rules import VARIANTS
 from cpsched.sim import simulate
 from cpsched.workloads import evolving_window
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
@@ -40,7 +40,7 @@ def coming(seed: int) -> Instance:
 def test_steps_are_had_as_promised(name: str, seed: int) -> None:
     """Every job runs through the steps that its runtime reaches, and the judge finds no fault with the record."""
     instance = coming(seed)
-    history = played(instance, make_any_scheduler(name, {}))
+    history = played(instance, make_scheduler(name, {}))
     assert len(starts(history)) == len(instance.jobs)
     for job, planned in zip(instance.jobs, history.record().jobs, strict=True):
         work = sum(
@@ -62,7 +62,7 @@ def test_a_growing_job_keeps_its_node(name: str) -> None:
     """Two of three nodes are busy until 30: the job has all three from 30 on, and before that one of them for 10 s."""
     on = running("on", 30, a={"cores": 4}, b={"cores": 4})
     instance = window([nodes("a b c", cores=4)], on, growing(expand_limit=None))
-    planned = next(job for job in played(instance, make_any_scheduler(name, {})).record().jobs if job.id == "grows")
+    planned = next(job for job in played(instance, make_scheduler(name, {})).record().jobs if job.id == "grows")
     start = 30 if name == "ep_rigid" else 20
     assert (planned.start, planned.segments[1].start, planned.end) == (start, start + 10, start + 20)
     assert {one.node for one in planned.segments[0].allocation} <= {one.node for one in planned.segments[1].allocation}
@@ -73,7 +73,7 @@ def test_steps_are_held_where_that_helps() -> None:
     """Without a limit of holds, some steps of random jobs are longer than their walltimes; without holds, none is."""
 
     def held(name: str) -> int:
-        records = [(coming(seed), played(coming(seed), make_any_scheduler(name, {})).record()) for seed in range(3)]
+        records = [(coming(seed), played(coming(seed), make_scheduler(name, {})).record()) for seed in range(3)]
         return sum(
             one.end - one.start > step.walltime
             for instance, record in records
@@ -87,7 +87,7 @@ def test_steps_are_held_where_that_helps() -> None:
 def test_a_job_that_ends_in_a_step_does_not_begin_the_next_one() -> None:
     """Of 20 s it runs 7: one segment; the nodes of its second step are free for who comes then."""
     later = waiting("later", 5, chunk(3, cores=4), submit=8)
-    history = played(window([nodes("a b c", cores=4)], growing(runtime=7), later), make_any_scheduler("ep_nox", {}))
+    history = played(window([nodes("a b c", cores=4)], growing(runtime=7), later), make_scheduler("ep_nox", {}))
     record = {job.id: job for job in history.record().jobs}
     assert [(one.start, one.end) for one in record["grows"].segments] == [(0, 7)]
     assert record["later"].start == 8
@@ -103,6 +103,6 @@ def test_a_job_that_ends_in_a_step_does_not_begin_the_next_one() -> None:
 def test_what_cannot_be_promised_is_refused(name: str, change: dict[str, object], reason: str) -> None:
     """Queue rules start rigid jobs only, and a node that fails takes a step with it."""
     instance = replace(window([nodes("a b c", cores=4)], growing()), **change)  # type: ignore[arg-type]  # fields by name
-    scheduler = make_scheduler(name) if name == "easy" else make_any_scheduler(name, {})
+    scheduler = make_scheduler(name) if name == "easy" else make_scheduler(name, {})
     with pytest.raises(UnsupportedError, match=reason):
         simulate(instance, scheduler)

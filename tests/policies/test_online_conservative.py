@@ -16,10 +16,10 @@ from cpsched.policies.conservative.conservative_on_nodes import ConservativeOnNo
 from cpsched.sim import Decision, News, Prediction, Site, simulate
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.oracle.random_workloads import BusyMachine
-from tests.policies import ruled
 from tests.policies.crowds import crowd
 from tests.policies.maui_runs import judged
 from tests.policies.naive_reservations import NaiveConservative
+from tests.rules import ruled
 from tests.sim.played import starts, story_of
 from tests.sizes import seeds
 

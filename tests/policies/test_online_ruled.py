@@ -28,7 +28,6 @@ from cpsched.domain import (
 from cpsched.metrics import Ending
 from cpsched.planner import slices_of
 from cpsched.policies import make_scheduler
-from cpsched.portfolio import make_any_scheduler
 from cpsched.problem import reduced
 from cpsched.sim import Order, Prediction
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
@@ -69,7 +68,7 @@ def test_queue_rules_keep_the_rules_of_a_site(first: int) -> None:
 @pytest.mark.parametrize("seed", seeds(20))
 def test_all_schedulers_keep_the_rules_of_a_site(name: str, seed: int) -> None:
     """So does the history of every other scheduler."""
-    played(BusyMachine(seed).ruled(), make_any_scheduler(name, {}))
+    played(BusyMachine(seed).ruled(), make_scheduler(name, {}))
 
 
 def limited(**limit: object) -> Instance:
@@ -82,7 +81,7 @@ def limited(**limit: object) -> Instance:
 @pytest.mark.parametrize("name", ALL)
 def test_a_user_has_no_more_at_a_time_than_its_limit(name: str) -> None:
     """Two of alice's jobs run at a time, whatever else is free; bob's waits for the third one in strict order only."""
-    found = starts(played(limited(items=ItemBound(least=4)), make_any_scheduler(name, {})))
+    found = starts(played(limited(items=ItemBound(least=4)), make_scheduler(name, {})))
     assert sorted(found[job] for job in ("a0", "a1", "a2")) == [0, 0, 100]
     assert found["b"] == (100 if name == "fcfs" else 0)
 
@@ -91,7 +90,7 @@ def test_a_user_has_no_more_at_a_time_than_its_limit(name: str) -> None:
 def test_a_limit_that_begins_later_is_kept_by_who_runs_then(name: str) -> None:
     """From 50 to 150 alice may have two cores: a job of 100 s that begins before runs into that time."""
     limit = limited(items=ItemBound(least=2), validity=Validity(from_=50, until=150))
-    found = starts(played(limit, make_any_scheduler(name, {})))
+    found = starts(played(limit, make_scheduler(name, {})))
     assert sorted(found[job] for job in ("a0", "a1", "a2")) == [0, 100, 150]
 
 
@@ -99,7 +98,7 @@ def test_a_limit_that_begins_later_is_kept_by_who_runs_then(name: str) -> None:
 def test_an_area_is_that_of_the_jobs_that_run(name: str) -> None:
     """Each of alice's jobs has 200 core-seconds outstanding while it runs: of 399, one at a time."""
     limit = limited(area=399, area_scope=AreaScope.OUTSTANDING)
-    found = starts(played(limit, make_any_scheduler(name, {})))
+    found = starts(played(limit, make_scheduler(name, {})))
     assert sorted(found[job] for job in ("a0", "a1", "a2")) == [0, 100, 200]
 
 
@@ -117,7 +116,7 @@ def test_a_free_pool_is_left_to_those_whom_it_is_open_to(name: str) -> None:
     """Four of eight cores are left to jobs of bob: alice's have four together."""
     pool = FreePool(resource="cores", items=ItemBound(least=4), open_to=Access(users=("bob",)))
     instance = replace(limited(items=ItemBound(least=8)), limits=(), free_pools=(pool,))
-    found = starts(played(instance, make_any_scheduler(name, {})))
+    found = starts(played(instance, make_scheduler(name, {})))
     assert sorted(found[job] for job in ("a0", "a1", "a2")) == [0, 0, 100]
 
 
@@ -133,7 +132,7 @@ def reserved(kind: ReservationKind = ReservationKind.USERS) -> Instance:
 @pytest.mark.parametrize("name", ALL)
 def test_a_reservation_is_a_cluster_of_its_own(name: str) -> None:
     """The job inside begins with it; the one that asks for both nodes for longer than that waits for its end."""
-    history = played(reserved(), make_any_scheduler(name, {}))
+    history = played(reserved(), make_scheduler(name, {}))
     found = starts(history)
     assert found["long"] == 200
     if name == "fcfs":
@@ -161,7 +160,7 @@ def test_a_queue_keeps_to_its_nodes(name: str) -> None:
     jobs = [waiting(f"q{number}", 10, chunk(cores=4), queue="small") for number in range(3)]
     queues = FrozenMap({"small": Queue(expected_wait=60, nodes=("m",))})
     instance = window([nodes("n m", cores=4)], *jobs, queues=queues)
-    assert sorted(starts(played(instance, make_any_scheduler(name, {}))).values()) == [0, 10, 20]
+    assert sorted(starts(played(instance, make_scheduler(name, {}))).values()) == [0, 10, 20]
     assert Amounts({"cores": 4}) == instance.cluster.class_of["n"].resources
 
 

@@ -12,8 +12,8 @@ from cpsched.errors import DocumentError
 from cpsched.policies import SCHEDULERS, make_scheduler
 from cpsched.sim import QueueRule
 from tests.booking.small_windows import chunk, nodes, waiting, window
-from tests.policies import ruled
 from tests.policies.maui_runs import judged
+from tests.rules import ruled
 from tests.sim.played import starts
 
 HOUR = 3600
@@ -26,7 +26,7 @@ def job(name: str, cores: int, walltime: int, submit: int = 0) -> Job:
 
 def played(cores: int, jobs: list[Job], rule: str, **parameters: Any) -> dict[str, int]:
     """Return the start of each job on one node."""
-    return starts(judged(window([nodes("n", cores=cores)], *jobs), make_scheduler(rule, **parameters)))
+    return starts(judged(window([nodes("n", cores=cores)], *jobs), make_scheduler(rule, parameters)))
 
 
 # --- which jobs are backfilled ---------------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ def test_pbs_helps_the_starving() -> None:
     found = starts(judged(instance, make_scheduler("pbs_fifo_starve")))
     assert (found["A"], found["B"]) == (0, 30 * HOUR)
     assert [start for start in found.values() if 24 * HOUR < start < 30 * HOUR] == []
-    unhelped = starts(judged(instance, make_scheduler("pbs_fifo_starve", help_starving_jobs=False)))
+    unhelped = starts(judged(instance, make_scheduler("pbs_fifo_starve", {"help_starving_jobs": False})))
     assert [start for start in unhelped.values() if 24 * HOUR < start < 30 * HOUR] != []
 
 
@@ -208,7 +208,7 @@ def test_every_scheduler_is_made_by_its_name(name: str) -> None:
 
 def test_a_scheduler_takes_its_parameters() -> None:
     """They are the keywords of what makes it."""
-    rule = make_scheduler("pbs_fifo_starve", max_starve=60)
+    rule = make_scheduler("pbs_fifo_starve", {"max_starve": 60})
     assert isinstance(rule, QueueRule)
     assert rule.max_starve == 60
 
@@ -236,5 +236,5 @@ def test_a_scheduler_takes_its_parameters() -> None:
 def test_what_no_scheduler_takes_is_refused(name: str, parameters: dict[str, object], faults: list[str]) -> None:
     """Everything that is wrong is said at once, with the name that was probably meant."""
     with pytest.raises(DocumentError) as caught:
-        make_scheduler(name, **parameters)
+        make_scheduler(name, parameters)
     assert [str(fault) for fault in caught.value.faults] == faults

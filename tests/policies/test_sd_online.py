@@ -16,18 +16,18 @@ import pytest
 
 from cpsched.domain import Instance, Malleability, Outage, PlannedJob, RuntimeModel
 from cpsched.formats import instance_to_document, plan_to_document
-from cpsched.policies import SdEngine, make_scheduler
-from cpsched.policies.sd import PiWeight, SdRule
+from cpsched.policies import make_scheduler
 from cpsched.policies.sd.malleable_value import malleable_value
 from cpsched.policies.sd.sd_policy import SdPolicy
 from cpsched.policies.sd.static_backfill import static_backfill
+from cpsched.rules import PiWeight, SdEngine, SdRule
 from cpsched.sim import Checkpoint, Decision, History, News, Site, simulate
 from cpsched.verify import verify
 from cpsched.workloads import cirne_like
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.policies.naive_sd_online import Task, sd_online_by_the_second
-from tests.policies.test_sd_engine import FREE, HOUR, lending, malleable, worked
-from tests.policies.test_sd_properties import malleable_window
+from tests.rules.test_sd_engine import FREE, HOUR, lending, malleable, worked
+from tests.rules.test_sd_properties import malleable_window
 from tests.sim.played import played
 from tests.sizes import seeds
 

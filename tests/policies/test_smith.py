@@ -25,7 +25,7 @@ def job(name: str, cores: int, walltime: int, submit: int = 0, **options: Any) -
 
 def found(cores: int, jobs: list[Job], rule: str = "smith", **parameters: Any) -> dict[str, int]:
     """Return the start of each job on one node; the judge has seen the record."""
-    return starts(played(window([nodes("n", cores=cores)], *jobs), make_scheduler(rule, **parameters)))
+    return starts(played(window([nodes("n", cores=cores)], *jobs), make_scheduler(rule, parameters)))
 
 
 def test_more_jobs_than_the_first_have_reservations() -> None:
@@ -96,7 +96,7 @@ def test_promises_come_first_and_are_never_gated() -> None:
     queue = Queue(expected_wait=1, max_wait=MaxWait(seconds=30, is_hard=True))
     instance = window([nodes("n", cores=4)], *jobs, replace(big, deadline=None, queue="q"))
     promised = replace(instance, queues=FrozenMap({"q": queue}))
-    assert starts(played(promised, make_scheduler("smith", expect="walltime")))["big"] <= 32
+    assert starts(played(promised, make_scheduler("smith", {"expect": "walltime"})))["big"] <= 32
 
 
 @pytest.mark.parametrize(("walltime", "start"), [(97, 213), (98, 240)])
@@ -137,7 +137,7 @@ def test_every_order_may_expect_other_runtimes_than_walltimes(name: str) -> None
 def test_wrong_parameters_are_refused(parameters: dict[str, Any], said: str) -> None:
     """Each with what is expected."""
     with pytest.raises(DocumentError, match=said):
-        make_scheduler("smith", **parameters)
+        make_scheduler("smith", parameters)
 
 
 @pytest.mark.parametrize(

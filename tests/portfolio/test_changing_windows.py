@@ -11,8 +11,8 @@ import pytest
 from cpsched.errors import UnsupportedError
 from cpsched.formats import parse_instance, plan_to_document
 from cpsched.planner import PlannerEngine
-from cpsched.policies import POLICIES
 from cpsched.portfolio import Team, solve
+from cpsched.rules import POLICIES
 from cpsched.search import Search, SearchParams
 from cpsched.verify import verify
 from tests.cp.cp_here import CpHere

@@ -8,7 +8,7 @@ import pytest
 
 from cpsched import Model, verify_plan
 from cpsched.errors import UnsupportedError
-from cpsched.portfolio import factory_of, make_any_scheduler, scheduler_names
+from cpsched.policies import factory_of, make_scheduler, scheduler_names
 from cpsched.sim import simulate, unkept
 
 #: Rules for evolving jobs, which begin where a job has steps.
@@ -20,7 +20,7 @@ def made(name: str) -> Any:
     factory = factory_of(name)
     assert factory is not None
     has_budget = name in ("portfolio", "search", "cp", "minizinc")
-    return make_any_scheduler(name, {"budget": 0} if has_budget else {})
+    return make_scheduler(name, {"budget": 0} if has_budget else {})
 
 
 def workload(**job: Any) -> Model:

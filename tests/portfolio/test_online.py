@@ -15,8 +15,9 @@ from cpsched.engine import Outcome, Progress
 from cpsched.errors import EngineError, UnsupportedError
 from cpsched.formats import instance_to_document, plan_to_document, read_instance
 from cpsched.planner import PlannerEngine
-from cpsched.policies import PolicyEngine
-from cpsched.portfolio import ENGINES, Team, make_engine_scheduler, online, solve
+from cpsched.policies import make_engine_scheduler
+from cpsched.portfolio import ENGINES, Team, online, solve
+from cpsched.rules import PolicyEngine
 from cpsched.search import Search, SearchParams
 from cpsched.sim import Prediction, simulate
 from cpsched.verify import verify

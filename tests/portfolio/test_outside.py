@@ -12,7 +12,8 @@ import pytest
 from cpsched.domain import Instance
 from cpsched.errors import DocumentError, EngineError
 from cpsched.formats import instance_to_document, plan_to_document
-from cpsched.portfolio import engine_names, factory_of, make_any_scheduler, scheduler_names, solve
+from cpsched.policies import factory_of, make_scheduler, scheduler_names
+from cpsched.portfolio import engine_names, solve
 from cpsched.sim import BackfillRule, Decision, History, News, Order, QueueRule, Scheduler, Site, Start, simulate
 from cpsched.verify import verify
 from tests.booking.small_windows import chunk, nodes, waiting, window
@@ -22,7 +23,7 @@ from tests.sim.played import starts
 OURS = '''
 """A package with policies of its own."""
 
-from cpsched.policies import Policy, PolicyEngine, insert
+from cpsched.rules import Policy, PolicyEngine, insert
 from cpsched.sim import BackfillRule, Decision, QueueRule
 
 by_walltime = QueueRule(name="by_walltime", backfill=BackfillRule.NOBODY, key=lambda job: job.walltime)
@@ -103,7 +104,7 @@ def queue_of_three() -> Instance:
 def faults_of(name: str, **parameters: object) -> str:
     """Return what a scheduler is refused with."""
     with pytest.raises(DocumentError) as caught:
-        make_any_scheduler(name, parameters)
+        make_scheduler(name, parameters)
     return str(caught.value)
 
 
@@ -120,7 +121,7 @@ def test_objects_of_a_module_are_schedulers() -> None:
         ("longest_of_ours", {}, "acb"),
         ("easy", {}, "abc"),
     ):
-        history = simulate(workload, make_any_scheduler(name, parameters))
+        history = simulate(workload, make_scheduler(name, parameters))
         begun = starts(history)
         assert "".join(sorted(begun, key=lambda job: begun[job])) == order, name
         assert verify(instance_to_document(workload), plan_to_document(history.record())) == ()
@@ -163,7 +164,7 @@ def test_a_module_that_fails_is_told_with_its_cause(ours: Path) -> None:
     """The error within a module is in the message, and is the cause of the refusal."""
     (ours / "failing_of_test.py").write_text("import no_such_library\n")
     with pytest.raises(DocumentError, match=r"cannot be imported: ModuleNotFoundError.*no_such_library") as caught:
-        make_any_scheduler("failing_of_test:X", {})
+        make_scheduler("failing_of_test:X", {})
     assert isinstance(caught.value.__cause__, ModuleNotFoundError)
 
 

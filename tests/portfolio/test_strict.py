@@ -30,10 +30,11 @@ from cpsched.errors import UnsupportedError
 from cpsched.formats import instance_to_document, parse_instance, plan_to_document
 from cpsched.metrics import objective_value
 from cpsched.planner import PlannerEngine
-from cpsched.policies import POLICIES
-from cpsched.portfolio import Team, make_engine_scheduler, replan, solve
+from cpsched.policies import make_engine_scheduler
+from cpsched.portfolio import Team, replan, solve
 from cpsched.portfolio.classes import ByClass, rank
 from cpsched.portfolio.engine_window import EngineWindow
+from cpsched.rules import POLICIES
 from cpsched.search import Search, SearchParams
 from cpsched.sim import simulate
 from cpsched.verify import verify

@@ -12,8 +12,8 @@ import pytest
 
 from cpsched.domain import FrozenMap, Instance, Job, Objective, ObjectiveTerm
 from cpsched.metrics import objective_value
-from cpsched.policies import POLICIES
 from cpsched.problem import Machine, application_of, beyond_whole_nodes
+from cpsched.rules import POLICIES
 from cpsched.rusv import FOREVER, NOWHERE
 from cpsched.search import Search, SearchParams
 from cpsched.search import evolving_kernels as kernels
@@ -21,7 +21,7 @@ from cpsched.search.evolving import EvolvingChain
 from cpsched.workloads import evolving_window
 from tests.booking.small_windows import SCATTER, chunk, nodes, running, waiting, window
 from tests.oracle.dense_counts import DenseCounts, Pieces
-from tests.policies.listed import listed
+from tests.rules.listed import listed
 from tests.search.searched import FEW, planned, searched
 from tests.sizes import seeds
 

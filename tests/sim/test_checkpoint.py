@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from cpsched.domain import Instance, Plan
 from cpsched.errors import DocumentError
 from cpsched.formats import instance_to_document, parse_instance, plan_to_document
-from cpsched.portfolio import make_any_scheduler
+from cpsched.policies import make_scheduler
 from cpsched.sim import (
     BackfillRule,
     Checkpoint,
@@ -349,7 +349,7 @@ def test_indices_are_checked_even_where_the_digest_is_right(tmp_path: Path) -> N
     checkpoint = Checkpoint(path=tmp_path / "state", scheduler="sd_10")
     workload = eventful_workload()
     with pytest.raises(Interrupted):
-        simulate(workload, make_any_scheduler("sd_10", {}), progress=interrupting(110), checkpoint=checkpoint)
+        simulate(workload, make_scheduler("sd_10", {}), progress=interrupting(110), checkpoint=checkpoint)
     whole, world = written(checkpoint.path), World(Load(workload))
     Keeper(replace(checkpoint, resume=True), World(Load(workload)), [])
     counters = {

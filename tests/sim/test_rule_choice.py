@@ -9,7 +9,6 @@ import pytest
 
 from cpsched.domain import Instance, Step
 from cpsched.policies import make_scheduler
-from cpsched.portfolio import make_any_scheduler
 from cpsched.sim import BackfillRule, Decision, Expectation, News, Order, QueueRule, RuleChoice, Site, rule_choice
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.sim.played import played, starts
@@ -33,7 +32,7 @@ class Refusing:
 
 def smith(gate: float | None) -> QueueRule:
     """Return the rule with a gate."""
-    rule = make_scheduler("smith", gate=gate)
+    rule = make_scheduler("smith", {"gate": gate})
     assert isinstance(rule, QueueRule)
     return rule
 
@@ -113,7 +112,7 @@ def test_changing_jobs_are_the_third_scheduler_s() -> None:
 def test_the_portfolio_is_smith_where_nothing_wins() -> None:
     """On a small workload it starts each job when `smith` does."""
     instance = busy(4, 60)
-    assert starts(played(instance, make_any_scheduler("portfolio", {}))) == starts(played(instance, smith(None)))
+    assert starts(played(instance, make_scheduler("portfolio", {}))) == starts(played(instance, smith(None)))
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from tests.oracle.literal_planner import Machine
 from tests.oracle.naive_simulator import play_naively
 from tests.oracle.random_instances import instances
 from tests.oracle.random_workloads import BusyMachine, restricted_workloads, rules, workloads
-from tests.policies import ruled
+from tests.rules import ruled
 from tests.sim.played import keeps_aside, played, starts, story_of
 from tests.sizes import examples, seeds
 

@@ -20,8 +20,8 @@ from cpsched.sim.rule_loop import is_counted
 from cpsched.sim.world import World
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle.textbook import Item, conservative_by_counts, easy_by_counts, items_of, reserving_by_counts
-from tests.policies import ruled
 from tests.policies.maui_runs import judged
+from tests.rules import ruled
 from tests.sim.played import starts
 
 Textbook = Callable[[Sequence[Item], int], list[int]]
@@ -90,7 +90,7 @@ def test_jobs_on_equal_nodes_start_as_in_the_textbook(first: int, rule: str, kin
     name, parameters, textbook = RULES[rule]
     for seed in range(first, first + 10):
         instance = crowd_of_equals(seed, kind)
-        history = judged(instance, make_scheduler(name, **parameters))
+        history = judged(instance, make_scheduler(name, parameters))
         assert history.runs.start.tolist() == textbook(*counted(instance)), seed
 
 
@@ -116,7 +116,7 @@ def test_jobs_of_real_logs_start_as_in_the_textbook(log: str, rule: str, shared_
     instance = log_to_instance(read, machine_of_log(read).machine, arriving=True).instance
     instance = replace(instance, jobs=tuple(sorted(instance.jobs, key=lambda job: job.submit)[:2000]))
     name, parameters, textbook = RULES[rule]
-    runs = simulate(instance, make_scheduler(name, **parameters)).runs
+    runs = simulate(instance, make_scheduler(name, parameters)).runs
     assert runs.start.tolist() == textbook(items_of(instance), instance.cluster.totals["cores"])
 
 

@@ -7,6 +7,5 @@ reservations are counts, and `conservative_on_nodes.py`, where they are on nodes
 
 from cpsched.policies.conservative.conservative import Conservative
 from cpsched.policies.conservative.conservative_on_nodes import ConservativeOnNodes
-from cpsched.policies.conservative.counting import insert_by_counts
 
-__all__ = ["Conservative", "ConservativeOnNodes", "insert_by_counts"]
+__all__ = ["Conservative", "ConservativeOnNodes"]

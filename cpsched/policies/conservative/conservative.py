@@ -9,10 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.policies.conservative import count_kernels
 from cpsched.policies.conservative.conservative_on_nodes import ConservativeOnNodes
 from cpsched.policies.ranking import ranks
-from cpsched.rusv import FOREVER, EqualNodes
+from cpsched.rusv import FOREVER, EqualNodes, count_kernels
 from cpsched.sim import Decision, News, Scheduler, Site, Start
 
 __all__ = ["Conservative"]

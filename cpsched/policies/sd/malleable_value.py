@@ -12,10 +12,10 @@ import math
 import numpy as np
 
 from cpsched.policies.future_map import FutureMap
-from cpsched.policies.sd.rule import SdRule
 from cpsched.policies.sd.sd_policy import SdPolicy
 from cpsched.policies.sd.sharing import Sharing
 from cpsched.policies.sd.static_backfill import DEPTH
+from cpsched.rules import SdRule
 from cpsched.sim import Site
 
 __all__ = ["MalleableByValue", "malleable_value"]

@@ -10,10 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.domain import Amounts, Chunk, NodeClass
-from cpsched.policies.sd.mates import Mate, select_mates
-from cpsched.policies.sd.partners import Guest, Lender, lender_of
-from cpsched.policies.sd.rule import SdRule
-from cpsched.policies.sd.run import Pace
+from cpsched.rules import Guest, Lender, Mate, Pace, SdRule, lender_of, select_mates
 from cpsched.sim import Site
 
 __all__ = ["Owner", "Owners"]

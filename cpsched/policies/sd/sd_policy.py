@@ -13,9 +13,9 @@ from fractions import Fraction
 from typing import Literal
 
 from cpsched.policies.future_map import FutureMap
-from cpsched.policies.sd.rule import SD_RULES, PiWeight, SdRule
 from cpsched.policies.sd.sharing import Sharing
 from cpsched.policies.sd.static_backfill import DEPTH, checked_depth
+from cpsched.rules import SD_RULES, PiWeight, SdRule
 from cpsched.sim import Decision, News, Site
 
 __all__ = ["SdPolicy", "sd_5", "sd_10", "sd_50", "sd_dyn", "sd_inf"]

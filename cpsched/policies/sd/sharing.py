@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 from cpsched.domain import modes
 from cpsched.policies.future_map import FutureMap
 from cpsched.policies.sd.owners import Owners
-from cpsched.policies.sd.partners import Guest, guest_of
-from cpsched.policies.sd.rule import SdRule
-from cpsched.policies.sd.run import Pace, Run
+from cpsched.rules import Guest, Pace, Run, SdRule, guest_of
 from cpsched.sim import Change, Site, Start
 
 __all__ = ["Sharing"]

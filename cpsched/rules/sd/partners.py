@@ -24,9 +24,9 @@ from cpsched.domain import (
     repeated,
     resumable,
 )
-from cpsched.policies.sd.rule import SdRule
-from cpsched.policies.sd.run import Pace, Run
 from cpsched.problem import chunks_on_empty_node
+from cpsched.rules.sd.rule import SdRule
+from cpsched.rules.sd.run import Pace, Run
 
 __all__ = ["Guest", "Lender", "guest_of", "lender_of", "runs_already"]
 

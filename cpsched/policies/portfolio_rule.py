@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from cpsched.arguments import Seconds, Seed, Workers
-from cpsched.policies import make_scheduler
-from cpsched.portfolio.online import make_engine_scheduler
-from cpsched.sim import QueueRule, RuleChoice
+from cpsched.policies.engine_scheduler import make_engine_scheduler
+from cpsched.policies.queue_rules import smith
+from cpsched.sim import RuleChoice
 
 __all__ = ["make_online_portfolio"]
 
@@ -41,17 +41,10 @@ def make_online_portfolio(
     """
     return RuleChoice(
         name="portfolio",
-        usual=_smith(None),
-        other=_smith(_GATE),
+        usual=smith(),
+        other=smith(gate=_GATE),
         otherwise=make_engine_scheduler(
             "portfolio", budget=budget, min_interval=min_interval, window=window, workers=workers, seed=seed
         ),
         seed=seed,
     )
-
-
-def _smith(gate: float | None) -> QueueRule:
-    rule = make_scheduler("smith", gate=gate)
-    if not isinstance(rule, QueueRule):
-        raise TypeError(f"Expected smith to be a queue rule, got {rule}")
-    return rule

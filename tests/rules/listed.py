@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cpsched.domain import Instance, Job
-from cpsched.policies.evolving import VARIANTS, schedule
 from cpsched.problem import Machine, application_of
+from cpsched.rules.evolving import VARIANTS, schedule
 from cpsched.rusv import Profile
 
 __all__ = ["listed"]

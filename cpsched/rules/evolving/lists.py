@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from cpsched.policies.evolving.compact import compact
-from cpsched.policies.evolving.fit import fit
 from cpsched.problem import Application, Hold
+from cpsched.rules.evolving.compact import compact
+from cpsched.rules.evolving.fit import fit
 from cpsched.rusv import FOREVER, Profile
 
 __all__ = ["VARIANTS", "Track", "Variant", "schedule"]

@@ -10,7 +10,6 @@ from cpsched.domain import Instance, Job, PlannedJob, Step, WaitingJob, repeated
 from cpsched.engine import Outcome, Progress
 from cpsched.errors import UnsupportedError
 from cpsched.planner import unreduced
-from cpsched.policies.evolving.lists import Track, Variant, schedule
 from cpsched.problem import (
     Machine,
     application_of,
@@ -20,6 +19,7 @@ from cpsched.problem import (
     planning_order,
     refusal,
 )
+from cpsched.rules.evolving.lists import Track, Variant, schedule
 from cpsched.rusv import Profile
 
 __all__ = ["EvolvingEngine"]

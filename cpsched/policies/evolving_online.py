@@ -7,8 +7,8 @@ from itertools import pairwise
 
 from cpsched.domain import Placement, Segment
 from cpsched.errors import EngineError, UnsupportedError
-from cpsched.policies.evolving.lists import Track, Variant, schedule
 from cpsched.problem import Hold, Machine, application_of, beyond_whole_nodes
+from cpsched.rules import Track, Variant, schedule
 from cpsched.rusv import Profile
 from cpsched.sim import Decision, News, NextStep, Site, Start
 

@@ -17,8 +17,8 @@ from cpsched.problem import bound_jobs
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle.literal_planner import start_after_awaited
 from tests.oracle.random_instances import instances
-from tests.policies.naive_easy import easy_by_the_second
-from tests.policies.ruled import RULES, planned, starts
+from tests.rules.naive_easy import easy_by_the_second
+from tests.rules.ruled import RULES, planned, starts
 from tests.sizes import examples
 
 

@@ -7,8 +7,8 @@ from cpsched.domain import Instance
 from cpsched.engine import Outcome, Progress
 from cpsched.errors import UnsupportedError
 from cpsched.planner import AdmissionResult, changing, unsupported, warmup
-from cpsched.policies.policy import Policy
 from cpsched.problem import bound_jobs
+from cpsched.rules.policy import Policy
 
 __all__ = ["PolicyEngine"]
 

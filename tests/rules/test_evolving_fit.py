@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpsched.policies.evolving import VARIANTS, Variant, compact, fit, schedule
 from cpsched.problem import Application
+from cpsched.rules.evolving import VARIANTS, Variant, compact, fit, schedule
 from cpsched.rusv import FOREVER, Profile
 from tests.oracle.dense_evolving import best_schedule, dense, fit_literally
 

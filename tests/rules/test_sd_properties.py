@@ -33,12 +33,12 @@ from cpsched.domain import (
     Segment,
     Step,
 )
-from cpsched.policies import POLICIES, SdEngine
-from cpsched.policies.sd import SD_RULES, PiWeight, SdRule
+from cpsched.rules import POLICIES, SdEngine
+from cpsched.rules.sd import SD_RULES, PiWeight, SdRule
 from tests.booking.small_windows import SCATTER, chunk, nodes, waiting, window
 from tests.oracle.random_instances import instances
-from tests.policies.naive_sd import Task, sd_by_the_second
 from tests.portfolio.judged import assert_judged
+from tests.rules.naive_sd import Task, sd_by_the_second
 from tests.sizes import examples, seeds
 
 

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from cpsched.rusv import FOREVER, inner_kernel, kernel
+from cpsched.rusv.jit import inner_kernel, kernel
+from cpsched.rusv.vector import FOREVER
 
 #: The start of a job that has none.
 NOWHERE = -1

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from cpsched.policies.sd.rule import PiWeight, SdRule
+from cpsched.rules.sd.rule import PiWeight, SdRule
 
 __all__ = ["Mate", "select_mates"]
 

@@ -36,9 +36,9 @@ from cpsched.domain import (
 )
 from cpsched.engine import Outcome
 from cpsched.errors import UnsupportedError
-from cpsched.policies import POLICIES, EvolvingEngine
-from cpsched.policies.evolving import VARIANTS
 from cpsched.problem import Application, Hold, map_to_nodes
+from cpsched.rules import POLICIES, EvolvingEngine
+from cpsched.rules.evolving import VARIANTS
 from cpsched.workloads import evolving_window, made_rigid
 from tests.booking.small_windows import PACK, SCATTER, chunk, nodes, running, waiting, window
 from tests.oracle.dense_evolving import best_schedule

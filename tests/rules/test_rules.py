@@ -10,10 +10,10 @@ import pytest
 from cpsched.domain import Amounts, Dependency, DependencyType, FrozenMap, Instance, Job, Queue
 from cpsched.engine import Engine
 from cpsched.errors import UnsupportedError
-from cpsched.policies import POLICIES
-from cpsched.policies.policy_engine import PolicyEngine
+from cpsched.rules import POLICIES
+from cpsched.rules.policy_engine import PolicyEngine
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
-from tests.policies.ruled import RULES, planned, starts
+from tests.rules.ruled import RULES, planned, starts
 
 #: The rules that start jobs as time goes on.
 TIMED = ["fcfs", "easy", "pbs_fifo_bf10", "pbs_walltime_bf400"]

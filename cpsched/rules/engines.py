@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from cpsched.engine import Engine
-from cpsched.policies.evolving import VARIANTS, EvolvingEngine
-from cpsched.policies.policy_engine import PolicyEngine
-from cpsched.policies.queue_rules import WINDOW_RULES
-from cpsched.policies.sd import SD_RULES, SdEngine
+from cpsched.rules.evolving import VARIANTS, EvolvingEngine
+from cpsched.rules.policy_engine import PolicyEngine
+from cpsched.rules.sd import SD_RULES, SdEngine
+from cpsched.rules.window_rules import WINDOW_RULES
 
 __all__ = ["POLICIES"]
 

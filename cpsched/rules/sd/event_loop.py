@@ -16,12 +16,12 @@ from math import ceil
 from cpsched.domain import Instance, Job, PlannedJob, Running, Segment, repeated
 from cpsched.engine import Progress
 from cpsched.planner import AdmissionResult
-from cpsched.policies.sd.mates import Mate, select_mates
-from cpsched.policies.sd.partners import Guest, Lender, guest_of, lender_of, runs_already
-from cpsched.policies.sd.rule import SdRule
-from cpsched.policies.sd.run import FULL_PACE, Run
-from cpsched.policies.sd.view import View, seen_at
 from cpsched.problem import bound_jobs, planning_order
+from cpsched.rules.sd.mates import Mate, select_mates
+from cpsched.rules.sd.partners import Guest, Lender, guest_of, lender_of, runs_already
+from cpsched.rules.sd.rule import SdRule
+from cpsched.rules.sd.run import FULL_PACE, Run
+from cpsched.rules.sd.view import View, seen_at
 
 __all__ = ["EventLoop"]
 

@@ -35,8 +35,8 @@ from cpsched.domain import (
 from cpsched.domain import MaxWait as Wait
 from cpsched.engine import Outcome
 from cpsched.errors import UnsupportedError
-from cpsched.policies import POLICIES, SdEngine
-from cpsched.policies.sd import Pace, PiWeight, SdRule, guest_of
+from cpsched.rules import POLICIES, SdEngine
+from cpsched.rules.sd import Pace, PiWeight, SdRule, guest_of
 from tests.booking.small_windows import EXCLUSIVE, PACK, chunk, nodes, waiting, window
 from tests.portfolio.judged import assert_judged
 

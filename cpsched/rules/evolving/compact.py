@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from cpsched.policies.evolving.fit import fit
+from cpsched.rules.evolving.fit import fit
 from cpsched.rusv import Profile
 
 __all__ = ["compact"]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cpsched.domain import Instance, Plan
-from cpsched.policies import POLICIES, PolicyEngine
 from cpsched.portfolio import plan_of
+from cpsched.rules import POLICIES, PolicyEngine
 from tests.portfolio.judged import assert_judged
 
 #: The names of the rules that work on a ledger, without what makes them engines' names.

@@ -7,8 +7,8 @@ from dataclasses import replace
 from cpsched.domain import Instance
 from cpsched.engine import Outcome, Progress
 from cpsched.planner import AdmissionResult, unsupported, warmup
-from cpsched.policies.sd.event_loop import EventLoop
-from cpsched.policies.sd.rule import SdRule
+from cpsched.rules.sd.event_loop import EventLoop
+from cpsched.rules.sd.rule import SdRule
 
 __all__ = ["SdEngine"]
 

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from cpsched.booking import Ledger
 from cpsched.domain import Job
 from cpsched.engine import Progress
-from cpsched.policies.conservative import count_kernels
-from cpsched.rusv import FOREVER, NOWHERE, EqualNodes
+from cpsched.rusv import FOREVER, NOWHERE, EqualNodes, count_kernels
 
 __all__ = ["insert_by_counts"]
 

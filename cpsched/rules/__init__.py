@@ -1,0 +1,76 @@
+"""Rules for windows: each plans one window as a rule-based scheduler would, with all jobs known and walltimes taken as
+runtimes.
+
+May import: `planner`, `problem`, `booking`, `engine`, `rusv`, `domain`, `errors`. Begin with `window_rules.py`, the
+table of rules that work a queue off. `policy.py` says what such a rule is, and `policy_engine.py` makes an engine of
+it; a queue is served by `insertion.py`, job by job, by `counting.py`, by numbers of nodes, or by `event_loop.py`, event
+by event. `evolving` and `sd` have rules for jobs that change. Their on-line forms are in `policies`.
+"""
+
+from typing import TYPE_CHECKING
+
+from cpsched.doors import opener
+
+if TYPE_CHECKING:
+    from cpsched.rules.engines import POLICIES
+    from cpsched.rules.evolving import VARIANTS, EvolvingEngine, Track, Variant, schedule
+    from cpsched.rules.insertion import insert
+    from cpsched.rules.policy import Policy
+    from cpsched.rules.policy_engine import PolicyEngine
+    from cpsched.rules.sd import (
+        FULL_PACE,
+        SD_RULES,
+        Guest,
+        Lender,
+        Mate,
+        Pace,
+        PiWeight,
+        Run,
+        SdEngine,
+        SdRule,
+        guest_of,
+        lender_of,
+        select_mates,
+    )
+    from cpsched.rules.window_rules import by_smith
+
+__all__ = [
+    "FULL_PACE",
+    "POLICIES",
+    "SD_RULES",
+    "VARIANTS",
+    "EvolvingEngine",
+    "Guest",
+    "Lender",
+    "Mate",
+    "Pace",
+    "PiWeight",
+    "Policy",
+    "PolicyEngine",
+    "Run",
+    "SdEngine",
+    "SdRule",
+    "Track",
+    "Variant",
+    "by_smith",
+    "guest_of",
+    "insert",
+    "lender_of",
+    "schedule",
+    "select_mates",
+]
+
+__getattr__ = opener(
+    __name__,
+    {
+        "engines": "POLICIES",
+        "evolving": "VARIANTS EvolvingEngine Track Variant schedule",
+        "insertion": "insert",
+        "policy": "Policy",
+        "policy_engine": "PolicyEngine",
+        "sd": (
+            "FULL_PACE SD_RULES Guest Lender Mate Pace PiWeight Run SdEngine SdRule guest_of lender_of select_mates"
+        ),
+        "window_rules": "by_smith",
+    },
+)
