@@ -149,7 +149,7 @@ def test_no_worker_is_started_that_would_say_no_more(is_known: bool) -> None:
     instance = mixed_window(1, 20, 8)
     board = board_of(instance, seconds=40.0)
     if is_known:
-        QuickBound(0.5).improve(instance, board, seed=0)
+        board.prove(suffered(instance, board.best.jobs), over=board.best.ids, how="a first one", by=QuickBound.name)
     first = board.proof
     assert (first is not None) == is_known
     short = BoundParams(share=0.1, least_anew=4.1)
@@ -163,13 +163,14 @@ def test_what_a_first_bound_needs_is_loaded_before_its_clock_starts() -> None:
     """After planner and bound are prepared, a bound loads no module: OR-Tools alone would outlast a short share."""
     script = """
 import sys
-from cpsched.cp import QuickBound
+from cpsched.cp import QuickBound, bounding
 from cpsched.engine import Board, Budget
 from cpsched.formats import read_instance
 from cpsched.planner import PlannerEngine
-instance, solver = read_instance(sys.argv[1]), QuickBound(0.5)
+bounding._CROWDED = 1000.0  # the seconds of a core alone count
+instance, solver = read_instance(sys.argv[1]), QuickBound(1.0)
 jobs = PlannerEngine().plan(instance, None).jobs
-board = Board(jobs, by="test", budget=Budget(4.0), value_of=lambda _: 1e9, judge=lambda _: ())
+board = Board(jobs, by="test", budget=Budget(1.0, lambda: 0.0), value_of=lambda _: 1e9, judge=lambda _: ())
 solver.prepare()
 prepared = set(sys.modules)
 solver.improve(instance, board, seed=0)
