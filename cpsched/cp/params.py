@@ -78,10 +78,12 @@ class BoundParams:
     most_jobs: int | None = None
     #: Seconds of its share below which it does not begin: loading what the worker needs takes half a second.
     least_seconds: float = 0.0
+    #: The same where a first bound is proven: the worker begins anew, and in less time hardly gets beyond it.
+    least_anew: float = 0.0
 
     def __post_init__(self) -> None:
         """Check the figures."""
         if not (0 < self.share <= 1 and 0 < self.memory_share <= 1):
             raise ValueError(f"Expected shares in (0, 1], got {self}")
-        if self.least_seconds < 0 or (self.most_jobs is not None and self.most_jobs < 0):
+        if min(self.least_seconds, self.least_anew) < 0 or (self.most_jobs is not None and self.most_jobs < 0):
             raise ValueError(f"Expected no negative figures, got {self}")

@@ -194,10 +194,11 @@ def solve(
     )
     board.takes_proofs = are_all
     if budget > 0 and opens:
-        is_interrupted = _opened(window.instance, board, seed=seed)
+        is_interrupted = _opened(clock, window.instance, board, seed=seed)
         if not is_interrupted and not board.is_over:
-            team = team_of(engine, workers=workers, solver=solver)
             is_interrupted = _prepared(clock, engine, workers, solver, changing=changing)
+            # after the preparation, which loads the solvers in seconds that do not count
+            team = team if is_interrupted else team_of(engine, workers=workers, solver=solver)
             board.budget = clock.more(-min(reserve, 0.25 * budget))
     lanes = team.able(window.instance) if strict is None else ()
     if not is_interrupted:
@@ -225,10 +226,13 @@ def solve(
     return best
 
 
-def _opened(instance: Instance, board: Board, *, seed: int) -> bool:
-    """Try what solves a few jobs at once; return whether the user interrupted it."""
-    first = cp.Orders()
+def _opened(clock: Budget, instance: Instance, board: Board, *, seed: int) -> bool:
+    """Try what solves a few jobs at once, and is loaded in seconds that do not count; return whether the user
+    interrupted it.
+    """
     try:
+        with clock.paused():
+            first = cp.Orders()
         if first.is_for(board.best.jobs, instance) and not board.is_over:
             run_solver(first, instance, board, seed=seed)
     except KeyboardInterrupt:

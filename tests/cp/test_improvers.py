@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from ortools.sat.python import cp_model
 
-from cpsched.cp import BoundParams, Cp, CpParams, LagrangianBound
+from cpsched.cp import BoundParams, Cp, CpParams, LagrangianBound, QuickBound
 from cpsched.cp.messages import Done, Reply, Verdict
 from cpsched.cp.solver import solve, verdict_of
 from cpsched.domain import Instance, PlannedJob
@@ -138,6 +141,47 @@ def test_no_bound_is_begun_that_would_cost_the_search_too_much(params: BoundPara
     board = board_of(mixed_window(1, 20, 8), seconds=40.0)
     LagrangianBound(params, command=("no such program",)).improve(mixed_window(1, 20, 8), board, seed=0)
     assert (board.events, board.proof) == ((), None)
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_no_worker_is_started_that_would_say_no_more(is_known: bool) -> None:
+    """Where a first bound is proven, a share too short to get beyond it goes to the search; else it is used."""
+    instance = mixed_window(1, 20, 8)
+    board = board_of(instance, seconds=40.0)
+    if is_known:
+        board.prove(suffered(instance, board.best.jobs), over=board.best.ids, how="a first one", by=QuickBound.name)
+    first = board.proof
+    assert (first is not None) == is_known
+    short = BoundParams(share=0.1, least_anew=4.1)
+    LagrangianBound(short, command=("no such program",)).improve(instance, board, seed=0)
+    assert len(board.events) == (not is_known)
+    assert board.proof == first
+
+
+@pytest.mark.slow
+def test_what_a_first_bound_needs_is_loaded_before_its_clock_starts() -> None:
+    """After planner and bound are prepared, a bound loads no module: OR-Tools alone would outlast a short share."""
+    script = """
+import sys
+from cpsched.cp import QuickBound, bounding
+from cpsched.engine import Board, Budget
+from cpsched.formats import read_instance
+from cpsched.planner import PlannerEngine
+bounding._CROWDED = 1000.0  # the seconds of a core alone count
+instance, solver = read_instance(sys.argv[1]), QuickBound(1.0)
+jobs = PlannerEngine().plan(instance, None).jobs
+board = Board(jobs, by="test", budget=Budget(1.0, lambda: 0.0), value_of=lambda _: 1e9, judge=lambda _: ())
+solver.prepare()
+prepared = set(sys.modules)
+solver.improve(instance, board, seed=0)
+assert "Lagrangian" in board.proof.how, board.proof
+print(*sorted(set(sys.modules) - prepared))
+"""
+    window = Path(__file__).parents[2] / "instances" / "eurora-like-0050.json.gz"
+    done = subprocess.run(  # noqa: S603 - our own interpreter
+        [sys.executable, "-c", script, str(window)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == []
 
 
 def test_every_status_has_a_meaning() -> None:

@@ -23,6 +23,7 @@ from cpsched.domain import Plan
 from cpsched.engine import Board
 from cpsched.errors import SolverWarning
 from cpsched.formats import instance_to_document, plan_to_document, read_instance
+from cpsched.metrics import suffered
 from cpsched.planner import PlannerEngine
 from cpsched.portfolio import Team, solve
 from cpsched.verify import verify
@@ -137,6 +138,36 @@ def test_nobody_improves_an_optimal_plan(monkeypatch: pytest.MonkeyPatch) -> Non
     plan = solved_by(monkeypatch, lanes, seconds=3600.0)
     assert (plan.engine.stopped, plan.objective.gap, plan.objective.proof) == ("optimal", 0.0, "magic")
     assert worked == []
+
+
+@pytest.mark.parametrize(("open_share", "is_shown"), [(0.995, False), (0.98, True)])
+def test_a_bound_that_says_hardly_anything_is_no_gap(
+    monkeypatch: pytest.MonkeyPatch, open_share: float, is_shown: bool
+) -> None:
+    """A bound that leaves nearly all of the avoidable cost open says that nothing is proven yet: it is not shown."""
+    paid = suffered(INSTANCE, PlannerEngine().plan(INSTANCE, None).jobs)
+
+    def prove(board: Board) -> None:
+        value = board.best.value
+        board.prove(value - open_share * (value - paid), over=board.best.ids, how="guessed", by="test")
+
+    plan = solved_by(monkeypatch, (Solver(prove),))
+    score = plan.objective
+    assert (score.bound is not None, score.gap is not None, score.proof is not None) == (is_shown,) * 3
+
+
+def test_solvers_are_loaded_in_seconds_that_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The preparation loads them, with the clock at rest; only then does the recipe ask for them."""
+    steps: list[str] = []
+
+    def team_of(*_: object, **__: object) -> Team:
+        steps.append("asked for")
+        return Team(first=PlannerEngine(), lanes=((Solver(lambda _: steps.append("work")),),))
+
+    monkeypatch.setattr("cpsched.portfolio.recipe.prepare", lambda *_, **__: steps.append("loaded"))
+    monkeypatch.setattr("cpsched.portfolio.recipe.team_of", team_of)
+    solve(INSTANCE, budget=60.0)
+    assert steps == ["loaded", "asked for", "work"]
 
 
 def test_those_who_cannot_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
