@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 import pytest
 
+from tests.covered import ROOMS, modules_of
 from tests.sharing import COMPILING, dealt, waited_for
 
 
@@ -116,3 +118,12 @@ def test_workers_compile_a_kernel_once(repository: Path, tmp_path: Path) -> None
         for _ in range(2)
     ]
     assert sorted(int(process.communicate(timeout=300)[0]) for process in processes) == [0, 1]
+
+
+def test_coverage_is_measured_of_the_rooms_that_have_a_floor(repository: Path) -> None:
+    """The configuration names the rooms whose tests are traced, and each module of them is imported before."""
+    settings = tomllib.loads((repository / "pyproject.toml").read_text())["tool"]["coverage"]
+    assert settings["run"]["source"] == [f"cpsched/{room}" for room in ROOMS]
+    assert settings["run"]["branch"]
+    assert settings["report"]["fail_under"] > 0
+    assert {"cpsched.verify", "cpsched.domain.job", "cpsched.daemon.store.tables"} <= {*modules_of(repository)}
