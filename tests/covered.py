@@ -1,7 +1,8 @@
 """Branch coverage of some rooms by their own tests, measured while all tests run (``pytest --coverage``).
 
 Python 3.11 traces at half of its speed. So only tests of these rooms that are not marked ``slow`` are traced, and all
-others cost nothing. Modules are imported first, so that it does not matter which test is the first to need one.
+others cost nothing. Modules are imported first, so that it does not matter which test is the first to need one. The
+figure is that of a whole run: where folders are named, their ``conftest.py`` imports modules before anything is traced.
 """
 
 from __future__ import annotations
