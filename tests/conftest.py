@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import engine
 
+from tests.covered import Covered
 from tests.sharing import Progress, compile_each_kernel_once, dealt, import_share
 
 #: Seconds for making a case that fails smaller; hypothesis takes up to five minutes, and has no setting for it.
@@ -24,9 +25,10 @@ _left_out = pytest.StashKey[int]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--all`` and ``--large``."""
+    """Add ``--all``, ``--large`` and ``--coverage``."""
     parser.addoption("--all", action="store_true", help="run tests marked `slow` too, as CI does")
     parser.addoption("--large", action="store_true", help="run properties at full size, and all tests")
+    parser.addoption("--coverage", action="store_true", help="measure what the tests of some rooms cover, as CI does")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -37,6 +39,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells leave it to what they run in the background
         signal.signal(signal.SIGINT, signal.default_int_handler)
     config.stash[_left_out] = 0
+    if config.getoption("--coverage") and (is_worker() or not config.getoption("numprocesses", default=None)):
+        config.pluginmanager.register(Covered(config.rootpath, os.environ.get("PYTEST_XDIST_WORKER", "main")))
     if is_worker():
         if os.environ.get("NUMBA_DISABLE_JIT") != "1":
             compile_each_kernel_once(Path(os.environ["CPSCHED_TEST_LOCKS"]))

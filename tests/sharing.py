@@ -31,22 +31,27 @@ def dealt(items: Sequence[pytest.Item], workers: int) -> list[pytest.Item]:
     """Sort tests so that the long ones begin early when each worker gets one part of the list, the parts equally long.
 
     Each part begins with files that compile kernels, then come files with tests marked ``slow``, then all others. The
-    tests of a file stay together, as they may share what is expensive to prepare.
+    tests of a file stay together, as they may share what is expensive to prepare. Those against a real Slurm, which
+    wait most of the time, begin the last part: one cluster is started for them, and the other workers have the cores.
     """
     parts: list[list[pytest.Item]] = [[] for _ in range(workers)]
     slow: list[list[pytest.Item]] = []
+    waiting: list[pytest.Item] = []
     others: list[pytest.Item] = []
     for name, group in groupby(items, key=lambda item: item.nodeid.partition("::")[0]):
         tests = list(group)
         compiled = [k for k, prefixes in enumerate(COMPILING) if name.startswith(prefixes)]
-        if compiled:
+        if any(test.get_closest_marker("slurm") for test in tests):
+            waiting += tests
+        elif compiled:
             parts[compiled[0] % workers] += tests
         elif any(test.get_closest_marker("slow") for test in tests):
             slow.append(tests)
         else:
             others += tests
     for k, tests in enumerate(slow):
-        parts[k % workers] += tests
+        parts[k % max(1, workers - bool(waiting))] += tests
+    parts[-1][:0] = waiting
     order: list[pytest.Item] = []
     for k, part in enumerate(parts):
         size = (len(items) - len(order)) // (workers - k)  # as `--dist worksteal` cuts the list

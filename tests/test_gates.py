@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 import pytest
 
+from tests.covered import ROOMS, modules_of
 from tests.sharing import COMPILING, dealt, waited_for
 
 
@@ -30,10 +32,11 @@ class Item:
 
     nodeid: str
     is_slow: bool = False
+    needs_slurm: bool = False
 
     def get_closest_marker(self, name: str) -> bool:
         """Tell whether the test has a marker."""
-        return self.is_slow and name == "slow"
+        return self.is_slow if name == "slow" else self.needs_slurm and name == "slurm"
 
 
 def names_of(items: list[Item], workers: int) -> list[str]:
@@ -46,6 +49,7 @@ def test_every_test_is_dealt_once(workers: int) -> None:
     """Whatever the number of workers, no test is lost, and none runs twice."""
     items = [Item(f"tests/{room}/test_{k}.py::test_{n}", k == n) for room in "abc" for k in range(3) for n in range(4)]
     items += [Item(f"{prefixes[0]}test_x.py::test_{n}") for prefixes in COMPILING for n in range(3)]
+    items += [Item(f"tests/slurm/test_{k}.py::test_{n}", True, n == 1) for k in range(2) for n in range(3)]
     for some in (items, items[:2], items[-2:], []):
         assert sorted(names_of(some, workers)) == sorted(item.nodeid for item in some)
 
@@ -59,6 +63,16 @@ def test_long_tests_begin_early() -> None:
     order = names_of(items, 2)
     assert order[:5] == [compiling[1], "tests/x.py::test_1", "tests/x.py::test_2", *quick[:2]]
     assert order[5:] == [compiling[0], "tests/y.py::test_1", *quick[2:]]
+
+
+def test_those_who_wait_for_a_real_slurm_are_of_one_worker() -> None:
+    """They begin the last part, whole files of them; the slow ones that need a core are dealt to the others."""
+    waiting = [Item(f"tests/w{n}.py::test_{k}", True, k == 1) for n in range(2) for k in range(2)]
+    slow = [Item(f"tests/x{n}.py::test_1", True) for n in range(4)]
+    quick = [Item(f"tests/z.py::test_{n}") for n in range(4)]
+    order = names_of([*slow, *waiting, *quick], 3)
+    assert order[8:] == [item.nodeid for item in waiting]
+    assert [name for name in order[:8] if "x" in name] == [slow[k].nodeid for k in (0, 2, 1, 3)]
 
 
 def test_the_groups_that_begin_are_there(repository: Path) -> None:
@@ -104,3 +118,12 @@ def test_workers_compile_a_kernel_once(repository: Path, tmp_path: Path) -> None
         for _ in range(2)
     ]
     assert sorted(int(process.communicate(timeout=300)[0]) for process in processes) == [0, 1]
+
+
+def test_coverage_is_measured_of_the_rooms_that_have_a_floor(repository: Path) -> None:
+    """The configuration names the rooms whose tests are traced, and each module of them is imported before."""
+    settings = tomllib.loads((repository / "pyproject.toml").read_text())["tool"]["coverage"]
+    assert settings["run"]["source"] == [f"cpsched/{room}" for room in ROOMS]
+    assert settings["run"]["branch"]
+    assert settings["report"]["fail_under"] > 0
+    assert {"cpsched.verify", "cpsched.domain.job", "cpsched.daemon.store.tables"} <= {*modules_of(repository)}

@@ -49,9 +49,9 @@ class Example:
 
     @property
     def quick(self) -> str:
-        """The command with a budget of five seconds where its figures vary and it would take the default one's ten."""
+        """The command with a budget of two seconds where its figures vary and it would take the default one's ten."""
         is_long = self.varies and "--budget" not in self.command
-        return re.sub(r"^cpsched solve\b", "cpsched solve --budget 5", self.command) if is_long else self.command
+        return re.sub(r"^cpsched solve\b", "cpsched solve --budget 2", self.command) if is_long else self.command
 
     def comparable(self, output: str) -> str:
         """Return an output without what differs from run to run: the seconds taken or, if it varies, all figures and
@@ -158,9 +158,9 @@ def test_figures_vary_only_where_it_is_said() -> None:
 
 
 def test_budgets_are_not_waited_out_where_figures_vary() -> None:
-    """A plan whose figures vary anyway is made in a second, unless the page says in how many."""
+    """A plan whose figures vary anyway is made in two seconds, unless the page says in how many."""
     assert (
-        Example("cpsched solve a.json -o b.json", "", varies=True).quick == "cpsched solve --budget 5 a.json -o b.json"
+        Example("cpsched solve a.json -o b.json", "", varies=True).quick == "cpsched solve --budget 2 a.json -o b.json"
     )
     for said in (Example("cpsched solve a.json", ""), Example("cpsched solve a.json --budget 5", "", varies=True)):
         assert said.quick == said.command

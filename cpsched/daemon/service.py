@@ -429,8 +429,11 @@ class Daemon:
         if made is not None:
             metrics.value.set(made.plan.objective.value)
         try:
-            if not self._has_failed:
-                self._present()
+            is_known = self.state.snapshot is not None and not self._has_failed
+            document = (
+                self._presenter.document(self.state, self._last_plan, budget=settings.budget) if is_known else None
+            )
+            # a reader takes the figures of the last cycle when it sees a new present: they are there before it
             self.store.add_cycle(
                 Cycle(
                     at=self.state.now,
@@ -444,7 +447,10 @@ class Daemon:
                     why="" if made is None else made.why,
                 )
             )
+            if is_known:
+                self.store.set_present(self.state.now, time.time(), document)
         except StoreError as error:
+            self._presenter = Presenter()  # what it takes for written may not be
             self._failed("store", error)
         seconds = self._clock() - began
         metrics.cycles.inc()
@@ -466,12 +472,6 @@ class Daemon:
         except CpschedError as error:
             self._failed("metrics", error)
         return not self._has_failed
-
-    def _present(self) -> None:
-        """Write down what is true now, for readers of the store."""
-        if self.state.snapshot is not None:
-            document = self._presenter.document(self.state, self._last_plan, budget=self.settings.budget)
-            self.store.set_present(self.state.now, time.time(), document)
 
     def _keep_and_prune(self) -> None:
         """Keep new jobs and, now and then, a snapshot; forget what is old once an hour."""

@@ -297,19 +297,19 @@ def test_a_budget_includes_everything(tmp_path: Path, monkeypatch: pytest.Monkey
     manager = Slow(there)
     daemon, _ = daemon_on(there, tmp_path, replace(LIVE, budget=budget), manager=manager, clock=lambda: manager.seconds)
     monkeypatch.setattr(daemon.planner, "engine", WindowPlanner(name="portfolio", budget=budget))
-    follow, present, given = daemon.planner.follow, daemon._present, list[float]()
+    follow, present, given = daemon.planner.follow, daemon.store.set_present, list[float]()
 
     def improve(window: Instance, previous: Plan | None, why: str, *, seconds: float) -> Any:
         given.append(seconds)
         manager.seconds += seconds + 0.1
         return follow(window, previous, why)
 
-    def presenting() -> None:
+    def presenting(*what: Any) -> None:
         manager.seconds += 0.3
-        present()
+        present(*what)
 
     monkeypatch.setattr(daemon.planner, "improve", improve)
-    monkeypatch.setattr(daemon, "_present", presenting)
+    monkeypatch.setattr(daemon.store, "set_present", presenting)
     for cycle in range(8):
         there.submit(site(job(f"new{cycle}", submit=there.now)).jobs[0])
         began = manager.seconds

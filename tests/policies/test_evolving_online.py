@@ -38,8 +38,13 @@ def coming(seed: int) -> Instance:
 @pytest.mark.parametrize("name", [*NAMES, "planner"])
 @pytest.mark.parametrize("seed", seeds(10))
 def test_steps_are_had_as_promised(name: str, seed: int) -> None:
-    """Every job runs through the steps that its runtime reaches, and the judge finds no fault with the record."""
+    """Every job runs through the steps that its runtime reaches, and the judge finds no fault with the record.
+
+    The planner, which plans anew at each event, gets the first few jobs.
+    """
     instance = coming(seed)
+    if name == "planner":
+        instance = replace(instance, jobs=instance.jobs[:6])
     history = played(instance, make_scheduler(name, {}))
     assert len(starts(history)) == len(instance.jobs)
     for job, planned in zip(instance.jobs, history.record().jobs, strict=True):

@@ -117,7 +117,7 @@ def test_an_engine_whose_solvers_all_died_is_not_done(monkeypatch: pytest.Monkey
     assert solved_by(monkeypatch, (Solver(crash), left_out), (Solver(crash),)).engine.stopped == "fallback"
     strict = replace(INSTANCE, has_strict_priorities=True)
     with pytest.warns(SolverWarning, match="wires crossed"):
-        plan = solve(strict, budget=2.0, team=Team(first=PlannerEngine(), lanes=((Solver(crash),),)))
+        plan = solve(strict, budget=60.0, team=Team(first=PlannerEngine(), lanes=((Solver(crash),),)))
     assert plan.engine.stopped == "fallback"
 
 

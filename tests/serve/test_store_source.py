@@ -69,6 +69,53 @@ def test_the_state_follows_the_daemon(tmp_path: Path) -> None:
         assert seen(client, 151)["counts"] == {"running": 2, "waiting": 0, "planned": 0, "not_planned": 0}
 
 
+def test_a_reader_between_two_writes_sees_one_cycle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whenever it looks, the figures that a reader shows are those of the cycle whose state it shows."""
+    daemon, there = live(tmp_path, *(job(f"j{number}", walltime=100) for number in range(4)))
+    reader = StoreSource(f"sqlite:///{tmp_path}/cpsched.db")
+    shown: list[tuple[int, int | None]] = []
+
+    def look() -> None:
+        if (view := reader.read()) is not None:
+            shown.append((view.instance.now, None if view.cycle is None else view.cycle.at))
+
+    for name in ("add_cycle", "set_present"):
+        write = getattr(daemon.store, name)
+
+        def writing(*values: Any, write: Any = write) -> None:
+            look()
+            write(*values)
+            look()
+
+        monkeypatch.setattr(daemon.store, name, writing)
+    for _ in range(3):
+        daemon.cycle()
+        there.advance(there.now + 20)
+    assert shown == [(0, 0), (20, 20), (40, 40)]
+    reader.close()
+
+
+def test_a_present_that_could_not_be_written_is_written_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a fault of the store a reader sees what is true, although nothing has changed since."""
+    daemon, there = live(tmp_path, job("a", walltime=100))
+    daemon.cycle()
+    there.advance(20)
+    with monkeypatch.context() as patch:
+        patch.setattr(daemon.store, "set_present", fail)
+        assert not daemon.cycle()
+    daemon.cycle()
+    reader = StoreSource(f"sqlite:///{tmp_path}/cpsched.db")
+    view = reader.read()
+    assert view is not None
+    assert [one.id for one in view.instance.jobs if one.running is not None] == ["a"]
+    reader.close()
+
+
+def fail(*_: object) -> None:
+    """Do as a full disk does."""
+    raise StoreError("no room")
+
+
 def test_what_is_served_is_a_plan(tmp_path: Path) -> None:
     """The documents made of the store pass the verifier, in every cycle of a small history; the only thing that may be
     missing is a job that the next cycle plans.

@@ -79,7 +79,7 @@ class Laboratory:
         """Return the facts of a job now."""
         return self.manager.snapshot().jobs[job]
 
-    def wait(self, wanted: Callable[[], object], seconds: float = 20) -> None:
+    def wait(self, wanted: Callable[[], object], seconds: float = 60) -> None:
         """Wait until something is so."""
         end = time.monotonic() + seconds
         while not wanted():
