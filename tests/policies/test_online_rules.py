@@ -9,7 +9,7 @@ import pytest
 
 from cpsched.domain import Amounts, FrozenMap, Job, Queue
 from cpsched.errors import DocumentError
-from cpsched.policies import SCHEDULERS, make_scheduler
+from cpsched.policies import SCHEDULERS, make_scheduler, scheduler_names
 from cpsched.sim import QueueRule
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.policies.maui_runs import judged
@@ -217,7 +217,7 @@ def test_a_scheduler_takes_its_parameters() -> None:
     ("name", "parameters", "faults"),
     [
         ("esay", {}, ["Expected a scheduler, got 'esay', did you mean easy?"]),
-        ("zzz", {}, [f"Expected a scheduler, got 'zzz' (known: {', '.join(SCHEDULERS)})"]),
+        ("zzz", {}, [f"Expected a scheduler, got 'zzz' (known: {', '.join(scheduler_names())})"]),
         ("fcfs", {"depth": 3}, ["depth: unknown parameter (known: none)"]),
         (
             "sjf",

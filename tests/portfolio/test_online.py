@@ -16,7 +16,7 @@ from cpsched.errors import EngineError, UnsupportedError
 from cpsched.formats import instance_to_document, plan_to_document, read_instance
 from cpsched.planner import PlannerEngine
 from cpsched.policies import make_engine_scheduler
-from cpsched.portfolio import ENGINES, Team, online, solve
+from cpsched.portfolio import ENGINES, Team, solve, window_planner
 from cpsched.rules import PolicyEngine
 from cpsched.search import Search, SearchParams
 from cpsched.sim import Prediction, simulate
@@ -70,7 +70,7 @@ def test_solvers_begin_from_the_last_plan() -> None:
 def test_solvers_make_more_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the sum of waits the short ones come first: d 10-15, c 15-25, b 25-55. Steps end the search, and no clock."""
     team = Team(first=PlannerEngine(), lanes=((Search(SearchParams(max_steps=20)),),))
-    monkeypatch.setattr(online, "team_of", lambda *_, **__: team)
+    monkeypatch.setattr(window_planner, "team_of", lambda *_, **__: team)
     jobs = core("a", 0, 10), core("b", 1, 30), core("c", 2, 10), core("d", 5, 5)
     assert starts(one_core(*jobs), "search", budget=600) == {"a": 0, "d": 10, "c": 15, "b": 25}
 
@@ -81,7 +81,7 @@ def test_solvers_begin_from_a_better_list(monkeypatch: pytest.MonkeyPatch) -> No
     With windows that the rule cannot plan they begin from the last plan.
     """
     monkeypatch.setattr(
-        online, "team_of", lambda *_, **__: Team(first=PlannerEngine(), lanes=((Solver(lambda _: None),),))
+        window_planner, "team_of", lambda *_, **__: Team(first=PlannerEngine(), lanes=((Solver(lambda _: None),),))
     )
     jobs = core("a", 0, 10), core("b", 1, 30), core("c", 2, 10), core("d", 5, 5)
     assert starts(one_core(*jobs), "search", budget=1) == {"a": 0, "d": 10, "c": 15, "b": 25}
@@ -105,7 +105,7 @@ def test_solvers_begin_from_the_plan_of_more_jobs(is_usual: bool) -> None:
             return Outcome(jobs=(), waiting_room=room)
 
     engines = (PlannerEngine(), Idle()) if is_usual else (Idle(), PlannerEngine())
-    assert [job.id for job in online._Better(*engines).plan(instance, None).jobs] == ["a"]
+    assert [job.id for job in window_planner._Better(*engines).plan(instance, None).jobs] == ["a"]
 
 
 def test_rules_for_windows_play_too() -> None:
@@ -125,7 +125,7 @@ def test_no_more_jobs_are_planned_than_wanted(monkeypatch: pytest.MonkeyPatch) -
         seen.append((instance.now, [job.id for job in instance.jobs if job.running is None]))
         return solve(instance, engine="wspt_list", budget=0)
 
-    monkeypatch.setattr(online, "solve", solved)
+    monkeypatch.setattr(window_planner, "solve", solved)
     late = Queue(expected_wait=1800, max_wait=MaxWait(seconds=5))
     jobs = core("a", 0, 10), core("b", 1, 30, queue="late"), core("c", 2, 10), core("d", 5, 5)
     instance = one_core(*jobs, queues=FrozenMap({"late": late}))
