@@ -18,6 +18,4 @@ if TYPE_CHECKING:
 
 __all__ = ["MiniZinc", "MiniZincParams", "Window", "model_path", "window_of"]
 
-__getattr__ = opener(
-    __name__, {"engine": "MiniZinc MiniZincParams window_of", "solver": "model_path", "window": "Window"}
-)
+__getattr__ = opener(__name__)

@@ -66,24 +66,4 @@ __all__ = [
     "with_slices",
 ]
 
-__getattr__ = opener(
-    __name__,
-    {
-        "admission_result": "AdmissionResult",
-        "advance": "advanced with_slices",
-        "alone": "placeable_beside",
-        "compiling": "compiling_announced warmup warmup_evolving warmup_window",
-        "ending": "remove_temporary_kernels",
-        "costs": "FIRST_KINK LEVEL RATE costs_at end_price start_costs",
-        "happening": "EXPECTED_STATES Aftermath after_event",
-        "live": "Concern LivePlanner replanned",
-        "planner": "Planner",
-        "planner_engine": "PlannerEngine",
-        "profile": "with_profile",
-        "rescue": "latest_starts",
-        "reservations": "slices_of",
-        "shrink": "Values go_on_shrunk place_cheaply",
-        "support": "changing unreduced unsupported",
-        "warm": "warm_order with_promised_starts",
-    },
-)
+__getattr__ = opener(__name__)

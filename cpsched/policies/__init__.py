@@ -39,16 +39,4 @@ __all__ = [
     "unknown_scheduler",
 ]
 
-__getattr__ = opener(
-    __name__,
-    {
-        "catalogue": "SCHEDULERS make_scheduler scheduler_from unknown_scheduler",
-        "engines": "POLICIES",
-        "evolving": "VARIANTS EvolvingEngine EvolvingOnline",
-        "insertion": "insert",
-        "policy": "Policy",
-        "policy_engine": "PolicyEngine",
-        "queue_rules": "by_smith",
-        "sd": "SdEngine",
-    },
-)
+__getattr__ = opener(__name__)

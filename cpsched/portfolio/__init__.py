@@ -52,16 +52,4 @@ __all__ = [
     "with_dask_lanes",
 ]
 
-__getattr__ = opener(
-    __name__,
-    {
-        "dask_lanes": "with_dask_lanes",
-        "live": "Happened LivePlan",
-        "online": "WindowPlanner make_engine_scheduler",
-        "recipe": "prepare solve",
-        "replanning": "replan",
-        "schedulers": "ENGINES factory_of label_of make_any_scheduler parameter_text scheduler_names",
-        "scoring": "plan_of verify_plan",
-        "teams": "Team engine_names team_of",
-    },
-)
+__getattr__ = opener(__name__)
