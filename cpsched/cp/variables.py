@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from cpsched.cp.encoding import Alternative, Encoding, Milestone, Task
+from cpsched.cp.encoding import Alternative, Encoding, Task
 from cpsched.cp.solution import ABSENT, Placed
 
 if TYPE_CHECKING:
