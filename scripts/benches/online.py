@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Play workloads by every rule, by the planner and by optimisers on-line, whose own time is charged; compare the sums
 of wait / expected wait (WQT).
 """
@@ -11,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarking.measure import closing, conditions, load_average, print_table, say
+from benchmarking.measure import load_average, print_table, say
 
 from cpsched.domain import Instance
 from cpsched.formats import instance_to_document, plan_to_document, read_instance
@@ -23,7 +22,7 @@ from cpsched.verify import verify
 from cpsched.workloads import eurora_stream, scaled
 
 #: A day of Eurora, 1,000 jobs of which come within two hours, or within four.
-REAL = Path(__file__).resolve().parents[2] / "shared" / "data" / "eurora"
+REAL = Path(__file__).resolve().parents[3] / "shared" / "data" / "eurora"
 #: Rules that have an order, without backfilling and with it; and the others.
 ORDERS = ("fcfs", "sjf", "saf", "wspt", "wfp3", "unicef", "f1")
 EASY = {"backfill": "easy"}
@@ -50,22 +49,21 @@ class Played:
         return self.figures.total.wqt
 
 
-def main() -> None:
-    """Print a table for each workload."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this bench can be told besides ``--quick``."""
     parser.add_argument("workloads", nargs="*", type=Path, help="in place of Eurora's")
     parser.add_argument("--engines", nargs="+", default=["portfolio"], help="optimisers (default: portfolio)")
     parser.add_argument("--budget", type=float, default=1.0, help="seconds of a cycle (default: 1)")
     parser.add_argument("--min-interval", type=int, default=0, help="seconds between two cycles (default: 0)")
     parser.add_argument("--window", type=int, default=200, help="jobs planned in a cycle at the most (default: 200)")
     parser.add_argument("--workers", type=int, default=1, help="cores of an optimiser (default: 1)")
-    parser.add_argument("--quick", action="store_true", help="a small generated workload: shows that it works")
-    options = parser.parse_args()
-    print(f"## bench_online\n\n{conditions()}")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print a table for each workload."""
     warm_up_simulation()
     for workload in workloads(options):
         print_workload(workload, options)
-    print(f"\n{closing()}")
 
 
 def workloads(options: argparse.Namespace) -> Iterator[Instance]:
@@ -164,7 +162,3 @@ def row_of(played: Played, best: float) -> list[str]:
         f"{total.tardiness:,}",
         f"{wait:,.0f}",
     ]
-
-
-if __name__ == "__main__":
-    main()
