@@ -67,6 +67,9 @@ class _Known:
 class Occupation:
     """All that a plan books on nodes; mutable: jobs are taken away for a question, and put back after it.
 
+    Raises `DocumentError` if the plan has a job that the instance does not have, or has jobs that do not fit beside
+    each other.
+
     Parameters
     ----------
     instance
@@ -74,11 +77,6 @@ class Occupation:
         (`cpsched.domain.fitted`).
     planned
         The jobs of a plan of it, running ones included.
-
-    Raises
-    ------
-    DocumentError
-        If the plan has a job that the instance does not have, or has jobs that do not fit beside each other.
     """
 
     def __init__(self, instance: Instance, planned: Sequence[PlannedJob]) -> None:

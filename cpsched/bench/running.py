@@ -64,7 +64,8 @@ def run_cells(
     """Run the unfinished cells, and store each result at once.
 
     A cell whose worker is lost is run again by another one. Dask gives up after four times
-    (``distributed.scheduler.allowed-failures``), so that a cell that kills its workers fails.
+    (``distributed.scheduler.allowed-failures``), so that a cell that kills its workers fails. Raises `DocumentError` if
+    a result cannot be written.
 
     Parameters
     ----------
@@ -83,11 +84,6 @@ def run_cells(
     -------
     list of Failure
         In the order of the cells.
-
-    Raises
-    ------
-    DocumentError
-        If a result cannot be written.
     """
     from distributed import as_completed
 

@@ -56,10 +56,7 @@ def command(manager: str, config: Path | None, output: Path, as_json: bool) -> N
 def tell_snapshot(snapshot: Snapshot, output: Path, *, as_json: bool) -> dict[str, Any]:
     """Write the instance of a snapshot, print what is in it and what was left out, and return that as values of JSON.
 
-    Parameters
-    ----------
-    as_json
-        Whether what is in it is printed by the caller.
+    `as_json`: whether what is in it is printed by the caller.
     """
     from cpsched.cli.screen import warn
     from cpsched.errors import Fault

@@ -63,10 +63,7 @@ class Streams:
     def open(self, client: str, last_id: str | None) -> AsyncIterator[str]:
         """Return a stream that goes on after an event; where that is not known any more, it begins with the newest one.
 
-        Raises
-        ------
-        Problem
-            If too many listen.
+        Raises `Problem` if too many listen.
         """
         if self.num_open >= self._most or self._open[client] >= _MOST_OF_ONE:
             raise Problem(429, "Too many event streams are open", headers={"Retry-After": "30"})

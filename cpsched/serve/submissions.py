@@ -72,13 +72,7 @@ class Submissions:
         return queued.index(one) if one in queued else None
 
     def check_room(self) -> None:
-        """Refuse another one where too many wait.
-
-        Raises
-        ------
-        Problem
-            If the queue is full.
-        """
+        """Refuse another one where too many wait. Raises `Problem` if the queue is full."""
         if self.num_queued >= self._settings.most_queued:
             raise Problem(
                 429,
@@ -87,13 +81,7 @@ class Submissions:
             )
 
     def submit(self, viewer: Viewer, task: Mapping[str, Any]) -> Submitted:
-        """Queue an instance that is in order.
-
-        Raises
-        ------
-        Problem
-            If the queue is full.
-        """
+        """Queue an instance that is in order. Raises `Problem` if the queue is full."""
         self.check_room()
         self._forget()
         one = Submitted(
@@ -125,13 +113,7 @@ class Submissions:
             one.state = "done" if one.plan is not None else "failed"
 
     def find(self, viewer: Viewer, name: str) -> Submitted:
-        """Return one that a reader has sent, or may see as an operator.
-
-        Raises
-        ------
-        Problem
-            If there is none.
-        """
+        """Return one that a reader has sent, or may see as an operator. Raises `Problem` if there is none."""
         self._forget()
         one = self._all.get(name)
         if one is None or not (viewer.is_operator or viewer.key == one.owner):

@@ -26,12 +26,7 @@ _CONSTANT = (
 def check_sizes(file: IO[bytes]) -> None:
     """Check that each array of an archive is as large as it says, and that none takes more memory than the file.
 
-    Raises
-    ------
-    ValueError
-        If that is not so, or a member is no array.
-    zipfile.BadZipFile
-        If the file is no archive.
+    Raises `ValueError` if that is not so, or a member is no array; `zipfile.BadZipFile` if the file is no archive.
     """
     whole = file.seek(0, 2)
     file.seek(0)

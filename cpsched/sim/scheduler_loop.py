@@ -137,6 +137,8 @@ def play_scheduler(
 ) -> None:
     """Run the simulation under a scheduler.
 
+    Raises `EngineError` if the scheduler starts a job that does not wait, or where there is no room.
+
     Parameters
     ----------
     world
@@ -151,11 +153,6 @@ def play_scheduler(
         has ended) does not change.
     look
         Called after each decision.
-
-    Raises
-    ------
-    EngineError
-        If the scheduler starts a job that does not wait, or where there is no room.
     """
     loop = _Loop(world, scheduler, seconds, charges=charges)
     numbers = _IN_ORDER.in_numbers(predicts=predicts)

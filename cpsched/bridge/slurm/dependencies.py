@@ -23,6 +23,8 @@ def dependencies_of(
 ) -> tuple[Dependency, ...]:
     """Return the dependencies of a job.
 
+    Raises `Inexpressible` if it waits for one of several, for something that is no job, or can never start.
+
     Parameters
     ----------
     job
@@ -31,11 +33,6 @@ def dependencies_of(
         By a job's number, or its array's: the ids of all of it that waits or runs.
     same_name
         The ids of the jobs of its user and its name that were submitted before it and wait or run.
-
-    Raises
-    ------
-    Inexpressible
-        If it waits for one of several, for something that is no job, or can never start.
     """
     text = job.dependency
     if not text:

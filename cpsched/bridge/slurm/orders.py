@@ -117,6 +117,8 @@ def refusal_of(said: str) -> Refusal:
 def change_of(order: JobOrder, job: JobRecord | None, now: int) -> Change | None:
     """Return the job as an order makes it; None where it is so already.
 
+    Raises `Refused` if the order must not be given.
+
     Parameters
     ----------
     order
@@ -125,11 +127,6 @@ def change_of(order: JobOrder, job: JobRecord | None, now: int) -> Change | None
         The job as Slurm has it now; None: it does not know it.
     now
         Unix seconds.
-
-    Raises
-    ------
-    Refused
-        If the order must not be given.
     """
     if job is None or job.state.is_over:
         raise Refused(Refusal.GONE, f"job {order.job} is {'not known' if job is None else job.state}")

@@ -380,10 +380,7 @@ def _name(text: str) -> str | None:
 def _job(one: _Seen, site: Site, reservations: Mapping[str, ReservationRecord], now: int) -> Job:
     """Return one job that runs or waits.
 
-    Raises
-    ------
-    Inexpressible
-        If an instance cannot say it, or nobody may start it.
+    Raises `Inexpressible` if an instance cannot say it, or nobody may start it.
     """
     view = one.view
     queue = view.partitions[0] if view.partitions and view.partitions[0] in site.partitions else None

@@ -83,6 +83,8 @@ class _Record:
 def read_text(text: str, source: str, zone: tzinfo | None = None) -> SlurmRecords:
     """Read the records of ``scontrol show job``, ``node``, ``partition``, ``reservation`` or ``license``.
 
+    Raises `DocumentError` with all faults.
+
     Parameters
     ----------
     text
@@ -91,11 +93,6 @@ def read_text(text: str, source: str, zone: tzinfo | None = None) -> SlurmRecord
         The name of the text in messages.
     zone
         The zone of dates without offset; None: that of this machine. With ``SLURM_TIME_FORMAT=%s`` there are none.
-
-    Raises
-    ------
-    DocumentError
-        With all faults.
     """
     faults = FaultList(source)
     found: list[object] = []

@@ -14,7 +14,8 @@ def fit(
 ) -> tuple[int, ...]:
     """Return the starts of all steps of an application in a schedule that completes as early as any.
 
-    Each step but the last may be held until the next one begins; to hold the first one is to delay it.
+    Each step but the last may be held until the next one begins; to hold the first one is to delay it. Raises
+    `ValueError` if a step asks for more than there is.
 
     Parameters
     ----------
@@ -28,11 +29,6 @@ def fit(
         The most seconds that each step may be held, not less than its duration; `FOREVER`: no limit.
     earliest
         The earliest begin of the first step.
-
-    Raises
-    ------
-    ValueError
-        If a step asks for more than there is.
 
     Notes
     -----

@@ -86,10 +86,7 @@ class Cycle:
     def run(self, order: Sequence[int]) -> None:
         """Decide which jobs start and which get a reservation.
 
-        Parameters
-        ----------
-        order
-            The waiting jobs by falling priority. Jobs that cannot pay are skipped, and block no other job.
+        `order`: the waiting jobs by falling priority. Jobs that cannot pay are skipped, and block no other job.
         """
         for job in order:
             if not self._can_pay(job):
