@@ -14,14 +14,8 @@ from cpsched.errors import UnsupportedError
 from cpsched.planner import PlannerEngine
 from cpsched.portfolio import ENGINES, prepare, solve
 from cpsched.search import ChangingChain
-from cpsched.workloads import (
-    changing_windows,
-    eurora_window,
-    evolving_window,
-    made_rigid,
-    with_evolving,
-    with_malleable,
-)
+from cpsched.workloads import eurora_window, evolving_window, with_malleable
+from tests.workloads.changing import changing_windows, made_rigid, with_evolving
 
 #: Rules for jobs that change.
 RULES = tuple(engine for engine in ENGINES if engine.startswith(("ep_", "sd_")))

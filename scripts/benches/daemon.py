@@ -11,23 +11,19 @@ from __future__ import annotations
 
 import argparse
 import random
-import sys
 import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
+from benchmarking import slurm_in_files
 
-from benchmarking import slurm_in_files  # noqa: E402 - found by the path above
-
-from cpsched.bridge import MemoryManager, Snapshot, World  # noqa: E402 - found by the path above
-from cpsched.bridge.slurm import SlurmManager  # noqa: E402 - found by the path above
-from cpsched.daemon import Daemon, Planner, Policy, Settings, Store, make_log  # noqa: E402 - found by the path above
-from cpsched.daemon.planning import Made  # noqa: E402 - found by the path above
-from cpsched.daemon.state import Planned  # noqa: E402 - found by the path above
-from cpsched.domain import (  # noqa: E402 - found by the path above
+from cpsched.bridge import MemoryManager, Snapshot, World
+from cpsched.bridge.slurm import SlurmManager
+from cpsched.daemon import Daemon, Planner, Policy, Settings, Store, make_log
+from cpsched.daemon.planning import Made
+from cpsched.daemon.state import Planned
+from cpsched.domain import (
     Amounts,
     Chunk,
     Cluster,
@@ -43,8 +39,8 @@ from cpsched.domain import (  # noqa: E402 - found by the path above
     Segment,
     Step,
 )
-from cpsched.engine import Outcome  # noqa: E402 - found by the path above
-from cpsched.portfolio import WindowPlanner, plan_of  # noqa: E402 - found by the path above
+from cpsched.engine import Outcome
+from cpsched.portfolio import WindowPlanner, plan_of
 
 #: Of a node.
 CORES = 16

@@ -26,7 +26,7 @@ from cpsched.formats import read_instance, read_plan, write_instance
 from cpsched.metrics import honest_gap
 from cpsched.policies import POLICIES, PolicyEngine
 from cpsched.portfolio import prepare, solve
-from cpsched.workloads import tiny_cases
+from tests.workloads.tiny import tiny_cases
 
 PBS = ("pbs_fifo_bf10", "pbs_walltime_bf400")
 LISTS = ("fcfs", "sjf_list", "wspt_list")

@@ -7,7 +7,6 @@ machine; its own work is the processor time of the page's thread, which other pr
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 import time
 import urllib.error
@@ -22,13 +21,9 @@ from benchmarking.measure import Sample, print_table, say, verdict
 
 from cpsched.report import gantt_html, plan_report, report_page
 from cpsched.serve import DocumentSource
-
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT))  # the browser's driver lives with the tests, which are not installed
-
-from tests.browser.driving import NARROW, WIDE, Visits, chromium  # noqa: E402 - found by the path above
-from tests.browser.wide_plan import wide_plan  # noqa: E402 - found by the path above
-from tests.serve.in_thread import served  # noqa: E402 - found by the path above
+from tests.browser.driving import NARROW, WIDE, Visits, chromium
+from tests.browser.wide_plan import wide_plan
+from tests.serve.in_thread import served
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -18,7 +18,7 @@ from benchmarking.measure import print_table, say
 
 from cpsched.domain import Instance, Job
 from cpsched.portfolio import ENGINES, prepare, solve
-from cpsched.workloads import project_window
+from tests.workloads.psplib import project_window
 
 REAL = Path(__file__).resolve().parents[3] / "shared" / "data" / "psplib"
 #: Shares wanted by set: (proven optimal, as good as the best known).

@@ -28,9 +28,9 @@ from cpsched.engine import Improver
 from cpsched.errors import EngineError
 from cpsched.mzn import MiniZinc, MiniZincParams, model_path, solver
 from cpsched.mzn.solver import Verdict, verdict_of
-from cpsched.workloads import tiny_cases
 from tests.mzn.modelled import needs_minizinc, postponed
 from tests.search.searched import board_of, planned
+from tests.workloads.tiny import tiny_cases
 
 ORDER = next(case.instance for case in tiny_cases() if case.instance.name == "tiny-order")
 
