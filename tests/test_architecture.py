@@ -58,7 +58,7 @@ ARROWS: dict[str, frozenset[str]] = {
         "formats": "arguments errors domain writing text",
         "problem": "domain",
         "metrics": "arguments domain errors writing text",
-        "workloads": "errors domain",
+        "workloads": "domain",
         "planner": "doors errors problem domain rusv booking engine metrics",
         "sim": "arguments doors errors problem domain rusv booking formats metrics planner writing",
         "policies": "arguments doors errors problem domain rusv booking engine planner sim",

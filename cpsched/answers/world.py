@@ -106,12 +106,7 @@ class World:
     def _counters(self, window: Reduced, job: Job) -> Iterator[Counter]:
         """Yield the licences, and the rules that count what a job takes, beside the jobs of the plan.
 
-        Parameters
-        ----------
-        window
-            The window without rules, with the job.
-        job
-            The job in it.
+        `window`: the window without rules, with the job. `job`: the job in it.
         """
         now = self.instance.now
         for name, amount in job.licenses.items():

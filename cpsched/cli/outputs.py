@@ -194,12 +194,7 @@ def output_schema(name: str) -> Schema:
 def echo_output(name: str, content: Mapping[str, Any]) -> None:
     """Print an output as one JSON object, whose first key says its format.
 
-    Parameters
-    ----------
-    name
-        A key of `OUTPUTS`.
-    content
-        The values of all its keys.
+    `name`: a key of `OUTPUTS`. `content`: the values of all its keys.
     """
     from cpsched.cli.screen import echo_json
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cpsched.planner.reservations import slices_of
     from cpsched.planner.shrink import Values, go_on_shrunk, place_cheaply
     from cpsched.planner.support import changing, unreduced, unsupported
-    from cpsched.planner.warm import warm_order, with_promised_starts
+    from cpsched.planner.warm import with_promised_starts
 
 __all__ = [
     "EXPECTED_STATES",
@@ -57,7 +57,6 @@ __all__ = [
     "start_costs",
     "unreduced",
     "unsupported",
-    "warm_order",
     "warmup",
     "warmup_evolving",
     "warmup_window",

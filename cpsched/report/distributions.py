@@ -116,12 +116,8 @@ def binned(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Return a step function over ``[begin, end)`` in at most `MOST_POINTS` bins of a round length.
 
-    Parameters
-    ----------
-    times, amounts
-        ``amounts[i]`` holds in ``[times[i], times[i + 1])``, the last one without end; 0 before the first time.
-    begin, end
-        Seconds, begin < end.
+    `times`, `amounts`: ``amounts[i]`` holds in ``[times[i], times[i + 1])``, the last one without end; 0 before the
+    first time. `begin`, `end`: seconds, begin < end.
 
     Returns
     -------

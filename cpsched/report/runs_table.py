@@ -41,12 +41,7 @@ def _in_seconds(seconds: float) -> str:
 def run_figures(summary: RunsSummary, *, seconds: Callable[[float], str] = _in_seconds) -> Iterator[tuple[str, str]]:
     """Yield the figures of a simulation as (label, value); a dash where a value is missing.
 
-    Parameters
-    ----------
-    summary
-        The figures.
-    seconds
-        Writes waits.
+    `summary`: the figures. `seconds`: writes waits.
     """
     total, overhead = summary.total, summary.decisions
     for label, count in (

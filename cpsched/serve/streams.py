@@ -24,12 +24,7 @@ _RETRY = 3000
 class Streams:
     """Tells listeners what happens. Mutable.
 
-    Parameters
-    ----------
-    most
-        Listeners at the same time.
-    heartbeat
-        Seconds after which a stream on which nothing happens says so.
+    `most`: listeners at the same time. `heartbeat`: seconds after which a stream on which nothing happens says so.
     """
 
     def __init__(self, *, most: int, heartbeat: float) -> None:

@@ -44,15 +44,7 @@ class Submitted:
 
 
 class Submissions:
-    """Plans what was sent, in its order. Mutable.
-
-    Parameters
-    ----------
-    children
-        The processes that plan.
-    settings
-        The limits.
-    """
+    """Plans what was sent, in its order. Mutable. `children`: the processes that plan. `settings`: the limits."""
 
     def __init__(self, children: Children, settings: ServeSettings) -> None:
         self._children, self._settings = children, settings

@@ -51,12 +51,8 @@ def check_sizes(file: IO[bytes]) -> None:
 def wrong_arrays(world: World, state: arrays.State, machine: arrays.Machine) -> list[str]:
     """Return the names of the arrays that a simulation of this workload cannot have, in their order, each once.
 
-    Parameters
-    ----------
-    world
-        At its beginning.
-    state, machine
-        What a checkpoint says, in arrays of the right types, and at least as long as those of the beginning.
+    `world`: at its beginning. `state`, `machine`: what a checkpoint says, in arrays of the right types, and at least as
+    long as those of the beginning.
     """
     wrong = [
         f"state.{name}" for name in _CONSTANT if not np.array_equal(getattr(state, name), getattr(world.state, name))

@@ -1,6 +1,6 @@
 """Generated windows, and workloads of jobs that arrive over time.
 
-May import: `domain`, `errors`. Nothing here reads or writes files. Begin with `eurora_window`; jobs that change while
+May import: `domain`. Nothing here reads or writes files. Begin with `eurora_window`; jobs that change while
 they run are in `evolving.py` and `changing.py`. A workload is an instance whose jobs have submit times from `now` on
 and runtimes: begin with `lublin`. The common parts of generators are in `assembly.py` and `arrivals.py`; `load.py`
 changes the rate of arrival, `replicas.py` who comes when.

@@ -62,14 +62,9 @@ def _is_count(text: str) -> bool:
 def gres_amounts(text: str, *, prefixes: bool = False) -> Amounts:
     """Read generic resources, ``gpu:k20:2(S:0-1),mic:2``.
 
-    Raises `ValueError` if it cannot be read, or asks for something that is no generic resource.
-
-    Parameters
-    ----------
-    text
-        What a node has, a job holds on a node, or (with prefixes) a job asks for.
-    prefixes
-        Whether each begins with ``gres:`` or ``gres/``, as in requests.
+    Raises `ValueError` if it cannot be read, or asks for something that is no generic resource. `text`: what a node
+    has, a job holds on a node, or (with prefixes) a job asks for. `prefixes`: whether each begins with ``gres:`` or
+    ``gres/``, as in requests.
 
     Returns
     -------

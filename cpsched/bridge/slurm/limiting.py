@@ -49,14 +49,8 @@ def takes_of(
     """Return what a job takes of the limits that hold for it.
 
     Raises `Inexpressible` if a job that waits is beyond a limit by itself, or has one that cannot be said, or is not
-    shown.
-
-    Parameters
-    ----------
-    job, view
-        The job as the instance has it, and as its user asked for it.
-    site, limits, partitions
-        What Slurm said of the machine.
+    shown. `job`, `view`: the job as the instance has it, and as its user asked for it. `site`, `limits`, `partitions`:
+    what Slurm said of the machine.
     """
     scopes = tuple(_scopes(view, limits, partitions))
     amounts = _amounts(job, view, site)

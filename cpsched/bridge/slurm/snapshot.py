@@ -133,12 +133,7 @@ class _Apart(NamedTuple):
 class SnapshotMaker:
     """Makes one snapshot after the other; what is as before is the same object. Mutable.
 
-    Parameters
-    ----------
-    choices
-        What the site says besides: the expected waits of its queues.
-    name
-        The name of the instances.
+    `choices`: what the site says besides: the expected waits of its queues. `name`: the name of the instances.
     """
 
     def __init__(self, choices: SiteChoices, *, name: str = "slurm") -> None:

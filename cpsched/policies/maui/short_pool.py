@@ -68,12 +68,7 @@ class KeptNodes:
     def changes(self, now: int, ends: Iterable[int]) -> list[int]:
         """Return when there may be more for long jobs: work ends, or a busy node begins to count.
 
-        Parameters
-        ----------
-        now
-            Later than this.
-        ends
-            When jobs are believed to end.
+        `now`: later than this. `ends`: when jobs are believed to end.
         """
         if self.until is None:
             return []
