@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cpsched.cli.options import AS_JSON, OUTPUT_FILE, SEED_RANGE, Number, ends_in
+from cpsched.cli.options import AS_JSON, NEW_INSTANCE, SEED_RANGE, Number
 from cpsched.text import printable
 
 if TYPE_CHECKING:
@@ -20,14 +20,6 @@ Decorator = Callable[[Callable[..., Any]], Any]
 
 _LOAD = "Offered load: core seconds of the jobs, divided by the machine's between first and last arrival."
 
-OUTPUT = click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=OUTPUT_FILE,
-    callback=ends_in(".json", ".json.gz"),
-    help="File for the instance.",
-)
 SEED = click.option(
     "--seed",
     type=SEED_RANGE,
@@ -100,7 +92,7 @@ def _model(name: str, example: str, *options: Decorator, scales: bool = True) ->
 
         shared = (_load(), MALLEABLE) if scales else ()
         made: Any = run
-        for option in reversed((OUTPUT, *options, *shared, SEED, AS_JSON)):
+        for option in reversed((NEW_INSTANCE, *options, *shared, SEED, AS_JSON)):
             made = option(made)
         return command.command(name, help=draw.__doc__, epilog=f"Example: cpsched generate {name} {example}")(made)
 
