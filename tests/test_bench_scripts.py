@@ -218,17 +218,3 @@ def test_whole_logs_are_compared_with_the_textbook(repository: Path, tmp_path: P
     (rows,) = tables_of(output_of(repository / "scripts" / "bench", "sim", str(tmp_path), "--textbook"))
     assert [(row[2], row[-1]) for row in rows] == [("easy", "0"), ("sjf, EASY", "0"), ("conservative", "0")]
     assert all(int(row[5]) > 0 for row in rows)
-
-
-@pytest.mark.large
-def test_schedulers_play_on_line(repository: Path) -> None:
-    """Bench online has rules and engines work off one workload: the best rule waits least of all rules, and the
-    decisions of compiled rules are not counted.
-    """
-    (rows,) = tables_of(run(repository, "online"))
-    rules, engines = [row for row in rows if row[1] == "-"], [row for row in rows if row[1] != "-"]
-    assert {row[0] for row in engines} == {"conservative", "maui", "planner", "portfolio", "slurm", "wspt_list"}
-    waits = [float(row[4]) for row in rules]
-    assert waits == sorted(waits)
-    assert (rules[0][5], rules[-1][0]) == ("+0.0%", "fcfs")
-    assert waits[-1] > 0
