@@ -67,18 +67,11 @@ def run_cells(
     (``distributed.scheduler.allowed-failures``), so that a cell that kills its workers fails. Raises `DocumentError` if
     a result cannot be written.
 
-    Parameters
-    ----------
-    cells
-        By their digests.
-    store
-        The store of results.
-    client
-        The Dask client that runs them.
-    work
-        Computes the result of a cell; the workers import and call it.
-    watch
-        Called at the beginning, and after each cell.
+    `cells`: by their digests.
+    `store`: the store of results.
+    `client`: the Dask client that runs them.
+    `work`: computes the result of a cell; the workers import and call it.
+    `watch`: called at the beginning, and after each cell.
 
     Returns
     -------

@@ -55,18 +55,11 @@ def run(
 
     Raises `BridgeError` if it cannot be run, takes too long, or ends with another code.
 
-    Parameters
-    ----------
-    command
-        The program by its absolute path, and its arguments.
-    seconds
-        How long it may take; then it is killed with all that it started.
-    given
-        Its standard input.
-    environment
-        Variables besides those of this process; variables of Slurm and PBS are not passed on.
-    codes
-        The exit codes that are no errors.
+    `command`: the program by its absolute path, and its arguments.
+    `seconds`: how long it may take; then it is killed with all that it started.
+    `given`: its standard input.
+    `environment`: variables besides those of this process; variables of Slurm and PBS are not passed on.
+    `codes`: the exit codes that are no errors.
     """
     if not command[0].startswith("/"):
         raise ValueError(f"expected a program by its absolute path, got {command[0]!r}")

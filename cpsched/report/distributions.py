@@ -23,16 +23,10 @@ _TABLE = (10, 25, 50, 75, 90, 95, 99)
 def box_chart(title: str, label: str, axis: Axis, groups: Mapping[str, NDArray[np.float64]], *, by: str) -> Chart:
     """Return a box for each group that has values.
 
-    Parameters
-    ----------
-    title, label
-        The title, and what a value is: ``wait``.
-    axis
-        The axis of the values.
-    groups
-        The values by the name of the group.
-    by
-        What a group is: ``queue``.
+    `title`, `label`: the title, and what a value is: ``wait``.
+    `axis`: the axis of the values.
+    `groups`: the values by the name of the group.
+    `by`: what a group is: ``queue``.
     """
     present = {name: values for name, values in groups.items() if values.size}
     boxes, rows = [], []

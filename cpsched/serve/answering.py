@@ -52,14 +52,9 @@ class Answering:
 
         Raises `Problem` if too many questions wait, or the view cannot be asked about.
 
-        Parameters
-        ----------
-        view
-            The newest one.
-        job
-            The job that the question is about, which the view has; None: about none.
-        question
-            Called with the view that is asked about.
+        `view`: the newest one.
+        `job`: the job that the question is about, which the view has; None: about none.
+        `question`: called with the view that is asked about.
         """
         if self.num_waiting >= self._most:
             raise Problem(429, "Too many questions wait for an answer", headers={"Retry-After": "2"})

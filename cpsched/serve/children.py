@@ -40,14 +40,9 @@ class Children:
 
         Raises `EngineError` if the process takes far longer, or ends without an outcome.
 
-        Parameters
-        ----------
-        task
-            As `cpsched.serve.child` has it.
-        budget
-            Seconds that the task says it takes.
-        begun
-            Called when its turn has come.
+        `task`: as `cpsched.serve.child` has it.
+        `budget`: seconds that the task says it takes.
+        `begun`: called when its turn has come.
         """
         self.num_waiting += 1
         try:

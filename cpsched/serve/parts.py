@@ -33,14 +33,9 @@ _MOST_SIGHTS = 16
 class Parts:
     """All that an application has. Mutable.
 
-    Parameters
-    ----------
-    opened
-        The source.
-    settings
-        Of the server.
-    log
-        Where it says what happens.
+    `opened`: the source.
+    `settings`: of the server.
+    `log`: where it says what happens.
     """
 
     def __init__(self, opened: Opened, settings: ServeSettings, log: Log) -> None:

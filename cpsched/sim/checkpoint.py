@@ -60,14 +60,10 @@ class Keeper:
     Raises `DocumentError` if the file to resume from cannot be read, or is of another workload, scheduler or version of
     cpsched.
 
-    Parameters
-    ----------
-    checkpoint
-        Where to, and how often.
-    world
-        At its beginning; where the simulation is resumed, it is set to what the file says.
-    seconds
-        Of the decisions so far, as they are noted; where the simulation is resumed, those of the file are put here.
+    `checkpoint`: where to, and how often.
+    `world`: at its beginning; where the simulation is resumed, it is set to what the file says.
+    `seconds`: of the decisions so far, as they are noted; where the simulation is resumed, those of the file are put
+      here.
     """
 
     def __init__(self, checkpoint: Checkpoint, world: World, seconds: list[float]) -> None:

@@ -136,16 +136,10 @@ def make_snapshot(
 
     Raises `DocumentError` with all faults: unknown states, and values that cannot be read.
 
-    Parameters
-    ----------
-    qstat, pbsnodes
-        The two answers.
-    now
-        Unix seconds; None: the ``timestamp`` of the answers.
-    zone
-        The zone of the dates; None: that of this machine.
-    name
-        The name of the instance.
+    `qstat`, `pbsnodes`: the two answers.
+    `now`: unix seconds; None: the ``timestamp`` of the answers.
+    `zone`: the zone of the dates; None: that of this machine.
+    `name`: the name of the instance.
     """
     faults: list[Fault] = []
     moment = now if now is not None else int(qstat.get("timestamp") or pbsnodes.get("timestamp") or 0)

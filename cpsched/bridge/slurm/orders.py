@@ -119,14 +119,9 @@ def change_of(order: JobOrder, job: JobRecord | None, now: int) -> Change | None
 
     Raises `Refused` if the order must not be given.
 
-    Parameters
-    ----------
-    order
-        The order.
-    job
-        The job as Slurm has it now; None: it does not know it.
-    now
-        Unix seconds.
+    `order`: the order.
+    `job`: the job as Slurm has it now; None: it does not know it.
+    `now`: unix seconds.
     """
     if job is None or job.state.is_over:
         raise Refused(Refusal.GONE, f"job {order.job} is {'not known' if job is None else job.state}")

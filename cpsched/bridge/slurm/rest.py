@@ -60,15 +60,10 @@ class _Connection(http.client.HTTPConnection):
 class RestServer:
     """A slurmrestd of this machine, which is asked and never told anything. Mutable: it remembers the version.
 
-    Parameters
-    ----------
-    address
-        As `ADDRESS` has it.
-    token
-        The file with the token of the account (JWT), which only its owner can read; None: the server knows the account
-        by the socket.
-    seconds
-        How long one answer may take.
+    `address`: as `ADDRESS` has it.
+    `token`: the file with the token of the account (JWT), which only its owner can read; None: the server knows the
+      account by the socket.
+    `seconds`: how long one answer may take.
     """
 
     def __init__(self, address: str, *, token: Path | None = None, seconds: float = 20) -> None:

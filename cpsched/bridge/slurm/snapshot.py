@@ -266,16 +266,10 @@ class SnapshotMaker:
 def make_snapshot(records: SlurmRecords, now: int, choices: SiteChoices, *, name: str = "slurm") -> Snapshot:
     """Make a snapshot of what Slurm said.
 
-    Parameters
-    ----------
-    records
-        All records of one moment.
-    now
-        That moment, in Unix seconds.
-    choices
-        What the site says besides: the expected waits of its queues.
-    name
-        The name of the instance.
+    `records`: all records of one moment.
+    `now`: that moment, in Unix seconds.
+    `choices`: what the site says besides: the expected waits of its queues.
+    `name`: the name of the instance.
     """
     return SnapshotMaker(choices, name=name).make(records, now)
 

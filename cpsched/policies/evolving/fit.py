@@ -17,18 +17,11 @@ def fit(
     Each step but the last may be held until the next one begins; to hold the first one is to delay it. Raises
     `ValueError` if a step asks for more than there is.
 
-    Parameters
-    ----------
-    steps
-        ``(duration, amount)`` of each, at least one; durations are positive.
-    busy
-        The amounts that others hold, never more than `capacity`.
-    capacity
-        The capacity.
-    longest
-        The most seconds that each step may be held, not less than its duration; `FOREVER`: no limit.
-    earliest
-        The earliest begin of the first step.
+    `steps`: ``(duration, amount)`` of each, at least one; durations are positive.
+    `busy`: the amounts that others hold, never more than `capacity`.
+    `capacity`: the capacity.
+    `longest`: the most seconds that each step may be held, not less than its duration; `FOREVER`: no limit.
+    `earliest`: the earliest begin of the first step.
 
     Notes
     -----
