@@ -68,7 +68,6 @@ def run_cells(
     a result cannot be written.
 
     `cells`: by their digests.
-    `store`: the store of results.
     `client`: the Dask client that runs them.
     `work`: computes the result of a cell; the workers import and call it.
     `watch`: called at the beginning, and after each cell.

@@ -24,7 +24,6 @@ def box_chart(title: str, label: str, axis: Axis, groups: Mapping[str, NDArray[n
     """Return a box for each group that has values.
 
     `title`, `label`: the title, and what a value is: ``wait``.
-    `axis`: the axis of the values.
     `groups`: the values by the name of the group.
     `by`: what a group is: ``queue``.
     """

@@ -33,7 +33,6 @@ _MOST_SIGHTS = 16
 class Parts:
     """All that an application has. Mutable.
 
-    `opened`: the source.
     `settings`: of the server.
     `log`: where it says what happens.
     """

@@ -139,7 +139,6 @@ def make_snapshot(
     `qstat`, `pbsnodes`: the two answers.
     `now`: unix seconds; None: the ``timestamp`` of the answers.
     `zone`: the zone of the dates; None: that of this machine.
-    `name`: the name of the instance.
     """
     faults: list[Fault] = []
     moment = now if now is not None else int(qstat.get("timestamp") or pbsnodes.get("timestamp") or 0)

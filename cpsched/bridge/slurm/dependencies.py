@@ -25,7 +25,6 @@ def dependencies_of(
 
     Raises `Inexpressible` if it waits for one of several, for something that is no job, or can never start.
 
-    `job`: the job.
     `pending`: by a job's number, or its array's: the ids of all of it that waits or runs.
     `same_name`: the ids of the jobs of its user and its name that were submitted before it and wait or run.
     """

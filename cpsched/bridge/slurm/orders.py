@@ -119,7 +119,6 @@ def change_of(order: JobOrder, job: JobRecord | None, now: int) -> Change | None
 
     Raises `Refused` if the order must not be given.
 
-    `order`: the order.
     `job`: the job as Slurm has it now; None: it does not know it.
     `now`: unix seconds.
     """

@@ -269,7 +269,6 @@ def make_snapshot(records: SlurmRecords, now: int, choices: SiteChoices, *, name
     `records`: all records of one moment.
     `now`: that moment, in Unix seconds.
     `choices`: what the site says besides: the expected waits of its queues.
-    `name`: the name of the instance.
     """
     return SnapshotMaker(choices, name=name).make(records, now)
 

@@ -19,7 +19,6 @@ def fit(
 
     `steps`: ``(duration, amount)`` of each, at least one; durations are positive.
     `busy`: the amounts that others hold, never more than `capacity`.
-    `capacity`: the capacity.
     `longest`: the most seconds that each step may be held, not less than its duration; `FOREVER`: no limit.
     `earliest`: the earliest begin of the first step.
 

@@ -16,7 +16,6 @@ class UsageHistory:
     `origin`: the begin of a window (s).
     `interval`, `depth`, `decay`: seconds of a window, the number of windows that count, and the weight of each relative
       to the next younger one.
-    `count`: the number of consumers.
     """
 
     def __init__(self, *, origin: int, interval: int, depth: int, decay: float, count: int) -> None:

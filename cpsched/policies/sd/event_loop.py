@@ -32,7 +32,6 @@ class EventLoop:
     `instance`: the window, with all its jobs rigid.
     `admission`: its jobs, told apart.
     `jobs`: the same jobs with their malleability, by id.
-    `rule`: the parameters.
     """
 
     def __init__(self, instance: Instance, admission: AdmissionResult, jobs: dict[str, Job], rule: SdRule) -> None:

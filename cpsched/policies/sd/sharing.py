@@ -25,7 +25,6 @@ class Sharing:
     """Guests and mates under one rule; mutable.
 
     `site`, `future`: the simulation, and the map on which nodes are kept for jobs that share.
-    `rule`: the parameters.
     `by_value`: whether a guest starts only if it saves more slowdown than its mates lose, and its mates are those that
       lose least.
     """

@@ -52,7 +52,6 @@ def seen_at(
 ) -> tuple[Instance, list[Job]]:
     """Return the instance at a later time, and its waiting jobs.
 
-    `time`: the later time.
     `waiting`: the jobs that wait then; arrays by their elements.
     `runs`: the jobs that run then.
     `placed`: the places of the jobs that have started by then and for which others wait.
