@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from cpsched.planner.admission_result import AdmissionResult
     from cpsched.planner.advance import advanced, with_slices
     from cpsched.planner.alone import placeable_beside
-    from cpsched.planner.compiling import compiling_announced, warmup, warmup_evolving, warmup_window
+    from cpsched.planner.compiling import warmup, warmup_evolving, warmup_window
     from cpsched.planner.costs import FIRST_KINK, LEVEL, RATE, costs_at, end_price, start_costs
-    from cpsched.planner.ending import remove_temporary_kernels
     from cpsched.planner.happening import EXPECTED_STATES, Aftermath, after_event
     from cpsched.planner.live import Concern, LivePlanner, replanned
     from cpsched.planner.planner import Planner
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
     from cpsched.planner.shrink import Values, go_on_shrunk, place_cheaply
     from cpsched.planner.support import changing, unreduced, unsupported
     from cpsched.planner.warm import with_promised_starts
+    from cpsched.rusv import announced as compiling_announced
+    from cpsched.rusv import remove_temporary_kernels
 
 __all__ = [
     "EXPECTED_STATES",

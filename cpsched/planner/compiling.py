@@ -18,9 +18,8 @@ from cpsched.domain import (
     Step,
 )
 from cpsched.planner.planner import Planner
-from cpsched.rusv import announced as compiling_announced
 
-__all__ = ["compiling_announced", "warmup", "warmup_evolving", "warmup_window"]
+__all__ = ["warmup", "warmup_evolving", "warmup_window"]
 
 
 def warmup() -> None:
