@@ -1,15 +1,15 @@
-"""Generated windows, and workloads of jobs that arrive over time.
+"""Generated workloads: jobs that arrive over time.
 
-May import: `domain`. Nothing here reads or writes files. Begin with `eurora_window`; jobs that change while
-they run are in `evolving.py` and `changing.py`. A workload is an instance whose jobs have submit times from `now` on
-and runtimes: begin with `lublin`. The common parts of generators are in `assembly.py` and `arrivals.py`; `load.py`
-changes the rate of arrival, `replicas.py` who comes when.
+May import: `domain`. Nothing here reads or writes files. Jobs that change while they run are in `evolving.py` and
+`changing.py`. A workload is an instance whose jobs have submit times from `now` on and runtimes: begin with `lublin`.
+The common parts of generators are in `assembly.py` and `arrivals.py`; `load.py` changes the rate of arrival,
+`replicas.py` who comes when.
 """
 
 from cpsched.workloads.agents import agent_workload
 from cpsched.workloads.changing import with_malleable
 from cpsched.workloads.cirne_like import cirne_like
-from cpsched.workloads.eurora import eurora_cluster, eurora_stream, eurora_window
+from cpsched.workloads.eurora import eurora_cluster, eurora_stream
 from cpsched.workloads.evolving import evolving_window
 from cpsched.workloads.job_mix import job_mix
 from cpsched.workloads.load import offered_load, scaled
@@ -22,7 +22,6 @@ __all__ = [
     "cirne_like",
     "eurora_cluster",
     "eurora_stream",
-    "eurora_window",
     "evolving_window",
     "job_mix",
     "lublin",

@@ -14,8 +14,9 @@ from cpsched.errors import UnsupportedError
 from cpsched.planner import PlannerEngine
 from cpsched.portfolio import ENGINES, prepare, solve
 from cpsched.search import ChangingChain
-from cpsched.workloads import eurora_window, evolving_window, with_malleable
+from cpsched.workloads import evolving_window, with_malleable
 from tests.workloads.changing import changing_windows, made_rigid, with_evolving
+from tests.workloads.eurora_windows import eurora_window
 
 #: Rules for jobs that change.
 RULES = tuple(engine for engine in ENGINES if engine.startswith(("ep_", "sd_")))

@@ -20,8 +20,8 @@ from cpsched.metrics import objective_value, suffered
 from cpsched.planner import AdmissionResult, placeable_beside
 from cpsched.portfolio import prepare, solve
 from cpsched.problem import awaited_first, planning_order
-from cpsched.workloads import eurora_window
 from tests.workloads.deadlines import with_deadlines
+from tests.workloads.eurora_windows import eurora_window
 
 #: (jobs, share of the machine that is busy at first).
 SIZES = ((200, 0.0), (200, 0.9), (800, 0.0), (800, 0.9))

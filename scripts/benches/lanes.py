@@ -18,7 +18,7 @@ from cpsched.formats import read_instance
 from cpsched.metrics import objective_value, suffered
 from cpsched.planner import PlannerEngine
 from cpsched.search import Search
-from cpsched.workloads import eurora_window
+from tests.workloads.eurora_windows import eurora_window
 
 #: Numbers of lanes, and of slices of the budget.
 LANES = (1, 2, 4, 8)

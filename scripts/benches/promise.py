@@ -13,7 +13,7 @@ from cpsched.formats import read_instance
 from cpsched.metrics import objective_value
 from cpsched.planner import advanced, with_promised_starts
 from cpsched.portfolio import prepare, solve
-from cpsched.workloads import eurora_window
+from tests.workloads.eurora_windows import eurora_window
 
 #: Prices of a promise; None: `--warm` without `--promise`.
 PRICES = (None, 1.0, 10.0, 100.0)

@@ -23,7 +23,7 @@ from cpsched.planner import PlannerEngine, slices_of
 from cpsched.portfolio import ENGINES, prepare, solve
 from cpsched.problem import reduced
 from cpsched.verify import verify
-from cpsched.workloads import eurora_window
+from tests.workloads.eurora_windows import eurora_window
 
 PBS = ("pbs_fifo_bf10", "pbs_walltime_bf400")
 #: The engines that use the budget.

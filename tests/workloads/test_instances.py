@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from cpsched.formats import read_instance
-from cpsched.workloads import eurora_window
 from tests.workloads.changing import changing_windows
+from tests.workloads.eurora_windows import eurora_window
 from tests.workloads.tiny import tiny_cases
 
 EURORA_LIKE = {
