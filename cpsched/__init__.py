@@ -19,8 +19,9 @@ Examples
 ()
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from cpsched.doors import opener
 
 __all__ = [
     "Answers",
@@ -96,53 +97,16 @@ if TYPE_CHECKING:
 
     __version__: str
 
-#: The room of each public name, and its name there where that is another one.
-_ROOMS = {
-    "Answers": "answers",
-    "BridgeError": "errors",
-    "CampaignError": "errors",
-    "CpschedError": "errors",
-    "DiskFullError": "errors",
-    "DocumentError": "errors",
-    "EngineError": "errors",
-    "Fault": "errors",
-    "Instance": "domain",
-    "Model": "modelling",
-    "Plan": "domain",
-    "ReportError": "errors",
-    "SolverWarning": "errors",
-    "StoreError": "errors",
-    "SyntaxFault": "errors",
-    "UnsupportedError": "errors",
-    "UnverifiedError": "errors",
-    "WhatIf": "answers",
-    "explain": "answers",
-    "gantt_html": "report",
-    "make_scheduler": "policies:make_scheduler",
-    "prepare": "portfolio",
-    "read_instance": "formats",
-    "read_plan": "formats",
-    "replan": "portfolio",
-    "simulate": "sim",
-    "solve": "portfolio",
-    "summarise": "metrics",
-    "verify_files": "verify",
-    "verify_plan": "portfolio",
-    "whatif": "answers:what_if",
-    "write_instance": "formats",
-    "write_plan": "formats",
-}
-
 if not TYPE_CHECKING:  # so that a name that is not there is an error of type
+    _fetch = opener(__name__)
 
     def __getattr__(name: str) -> Any:
         """Fetch a public name from its room."""
         if name == "__version__":
-            return import_module("importlib.metadata").version("cpsched")
-        if name not in _ROOMS:
-            raise AttributeError(f"module 'cpsched' has no attribute {name!r}")
-        room, _, there = _ROOMS[name].partition(":")
-        return getattr(import_module(f"cpsched.{room}"), there or name)
+            from importlib.metadata import version
+
+            return version("cpsched")
+        return _fetch(name)
 
     def __dir__() -> list[str]:
         """List the public names, for those who complete them."""

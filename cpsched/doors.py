@@ -5,31 +5,32 @@ Behind many doors are compilers and solvers; who needs one name need not wait fo
 
 from __future__ import annotations
 
+import ast
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 __all__ = ["opener"]
 
 
-def opener(room: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
-    """Make the ``__getattr__`` of a room's door, which fetches a public name from its module at the first use.
+def opener(room: str) -> Callable[[str], Any]:
+    """Make the ``__getattr__`` of a room's door from its imports under ``if TYPE_CHECKING:``.
 
-    Parameters
-    ----------
-    room
-        The dotted name of the package.
-    modules
-        The public names of each module of the room, with blanks between them. No name is that of a module: the import
-        of this module would put it in the place of the name.
+    A public name is fetched from where that block has it, at its first use. No name is that of a module: the import of
+    this module would put it in the place of the name.
     """
-    module_of = {name: module for module, names in modules.items() for name in names.split()}
+    source = Path(str(sys.modules[room].__file__)).read_text(encoding="utf-8")
+    block = next(node for node in ast.parse(source).body if isinstance(node, ast.If))
+    imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
+    origin = {one.asname or one.name: (str(found.module), one.name) for found in imports for one in found.names}
 
     def fetch(name: str) -> Any:
-        if name not in module_of:
+        if name not in origin:
             raise AttributeError(f"module {room!r} has no attribute {name!r}")
-        found = getattr(import_module(f"{room}.{module_of[name]}"), name)
+        module, there = origin[name]
+        found = getattr(import_module(module), there)
         setattr(sys.modules[room], name, found)
         return found
 

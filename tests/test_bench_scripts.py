@@ -15,13 +15,18 @@ from tests.workloads.test_psplib import PROJECT
 
 pytestmark = pytest.mark.slow  # each script is a Python of its own, which loads the compiler
 
-#: Scripts that need no arguments and take little; `bench_planner` and `bench_rusv` fail where a naive twin differs.
-SCRIPTS = ("bench_live", "bench_planner", "bench_rusv", "bench_start")
+#: Scripts that need no arguments and take little; `bench planner` and `bench rusv` fail where a naive twin differs.
+BENCHES = ("live", "planner", "rusv", "start")
 
 
-def run(repository: Path, script: str, *arguments: str) -> str:
-    """Return what a script prints, at tiny sizes."""
-    command = [sys.executable, str(repository / "scripts" / script), "--quick", *arguments]
+def run(repository: Path, name: str, *arguments: str) -> str:
+    """Return what a bench prints, at tiny sizes."""
+    return output_of(repository / "scripts" / "bench", name, "--quick", *arguments)
+
+
+def output_of(script: Path, *arguments: str) -> str:
+    """Return what a script prints."""
+    command = [sys.executable, str(script), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)  # noqa: S603 - our script
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -38,10 +43,10 @@ def tables_of(output: str) -> list[list[list[str]]]:
     return tables
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_script_prints_its_tables(repository: Path, script: str) -> None:
-    """Each script prints tables, none without rows, and judges nothing at tiny sizes."""
-    output = run(repository, script)
+@pytest.mark.parametrize("name", BENCHES)
+def test_bench_prints_its_tables(repository: Path, name: str) -> None:
+    """Each bench prints tables, none without rows, and judges nothing at tiny sizes."""
+    output = run(repository, name)
     tables = tables_of(output)
     assert tables
     assert all(tables), "a table has no rows"
@@ -52,7 +57,7 @@ def test_script_prints_its_tables(repository: Path, script: str) -> None:
 @pytest.mark.large
 def test_charts_are_written(repository: Path, tmp_path: Path) -> None:
     """With --plots the growth tables are drawn too, each point once for each of the two operations."""
-    run(repository, "bench_rusv", "--plots", str(tmp_path))
+    run(repository, "rusv", "--plots", str(tmp_path))
     dots = {
         path.name: sum(
             len(group.findall(".//{http://www.w3.org/2000/svg}use"))
@@ -70,22 +75,22 @@ def test_charts_are_written(repository: Path, tmp_path: Path) -> None:
 
 
 def test_projects_are_solved(repository: Path, tmp_path: Path) -> None:
-    """bench_psplib reads a folder and its list: 16 s by the planner, 14 s known, 13 s on the longest path."""
+    """Bench psplib reads a folder and its list: 16 s by the planner, 14 s known, 13 s on the longest path."""
     folder = tmp_path / "mine"
     (folder / "optimum").mkdir(parents=True)
     (folder / "hand_1.sm").write_text(PROJECT, encoding="utf-8")
     (folder / "optimum" / "optimum.csv").write_text("problem,optimum\nhand_1.sm,12..14\n", encoding="utf-8")
-    (of_sets,), (left,) = tables_of(run(repository, "bench_psplib", str(folder), "--engine", "planner"))
+    (of_sets,), (left,) = tables_of(run(repository, "psplib", str(folder), "--engine", "planner"))
     assert of_sets[:8] == ["mine", "1", "0.0%", "-", "0.0%", "-", "+14.29%", "+23.1%"]
     assert (left[:3], left[-1]) == (["hand_1", "16", "14"], "13")
 
 
 @pytest.mark.large
 def test_bounds_are_below_plans(repository: Path) -> None:
-    """bench_bounds prints bound and plan of a window, also with less and less to pack, and of a part of it; no bound is
+    """Bench bounds prints bound and plan of a window, also with less and less to pack, and of a part of it; no bound is
     above its plan.
     """
-    of_windows, of_causes, of_parts = tables_of(run(repository, "bench_bounds"))
+    of_windows, of_causes, of_parts = tables_of(run(repository, "bounds"))
     figures = [row[2:4] for row in (*of_windows, *of_parts)] + [row[1:3] for row in of_causes]
     assert len(figures) == 8
     assert all(float(bound.replace(",", "")) <= float(plan.replace(",", "")) for plan, bound in figures)
@@ -93,8 +98,8 @@ def test_bounds_are_below_plans(repository: Path) -> None:
 
 @pytest.mark.large
 def test_neighbourhoods_are_measured(repository: Path) -> None:
-    """bench_cp prints what CP makes of the planner's plan and of the best list, and what it did; never a worse plan."""
-    ((row,),) = tables_of(run(repository, "bench_cp"))
+    """Bench cp prints what CP makes of the planner's plan and of the best list, and what it did; never a worse plan."""
+    ((row,),) = tables_of(run(repository, "cp"))
     planner, alone, best, after = (float(row[place].replace(",", "")) for place in (1, 2, 4, 5))
     assert alone <= planner
     assert after <= best <= planner
@@ -102,15 +107,15 @@ def test_neighbourhoods_are_measured(repository: Path) -> None:
 
 
 def test_answers_are_timed(repository: Path) -> None:
-    """bench_answers times explanations and submissions on a plan, also with rules, and judges nothing at tiny sizes."""
-    rows, ruled = tables_of(run(repository, "bench_answers"))
+    """Bench answers times explanations and submissions on a plan, also with rules, and judges nothing at tiny sizes."""
+    rows, ruled = tables_of(run(repository, "answers"))
     assert [row[-1] for row in (*rows, *ruled)] == ["-", "-", "-", "-"]
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no browser in PATH")
 def test_pages_are_opened(repository: Path) -> None:
-    """bench_pages opens and moves each page on both screens, without a fault, and judges nothing at tiny sizes."""
-    (rows,) = tables_of(run(repository, "bench_pages"))
+    """Bench pages opens and moves each page on both screens, without a fault, and judges nothing at tiny sizes."""
+    (rows,) = tables_of(run(repository, "pages"))
     assert [(row[0], row[2]) for row in rows] == [
         (page, screen) for page in ("Gantt chart", "report", "live page") for screen in ("1440", "390")
     ]
@@ -120,8 +125,8 @@ def test_pages_are_opened(repository: Path) -> None:
 
 @pytest.mark.large
 def test_engines_are_compared(repository: Path) -> None:
-    """bench_engine prints all its sections; the portfolio is worse than nobody, and proves what is tiny."""
-    tables = tables_of(run(repository, "bench_engine"))
+    """Bench engine prints all its sections; the portfolio is worse than nobody, and proves what is tiny."""
+    tables = tables_of(run(repository, "engine"))
     (row,), *_, tiny, _ = tables
     assert all(tables)
     assert row[0] == "eurora-like-0050"
@@ -132,31 +137,31 @@ def test_engines_are_compared(repository: Path) -> None:
 
 @pytest.mark.large
 def test_bench_promise(repository: Path) -> None:
-    """bench_promise prints a row for each price; fewer seconds are moved at a price of 100 than without a promise."""
-    (rows,) = tables_of(run(repository, "bench_promise"))
+    """Bench promise prints a row for each price; fewer seconds are moved at a price of 100 than without a promise."""
+    (rows,) = tables_of(run(repository, "promise"))
     assert [row[2] for row in rows] == ["no", "=1", "=10", "=100"]
     moved = [int(row[5].replace(",", "")) for row in rows]
     assert moved[-1] <= moved[0]
 
 
 def test_bench_dependencies(repository: Path) -> None:
-    """bench_dependencies prints two rows for each size: with the array that waits for an array, and without."""
-    (rows,) = tables_of(run(repository, "bench_dependencies"))
+    """Bench dependencies prints two rows for each size: with the array that waits for an array, and without."""
+    (rows,) = tables_of(run(repository, "dependencies"))
     assert [row[:2] for row in rows] == [["10", "none"], ["10", "100"], ["30", "none"], ["30", "900"]]
 
 
 @pytest.mark.large
 def test_bench_lanes(repository: Path) -> None:
-    """bench_lanes prints a row for lanes that know nothing of each other, and one for lanes that exchange plans."""
-    (rows,) = tables_of(run(repository, "bench_lanes"))
+    """Bench lanes prints a row for lanes that know nothing of each other, and one for lanes that exchange plans."""
+    (rows,) = tables_of(run(repository, "lanes"))
     assert [row[1] for row in rows] == ["1", "3"]
     assert all(len(row) == 6 for row in rows)
 
 
 @pytest.mark.large
 def test_bench_changing(repository: Path) -> None:
-    """bench_changing prints its table: with jobs that may change no solver's plan is worse than the planner's."""
-    ((row,),) = tables_of(run(repository, "bench_changing"))
+    """Bench changing prints its table: with jobs that may change no solver's plan is worse than the planner's."""
+    ((row,),) = tables_of(run(repository, "changing"))
     planner, portfolio = (int(cell.replace(",", "")) for cell in row[7:9])
     assert portfolio <= planner
     assert row[5].startswith("sd_")
@@ -164,16 +169,16 @@ def test_bench_changing(repository: Path) -> None:
 
 @pytest.mark.large
 def test_bench_changing_steps(repository: Path) -> None:
-    """bench_changing --steps prints how many steps the search does in a second, at three temperatures."""
-    ((row,),) = tables_of(run(repository, "bench_changing", "--steps"))
+    """Bench changing --steps prints how many steps the search does in a second, at three temperatures."""
+    ((row,),) = tables_of(run(repository, "changing", "--steps"))
     assert int(row[3]) > 0
     assert all(int(cell.replace(",", "")) > 0 for cell in row[4:])
 
 
 @pytest.mark.large
 def test_windows_with_rules_are_planned(repository: Path) -> None:
-    """bench_rules prints its tables: all plans are verified, the portfolio is worse than neither planner nor rule."""
-    (queue,), (eurora,) = tables_of(run(repository, "bench_rules"))
+    """Bench rules prints its tables: all plans are verified, the portfolio is worse than neither planner nor rule."""
+    (queue,), (eurora,) = tables_of(run(repository, "rules"))
     assert (queue[3], queue[4]) == ("4", "0")
     assert float(queue[10].replace(",", "")) <= float(queue[9].replace(",", ""))
     rule, planner, portfolio = (float(cell.replace(",", "")) for cell in eurora[3:6])
@@ -183,22 +188,22 @@ def test_windows_with_rules_are_planned(repository: Path) -> None:
 @pytest.mark.large
 def test_random_judges_print_their_tables(repository: Path) -> None:
     """random_judges rules tells which rules the windows had, what changed plans broke, and who planned them."""
-    _, _, by_engine, _ = tables_of(run(repository, "random_judges", "rules"))
+    _, _, by_engine, _ = tables_of(output_of(repository / "scripts" / "random_judges", "--quick", "rules"))
     engines = {row[0]: row[1:] for row in by_engine}
     assert engines["planner"][0] == "10"
 
 
 @pytest.mark.large
 def test_bench_deadlines(repository: Path) -> None:
-    """bench_deadlines prints a row for each window: the portfolio leaves out no job that some list places."""
-    ((row,),) = tables_of(run(repository, "bench_deadlines"))
+    """Bench deadlines prints a row for each window: the portfolio leaves out no job that some list places."""
+    ((row,),) = tables_of(run(repository, "deadlines"))
     assert int(row[8]) <= min(map(int, row[3:7]))
     assert float(row[11].replace(",", "")) <= float(row[10].replace(",", ""))
 
 
 def test_logs_are_simulated(repository: Path) -> None:
-    """bench_sim prints a row for each rule; nobody waits longer under EASY than under strict order in the mean."""
-    (whole,) = tables_of(run(repository, "bench_sim"))
+    """Bench sim prints a row for each rule; nobody waits longer under EASY than under strict order in the mean."""
+    (whole,) = tables_of(run(repository, "sim"))
     rows = {row[3]: row for row in whole if row[0] != "crowd"}
     assert list(rows) == ["fcfs", "easy", "smith", "conservative"]
     assert int(rows["easy"][7].replace(",", "")) <= int(rows["fcfs"][7].replace(",", ""))
@@ -206,27 +211,10 @@ def test_logs_are_simulated(repository: Path) -> None:
 
 
 def test_whole_logs_are_compared_with_the_textbook(repository: Path, tmp_path: Path) -> None:
-    """bench_sim --textbook finds no job of a log that starts at another second than by counts."""
+    """Bench sim --textbook finds no job of a log that starts at another second than by counts."""
     lines = [f"{n} {5 * n} -1 {20 + n % 7} {1 + n % 4} -1 -1 {1 + n % 4} 40 -1 1 1 1 1 1 1 -1 -1" for n in range(1, 80)]
     log = "\n".join(["; MaxNodes: 5", "; MaxProcs: 5", *lines])
     (tmp_path / "KTH-SP2-tiny.swf.gz").write_bytes(gzip.compress(log.encode()))
-    command = [sys.executable, str(repository / "scripts" / "bench_sim"), str(tmp_path), "--textbook"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)  # noqa: S603 - our script
-    assert done.returncode == 0, done.stderr
-    (rows,) = tables_of(done.stdout)
+    (rows,) = tables_of(output_of(repository / "scripts" / "bench", "sim", str(tmp_path), "--textbook"))
     assert [(row[2], row[-1]) for row in rows] == [("easy", "0"), ("sjf, EASY", "0"), ("conservative", "0")]
     assert all(int(row[5]) > 0 for row in rows)
-
-
-@pytest.mark.large
-def test_schedulers_play_on_line(repository: Path) -> None:
-    """bench_online has rules and engines work off one workload: the best rule waits least of all rules, and the
-    decisions of compiled rules are not counted.
-    """
-    (rows,) = tables_of(run(repository, "bench_online"))
-    rules, engines = [row for row in rows if row[1] == "-"], [row for row in rows if row[1] != "-"]
-    assert {row[0] for row in engines} == {"conservative", "maui", "planner", "portfolio", "slurm", "wspt_list"}
-    waits = [float(row[4]) for row in rules]
-    assert waits == sorted(waits)
-    assert (rules[0][5], rules[-1][0]) == ("+0.0%", "fcfs")
-    assert waits[-1] > 0

@@ -15,7 +15,7 @@ import pytest
 COUNTS = {"OCCS": 53, "BRIDI": 24, "SD": 14, "EVO": 18, "PBS": 6, "MAUI": 10, "MIX": 5}
 
 ROW = re.compile(r"\| ([A-Z]+-[0-9]+) \|")
-CODE = re.compile(r"`(cpsched\.[\w.]+)`")
+CODE = re.compile(r"`((?:cpsched|tests)\.[\w.]+)`")
 TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 
 
@@ -85,7 +85,7 @@ def test_every_name_exists(page: str) -> None:
 
 def test_a_name_that_does_not_exist_is_found() -> None:
     """A function, a method and a module that are not there are told."""
-    for name in ("cpsched.metrics.nothing", "cpsched.rusv.vector.UsedVector.nothing", "cpsched.nothing"):
+    for name in ("cpsched.metrics.nothing", "tests.oracle.vector.UsedVector.nothing", "cpsched.nothing"):
         with pytest.raises((AttributeError, ImportError)):
             resolve(name)
 

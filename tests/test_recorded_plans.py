@@ -23,8 +23,10 @@ from cpsched.policies import SCHEDULERS, make_scheduler
 from cpsched.portfolio import solve
 from cpsched.rules import POLICIES
 from cpsched.sim import simulate
-from cpsched.workloads import eurora_window, evolving_window, with_evolving, with_malleable
+from cpsched.workloads import evolving_window, with_malleable
 from tests.booking.small_windows import chunk, nodes, waiting, window
+from tests.workloads.changing import with_evolving
+from tests.workloads.eurora_windows import eurora_window
 
 RECORDED = Path(__file__).with_name("recorded_plans.json")
 INSTANCES = Path(__file__).parents[1] / "instances"

@@ -47,13 +47,4 @@ __all__ = [
     "what_if",
 ]
 
-__getattr__ = opener(
-    __name__,
-    {
-        "answers": "MOST_INTERVALS Answers explain",
-        "explanation": "Blocked Cause CauseKind Change ChangeKind Explanation Holder State",
-        "submission": "SUBMITTED Submission parse_submission parse_walltime under_free_id",
-        "whatif": "Comparison JobChange WhatIf changed_instance compared what_if",
-        "words": "comparison_lines explanation_lines first_line submission_lines",
-    },
-)
+__getattr__ = opener(__name__)

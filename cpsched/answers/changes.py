@@ -31,14 +31,8 @@ def changes_for(world: World, job: Job, before: int | None) -> tuple[Change, ...
     """Return the changes, one at a time, with which a job would start before a second; None: with which it has a start.
 
     A smaller number (chunks, cores, seconds, licences) is the largest one with which it starts as early as with the
-    smallest one.
-
-    Parameters
-    ----------
-    world
-        The plan, in which the job holds nothing.
-    job, before
-        The job as the instance states it, and its start in the plan.
+    smallest one. `world`: the plan, in which the job holds nothing. `job`, `before`: the job as the instance states it,
+    and its start in the plan.
     """
     found = [_turned(world, dial, before) for dial in _dials(job)]
     found += [_tried(world, kind, words, changed, before) for kind, words, changed in _others(world, job)]

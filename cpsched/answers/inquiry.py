@@ -25,12 +25,7 @@ _PLENTY = 1 << 30
 class Inquiry:
     """The questions about one waiting job, which holds nothing while they are asked.
 
-    Parameters
-    ----------
-    world
-        The plan, without the job.
-    job
-        The job, as the instance states it.
+    `world`: the plan, without the job. `job`: the job, as the instance states it.
     """
 
     def __init__(self, world: World, job: Job) -> None:

@@ -67,18 +67,9 @@ class _Known:
 class Occupation:
     """All that a plan books on nodes; mutable: jobs are taken away for a question, and put back after it.
 
-    Parameters
-    ----------
-    instance
-        An instance without rules (`cpsched.problem.reduced`) and licences, whose running jobs fit
-        (`cpsched.domain.fitted`).
-    planned
-        The jobs of a plan of it, running ones included.
-
-    Raises
-    ------
-    DocumentError
-        If the plan has a job that the instance does not have, or has jobs that do not fit beside each other.
+    Raises `DocumentError` if the plan has a job that the instance does not have, or has jobs that do not fit beside
+    each other. `instance`: an instance without rules (`cpsched.problem.reduced`) and licences, whose running jobs fit
+    (`cpsched.domain.fitted`). `planned`: the jobs of a plan of it, running ones included.
     """
 
     def __init__(self, instance: Instance, planned: Sequence[PlannedJob]) -> None:

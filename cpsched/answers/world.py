@@ -34,15 +34,8 @@ __all__ = ["World"]
 class World:
     """An instance and a plan of it, booked; mutable only in that jobs are taken away for a question.
 
-    Parameters
-    ----------
-    instance, plan
-        The two documents; the plan need not have all jobs of the instance.
-
-    Raises
-    ------
-    DocumentError
-        If the plan is none of this instance, or has jobs that do not fit beside each other.
+    `instance`, `plan`: the two documents; the plan need not have all jobs of the instance. Raises `DocumentError` if
+    the plan is none of this instance, or has jobs that do not fit beside each other.
     """
 
     def __init__(self, instance: Instance, plan: Plan) -> None:
@@ -75,10 +68,7 @@ class World:
     def question(self, job: Job) -> Question | None:
         """Return a waiting job as it is looked for; None: even an empty cluster could not run it in time.
 
-        Parameters
-        ----------
-        job
-            One of the instance, or a job like one of them.
+        `job`: one of the instance, or a job like one of them.
         """
         engine, columns = self.occupation.instance, self.occupation.columns
         window = self._window_of(job)
@@ -116,12 +106,7 @@ class World:
     def _counters(self, window: Reduced, job: Job) -> Iterator[Counter]:
         """Yield the licences, and the rules that count what a job takes, beside the jobs of the plan.
 
-        Parameters
-        ----------
-        window
-            The window without rules, with the job.
-        job
-            The job in it.
+        `window`: the window without rules, with the job. `job`: the job in it.
         """
         now = self.instance.now
         for name, amount in job.licenses.items():

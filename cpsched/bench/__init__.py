@@ -40,15 +40,4 @@ __all__ = [
     "run_campaign",
 ]
 
-__getattr__ = opener(
-    __name__,
-    {
-        "campaign": "Campaign Cell cells_of",
-        "campaigns": "Outcome run_campaign",
-        "clusters": "at_address local on_slurm",
-        "reading": "read_campaign",
-        "replicas": "MOVED replicas_campaign",
-        "results": "RESULTS read_cells",
-        "running": "Failure Tally by_error",
-    },
-)
+__getattr__ = opener(__name__)

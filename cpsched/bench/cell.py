@@ -19,10 +19,7 @@ def play(cell: Cell) -> dict[str, Any]:
     """Simulate a cell and return its result as a document: figures, seconds taken, the scheduler's counters, and
     remarks on the workload.
 
-    Raises
-    ------
-    CpschedError, ValueError
-        If the workload cannot be made, or the scheduler cannot run it.
+    Raises `CpschedError`, `ValueError` if the workload cannot be made, or the scheduler cannot run it.
     """
     loaded = load_workload(cell.workload, cell.seed)
     if not loaded.instance.jobs:

@@ -22,10 +22,7 @@ _DEAF = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
 def require_packages() -> None:
     """Check that all packages of campaigns are installed, before anything is computed.
 
-    Raises
-    ------
-    CampaignError
-        If something is missing.
+    Raises `CampaignError` if something is missing.
     """
     missing = [name for name in ("distributed", "matplotlib", "pyarrow") if find_spec(name) is None]
     if missing:

@@ -58,12 +58,8 @@ class Loaded:
 def load_workload(workload: Workload, seed: int | None) -> Loaded:
     """Make a workload; the last one is kept, since cells of one workload follow each other.
 
-    Raises
-    ------
-    DocumentError
-        If a file is refused.
-    ValueError
-        If a generator refuses its parameters, or the load cannot be changed.
+    Raises `DocumentError` if a file is refused; `ValueError` if a generator refuses its parameters, or the load cannot
+    be changed.
     """
     loaded = _from_source(workload.source, seed)
     instance = loaded.instance

@@ -21,14 +21,8 @@ def filled(page: Path, tables: Mapping[str, str], *, campaign: str) -> str:
     """Return the text of a page with each table between its marks: ``<!-- table NAME -->`` and ``<!-- end -->``.
 
     In a page of several campaigns a table names its campaign, ``<!-- table NAME of CAMPAIGN -->``; tables of other
-    campaigns remain unchanged.
-
-    Raises
-    ------
-    DocumentError
-        If the page has a place for a table that is none of these, or none at all.
-    OSError
-        If it cannot be read.
+    campaigns remain unchanged. Raises `DocumentError` if the page has a place for a table that is none of these, or
+    none at all; `OSError` if it cannot be read.
     """
     text = page.read_text(encoding="utf-8")
 

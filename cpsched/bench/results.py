@@ -113,10 +113,7 @@ class Results:
 def write_parquet(findings: Sequence[Finding], path: Path) -> None:
     """Write one row for each finding: what the cell is, then all figures; the file is whole or not there.
 
-    Raises
-    ------
-    DiskFullError, DocumentError
-        If it cannot be written.
+    Raises `DiskFullError`, `DocumentError` if it cannot be written.
     """
     import pyarrow as pa
     from pyarrow import parquet

@@ -64,30 +64,18 @@ def run_cells(
     """Run the unfinished cells, and store each result at once.
 
     A cell whose worker is lost is run again by another one. Dask gives up after four times
-    (``distributed.scheduler.allowed-failures``), so that a cell that kills its workers fails.
+    (``distributed.scheduler.allowed-failures``), so that a cell that kills its workers fails. Raises `DocumentError` if
+    a result cannot be written.
 
-    Parameters
-    ----------
-    cells
-        By their digests.
-    store
-        The store of results.
-    client
-        The Dask client that runs them.
-    work
-        Computes the result of a cell; the workers import and call it.
-    watch
-        Called at the beginning, and after each cell.
+    `cells`: by their digests.
+    `client`: the Dask client that runs them.
+    `work`: computes the result of a cell; the workers import and call it.
+    `watch`: called at the beginning, and after each cell.
 
     Returns
     -------
     list of Failure
         In the order of the cells.
-
-    Raises
-    ------
-    DocumentError
-        If a result cannot be written.
     """
     from distributed import as_completed
 

@@ -16,18 +16,7 @@ _FORMAT = "cpsched-cell/1"
 
 
 class Store:
-    """A folder of results.
-
-    Parameters
-    ----------
-    folder
-        Is made if it does not exist.
-
-    Raises
-    ------
-    OSError
-        If it cannot be made.
-    """
+    """A folder of results. `folder`: is made if it does not exist. Raises `OSError` if it cannot be made."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -36,10 +25,8 @@ class Store:
     def read(self, digest: str) -> dict[str, Any] | None:
         """Return the result of a cell; None if it is not finished.
 
-        Raises
-        ------
-        DocumentError
-            If there is a file that is not a cell's result: it may belong to somebody, and is not overwritten.
+        Raises `DocumentError` if there is a file that is not a cell's result: it may belong to somebody, and is not
+        overwritten.
         """
         path = self._path(digest)
         if not path.exists():
@@ -52,10 +39,7 @@ class Store:
     def write(self, digest: str, result: Mapping[str, Any]) -> None:
         """Store the result of a cell; the file is never left half-written.
 
-        Raises
-        ------
-        DocumentError
-            If it cannot be written.
+        Raises `DocumentError` if it cannot be written.
         """
         write_document({"format": _FORMAT, **result}, self._path(digest))
 
@@ -64,12 +48,6 @@ class Store:
 
 
 def content_digest(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes.
-
-    Raises
-    ------
-    OSError
-        If it cannot be read.
-    """
+    """Return the SHA-256 of a file's bytes. Raises `OSError` if it cannot be read."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

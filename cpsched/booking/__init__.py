@@ -43,17 +43,4 @@ __all__ = [
     "units_on",
 ]
 
-__getattr__ = opener(
-    __name__,
-    {
-        "changing": "ChangingJobs",
-        "columns": "WHOLE_REQUEST Columns",
-        "continuing": "Units continuation units_on",
-        "ledger": "Ledger Mark Place",
-        "live_ledger": "LiveLedger",
-        "mapping": "CheapFirst Mapping node_weight",
-        "modes": "CompiledMode compiled_modes",
-        "remainder": "amounts_aside booked_remainder",
-        "shapes": "Shape",
-    },
-)
+__getattr__ = opener(__name__)

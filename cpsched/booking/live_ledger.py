@@ -163,14 +163,6 @@ class LiveLedger(Ledger):
         earliest, _ = self.table.window(row)
         return earliest <= int(self.table.starts[row]) <= int(self.table.jobs[row, 2])
 
-    def put_again(self, job_id: str, place: Place) -> bool:
-        """Book a waiting job at a place that it had before, if that is allowed and free; return whether it is."""
-        earliest, latest = self.table.window(self._row[job_id])
-        if not earliest <= place.start <= latest or not self.is_free(job_id, place):
-            return False
-        self.put_back(job_id, place)
-        return True
-
     def exchange(self, leaving: Iterable[str], arriving: Sequence[Job]) -> None:
         """Take waiting jobs without a place out, and others in."""
         jobs, modes = list(self.jobs), list(self.modes)

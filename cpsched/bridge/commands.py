@@ -53,23 +53,13 @@ def run(
 ) -> Answer:
     """Run a command to its end.
 
-    Parameters
-    ----------
-    command
-        The program by its absolute path, and its arguments.
-    seconds
-        How long it may take; then it is killed with all that it started.
-    given
-        Its standard input.
-    environment
-        Variables besides those of this process; variables of Slurm and PBS are not passed on.
-    codes
-        The exit codes that are no errors.
+    Raises `BridgeError` if it cannot be run, takes too long, or ends with another code.
 
-    Raises
-    ------
-    BridgeError
-        If it cannot be run, takes too long, or ends with another code.
+    `command`: the program by its absolute path, and its arguments.
+    `seconds`: how long it may take; then it is killed with all that it started.
+    `given`: its standard input.
+    `environment`: variables besides those of this process; variables of Slurm and PBS are not passed on.
+    `codes`: the exit codes that are no errors.
     """
     if not command[0].startswith("/"):
         raise ValueError(f"expected a program by its absolute path, got {command[0]!r}")
@@ -103,12 +93,8 @@ def run(
 def _converse(process: subprocess.Popen[bytes], given: bytes, end: float) -> tuple[bytes, bytes]:
     """Give a process its input, and return what it prints and says of errors when it has ended.
 
-    Raises
-    ------
-    TimeoutError
-        If it has not ended at a second of the monotonic clock.
-    OverflowError
-        If it prints too much: no manager has so many jobs, and memory is not for a command that has gone mad.
+    Raises `TimeoutError` if it has not ended at a second of the monotonic clock; `OverflowError` if it prints too much:
+    no manager has so many jobs, and memory is not for a command that has gone mad.
     """
     assert process.stdin is not None  # noqa: S101 - all three are pipes
     assert process.stdout is not None  # noqa: S101

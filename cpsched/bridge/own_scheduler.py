@@ -128,18 +128,11 @@ def own_starts(
 ) -> Iterator[tuple[str, tuple[Placement, ...]]]:
     """Yield the jobs to start now, with their nodes; the caller books each one in the shop before it asks on.
 
-    Parameters
-    ----------
-    shop
-        What is free now.
-    waiting
-        The jobs that may start, in order of arrival.
-    ends
-        The running jobs: the end by the walltime, the job and what it holds.
-    site
-        The queues.
-    now
-        Seconds.
+    `shop`: what is free now.
+    `waiting`: the jobs that may start, in order of arrival.
+    `ends`: the running jobs: the end by the walltime, the job and what it holds.
+    `site`: the queues.
+    `now`: seconds.
     """
     shadow, kept = 0, frozenset[str]()
     head: Job | None = None

@@ -194,13 +194,7 @@ def _legend(figure: Figure | SubFigure, named: dict[str, Artist]) -> None:
 
 
 def _draw(axes: Axes, layer: Layer, chart: Chart, mark: str) -> tuple[str, Artist] | None:
-    """Draw a layer; return its name for the legend, if it has one.
-
-    Parameters
-    ----------
-    mark
-        The layer's name in an SVG.
-    """
+    """Draw a layer; return its name for the legend, if it has one. `mark`: the layer's name in an SVG."""
     match layer:
         case Line():
             return layer.name, _draw_line(axes, layer, chart, mark)

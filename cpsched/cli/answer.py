@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cpsched.domain import Instance, Plan
     from cpsched.errors import Fault
 
-__all__ = ["figures_of", "print_plan_as_json", "print_plan_summary"]
+__all__ = ["answer_plan", "figures_of"]
 
 #: The most jobs of the waiting room that are listed; the rest is counted.
 _MOST_WAITING = 10
@@ -24,7 +24,38 @@ _MOST_WAITING = 10
 _MOST_EVENTS = 40
 
 
-def print_plan_as_json(
+def answer_plan(
+    command: str,
+    instance: Instance,
+    plan: Plan,
+    warnings: Sequence[Fault],
+    *,
+    output: Path | None,
+    instance_output: Path | None,
+    gantt: Path | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Write the files of a plan that are asked for, none before all can be made, and print the plan."""
+    from cpsched.formats import write_instance, write_plan
+    from cpsched.report import gantt_html
+    from cpsched.writing import write_text
+
+    chart = "" if gantt is None else gantt_html(instance, plan)
+    if output is not None:
+        write_plan(plan, output)
+    if instance_output is not None:
+        write_instance(instance, instance_output)
+    if gantt is not None:
+        write_text(gantt, chart)
+    written = {"plan": output, "instance_output": instance_output, "gantt": gantt}
+    if as_json:
+        _print_as_json(command, instance, plan, written, warnings)
+    elif not quiet:
+        _print_summary(instance, plan, written)
+
+
+def _print_as_json(
     command: str, instance: Instance, plan: Plan, written: dict[str, Path | None], warnings: Sequence[Fault]
 ) -> None:
     """Print the figures, the waiting room, the warnings and the files written as one JSON object."""
@@ -58,7 +89,7 @@ def figures_of(instance: Instance, plan: Plan) -> dict[str, Any]:
     return {**asdict(summary), "utilisation": dict(summary.utilisation)}
 
 
-def print_plan_summary(instance: Instance, plan: Plan, written: dict[str, Path | None]) -> None:
+def _print_summary(instance: Instance, plan: Plan, written: dict[str, Path | None]) -> None:
     """Print the figures as tables, then the waiting room, the verdict and the files written."""
     from cpsched.cli.screen import print_whole
     from cpsched.report import moment, summary_table

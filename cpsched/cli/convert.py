@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 
-from cpsched.cli.options import AS_JSON, EXISTING_FILE, OUTPUT_FILE, ends_in
+from cpsched.cli.options import AS_JSON, EXISTING_FILE, NEW_INSTANCE
 from cpsched.cli.workload import echo_counts, log_options
 from cpsched.text import printable
 
@@ -38,14 +38,7 @@ def _zone(ctx: click.Context, param: click.Parameter, name: str | None) -> tzinf
 )
 @click.argument("log", type=EXISTING_FILE, required=False)
 @click.argument("cluster", type=EXISTING_FILE, required=False)
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=OUTPUT_FILE,
-    callback=ends_in(".json", ".json.gz"),
-    help="File for the instance.",
-)
+@NEW_INSTANCE
 @log_options(cluster=False)
 @click.option("--now", type=int, help="Second of the log's clock at which the plan begins.  [default: last submission]")
 @click.option(

@@ -11,15 +11,12 @@ __all__ = ["load_document_or_stdin"]
 def load_document_or_stdin(source: str) -> tuple[dict[str, Any], str]:
     """Load the raw document of a file, or of standard input where `source` is ``-``; plain or gzip.
 
+    Raises `DocumentError` if it is no JSON object.
+
     Returns
     -------
     document, name
         The name is what faults are reported under.
-
-    Raises
-    ------
-    DocumentError
-        If it is no JSON object.
     """
     from cpsched.formats import load_document, read_document
 

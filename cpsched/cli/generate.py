@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cpsched.cli.options import AS_JSON, OUTPUT_FILE, SEED_RANGE, Number, ends_in
+from cpsched.cli.options import AS_JSON, NEW_INSTANCE, SEED_RANGE, Number
 from cpsched.text import printable
 
 if TYPE_CHECKING:
@@ -16,18 +16,10 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+Decorator = Callable[[Callable[..., Any]], Any]
 
 _LOAD = "Offered load: core seconds of the jobs, divided by the machine's between first and last arrival."
 
-OUTPUT = click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=OUTPUT_FILE,
-    callback=ends_in(".json", ".json.gz"),
-    help="File for the instance.",
-)
 SEED = click.option(
     "--seed",
     type=SEED_RANGE,
@@ -87,12 +79,27 @@ def command() -> None:
     """
 
 
-@command.command("lublin", epilog="Example: cpsched generate lublin --nodes 256 --stream batch -o batch.json.gz")
-@OUTPUT
-@_jobs(1000)
-@_nodes(128, least=32)
-@_cores(16)
-@click.option(
+def _model(name: str, example: str, *options: Decorator, scales: bool = True) -> Decorator:
+    """Make a command of a function that draws a workload from its options and its seed.
+
+    `scales`: whether the workload has an offered load, to which it is scaled where one is asked for.
+    """
+
+    def make(draw: Callable[..., Instance]) -> click.Command:
+        def run(output: Path, seed: int, as_json: bool, malleable: float | None = None, **given: Any) -> None:
+            load = given.pop("load") if scales else None
+            _write(draw(seed=seed, **given), output, seed, load=load, malleable=malleable, as_json=as_json)
+
+        shared = (_load(), MALLEABLE) if scales else ()
+        made: Any = run
+        for option in reversed((NEW_INSTANCE, *options, *shared, SEED, AS_JSON)):
+            made = option(made)
+        return command.command(name, help=draw.__doc__, epilog=f"Example: cpsched generate {name} {example}")(made)
+
+    return make
+
+
+STREAMS = click.option(
     "--stream",
     "streams",
     multiple=True,
@@ -101,139 +108,84 @@ def command() -> None:
     show_default=True,
     help="Jobs of the model: all as one stream, or only batch or interactive jobs; give it twice for both.",
 )
-@_load()
-@MALLEABLE
-@SEED
-@AS_JSON
-def lublin(
-    output: Path,
-    jobs: int,
-    nodes: int,
-    cores: int,
-    streams: tuple[str, ...],
-    load: float | None,
-    malleable: float | None,
-    seed: int,
-    as_json: bool,
-) -> None:
+
+
+@_model(
+    "lublin", "--nodes 256 --stream batch -o batch.json.gz", _jobs(1000), _nodes(128, least=32), _cores(16), STREAMS
+)
+def lublin(jobs: int, seed: int, *, streams: tuple[str, ...], **machine: Any) -> Instance:
     """Draw jobs from the model of Lublin and Feitelson (2003), on whole nodes."""
     from cpsched import workloads
 
     if len(set(streams)) < len(streams):
         raise click.BadParameter("Expected each stream once.", param_hint="--stream")
-    workload = workloads.lublin(jobs, seed, nodes=nodes, cores=cores, streams=streams)
-    _write(workload, output, seed, load=load, malleable=malleable, as_json=as_json)
+    return workloads.lublin(jobs, seed, streams=streams, **machine)
 
 
-@command.command("cirne-like", epilog="Example: cpsched generate cirne-like --jobs 5000 --malleable 1 -o sd.json.gz")
-@OUTPUT
-@_jobs(1000, least=2)
-@_nodes(1024, least=1)
-@_cores(48)
-@click.option(
+WIDEST = click.option(
     "--widest",
     type=click.IntRange(min=1),
     default=128,
     show_default=True,
     help="Number of nodes of the largest job.",
 )
-@click.option("--ideal", is_flag=True, help="Walltimes equal run times, as if users knew them.")
-@_load(1.5)
-@MALLEABLE
-@SEED
-@AS_JSON
-def cirne_like(
-    output: Path,
-    jobs: int,
-    nodes: int,
-    cores: int,
-    widest: int,
-    ideal: bool,
-    load: float,
-    malleable: float | None,
-    seed: int,
-    as_json: bool,
-) -> None:
+IDEAL = click.option("--ideal", is_flag=True, help="Walltimes equal run times, as if users knew them.")
+
+
+@_model("cirne-like", "--jobs 5000 --malleable 1 -o sd.json.gz", _jobs(1000, least=2), _nodes(1024, least=1),
+        _cores(48), WIDEST, IDEAL, _load(1.5), MALLEABLE, scales=False)  # fmt: skip
+def cirne_like(jobs: int, seed: int, *, nodes: int, widest: int, **others: Any) -> Instance:
     """Draw jobs from a model like that of Cirne and Berman (2001), on whole nodes."""
     from cpsched import workloads
 
     if widest > nodes:
         raise click.BadParameter(f"Expected at most all {nodes} nodes, got {widest}.", param_hint="--widest")
-    workload = workloads.cirne_like(jobs, seed, nodes=nodes, cores=cores, widest=widest, load=load, ideal=ideal)
-    _write(workload, output, seed, malleable=malleable, as_json=as_json)
+    return workloads.cirne_like(jobs, seed, nodes=nodes, widest=widest, **others)
 
 
-@command.command("job-mix", epilog="Example: cpsched generate job-mix --seed 7 -o mix.json")
-@OUTPUT
-@_load()
-@MALLEABLE
-@SEED
-@AS_JSON
-def job_mix(output: Path, load: float | None, malleable: float | None, seed: int, as_json: bool) -> None:
+@_model("job-mix", "--seed 7 -o mix.json")
+def job_mix(seed: int) -> Instance:
     """Draw the job mix of a comparison of PBS and Maui: about 76 jobs, 64 nodes."""
     from cpsched import workloads
 
-    _write(workloads.job_mix(seed), output, seed, load=load, malleable=malleable, as_json=as_json)
+    return workloads.job_mix(seed)
 
 
-@command.command("agents", epilog="Example: cpsched generate agents --agents 5 -o agents.json.gz")
-@OUTPUT
-@click.option(
+AGENTS = click.option(
     "--agents", type=click.IntRange(min=1), default=3, show_default=True, help="Number of agents of each kind."
 )
-@_nodes(64, least=8)
-@_load()
-@MALLEABLE
-@SEED
-@AS_JSON
-def agents(
-    output: Path, agents: int, nodes: int, load: float | None, malleable: float | None, seed: int, as_json: bool
-) -> None:
+
+
+@_model("agents", "--agents 5 -o agents.json.gz", AGENTS, _nodes(64, least=8))
+def agents(seed: int, **size: Any) -> Instance:
     """Simulate developers, heavy users and greedy users who submit jobs."""
     from cpsched import workloads
 
-    workload = workloads.agent_workload(seed, nodes=nodes, agents=agents)
-    _write(workload, output, seed, load=load, malleable=malleable, as_json=as_json)
+    return workloads.agent_workload(seed, **size)
 
 
-@command.command("openccs", epilog="Example: cpsched generate openccs --jobs 20000 -o oculus.json.gz")
-@OUTPUT
-@_jobs(1000)
-@_load()
-@MALLEABLE
-@SEED
-@AS_JSON
-def openccs(output: Path, jobs: int, load: float | None, malleable: float | None, seed: int, as_json: bool) -> None:
+@_model("openccs", "--jobs 20000 -o oculus.json.gz", _jobs(1000))
+def openccs(jobs: int, seed: int) -> Instance:
     """Draw jobs like those on OCuLUS, 616 nodes under OpenCCS."""
     from cpsched import workloads
 
-    _write(workloads.openccs_workload(jobs, seed), output, seed, load=load, malleable=malleable, as_json=as_json)
+    return workloads.openccs_workload(jobs, seed)
 
 
-@command.command("eurora", epilog="Example: cpsched generate eurora --jobs 3000 --load 1.2 -o eurora.json.gz")
-@OUTPUT
-@_jobs(1000)
-@_load()
-@MALLEABLE
-@SEED
-@AS_JSON
-def eurora(output: Path, jobs: int, load: float | None, malleable: float | None, seed: int, as_json: bool) -> None:
+@_model("eurora", "--jobs 3000 --load 1.2 -o eurora.json.gz", _jobs(1000))
+def eurora(jobs: int, seed: int) -> Instance:
     """Draw jobs like those on Eurora, 64 nodes with GPUs or MICs."""
     from cpsched import workloads
 
-    _write(workloads.eurora_stream(jobs, seed), output, seed, load=load, malleable=malleable, as_json=as_json)
+    return workloads.eurora_stream(jobs, seed)
 
 
-@command.command("evolving", epilog="Example: cpsched generate evolving --nodes 150 -o evolving.json")
-@OUTPUT
-@_nodes(100, least=75)
-@SEED
-@AS_JSON
-def evolving(output: Path, nodes: int, seed: int, as_json: bool) -> None:
+@_model("evolving", "--nodes 150 -o evolving.json", _nodes(100, least=75), scales=False)
+def evolving(seed: int, *, nodes: int) -> Instance:
     """Draw the evolving jobs of Klein and Pérez, all submitted at once."""
     from cpsched import workloads
 
-    _write(workloads.evolving_window(seed, nodes=nodes), output, seed, as_json=as_json)
+    return workloads.evolving_window(seed, nodes=nodes)
 
 
 def _write(
@@ -241,8 +193,8 @@ def _write(
     output: Path,
     seed: int,
     *,
-    load: float | None = None,
-    malleable: float | None = None,
+    load: float | None,
+    malleable: float | None,
     as_json: bool,
 ) -> None:
     """Scale a workload, make jobs malleable, write it, and print its figures."""

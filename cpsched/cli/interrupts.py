@@ -17,10 +17,7 @@ __all__ = ["finished"]
 def finished(what: str) -> Iterator[Callable[[], bool]]:
     """Finish the block although the process is interrupted; a second interruption ends it.
 
-    Parameters
-    ----------
-    what
-        What the block does, as it is told when the process is interrupted.
+    `what`: what the block does, as it is told when the process is interrupted.
 
     Yields
     ------

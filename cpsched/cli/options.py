@@ -21,6 +21,7 @@ __all__ = [
     "INSTANCE_FILE",
     "JOBS",
     "MEMORY_FIELD",
+    "NEW_INSTANCE",
     "OUTPUT_FILE",
     "PARTITION",
     "PLAN_FILE",
@@ -89,6 +90,15 @@ def ends_in(*suffixes: str) -> Callable[[click.Context, click.Parameter, Path | 
     return check
 
 
+#: The option for an instance that a command makes.
+NEW_INSTANCE = click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=OUTPUT_FILE,
+    callback=ends_in(".json", ".json.gz"),
+    help="File for the instance.",
+)
 #: Options for the output of a plan.
 PLAN_FILE = click.option(
     "-o",

@@ -185,13 +185,7 @@ OUTPUTS: Mapping[str, dict[str, Schema]] = {
 
 
 def output_schema(name: str) -> Schema:
-    """Return the JSON Schema of an output.
-
-    Parameters
-    ----------
-    name
-        A key of `OUTPUTS`.
-    """
+    """Return the JSON Schema of an output. `name`: a key of `OUTPUTS`."""
     title = f"cpsched-{name}/1"
     about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title}
     return about | _object(format={"const": title}, **OUTPUTS[name])
@@ -200,12 +194,7 @@ def output_schema(name: str) -> Schema:
 def echo_output(name: str, content: Mapping[str, Any]) -> None:
     """Print an output as one JSON object, whose first key says its format.
 
-    Parameters
-    ----------
-    name
-        A key of `OUTPUTS`.
-    content
-        The values of all its keys.
+    `name`: a key of `OUTPUTS`. `content`: the values of all its keys.
     """
     from cpsched.cli.screen import echo_json
 

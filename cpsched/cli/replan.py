@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cpsched.cli.answer import print_plan_as_json, print_plan_summary
+from cpsched.cli.answer import answer_plan
 from cpsched.cli.options import AS_JSON, EXISTING_FILE, GANTT_FILE, INSTANCE_FILE, PLAN_FILE
 
 if TYPE_CHECKING:
@@ -60,28 +60,16 @@ def command(
     """
     from cpsched.cli.screen import warn
     from cpsched.errors import Fault
-    from cpsched.formats import read_instance, read_plan, write_instance, write_plan
+    from cpsched.formats import read_instance, read_plan
     from cpsched.portfolio import replan
-    from cpsched.report import gantt_html
-    from cpsched.writing import write_text
 
     warnings: list[Fault] = []
     window = read_instance(instance, on_warning=warnings.append)
     warn(warnings, "warning")
     events = () if event is None else _events(window, event)
     moved, new = replan(window, read_plan(plan), at=at, events=events)
-    chart = "" if gantt is None else gantt_html(moved, new)
-    if output is not None:
-        write_plan(new, output)
-    if instance_output is not None:
-        write_instance(moved, instance_output)
-    if gantt is not None:
-        write_text(gantt, chart)
-    written = {"plan": output, "instance_output": instance_output, "gantt": gantt}
-    if as_json:
-        print_plan_as_json("replan", moved, new, written, warnings)
-    elif not quiet:
-        print_plan_summary(moved, new, written)
+    files = {"output": output, "instance_output": instance_output, "gantt": gantt}
+    answer_plan("replan", moved, new, warnings, **files, as_json=as_json, quiet=quiet)
 
 
 def _events(instance: Instance, event: str) -> tuple[WindowEvent, ...]:

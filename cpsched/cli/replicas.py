@@ -38,10 +38,7 @@ def simulate_replicas(
 ) -> ExitCode:
     """Simulate replicas of a workload, print means with their intervals and paired differences, and draw plots.
 
-    Raises
-    ------
-    UsageError
-        If the folder has simulations.
+    Raises `UsageError` if the folder has simulations.
     """
     from cpsched.bench import RESULTS, local, read_cells, replicas_campaign, run_campaign
     from cpsched.cli.screen import print_whole

@@ -70,10 +70,8 @@ def found_in(folder: Path, name: str) -> list[Path]:
 def check_free(folder: Path, identity: Mapping[str, Any]) -> None:
     """Refuse a folder with the results of another simulation.
 
-    Raises
-    ------
-    UsageError
-        If there are such results, or a file of the same name that cannot be read, or if it can be no folder.
+    Raises `UsageError` if there are such results, or a file of the same name that cannot be read, or if it can be no
+    folder.
     """
     try:
         found = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
@@ -106,19 +104,11 @@ def write_results(
 ) -> None:
     """Write the figures, the jobs as CSV and as a log, the load over time, and all of it for reports: all, or nothing.
 
-    Parameters
-    ----------
-    label
-        The policy with its parameters.
-    about
-        The identity of the simulation and what else its figures begin with.
-    record
-        The schedule as a plan; None: it is not written.
+    Raises `DiskFullError`, `DocumentError` if the folder cannot be made, or a file not be written.
 
-    Raises
-    ------
-    DiskFullError, DocumentError
-        If the folder cannot be made, or a file not be written.
+    `label`: the policy with its parameters.
+    `about`: the identity of the simulation and what else its figures begin with.
+    `record`: the schedule as a plan; None: it is not written.
     """
     from cpsched.formats import write_plan
     from cpsched.formats.swf import write_swf

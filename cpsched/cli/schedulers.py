@@ -80,12 +80,8 @@ def _value(key: str, text: str) -> object:
 def contenders(asked: Sequence[Asked], settings: Mapping[str, Any]) -> tuple[Contender, ...]:
     """Make the schedulers; a setting is a parameter of all that take it and were not given another value.
 
-    Raises
-    ------
-    DocumentError
-        If a scheduler does not exist, or refuses its parameters.
-    UsageError
-        If two are the same, or none takes a setting.
+    Raises `DocumentError` if a scheduler does not exist, or refuses its parameters; `UsageError` if two are the same,
+    or none takes a setting.
     """
     from cpsched.policies import make_scheduler
 

@@ -152,14 +152,9 @@ def simulation_bar(
 ) -> Iterator[Callable[[Moment], None] | None]:
     """Yield a callback that shows the progress of a simulation on stderr; None if no terminal would show it.
 
-    Parameters
-    ----------
-    description
-        The name of the simulation.
-    date
-        Returns a second of the workload's clock in words.
-    wanted
-        Whether the bar is wanted.
+    `description`: the name of the simulation.
+    `date`: returns a second of the workload's clock in words.
+    `wanted`: whether the bar is wanted.
     """
     if not (wanted and is_terminal_at(sys.stderr)):
         yield None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cpsched.cli.options import AS_JSON, EXISTING_FILE, OUTPUT_FILE, ends_in
+from cpsched.cli.options import AS_JSON, EXISTING_FILE, NEW_INSTANCE
 from cpsched.text import printable
 
 if TYPE_CHECKING:
@@ -27,14 +27,7 @@ __all__ = ["command", "tell_snapshot"]
     type=EXISTING_FILE,
     help="Site file (TOML), of which the table [manager] is read: expected waits, paths.",
 )
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=OUTPUT_FILE,
-    callback=ends_in(".json", ".json.gz"),
-    help="File for the instance.",
-)
+@NEW_INSTANCE
 @AS_JSON
 def command(manager: str, config: Path | None, output: Path, as_json: bool) -> None:
     """Write the jobs of a machine that runs as an instance.
@@ -56,10 +49,7 @@ def command(manager: str, config: Path | None, output: Path, as_json: bool) -> N
 def tell_snapshot(snapshot: Snapshot, output: Path, *, as_json: bool) -> dict[str, Any]:
     """Write the instance of a snapshot, print what is in it and what was left out, and return that as values of JSON.
 
-    Parameters
-    ----------
-    as_json
-        Whether what is in it is printed by the caller.
+    `as_json`: whether what is in it is printed by the caller.
     """
     from cpsched.cli.screen import warn
     from cpsched.errors import Fault

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cpsched.cli.answer import print_plan_as_json, print_plan_summary
+from cpsched.cli.answer import answer_plan
 from cpsched.cli.options import AS_JSON, GANTT_FILE, INSTANCE_FILE, PLAN_FILE, SECONDS_RANGE, SEED_RANGE, WORKERS_RANGE
 from cpsched.text import printable
 
@@ -165,10 +165,9 @@ def command(
     """
     from cpsched.cli.files import load_document_or_stdin
     from cpsched.cli.screen import improvement_bar, progress_bar, say_first_start, warn
-    from cpsched.formats import checked, instance_to_document, parse_instance, write_instance, write_plan
+    from cpsched.formats import checked, instance_to_document, parse_instance
     from cpsched.planner import compiling_announced, with_promised_starts
     from cpsched.portfolio import prepare, solve, team_of, with_dask_lanes
-    from cpsched.writing import write_text
 
     _check_promise(promise, warm, output, instance_output)
     document, source = load_document_or_stdin(instance)
@@ -204,25 +203,8 @@ def command(
             progress=progress,
             watch=watch,
         )
-    chart = "" if gantt is None else _chart(parsed, plan)
-    if output is not None:
-        write_plan(plan, output)
-    if instance_output is not None:
-        write_instance(parsed, instance_output)
-    if gantt is not None:
-        write_text(gantt, chart)
-    written = {"plan": output, "instance_output": instance_output, "gantt": gantt}
-    if as_json:
-        print_plan_as_json("solve", parsed, plan, written, warnings)
-    elif not quiet:
-        print_plan_summary(parsed, plan, written)
-
-
-def _chart(instance: Instance, plan: Plan) -> str:
-    """Return the page with the Gantt chart of a plan."""
-    from cpsched.report import gantt_html
-
-    return gantt_html(instance, plan)
+    files = {"output": output, "instance_output": instance_output, "gantt": gantt}
+    answer_plan("solve", parsed, plan, warnings, **files, as_json=as_json, quiet=quiet)
 
 
 def _check_promise(promise: float | None, warm: str | None, output: Path | None, instance_output: Path | None) -> None:

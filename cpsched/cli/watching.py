@@ -21,22 +21,15 @@ class Watched(Protocol):
     def read(self) -> tuple[Instance, Plan] | None:
         """Return the instance and the plan if they are new since the last reading, else None.
 
-        Raises
-        ------
-        DocumentError, OSError, StoreError
-            If they cannot be read.
+        Raises `DocumentError`, `OSError`, `StoreError` if they cannot be read.
         """
 
 
 def open_watched(instance: str, plan: Path | None) -> Watched:
     """Return the two files; without a plan, the store of a daemon.
 
-    Raises
-    ------
-    DocumentError
-        If it is the site's file of a daemon, and not in order; or an instance, which has no plan.
-    StoreError
-        If it is a store that cannot be opened.
+    Raises `DocumentError` if it is the site's file of a daemon, and not in order; or an instance, which has no plan;
+    `StoreError` if it is a store that cannot be opened.
     """
     from cpsched.errors import DocumentError, Fault
 

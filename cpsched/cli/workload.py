@@ -49,10 +49,7 @@ _NAMES = (
 def log_options(*, cluster: bool) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Add the options for reading a log to a command, which gets them together as ``options``.
 
-    Parameters
-    ----------
-    cluster
-        Whether ``--cluster`` is one of them; else the command has an argument ``cluster``.
+    `cluster`: whether ``--cluster`` is one of them; else the command has an argument ``cluster``.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:

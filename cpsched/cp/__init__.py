@@ -34,14 +34,4 @@ __all__ = [
     "lower_bound",
 ]
 
-__getattr__ = opener(
-    __name__,
-    {
-        "bounding": "LagrangianBound QuickBound",
-        "bounds": "Bound lower_bound",
-        "improver": "Cp",
-        "neighbourhoods.improver": "Neighbourhoods",
-        "orders": "Orders",
-        "params": "BoundParams CpParams ModelParams NeighbourhoodParams",
-    },
-)
+__getattr__ = opener(__name__)

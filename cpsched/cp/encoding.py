@@ -43,7 +43,7 @@ from cpsched.problem import (
     packs,
 )
 
-__all__ = ["Alternative", "Encoding", "Milestone", "Part", "Task", "encode", "num_pairs"]
+__all__ = ["Alternative", "Encoding", "Part", "Task", "encode", "num_pairs"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from cpsched.cp.encoding import Encoding, Milestone
+from cpsched.cp.encoding import Encoding
 from cpsched.cp.solution import Placed
 from cpsched.cp.variables import Variables
+from cpsched.problem import Milestone
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from cpsched.cp.encoding import Alternative, Encoding, Milestone, Task
+from cpsched.cp.encoding import Alternative, Encoding, Task
 from cpsched.cp.solution import ABSENT, Placed
+from cpsched.problem import Milestone
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel, IntervalVar, IntVar, LinearExpr

@@ -49,18 +49,4 @@ __all__ = [
     "watchdog_of",
 ]
 
-__getattr__ = opener(
-    __name__,
-    {
-        "core": "step",
-        "heartbeat": "Watchdog hand_back",
-        "logs": "Log make_log",
-        "metrics": "Metrics",
-        "planning": "Planner",
-        "service": "Daemon Settings",
-        "site": "daemon_of manager_of read_site refuse_root replay_of watchdog_of",
-        "site_model": "SiteModel",
-        "state": "Policy State",
-        "store": "Cycle Present Store",
-    },
-)
+__getattr__ = opener(__name__)

@@ -39,14 +39,9 @@ def vetoes(snapshot: Snapshot, starts: Sequence[Start], ordered: Iterable[Planne
 
     A violation that names none of them is one of all of them.
 
-    Parameters
-    ----------
-    snapshot
-        What is true now.
-    starts
-        The orders to be given.
-    ordered
-        The jobs that the manager starts soon by orders that it has.
+    `snapshot`: what is true now.
+    `starts`: the orders to be given.
+    `ordered`: the jobs that the manager starts soon by orders that it has.
     """
     waiting = {job.id: job for job in snapshot.instance.jobs if job.running is None}
     planned: dict[str, PlannedJob] = {}

@@ -58,19 +58,9 @@ class Presenter:
         """Return the present, gzipped; None: but for the time it is as it was last.
 
         Its keys: ``instance``; ``plan``, a plan document without the running jobs, or null; ``left``, the jobs that are
-        not planned; ``budget`` (s) and ``dry_run``.
-
-        Parameters
-        ----------
-        state
-            With a snapshot.
-        made
-            The last plan that was made, which gives the figures and the waiting room; None: none has been made yet.
-
-        Raises
-        ------
-        ValueError
-            If the state has no snapshot.
+        not planned; ``budget`` (s) and ``dry_run``. Raises `ValueError` if the state has no snapshot. `state`: with a
+        snapshot. `made`: the last plan that was made, which gives the figures and the waiting room; None: none has been
+        made yet.
         """
         if state.snapshot is None:
             raise ValueError("expected a state with a snapshot")

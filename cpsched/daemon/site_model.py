@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from cpsched.arguments import SEED, WORKERS
-from cpsched.bridge.slurm import QueueModel, SlurmModel
+from cpsched.bridge.slurm import SlurmModel
 from cpsched.formats import DocumentModel, Omittable, refusal, shown
 from cpsched.portfolio import ENGINES
 
@@ -20,9 +20,7 @@ __all__ = [
     "MetricsModel",
     "PlanningModel",
     "PromisesModel",
-    "QueueModel",
     "SiteModel",
-    "SlurmModel",
     "StoreModel",
     "WatchdogModel",
 ]

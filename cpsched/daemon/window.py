@@ -54,19 +54,9 @@ def planning_window(
     A job that starts until then, by an order that the manager has or by the plan, runs in the window on its planned
     nodes: the new plan is made around it, and does not take back what the manager is doing. A job whose walltime ends
     until then runs for one second more: it may be late. The start that a waiting job's user was told is its promised
-    start, at this price.
-
-    Parameters
-    ----------
-    told
-        Jobs of earlier windows, used again where nothing has changed, and brought up to date.
-    expectations
-        How long jobs are expected to run; None: for their walltimes.
-
-    Raises
-    ------
-    ValueError
-        If the state has no snapshot.
+    start, at this price. Raises `ValueError` if the state has no snapshot. `told`: jobs of earlier windows, used again
+    where nothing has changed, and brought up to date. `expectations`: how long jobs are expected to run; None: for
+    their walltimes.
     """
     snapshot = state.snapshot
     if snapshot is None:

@@ -46,12 +46,7 @@ def mean_interval(values: Sequence[float], level: float = 0.95) -> MeanInterval:
 def student_quantile(share: float, freedom: int) -> float:
     """Return the value below which Student's t is with a probability, to 8 digits.
 
-    Parameters
-    ----------
-    share
-        The probability, from 0.5 to less than 1.
-    freedom
-        The degrees of freedom, at least 1.
+    `share`: the probability, from 0.5 to less than 1. `freedom`: the degrees of freedom, at least 1.
     """
     low, high = 0.0, 1.0
     while _student_tail(high, freedom) > 1 - share:

@@ -13,4 +13,4 @@ if TYPE_CHECKING:
 
 __all__ = ["Model"]
 
-__getattr__ = opener(__name__, {"model": "Model"})
+__getattr__ = opener(__name__)

@@ -3,8 +3,8 @@
 May import: `planner`, `problem`, `metrics`, `engine`, `domain`, `errors`; it is the home of the `minizinc` package,
 which is loaded when it is needed. Begin with the models and ``docs/minizinc.md``; then `engine.py`, the improver.
 `window.py` writes a window of rigid jobs as the models' data and reads solutions, with `data.py`, `times.py` and
-`prices.py` for its parts; `evolving.py` and `malleable.py` do so for jobs that change, with `changing.py` for their
-common part. `support.py` chooses the model for a window, `solver.py` is the border to MiniZinc.
+`prices.py` for its parts; `evolving.py` does so for windows with evolving jobs. `support.py` has what is refused,
+`solver.py` is the border to MiniZinc.
 """
 
 from typing import TYPE_CHECKING
@@ -18,6 +18,4 @@ if TYPE_CHECKING:
 
 __all__ = ["MiniZinc", "MiniZincParams", "Window", "model_path", "window_of"]
 
-__getattr__ = opener(
-    __name__, {"engine": "MiniZinc MiniZincParams window_of", "solver": "model_path", "window": "Window"}
-)
+__getattr__ = opener(__name__)

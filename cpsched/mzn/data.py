@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -101,14 +101,12 @@ def place_data(jobs: Sequence[Job]) -> dict[str, Any]:
     }
 
 
-def running_data(instance: Instance, changed: Collection[str] = ()) -> dict[str, Any]:
+def running_data(instance: Instance) -> dict[str, Any]:
     """Return the amounts that running jobs hold or that are set aside, and when each node becomes idle, and free of
     exclusive jobs.
-
-    Jobs that are `changed` are left out: their allocations are decisions of the model.
     """
     resources, nodes = resource_numbers(instance), _node_numbers(instance)
-    held = list(taken_on_nodes(replace(instance, set_aside=()), _facts(instance, changed)))
+    held = list(taken_on_nodes(replace(instance, set_aside=()), _facts(instance)))
     asides = list(taken_on_nodes(instance, ()))
     pieces = [
         (nodes[taken.node], resources[name], amount, taken.start, min(taken.end, MOST_INTEGER))
@@ -132,13 +130,13 @@ def running_data(instance: Instance, changed: Collection[str] = ()) -> dict[str,
     }
 
 
-def kept_data(instance: Instance, changed: Collection[str] = ()) -> dict[str, Any]:
+def kept_data(instance: Instance) -> dict[str, Any]:
     """Return the amounts that nodes keep free (OCCS-40), and what is taken of the rest by running jobs or set aside.
 
     Running jobs are facts: where they hold more than a rule leaves, nothing is left, never a negative amount.
     """
     resources, nodes = resource_numbers(instance), _node_numbers(instance)
-    held = list(taken_on_nodes(instance, _facts(instance, changed)))
+    held = list(taken_on_nodes(instance, _facts(instance)))
     rules: list[tuple[int, ...]] = []
     pieces: list[tuple[int, ...]] = []
     for name in nodes:
@@ -159,7 +157,7 @@ def kept_data(instance: Instance, changed: Collection[str] = ()) -> dict[str, An
     }
 
 
-def license_data(instance: Instance, jobs: Sequence[Job], changed: Collection[str] = ()) -> dict[str, Any]:
+def license_data(instance: Instance, jobs: Sequence[Job]) -> dict[str, Any]:
     """Return the licences, the jobs that ask for them, and the amounts that running jobs hold."""
     numbers = {name: number for number, name in enumerate(instance.cluster.licenses, 1)}
     loans = [
@@ -167,7 +165,7 @@ def license_data(instance: Instance, jobs: Sequence[Job], changed: Collection[st
     ]
     pieces = [
         (numbers[taken.name], taken.amount, taken.start, min(taken.end, MOST_INTEGER))
-        for taken in taken_licenses(instance, _facts(instance, changed))
+        for taken in taken_licenses(instance, _facts(instance))
     ]
     return {
         "num_licenses": len(numbers),
@@ -189,27 +187,19 @@ def resource_numbers(instance: Instance) -> dict[str, int]:
     return {name: number for number, name in enumerate(dict.fromkeys(names), 1)}
 
 
-def most_on_nodes(instance: Instance, job: Job, chunk: Chunk, asked: Chunk | None = None) -> list[int]:
-    """Return the number of chunks that each node holds when nothing else is on it (P of BRIDI-6).
-
-    Parameters
-    ----------
-    asked
-        The amounts that guards check, if not those of `chunk`: those of the chunk on its full share.
-    """
+def most_on_nodes(instance: Instance, job: Job, chunk: Chunk) -> list[int]:
+    """Return the number of chunks that each node holds when nothing else is on it (P of BRIDI-6)."""
     row: list[int] = []
     for node_class in instance.cluster.classes:
-        is_admitted = asked is None or node_class.is_admitted(asked.resources, job.walltime)
-        guarded = node_class if asked is None else replace(node_class, admits=())
         exclusive = job.steps[0].request.place.exclusive
-        fit = chunks_on_empty_node(guarded, chunk, job.walltime, exclusive=exclusive) if is_admitted else 0
+        fit = chunks_on_empty_node(node_class, chunk, job.walltime, exclusive=exclusive)
         row += [min(fit, chunk.count) if node_class.state is NodeState.UP else 0] * len(node_class.names)
     return row
 
 
-def _facts(instance: Instance, changed: Collection[str]) -> list[PlannedJob]:
+def _facts(instance: Instance) -> list[PlannedJob]:
     """Return the running jobs whose allocations are no decisions of the model."""
-    return [repeated(job) for job in instance.jobs if job.running is not None and job.id not in changed]
+    return [repeated(job) for job in instance.jobs if job.running is not None]
 
 
 def columns(names: Sequence[str], rows: Sequence[Sequence[int]]) -> dict[str, list[int]]:

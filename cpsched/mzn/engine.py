@@ -10,9 +10,8 @@ from cpsched.domain import Instance, PlannedJob
 from cpsched.engine import Board
 from cpsched.errors import EngineError
 from cpsched.mzn.evolving import EvolvingWindow
-from cpsched.mzn.malleable import MalleableWindow
 from cpsched.mzn.solver import Answer, Verdict, find_solver, solutions
-from cpsched.mzn.support import model_for, unsupported
+from cpsched.mzn.support import has_evolving, unsupported
 from cpsched.mzn.window import Window
 
 __all__ = ["MiniZinc", "MiniZincParams", "window_of"]
@@ -32,7 +31,7 @@ class MiniZincParams:
 
 
 class MiniZinc:
-    """The models ``window``, ``evolving`` and ``malleable``, given to a solver that MiniZinc knows."""
+    """The models ``window`` and ``evolving``, given to a solver that MiniZinc knows."""
 
     name = "minizinc"
 
@@ -86,7 +85,7 @@ class MiniZinc:
             board.report(_ENDS[answer.verdict].format(model=window.model), by=by)
 
 
-def window_of(instance: Instance, known: Sequence[PlannedJob]) -> Window | EvolvingWindow | MalleableWindow:
+def window_of(instance: Instance, known: Sequence[PlannedJob]) -> Window | EvolvingWindow:
     """Return the data of a window for the model that has its kinds of jobs.
 
     Parameters
@@ -96,12 +95,7 @@ def window_of(instance: Instance, known: Sequence[PlannedJob]) -> Window | Evolv
     known
         The jobs of any plan. The model is asked for a plan that is no worse.
     """
-    match model_for(instance):
-        case EvolvingWindow.model:
-            return EvolvingWindow.of(instance, known)
-        case MalleableWindow.model:
-            return MalleableWindow.of(instance, known)
-    return Window.of(instance, known)
+    return EvolvingWindow.of(instance, known) if has_evolving(instance) else Window.of(instance, known)
 
 
 def _conclude(window: Window, answer: Answer, board: Board, jobs: Collection[str], solver: str, by: str) -> None:

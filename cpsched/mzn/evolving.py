@@ -2,21 +2,92 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
-from cpsched.domain import Arrangement, Instance, Job, ObjectiveTerm, PlannedJob, Segment, chunk_layers
-from cpsched.mzn.changing import Costs, Staged, allocations_of, changing_data, times_data
-from cpsched.mzn.data import most_on_nodes
-from cpsched.mzn.prices import start_prices
+from cpsched.domain import (
+    Arrangement,
+    Chunk,
+    Instance,
+    Job,
+    ObjectiveTerm,
+    Placement,
+    PlannedJob,
+    Segment,
+    chunk_layers,
+)
+from cpsched.mzn.data import (
+    kept_data,
+    license_data,
+    machine_data,
+    most_on_nodes,
+    place_data,
+    resource_numbers,
+    running_data,
+)
+from cpsched.mzn.prices import Price, scale_of, start_prices
 from cpsched.mzn.times import Times
 from cpsched.planner import end_price
 from cpsched.problem import awaited_ends
 
 __all__ = ["EvolvingWindow", "can_be_held"]
+
+
+class _Staged(NamedTuple):
+    """Chunks of one stage (the stages of all jobs are numbered from 0)."""
+
+    job: int
+    stage: int
+    #: Their kind in the job's request of that stage.
+    number: int
+    chunk: Chunk
+    #: The number of them that each empty node holds.
+    most: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Costs:
+    """The costs of a plan as rates per second, and how they become integers (rounded down)."""
+
+    #: By job: the rate of its start, and of each second that it runs longer than its shortest duration.
+    starts: Sequence[Price]
+    runs: Sequence[Fraction]
+    #: By stage: the rate of each second that it is held.
+    holds: Sequence[Fraction]
+    end: Fraction
+    horizon: int
+
+    def integer(self, rate: Fraction) -> int:
+        """Return a rate as an integer price."""
+        return math.floor(rate * self._scale)
+
+    @property
+    def _scale(self) -> Fraction:
+        rates = [self.end, *self.runs, *self.holds, *(price.rate for price in self.starts)]
+        return scale_of(rates, self.horizon)
+
+    def price_of(self, starts: Sequence[int], runs: Sequence[int], last_end: int) -> int:
+        """Return the total cost of starts (s from now), seconds of longer runs, and the makespan."""
+        late = sum(self.integer(one.rate) * max(0, starts[one.job] - one.from_) for one in self.starts)
+        longer = sum(self.integer(rate) * seconds for rate, seconds in zip(self.runs, runs, strict=True))
+        return late + longer + self.integer(self.end) * last_end
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The model's data for the costs of jobs."""
+        return {
+            "num_prices": len(self.starts),
+            "price_job": [price.job + 1 for price in self.starts],
+            "price_from": [price.from_ for price in self.starts],
+            "price": [self.integer(price.rate) for price in self.starts],
+            "run_price": [self.integer(rate) for rate in self.runs],
+            "end_price": self.integer(self.end),
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +97,7 @@ class EvolvingWindow:
     instance: Instance
     #: The jobs that are planned, by their starts in the known plan.
     jobs: tuple[Job, ...]
-    kinds: tuple[Staged, ...]
+    kinds: tuple[_Staged, ...]
     data: Mapping[str, Any]
 
     model = "evolving"
@@ -57,9 +128,20 @@ class EvolvingWindow:
             last_end,
         ) + sum(costs.integer(rate) * (length - walltime) for rate, length, walltime in wasted)
         data = {
-            **changing_data(instance, jobs, stages, kinds),
-            **times_data(instance, jobs, times),
+            **machine_data(instance),
+            **place_data(jobs),
+            **running_data(instance),
+            **kept_data(instance),
+            **license_data(instance, jobs),
+            **times.data,
             **costs.data,
+            "end_by": [
+                times.horizon if one.deadline is None else min(one.deadline - instance.now, times.horizon)
+                for one in jobs
+            ],
+            "num_stages": len(stages),
+            "stage_job": [job + 1 for job in stages],
+            **_kinds_data(instance, kinds),
             "walltime": [job.walltime for job in jobs],
             "step_walltime": walltimes,
             "longest": [times.horizon if most is None else most for of_job in longest for most in of_job],
@@ -71,7 +153,7 @@ class EvolvingWindow:
 
     def planned(self, solution: Any) -> Iterator[PlannedJob]:
         """Yield the jobs of a solution."""
-        allocations = allocations_of(self.instance, self.kinds, solution.count)
+        allocations = _allocations_of(self.instance, self.kinds, solution.count)
         stage = 0
         for job in self.jobs:
             number = len(job.steps)
@@ -95,11 +177,11 @@ def _longest_of(job: Job, *, is_awaited: bool) -> tuple[int | None, ...]:
     return tuple(step.walltime for step in job.steps) if is_awaited else job.longest_steps
 
 
-def _kinds(instance: Instance, jobs: Sequence[Job]) -> tuple[list[Staged], list[int | None]]:
+def _kinds(instance: Instance, jobs: Sequence[Job]) -> tuple[list[_Staged], list[int | None]]:
     """Return the kinds of all jobs, and for each the kind of the same chunks in the step before (None: they are
     new).
     """
-    kinds: list[Staged] = []
+    kinds: list[_Staged] = []
     were: list[int | None] = []
     stage = 0
     for place, job in enumerate(jobs):
@@ -119,19 +201,19 @@ def _kinds(instance: Instance, jobs: Sequence[Job]) -> tuple[list[Staged], list[
         for step, number, count, comes in units:
             chunk = replace(job.steps[step].request.chunks[number], count=count)
             were.append(None if comes else len(kinds) - 1)
-            kinds.append(Staged(place, stage + step, number, chunk, most_on_nodes(instance, job, chunk)))
+            kinds.append(_Staged(place, stage + step, number, chunk, most_on_nodes(instance, job, chunk)))
         stage += len(job.steps)
     return kinds, were
 
 
-def _costs(instance: Instance, jobs: Sequence[Job], times: Times, awaited: frozenset[str]) -> Costs:
+def _costs(instance: Instance, jobs: Sequence[Job], times: Times, awaited: frozenset[str]) -> _Costs:
     """Return the costs of the jobs; a runtime that is not known beforehand has no slowdown (`unsupported` refuses
     it).
     """
     held = [can_be_held(job, is_awaited=job.id in awaited) for job in jobs]
     runtimes = [None if is_held else job.walltime for is_held, job in zip(held, jobs, strict=True)]
     wastes = [instance.term_weight(ObjectiveTerm.WASTE, job) for job in jobs]
-    return Costs(
+    return _Costs(
         starts=start_prices(instance, jobs, times.earliest, runtimes),
         runs=[instance.term_weight(ObjectiveTerm.COMPLETION, job) for job in jobs],
         holds=[
@@ -142,3 +224,36 @@ def _costs(instance: Instance, jobs: Sequence[Job], times: Times, awaited: froze
         end=Fraction(end_price(instance)),
         horizon=times.horizon,
     )
+
+
+def _kinds_data(instance: Instance, kinds: Sequence[_Staged]) -> dict[str, Any]:
+    """Return the data of the kinds of chunks."""
+    resources = resource_numbers(instance)
+    return {
+        "num_kinds": len(kinds),
+        "asked_by": [kind.job + 1 for kind in kinds],
+        "stage_of": [kind.stage + 1 for kind in kinds],
+        "chunks": [kind.chunk.count for kind in kinds],
+        "size": [[kind.chunk.resources.get(name, 0) for name in resources] for kind in kinds],
+        "most": [list(kind.most) for kind in kinds],
+    }
+
+
+def _allocations_of(
+    instance: Instance, kinds: Sequence[_Staged], counts: Sequence[Sequence[int]]
+) -> Mapping[int, tuple[Placement, ...]]:
+    """Return the allocation of each stage, from the number of chunks of each kind on each node."""
+    held: dict[int, Counter[tuple[str, int]]] = {}
+    chunks: dict[tuple[int, int], Chunk] = {}
+    for kind, row in zip(kinds, counts, strict=True):
+        for node, count in zip(instance.cluster.node_names, row, strict=True):
+            if count:
+                held.setdefault(kind.stage, Counter())[node, kind.number] += count
+                chunks[kind.stage, kind.number] = kind.chunk
+    return {
+        stage: tuple(
+            Placement(node=node, chunk=number, count=count, resources=chunks[stage, number].taken(count))
+            for (node, number), count in of_stage.items()
+        )
+        for stage, of_stage in held.items()
+    }

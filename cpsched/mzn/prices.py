@@ -67,12 +67,8 @@ class Prices:
 def prices_of(instance: Instance, jobs: Sequence[Job], earliest: Sequence[int], horizon: int) -> Prices:
     """Return the prices of some rigid jobs, in the smallest integers that are exact or else the largest that fit.
 
-    Parameters
-    ----------
-    earliest
-        The first start of each job, in seconds from now: no plan can change its cost until then.
-    horizon
-        The latest end of the last job, in seconds from now.
+    `earliest`: the first start of each job, in seconds from now: no plan can change its cost until then. `horizon`: the
+    latest end of the last job, in seconds from now.
     """
     prices = start_prices(instance, jobs, earliest, [job.walltime for job in jobs])
     end_rate = Fraction(instance.objective.weights.get(ObjectiveTerm.MAKESPAN, 0))

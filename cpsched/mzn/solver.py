@@ -60,10 +60,8 @@ _VERDICTS = {
 def verdict_of(status: str) -> Verdict:
     """Return the verdict for a status of MiniZinc.
 
-    Raises
-    ------
-    EngineError
-        If the status is not expected here: the cost is bounded, so ``UNBOUNDED`` is a mistake, as is ``ERROR``.
+    Raises `EngineError` if the status is not expected here: the cost is bounded, so ``UNBOUNDED`` is a mistake, as is
+    ``ERROR``.
     """
     if status not in _VERDICTS:
         raise EngineError(f"MiniZinc: expected a status out of {', '.join(_VERDICTS)}, got {status}")
@@ -89,10 +87,7 @@ def model_path(name: str) -> Path:
 def find_solver(name: str) -> tuple[Any, Any]:
     """Return MiniZinc's driver and its solver of this name (or id, or tag).
 
-    Raises
-    ------
-    EngineError
-        If the program, the Python package or the solver is missing.
+    Raises `EngineError` if the program, the Python package or the solver is missing.
     """
     minizinc = _package()
     if shutil.which("minizinc") is None:
@@ -220,13 +215,7 @@ def _processes_of(sessions: list[int]) -> Iterator[int]:
 
 @cache
 def _package() -> Any:
-    """Return the `minizinc` package.
-
-    Raises
-    ------
-    EngineError
-        If it is not installed.
-    """
+    """Return the `minizinc` package. Raises `EngineError` if it is not installed."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # on import it looks for the program, and warns of versions

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from cpsched import planner
 from cpsched.domain import Instance, Job, ObjectiveTerm, modes, resumable
 from cpsched.mzn.evolving import can_be_held
-from cpsched.mzn.malleable import lending, longer_by, parts_of
 from cpsched.mzn.prices import MOST_INTEGER
 from cpsched.mzn.times import Times
 from cpsched.problem import Precedences, awaited_ends
 
-__all__ = ["model_for", "unsupported"]
+__all__ = ["has_evolving", "unsupported"]
 
 #: A model has a number for each kind of chunks and each node, and a distance for each two jobs of which one waits for
 #: the other; with more of them MiniZinc takes minutes to read it.
@@ -24,45 +23,30 @@ def unsupported(instance: Instance) -> tuple[str, ...]:
 
     They have all features of the planner but these. Sizes are checked last, since they need the others.
     """
-    others = (*planner.unsupported(instance), *_changed(instance), *_mixed(instance), *_slowed(instance))
+    others = (*planner.unsupported(instance), *_changed(instance), *_malleable(instance), *_slowed(instance))
     return others or tuple(_too_large(instance))
 
 
-def model_for(instance: Instance) -> str:
-    """Return the name of the model for an instance."""
-    if any(job.is_evolving for job in instance.jobs if job.running is None):
-        return "evolving"
-    return "malleable" if any(_can_shrink(instance, job) for job in instance.jobs) else "window"
+def has_evolving(instance: Instance) -> bool:
+    """Return whether any waiting job evolves: the model for such windows is another one."""
+    return any(job.is_evolving for job in instance.jobs if job.running is None)
 
 
-def _can_shrink(instance: Instance, job: Job) -> bool:
-    """Return whether a plan may run or continue a job on a share of its cores."""
-    if job.running is not None:
-        return resumable(job, instance.now) is not None
-    return not job.is_evolving and len(modes(job)) > 1
+def _malleable(instance: Instance) -> list[str]:
+    """Return the jobs that a plan may run or continue on a share of their cores: the models have all cores only."""
+    return [
+        f"job {job.id}: can run on fewer cores"
+        for job in instance.jobs
+        if (not job.is_evolving and len(modes(job)) > 1 if job.running is None else resumable(job, instance.now))
+    ]
 
 
 def _changed(instance: Instance) -> list[str]:
-    """Return the running jobs whose allocation changes between now and their end, and that no model may change."""
-    changeable = lending(instance)
+    """Return the running jobs whose allocation changes between now and their end."""
     return [
         f"job {job.id}: its running allocation changes over time"
         for job in instance.jobs
         if job.running is not None and sum(segment.end > instance.now for segment in job.running.segments) > 1
-        if job.id not in changeable or model_for(instance) != "malleable"
-    ]
-
-
-def _mixed(instance: Instance) -> list[str]:
-    """Return the jobs that can run on fewer cores beside jobs that evolve: each kind has a model, but no model has
-    both.
-    """
-    if model_for(instance) != "evolving":
-        return []
-    return [
-        f"job {job.id}: can run on fewer cores, beside jobs that evolve"
-        for job in instance.jobs
-        if _can_shrink(instance, job)
     ]
 
 
@@ -83,7 +67,7 @@ def _slowed(instance: Instance) -> list[str]:
 def _too_large(instance: Instance) -> list[str]:
     """Return the figures that exceed the size or the integers of a model."""
     jobs = [job for job in instance.elements() if job.running is None]
-    requests = [step.request for job in jobs for step in job.steps for _ in range(_num_modes(job))]
+    requests = [step.request for job in jobs for step in job.steps]
     placements = sum(len(request.chunks) for request in requests) * len(instance.cluster.node_names)
     amounts = [*instance.cluster.totals.values(), *instance.cluster.licenses.values()]
     if placements > _MOST_PLACEMENTS:
@@ -100,20 +84,7 @@ def _too_large(instance: Instance) -> list[str]:
     return features
 
 
-def _num_modes(job: Job) -> int:
-    return 1 if job.is_evolving else len(modes(job))
-
-
 def _horizon(instance: Instance, jobs: Sequence[Job]) -> int:
-    """Return the seconds of the longest plan of a model; where it counts work, in units of work, and from the
-    submission of the job that has waited longest, on which slowdowns depend.
-    """
-    match model_for(instance):
-        case "evolving":
-            held = sum(seconds or 0 for job in jobs for seconds in job.longest_steps)
-            return Times.of(instance, jobs, longer=held).horizon
-        case "malleable":
-            parts = max((parts_of(left) for left in lending(instance).values()), default=1)
-            waited = max((instance.now - job.submit for job in jobs if job.malleability is not None), default=0)
-            return Times.of(instance, jobs, longer=longer_by(instance, jobs)).horizon * parts + max(0, waited)
-    return Times.of(instance, jobs).horizon
+    """Return the seconds of the longest plan of a model."""
+    held = sum(seconds or 0 for job in jobs for seconds in job.longest_steps) if has_evolving(instance) else 0
+    return Times.of(instance, jobs, longer=held).horizon

@@ -30,12 +30,8 @@ class Times:
 
         In a best plan each job starts as early as it may by itself, or when another ends, or a lag after another's
         start, and so on, back to a first one, or to the end of a running job or of something set aside: no two of these
-        steps are the same, which gives the horizon.
-
-        Parameters
-        ----------
-        longer
-            The most seconds by which all jobs together, running ones too, may take longer than the instance states.
+        steps are the same, which gives the horizon. `longer`: the most seconds by which all jobs together, running ones
+        too, may take longer than the instance states.
         """
         now = instance.now
         precedences = Precedences(instance, jobs)

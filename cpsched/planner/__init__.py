@@ -17,15 +17,12 @@ if TYPE_CHECKING:
     from cpsched.planner.alone import placeable_beside
     from cpsched.planner.compiling import (
         compile_from_now_on,
-        compiling_announced,
         interprets,
-        own_interpretation,
         warmup,
         warmup_evolving,
         warmup_window,
     )
     from cpsched.planner.costs import FIRST_KINK, LEVEL, RATE, costs_at, end_price, start_costs
-    from cpsched.planner.ending import remove_temporary_kernels
     from cpsched.planner.happening import EXPECTED_STATES, Aftermath, after_event
     from cpsched.planner.live import Concern, LivePlanner, replanned
     from cpsched.planner.planner import Planner
@@ -35,7 +32,9 @@ if TYPE_CHECKING:
     from cpsched.planner.reservations import slices_of
     from cpsched.planner.shrink import Values, go_on_shrunk, place_cheaply
     from cpsched.planner.support import changing, unreduced, unsupported
-    from cpsched.planner.warm import warm_order, with_promised_starts
+    from cpsched.planner.warm import with_promised_starts
+    from cpsched.rusv import announced as compiling_announced
+    from cpsched.rusv import own_interpretation, remove_temporary_kernels
 
 __all__ = [
     "EXPECTED_STATES",
@@ -68,7 +67,6 @@ __all__ = [
     "start_costs",
     "unreduced",
     "unsupported",
-    "warm_order",
     "warmup",
     "warmup_evolving",
     "warmup_window",
@@ -77,25 +75,4 @@ __all__ = [
     "with_slices",
 ]
 
-__getattr__ = opener(
-    __name__,
-    {
-        "admission_result": "AdmissionResult",
-        "advance": "advanced with_slices",
-        "alone": "placeable_beside",
-        "compiling": "compile_from_now_on compiling_announced interprets own_interpretation warmup warmup_evolving "
-        "warmup_window",
-        "ending": "remove_temporary_kernels",
-        "costs": "FIRST_KINK LEVEL RATE costs_at end_price start_costs",
-        "happening": "EXPECTED_STATES Aftermath after_event",
-        "live": "Concern LivePlanner replanned",
-        "planner": "Planner",
-        "planner_engine": "PlannerEngine",
-        "profile": "with_profile",
-        "rescue": "latest_starts",
-        "reservations": "slices_of",
-        "shrink": "Values go_on_shrunk place_cheaply",
-        "support": "changing unreduced unsupported",
-        "warm": "warm_order with_promised_starts",
-    },
-)
+__getattr__ = opener(__name__)

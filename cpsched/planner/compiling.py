@@ -18,14 +18,11 @@ from cpsched.domain import (
     Step,
 )
 from cpsched.planner.planner import Planner
-from cpsched.rusv import announced as compiling_announced
-from cpsched.rusv import interpret, own_interpretation
+from cpsched.rusv import interpret
 
 __all__ = [
     "compile_from_now_on",
-    "compiling_announced",
     "interprets",
-    "own_interpretation",
     "warmup",
     "warmup_evolving",
     "warmup_window",

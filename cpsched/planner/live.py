@@ -65,13 +65,13 @@ class Concern:
 class LivePlanner:
     """The plan of a window, brought up to date whenever the window changes; mutable.
 
-    Each job keeps its start and its nodes if they are still free and allowed. All others are planned beside them,
-    in `warm_order`, and one pass of backfilling moves jobs up into freed resources: those that start first to any
-    earlier start, all others if they can start now. Jobs with limited starts come first, so that a new one of them
-    finds its place before jobs that can wait take it; one that finds no place is rescued, if another order of such jobs
-    has places for more of them (`cpsched.planner.rescue`). Running jobs continue as in the plan, but are shrunk only
-    while that still improves the plan. For new jobs, further running jobs are shrunk if that improves the plan and no
-    job that had a start starts later.
+    Each job keeps its start and its nodes if they are still free and allowed. All others are planned beside them, in
+    the order of their old starts, and one pass of backfilling moves jobs up into freed resources: those that start
+    first to any earlier start, all others if they can start now. Jobs with limited starts come first, so that a new one
+    of them finds its place before jobs that can wait take it; one that finds no place is rescued, if another order of
+    such jobs has places for more of them (`cpsched.planner.rescue`). Running jobs continue as in the plan, but are
+    shrunk only while that still improves the plan. For new jobs, further running jobs are shrunk if that improves the
+    plan and no job that had a start starts later.
 
     After an event no job starts later without a cause: where there is not enough for all places of the plan before,
     jobs with a fixed start keep theirs first, then those of higher priority, then those that start earlier. Of the

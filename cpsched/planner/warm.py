@@ -16,7 +16,6 @@ __all__ = [
     "planned_by",
     "shrink_more",
     "shrunk",
-    "warm_order",
     "with_promised_starts",
 ]
 
@@ -82,14 +81,6 @@ def shrink_more(ledger: Ledger, order: Sequence[str], values: Values, before: Ma
             ledger.is_booked(job_id) and ledger.place_of(job_id).start <= start for job_id, start in starts.items()
         ):
             ledger.back_to(mark)
-
-
-def warm_order(instance: Instance, plan: Plan) -> list[str]:
-    """Order the waiting jobs as they start in an earlier plan; those that it has no start for follow as the planner
-    orders them, and each comes after all that it waits for.
-    """
-    waiting = tuple(job for job in instance.elements() if job.running is None)
-    return [job.id for job in ordered(instance, waiting, planned_by(plan.jobs, plan.now))]
 
 
 def with_promised_starts(instance: Instance, plan: Plan, price: float) -> Instance:

@@ -32,10 +32,4 @@ __all__ = [
     "scheduler_names",
 ]
 
-__getattr__ = opener(
-    __name__,
-    {
-        "catalogue": "SCHEDULERS factory_of label_of make_scheduler parameter_text scheduler_names",
-        "engine_scheduler": "make_engine_scheduler",
-    },
-)
+__getattr__ = opener(__name__)

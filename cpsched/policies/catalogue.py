@@ -204,10 +204,7 @@ def _hint(word: str, known: Iterable[str]) -> str:
 def _value_of(value: object, hint: object) -> object:
     """Return a parameter as its annotation says; ``none``, ``true`` and ``false`` where no text is expected, too.
 
-    Raises
-    ------
-    ValueError
-        If it is nothing of this.
+    Raises `ValueError` if it is nothing of this.
     """
     if hint is Parameter.empty or isinstance(hint, str):
         return value  # what is not annotated, or by what cannot be read, is for the scheduler to check

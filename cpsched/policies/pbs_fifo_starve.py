@@ -27,17 +27,11 @@ def pbs_fifo_starve(
 ) -> QueueRule:
     """Return the rule: each job that fits starts, until a job starves: then no other job starts before it.
 
-    Parameters
-    ----------
-    max_starve
-        A job starves when it has been eligible for more than this many seconds: since its submission, its
-        ``not_before`` or the last job that it waited for. Of several the one that has been eligible for longest
-        counts.
-    help_starving_jobs
-        Whether the rule of starving jobs is used.
-    sort_by
-        The order of the queue: ``none``, the order of submission, as the paper has it; or ``short_walltime``. (The
-        sample's ``shortest_job_first`` is about requested CPU time.)
+    `max_starve`: a job starves when it has been eligible for more than this many seconds: since its submission, its
+      ``not_before`` or the last job that it waited for. Of several the one that has been eligible for longest counts.
+    `help_starving_jobs`: whether the rule of starving jobs is used.
+    `sort_by`: the order of the queue: ``none``, the order of submission, as the paper has it; or ``short_walltime``.
+      (The sample's ``shortest_job_first`` is about requested CPU time.)
     """
     return QueueRule(
         name="pbs_fifo_starve",

@@ -45,17 +45,4 @@ __all__ = [
     "with_dask_lanes",
 ]
 
-__getattr__ = opener(
-    __name__,
-    {
-        "dask_lanes": "with_dask_lanes",
-        "engines": "ENGINES",
-        "live": "Happened LivePlan",
-        "outside": "ENGINE_GROUP POLICY_GROUP announced is_engine load_outside",
-        "recipe": "prepare solve",
-        "replanning": "replan",
-        "scoring": "plan_of verify_plan",
-        "teams": "Team engine_names team_of",
-        "window_planner": "WindowPlanner",
-    },
-)
+__getattr__ = opener(__name__)

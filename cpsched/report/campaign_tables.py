@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rich.table import Table
-from rich.text import Text
 
 from cpsched.report.campaign_report import MAIN_LABELS, OVERVIEW
 from cpsched.report.report import Report
-from cpsched.text import printable
+from cpsched.report.tables import grid
 
 __all__ = ["campaign_tables"]
 
@@ -21,9 +20,5 @@ def campaign_tables(report: Report) -> Iterator[Table]:
             continue
         for each in section.tables:
             title = " - ".join(part for part in (section.title, each.title) if part)
-            table = Table(title=Text(printable(title)))
-            for place, heading in enumerate(each.headings):
-                table.add_column(Text(printable(heading)), justify="left" if place in each.words else "right")
-            for row in each.rows:
-                table.add_row(*(Text(printable(cell)) for cell in row))
-            yield table
+            right = set(range(len(each.headings))) - each.words
+            yield grid(title, each.headings, each.rows, right=right)

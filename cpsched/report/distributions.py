@@ -23,16 +23,9 @@ _TABLE = (10, 25, 50, 75, 90, 95, 99)
 def box_chart(title: str, label: str, axis: Axis, groups: Mapping[str, NDArray[np.float64]], *, by: str) -> Chart:
     """Return a box for each group that has values.
 
-    Parameters
-    ----------
-    title, label
-        The title, and what a value is: ``wait``.
-    axis
-        The axis of the values.
-    groups
-        The values by the name of the group.
-    by
-        What a group is: ``queue``.
+    `title`, `label`: the title, and what a value is: ``wait``.
+    `groups`: the values by the name of the group.
+    `by`: what a group is: ``queue``.
     """
     present = {name: values for name, values in groups.items() if values.size}
     boxes, rows = [], []
@@ -116,12 +109,8 @@ def binned(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Return a step function over ``[begin, end)`` in at most `MOST_POINTS` bins of a round length.
 
-    Parameters
-    ----------
-    times, amounts
-        ``amounts[i]`` holds in ``[times[i], times[i + 1])``, the last one without end; 0 before the first time.
-    begin, end
-        Seconds, begin < end.
+    `times`, `amounts`: ``amounts[i]`` holds in ``[times[i], times[i + 1])``, the last one without end; 0 before the
+    first time. `begin`, `end`: seconds, begin < end.
 
     Returns
     -------

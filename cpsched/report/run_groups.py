@@ -26,12 +26,7 @@ Groups = dict[str, NDArray[np.int64]]
 def by_queue(queues: Sequence[str | None], jobs: NDArray[np.int64]) -> Groups:
     """Return the jobs of each queue, the queues with most jobs first; small ones together beyond nine of them.
 
-    Parameters
-    ----------
-    queues
-        The queue of each job that there is.
-    jobs
-        The numbers of the jobs that count.
+    `queues`: the queue of each job that there is. `jobs`: the numbers of the jobs that count.
     """
     names = [NO_QUEUE if (name := queues[job]) is None else name for job in jobs.tolist()]
     return _largest(names, np.ones(len(names)), jobs, _MOST_QUEUES, "queues")

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from rich.table import Table
-from rich.text import Text
 
 from cpsched.charts import duration
 from cpsched.metrics import Distribution, RunsSummary
-from cpsched.text import printable
+from cpsched.report.tables import grid
 
 __all__ = ["run_figures", "runs_table"]
 
@@ -24,14 +23,9 @@ def runs_table(title: str, summaries: Mapping[str, RunsSummary]) -> Table:
     summaries
         The figures by the name of the policy.
     """
-    table = Table(title=Text(printable(title)))
-    table.add_column("")
-    for name in summaries:
-        table.add_column(Text(printable(name)), justify="right")
     columns = [dict(run_figures(summary)) for summary in summaries.values()]
-    for label in columns[0] if columns else ():
-        table.add_row(label, *(column[label] for column in columns))
-    return table
+    rows = [(label, *(column[label] for column in columns)) for label in (columns[0] if columns else ())]
+    return grid(title, ("", *summaries), rows, right=range(1, len(columns) + 1))
 
 
 def _in_seconds(seconds: float) -> str:
@@ -41,12 +35,7 @@ def _in_seconds(seconds: float) -> str:
 def run_figures(summary: RunsSummary, *, seconds: Callable[[float], str] = _in_seconds) -> Iterator[tuple[str, str]]:
     """Yield the figures of a simulation as (label, value); a dash where a value is missing.
 
-    Parameters
-    ----------
-    summary
-        The figures.
-    seconds
-        Writes waits.
+    `summary`: the figures. `seconds`: writes waits.
     """
     total, overhead = summary.total, summary.decisions
     for label, count in (

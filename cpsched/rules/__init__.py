@@ -60,17 +60,4 @@ __all__ = [
     "select_mates",
 ]
 
-__getattr__ = opener(
-    __name__,
-    {
-        "engines": "POLICIES",
-        "evolving": "VARIANTS EvolvingEngine Track Variant schedule",
-        "insertion": "insert",
-        "policy": "Policy",
-        "policy_engine": "PolicyEngine",
-        "sd": (
-            "FULL_PACE SD_RULES Guest Lender Mate Pace PiWeight Run SdEngine SdRule guest_of lender_of select_mates"
-        ),
-        "window_rules": "by_smith",
-    },
-)
+__getattr__ = opener(__name__)

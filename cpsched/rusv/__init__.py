@@ -1,8 +1,8 @@
-"""Resource usage vectors: the algebra (values) and the timeline (fast bookkeeping of many). Knows no job.
+"""Resource usage vectors: the timeline, fast bookkeeping of what is free on many nodes over time. Knows no job.
 
-May import: `errors`; numba lives here. Begin with `vector.py`, the algebra of OpenCCS, then `timeline.py`, what the
-planner books on, and `node_steps.py`, what each node has of it; their kernels are in `kernels/`, `jit.py` says whether
-they are interpreted, `compiler.py` compiles them, `kernel_cache.py` says where the compiled code is kept.
+May import: `garbage`; numba lives here. Begin with `timeline.py`, what the planner books on, and `node_steps.py`, what
+each node has of it; their kernels are in `kernels/`, `jit.py` says whether they are interpreted, `compiler.py` compiles
+them, `kernel_cache.py` says where the compiled code is kept.
 `instant_kernels.py` has the kernels for the state at one instant, `count_kernels.py` those for numbers of free units;
 `compression.py` moves jobs to earlier starts after a release, with kernels of its own;
 `step_sequences.py` has jobs of several steps, whose kernels are in `step_kernels.py`;
@@ -17,6 +17,7 @@ from cpsched.rusv.equal_nodes import Asks, EqualNodes
 from cpsched.rusv.jit import allocating_kernel, announced, inner_kernel, interpret, kernel, own_interpretation
 from cpsched.rusv.kernel_cache import remove_temporary_kernels
 from cpsched.rusv.kernels import Links, Scratch, State, Tables
+from cpsched.rusv.kernels.arrays import FOREVER
 from cpsched.rusv.links import Countdown, ahead, behind, grouped, links_of, mirrored
 from cpsched.rusv.profile import Profile
 from cpsched.rusv.step_sequences import StepSequence, StepSequences, Turns
@@ -32,12 +33,10 @@ from cpsched.rusv.timeline import (
     Timeline,
     TimelineMark,
 )
-from cpsched.rusv.vector import FOREVER, AmountVector, FreeVector, Rusv, Slot, UsedVector, WindowVector
 
 __all__ = [
     "FOREVER",
     "NOWHERE",
-    "AmountVector",
     "Asks",
     "Booking",
     "Compression",
@@ -45,16 +44,13 @@ __all__ = [
     "Demands",
     "EqualNodes",
     "Fit",
-    "FreeVector",
     "JobTable",
     "KindDemand",
     "Layout",
     "Links",
     "Profile",
     "Run",
-    "Rusv",
     "Scratch",
-    "Slot",
     "State",
     "StepSequence",
     "StepSequences",
@@ -62,8 +58,6 @@ __all__ = [
     "Timeline",
     "TimelineMark",
     "Turns",
-    "UsedVector",
-    "WindowVector",
     "ahead",
     "allocating_kernel",
     "announced",

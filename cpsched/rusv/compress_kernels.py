@@ -35,7 +35,7 @@ from cpsched.rusv.kernels import (
     step_of,
     want_chunks,
 )
-from cpsched.rusv.vector import FOREVER
+from cpsched.rusv.kernels.arrays import FOREVER
 
 #: Counters: the number of nodes on which resources were given back; a number that changes when a job that could not
 #: start may be able to; the state of the timeline; the state for which `times` and `least` were made, and their number

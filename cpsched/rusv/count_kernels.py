@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from cpsched.rusv.jit import inner_kernel, kernel
-from cpsched.rusv.vector import FOREVER
+from cpsched.rusv.kernels.arrays import FOREVER
 
 #: The start of a job that has none.
 NOWHERE = -1

@@ -12,9 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import accumulate, groupby, pairwise
-from operator import add, itemgetter
-
-from cpsched.rusv.vector import Slot, merge
+from operator import itemgetter
 
 __all__ = ["Profile"]
 
@@ -60,13 +58,6 @@ class Profile:
     def area(self) -> int:
         """Amount times seconds, over all time."""
         return sum(duration * amount for duration, amount in self.steps)
-
-    @property
-    def slots(self) -> tuple[Slot, ...]:
-        """The steps as slots, those of amount 0 too."""
-        return tuple(
-            Slot(start, end, amount) for (start, end), amount in zip(self._pieces(), self._amounts, strict=True)
-        )
 
     def _pieces(self) -> Iterator[tuple[int, int]]:
         return pairwise((0, *self._ends))
@@ -117,8 +108,8 @@ class Profile:
 
     def __add__(self, other: Profile) -> Profile:
         """Return the sum at each time."""
-        pieces = merge(self.slots, other.slots, add, gaps=(0, 0))
-        return Profile(tuple((piece.end - piece.start, piece.items) for piece in pieces))
+        borders = pairwise(sorted({0, *self._ends, *other._ends}))
+        return Profile(tuple((end - start, self.at(start) + other.at(start)) for start, end in borders))
 
     def mirrored(self, end: int) -> Profile:
         """Return ``[0, end)`` backwards, and nothing after it: the value of second t is that of ``end - 1 - t``."""

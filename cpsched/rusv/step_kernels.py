@@ -42,7 +42,7 @@ from cpsched.rusv.kernels import (
     scan_window,
     take_slots,
 )
-from cpsched.rusv.vector import FOREVER
+from cpsched.rusv.kernels.arrays import FOREVER
 
 # columns of the tables
 C_STEP, C_CONDITION, C_LAYER, C_ORDER = 0, 1, 2, 3

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from cpsched.rusv import clock_kernels, instant_kernels, kernels, room_kernels, step_kernels
 from cpsched.rusv.kernels import Bookings, Jobs, Links, Nodes, Scratch, State, Tables, Taken
+from cpsched.rusv.kernels.arrays import FOREVER
 from cpsched.rusv.links import links_of
 from cpsched.rusv.node_steps import NodeSteps
 from cpsched.rusv.step_sequences import StepSequences
-from cpsched.rusv.vector import FOREVER
 
 __all__ = [
     "NOWHERE",

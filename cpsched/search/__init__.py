@@ -18,7 +18,4 @@ if TYPE_CHECKING:
 
 __all__ = ["ChangingChain", "Search", "SearchParams", "warm_up_changing_search"]
 
-__getattr__ = opener(
-    __name__,
-    {"changing": "ChangingChain", "engine": "Search SearchParams", "warmup": "warm_up_changing_search"},
-)
+__getattr__ = opener(__name__)

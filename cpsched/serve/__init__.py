@@ -37,13 +37,4 @@ __all__ = [
     "run_server",
 ]
 
-__getattr__ = opener(
-    __name__,
-    {
-        "access": "Token Visibility read_tokens",
-        "app": "make_app",
-        "running": "is_loopback refuse_open_host run_server",
-        "settings": "ServeSettings",
-        "sources": "DocumentSource Opened Source StoreSource open_source",
-    },
-)
+__getattr__ = opener(__name__)

@@ -38,12 +38,7 @@ class Answering:
     """Keeps the plan booked. Mutable: `Answers` takes jobs away for a question, so that one thread has it alone.
 
     Booking a plan of 10,000 jobs takes seconds. So an older view is asked as long as it is younger than a few times
-    what that took; who asks is told which view it was.
-
-    Parameters
-    ----------
-    most
-        The most questions that wait.
+    what that took; who asks is told which view it was. `most`: the most questions that wait.
     """
 
     def __init__(self, most: int) -> None:
@@ -55,19 +50,11 @@ class Answering:
     async def ask(self, view: View, job: str | None, question: Callable[[View, Answers], T]) -> T:
         """Return the answer to a question about a view, or about a slightly older one.
 
-        Parameters
-        ----------
-        view
-            The newest one.
-        job
-            The job that the question is about, which the view has; None: about none.
-        question
-            Called with the view that is asked about.
+        Raises `Problem` if too many questions wait, or the view cannot be asked about.
 
-        Raises
-        ------
-        Problem
-            If too many questions wait, or the view cannot be asked about.
+        `view`: the newest one.
+        `job`: the job that the question is about, which the view has; None: about none.
+        `question`: called with the view that is asked about.
         """
         if self.num_waiting >= self._most:
             raise Problem(429, "Too many questions wait for an answer", headers={"Retry-After": "2"})

@@ -26,13 +26,7 @@ _LAST_WORDS = 500
 
 
 class Children:
-    """Runs tasks in processes of their own. Mutable.
-
-    Parameters
-    ----------
-    most
-        How many at the same time.
-    """
+    """Runs tasks in processes of their own. Mutable. `most`: how many at the same time."""
 
     def __init__(self, most: int) -> None:
         self._places = asyncio.Semaphore(most)
@@ -44,19 +38,11 @@ class Children:
     ) -> dict[str, Any]:
         """Return the outcome of a task; a caller that is cancelled ends its process.
 
-        Parameters
-        ----------
-        task
-            As `cpsched.serve.child` has it.
-        budget
-            Seconds that the task says it takes.
-        begun
-            Called when its turn has come.
+        Raises `EngineError` if the process takes far longer, or ends without an outcome.
 
-        Raises
-        ------
-        EngineError
-            If the process takes far longer, or ends without an outcome.
+        `task`: as `cpsched.serve.child` has it.
+        `budget`: seconds that the task says it takes.
+        `begun`: called when its turn has come.
         """
         self.num_waiting += 1
         try:

@@ -40,14 +40,9 @@ _HEADERS: Mapping[bytes, bytes] = {
 class RateLimit:
     """Counts the requests of each client, as buckets that fill again. Mutable.
 
-    Parameters
-    ----------
-    rate
-        Requests of a client in a second, in the long run.
-    burst
-        Requests of a client at once.
-    clock
-        Returns seconds; replaced in tests.
+    `rate`: requests of a client in a second, in the long run.
+    `burst`: requests of a client at once.
+    `clock`: returns seconds; replaced in tests.
     """
 
     #: Clients that are remembered; whoever asked longest ago is forgotten.
@@ -72,14 +67,9 @@ class RateLimit:
 class Guard:
     """The outermost layer: an ASGI application around another one.
 
-    Parameters
-    ----------
-    app
-        The one behind it.
-    settings
-        The tokens and the limits.
-    log
-        Where it says which addresses send unknown tokens.
+    `app`: the one behind it.
+    `settings`: the tokens and the limits.
+    `log`: where it says which addresses send unknown tokens.
     """
 
     def __init__(self, app: FastAPI, settings: ServeSettings, log: Log) -> None:

@@ -33,14 +33,8 @@ _MOST_SIGHTS = 16
 class Parts:
     """All that an application has. Mutable.
 
-    Parameters
-    ----------
-    opened
-        The source.
-    settings
-        Of the server.
-    log
-        Where it says what happens.
+    `settings`: of the server.
+    `log`: where it says what happens.
     """
 
     def __init__(self, opened: Opened, settings: ServeSettings, log: Log) -> None:
@@ -66,13 +60,7 @@ class Parts:
 
     @property
     def view(self) -> View:
-        """The newest view.
-
-        Raises
-        ------
-        Problem
-            If that is nothing yet.
-        """
+        """The newest view. Raises `Problem` if that is nothing yet."""
         if self._view is None:
             raise Problem(503, "Nothing is known yet: the daemon has made no cycle", headers={"Retry-After": "5"})
         return self._view
@@ -88,13 +76,7 @@ class Parts:
         return found
 
     def whole_sight(self, viewer: Viewer) -> View:
-        """Return the newest view, for a reader that sees everything.
-
-        Raises
-        ------
-        Problem
-            If it does not.
-        """
+        """Return the newest view, for a reader that sees everything. Raises `Problem` if it does not."""
         if not viewer.sees_all(self.visibility):
             raise Problem(403, "Expected a reader that may see the jobs of others, got one that may not")
         return self.view

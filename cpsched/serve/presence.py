@@ -18,12 +18,7 @@ T = TypeVar("T")
 async def while_present(request: Request, work: Coroutine[Any, Any, T]) -> T:
     """Return the outcome of some work; it is cancelled when the sender of the request closes the connection.
 
-    Parameters
-    ----------
-    request
-        Its body has been read.
-    work
-        What is to be done.
+    `request`: its body has been read. `work`: what is to be done.
     """
     task = asyncio.ensure_future(work)
     gone = asyncio.ensure_future(_gone(request))

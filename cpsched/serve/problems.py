@@ -49,16 +49,10 @@ class ProblemModel(BaseModel):
 class Problem(Exception):  # noqa: N818  an answer, as HTTPException is
     """An answer that is an error.
 
-    Parameters
-    ----------
-    status
-        Of HTTP.
-    detail
-        What is wrong, in a sentence.
-    faults
-        All that is wrong with what was sent.
-    headers
-        Of the answer.
+    `status`: of HTTP.
+    `detail`: what is wrong, in a sentence.
+    `faults`: all that is wrong with what was sent.
+    `headers`: of the answer.
     """
 
     def __init__(

@@ -56,12 +56,7 @@ def refuse_open_host(host: str, tokens: Sequence[Token]) -> None:
 class _Server(uvicorn.Server):
     """A server whose event streams end as soon as it is told to end.
 
-    Parameters
-    ----------
-    config
-        Of uvicorn.
-    app
-        The application in it.
+    `config`: of uvicorn. `app`: the application in it.
     """
 
     def __init__(self, config: uvicorn.Config, app: Guard) -> None:

@@ -28,14 +28,9 @@ def _other_name(job: str) -> str:
 class Sight:
     """The part of a view that one reader may see.
 
-    Parameters
-    ----------
-    view
-        All that is known.
-    viewer
-        The reader.
-    visibility
-        What the site lets users see of the jobs of others.
+    `view`: all that is known.
+    `viewer`: the reader.
+    `visibility`: what the site lets users see of the jobs of others.
     """
 
     def __init__(self, view: View, viewer: Viewer, visibility: Visibility) -> None:

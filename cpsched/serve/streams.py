@@ -24,12 +24,7 @@ _RETRY = 3000
 class Streams:
     """Tells listeners what happens. Mutable.
 
-    Parameters
-    ----------
-    most
-        Listeners at the same time.
-    heartbeat
-        Seconds after which a stream on which nothing happens says so.
+    `most`: listeners at the same time. `heartbeat`: seconds after which a stream on which nothing happens says so.
     """
 
     def __init__(self, *, most: int, heartbeat: float) -> None:
@@ -63,10 +58,7 @@ class Streams:
     def open(self, client: str, last_id: str | None) -> AsyncIterator[str]:
         """Return a stream that goes on after an event; where that is not known any more, it begins with the newest one.
 
-        Raises
-        ------
-        Problem
-            If too many listen.
+        Raises `Problem` if too many listen.
         """
         if self.num_open >= self._most or self._open[client] >= _MOST_OF_ONE:
             raise Problem(429, "Too many event streams are open", headers={"Retry-After": "30"})

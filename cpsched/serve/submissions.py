@@ -44,15 +44,7 @@ class Submitted:
 
 
 class Submissions:
-    """Plans what was sent, in its order. Mutable.
-
-    Parameters
-    ----------
-    children
-        The processes that plan.
-    settings
-        The limits.
-    """
+    """Plans what was sent, in its order. Mutable. `children`: the processes that plan. `settings`: the limits."""
 
     def __init__(self, children: Children, settings: ServeSettings) -> None:
         self._children, self._settings = children, settings
@@ -72,13 +64,7 @@ class Submissions:
         return queued.index(one) if one in queued else None
 
     def check_room(self) -> None:
-        """Refuse another one where too many wait.
-
-        Raises
-        ------
-        Problem
-            If the queue is full.
-        """
+        """Refuse another one where too many wait. Raises `Problem` if the queue is full."""
         if self.num_queued >= self._settings.most_queued:
             raise Problem(
                 429,
@@ -87,13 +73,7 @@ class Submissions:
             )
 
     def submit(self, viewer: Viewer, task: Mapping[str, Any]) -> Submitted:
-        """Queue an instance that is in order.
-
-        Raises
-        ------
-        Problem
-            If the queue is full.
-        """
+        """Queue an instance that is in order. Raises `Problem` if the queue is full."""
         self.check_room()
         self._forget()
         one = Submitted(
@@ -125,13 +105,7 @@ class Submissions:
             one.state = "done" if one.plan is not None else "failed"
 
     def find(self, viewer: Viewer, name: str) -> Submitted:
-        """Return one that a reader has sent, or may see as an operator.
-
-        Raises
-        ------
-        Problem
-            If there is none.
-        """
+        """Return one that a reader has sent, or may see as an operator. Raises `Problem` if there is none."""
         self._forget()
         one = self._all.get(name)
         if one is None or not (viewer.is_operator or viewer.key == one.owner):

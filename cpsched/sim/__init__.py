@@ -59,19 +59,4 @@ __all__ = [
     "warm_up_simulation",
 ]
 
-__getattr__ = opener(
-    __name__,
-    {
-        "checkpoint": "Checkpoint",
-        "draft": "Draft",
-        "keeping": "unkept",
-        "load": "unsupported",
-        "rolling": "Planned Planning Rolling",
-        "rule_choice": "RuleChoice",
-        "rules": "BackfillRule Expectation Order Prediction QueueRule",
-        "scheduler": "Change Counting Decision News NextStep Scheduler Start",
-        "simulation": "History Interrupted Moment simulate",
-        "site": "Changes Outlook Site",
-        "warmup": "warm_up_simulation",
-    },
-)
+__getattr__ = opener(__name__)

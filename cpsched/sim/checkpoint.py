@@ -57,19 +57,13 @@ class Checkpoint:
 class Keeper:
     """Writes the state of a world at intervals; mutable.
 
-    Parameters
-    ----------
-    checkpoint
-        Where to, and how often.
-    world
-        At its beginning; where the simulation is resumed, it is set to what the file says.
-    seconds
-        Of the decisions so far, as they are noted; where the simulation is resumed, those of the file are put here.
+    Raises `DocumentError` if the file to resume from cannot be read, or is of another workload, scheduler or version of
+    cpsched.
 
-    Raises
-    ------
-    DocumentError
-        If the file to resume from cannot be read, or is of another workload, scheduler or version of cpsched.
+    `checkpoint`: where to, and how often.
+    `world`: at its beginning; where the simulation is resumed, it is set to what the file says.
+    `seconds`: of the decisions so far, as they are noted; where the simulation is resumed, those of the file are put
+      here.
     """
 
     def __init__(self, checkpoint: Checkpoint, world: World, seconds: list[float]) -> None:
@@ -98,10 +92,7 @@ class Keeper:
     def write(self) -> None:
         """Write the state, by way of a file beside it, so that there is always a whole one.
 
-        Raises
-        ------
-        DiskFullError, DocumentError
-            If it cannot be written.
+        Raises `DiskFullError`, `DocumentError` if it cannot be written.
         """
         with whole_file(self._path) as unfinished, unfinished.open("wb") as stream:
             np.savez(stream, allow_pickle=False, **self._arrays())

@@ -26,12 +26,7 @@ _CONSTANT = (
 def check_sizes(file: IO[bytes]) -> None:
     """Check that each array of an archive is as large as it says, and that none takes more memory than the file.
 
-    Raises
-    ------
-    ValueError
-        If that is not so, or a member is no array.
-    zipfile.BadZipFile
-        If the file is no archive.
+    Raises `ValueError` if that is not so, or a member is no array; `zipfile.BadZipFile` if the file is no archive.
     """
     whole = file.seek(0, 2)
     file.seek(0)
@@ -56,12 +51,8 @@ def check_sizes(file: IO[bytes]) -> None:
 def wrong_arrays(world: World, state: arrays.State, machine: arrays.Machine) -> list[str]:
     """Return the names of the arrays that a simulation of this workload cannot have, in their order, each once.
 
-    Parameters
-    ----------
-    world
-        At its beginning.
-    state, machine
-        What a checkpoint says, in arrays of the right types, and at least as long as those of the beginning.
+    `world`: at its beginning. `state`, `machine`: what a checkpoint says, in arrays of the right types, and at least as
+    long as those of the beginning.
     """
     wrong = [
         f"state.{name}" for name in _CONSTANT if not np.array_equal(getattr(state, name), getattr(world.state, name))

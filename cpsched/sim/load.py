@@ -73,10 +73,7 @@ class _Fixed:
 class Load:
     """A workload, its jobs in the order of submission (as in the document, where they came in the same second).
 
-    Raises
-    ------
-    UnsupportedError
-        If the workload asks for something that no simulation can honour yet.
+    Raises `UnsupportedError` if the workload asks for something that no simulation can honour yet.
     """
 
     def __init__(self, instance: Instance) -> None:

@@ -28,18 +28,11 @@ def play_rule(
 ) -> bool:
     """Run the simulation under a rule; tell whether it has come to its end.
 
-    Parameters
-    ----------
-    world
-        The state of the simulation, from which it continues.
-    seconds
-        A list to which the mean seconds of a pass are added, for each portion of passes.
-    predicts
-        The use of predicted runtimes; None: none, jobs are expected to take their walltimes.
-    look
-        Called repeatedly.
-    portion
-        The number of passes after which it pauses; None: it is played to its end.
+    `world`: the state of the simulation, from which it continues.
+    `seconds`: a list to which the mean seconds of a pass are added, for each portion of passes.
+    `predicts`: the use of predicted runtimes; None: none, jobs are expected to take their walltimes.
+    `look`: called repeatedly.
+    `portion`: the number of passes after which it pauses; None: it is played to its end.
     """
     numbers = rule.in_numbers(predicts=predicts, is_counted=is_counted(world, rule))
     while True:

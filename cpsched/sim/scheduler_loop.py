@@ -137,25 +137,15 @@ def play_scheduler(
 ) -> None:
     """Run the simulation under a scheduler.
 
-    Parameters
-    ----------
-    world
-        The state of the simulation, from which it continues.
-    seconds
-        A list to which the seconds of each decision are added.
-    predicts
-        The use of predicted runtimes; None: none, jobs are expected to take their walltimes.
-    charges
-        Whether decisions take effect only after the seconds that they took, in which the scheduler is not called. A
-        job that cannot start any more then (a node failed) keeps waiting, and a job that cannot change any more (it
-        has ended) does not change.
-    look
-        Called after each decision.
+    Raises `EngineError` if the scheduler starts a job that does not wait, or where there is no room.
 
-    Raises
-    ------
-    EngineError
-        If the scheduler starts a job that does not wait, or where there is no room.
+    `world`: the state of the simulation, from which it continues.
+    `seconds`: a list to which the seconds of each decision are added.
+    `predicts`: the use of predicted runtimes; None: none, jobs are expected to take their walltimes.
+    `charges`: whether decisions take effect only after the seconds that they took, in which the scheduler is not
+      called. A job that cannot start any more then (a node failed) keeps waiting, and a job that cannot change any more
+      (it has ended) does not change.
+    `look`: called after each decision.
     """
     loop = _Loop(world, scheduler, seconds, charges=charges)
     numbers = _IN_ORDER.in_numbers(predicts=predicts)

@@ -115,10 +115,7 @@ class JobModes:
     def standing(self, demand: int, now: int) -> Standing | None:
         """Return the work done, and the nodes, of a job that has run since before `now`; None if they are unknown.
 
-        Parameters
-        ----------
-        demand
-            What it asks for, as the timeline knows it.
+        `demand`: what it asks for, as the timeline knows it.
         """
         left = resumable(self.job, now)
         if left is None or self.job.running is None:

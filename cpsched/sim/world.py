@@ -27,13 +27,7 @@ RAISES = tuple(60 * minutes for minutes in (1, 5, 15, 30, 60, 120, 300, 600, 120
 
 
 class World:
-    """A workload while it is played; mutable.
-
-    Parameters
-    ----------
-    load
-        The workload.
-    """
+    """A workload while it is played; mutable. `load`: the workload."""
 
     def __init__(self, load: Load) -> None:
         self.load = load
@@ -58,10 +52,7 @@ class World:
     def order_by(self, key: Callable[[Job], float]) -> None:
         """Set the keys of a rule that has a key of its own; see `QueueRule`.
 
-        Raises
-        ------
-        ValueError
-            If it returns something else than a finite number.
+        Raises `ValueError` if it returns something else than a finite number.
         """
         for index, job in enumerate(self.load.stated_jobs):
             found = key(replace(job, runtime=None))
@@ -428,12 +419,8 @@ class World:
     ) -> None:
         """Set the allocation of a started job to the chosen modes, without booking it.
 
-        Parameters
-        ----------
-        start
-            When it has started.
-        done, believed
-            What it has done, and how much it is believed to do yet: seconds at full share.
+        `start`: when it has started. `done`, `believed`: what it has done, and how much it is believed to do yet:
+        seconds at full share.
         """
         job_modes = self.load.job_modes[job]
         self._fix(job, self._held_by(job, job_modes.allocation(entries, chosen)))
@@ -610,10 +597,8 @@ class World:
     ) -> tuple[Segment, ...]:
         """Return a run of a job in segments: one for each change of shares.
 
-        Parameters
-        ----------
-        is_stated
-            Whether a job that has run since before the beginning states its chunks though the instance does not.
+        `is_stated`: whether a job that has run since before the beginning states its chunks though the instance does
+        not.
         """
         if job in self._courses:
             return tuple(

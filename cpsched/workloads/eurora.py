@@ -1,4 +1,4 @@
-"""Windows and workloads like those of Eurora, 64 heterogeneous nodes at CINECA, fitted to a real trace.
+"""Workloads like those of Eurora, 64 heterogeneous nodes at CINECA, fitted to a real trace.
 
 The trace: 2,957 jobs of 2014-03-31 to 2014-04-02, published with PA-HPC-SIM (Apache-2.0); the figures below were
 counted in it. Its users are anonymous, so users and groups are ours. Jobs come in campaigns: runs of jobs that differ
@@ -33,7 +33,17 @@ from cpsched.domain import (
 )
 from cpsched.workloads._eurora_kinds import KINDS, Kind
 
-__all__ = ["eurora_cluster", "eurora_stream", "eurora_window"]
+__all__ = [
+    "Draft",
+    "Draw",
+    "amounts_of",
+    "arrivals_of",
+    "drafts",
+    "eurora_cluster",
+    "eurora_stream",
+    "job_of",
+    "queues",
+]
 
 #: Expected waits (s) of the queues, as in Bridi et al. (BRIDI-3); ``R`` is the queue of reservations.
 EXPECTED_WAIT = {"debug": 1800, "parallel": 21600, "R": 1800, "np_longpar": 86400}
@@ -61,19 +71,15 @@ GAP_WITHIN = (0.788, 0.098, 38.0, 1.8)
 #: Seconds between campaigns: log-normal (median, sigma).
 GAP_BETWEEN = (91.0, 1.5)
 
-#: The longest campaign in the trace had 101 jobs. In a window no campaign has more than an eighth of the jobs.
+#: The longest campaign in the trace had 101 jobs.
 LONGEST_CAMPAIGN = 100
-CAMPAIGN_SHARE = 8
 
 #: Ours: the number of users, the k-th of which submits in proportion to 1/k, and of groups.
 USERS, GROUPS = 40, 8
 
-#: Filling the machine ends after this many jobs in a row that found no place.
-_MISFITS = 100
-
 
 @dataclass(frozen=True, slots=True)
-class _Draft:
+class Draft:
     """A job before it has an id and times."""
 
     kind: Kind
@@ -99,49 +105,6 @@ def _names(first: int, last: int) -> tuple[str, ...]:
     return tuple(f"node{number:03d}" for number in range(first, last + 1))
 
 
-def eurora_window(jobs: int, seed: int, *, busy: float = 0.0, demand: float = 1.0) -> Instance:
-    """Generate a window: `jobs` waiting jobs, the last of which arrives at ``now``, and perhaps running ones.
-
-    The same arguments give the same window, on any Python: only `Random.random` is used, whose sequence is documented
-    as stable.
-
-    Parameters
-    ----------
-    jobs
-        How many jobs wait, at least 1.
-    seed
-        Of the random numbers.
-    busy
-        Share in [0, 1) of the machine's cores that running jobs hold at ``now``. They are placed by first fit; where
-        the rest of a node's memory or accelerators is too small for all that comes, it becomes less.
-    demand
-        Rate of arrival as a multiple of the trace's, positive.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
-    """
-    if jobs < 1 or not 0 <= busy < 1 or not 0 < demand < math.inf:
-        raise ValueError(f"need jobs >= 1, 0 <= busy < 1, demand > 0, got {jobs}, {busy}, {demand}")
-    draw = _Draw(seed)
-    cluster = eurora_cluster()
-    longest = max(1, min(LONGEST_CAMPAIGN, jobs // CAMPAIGN_SHARE))
-    arrivals = _arrivals(draw, jobs, demand, longest)
-    now = arrivals[-1][0]
-    running = _running(draw, cluster, round(busy * cluster.totals["cores"]), now)
-    waiting = [
-        _job(draft, str(number), submit) for number, (submit, draft) in enumerate(arrivals, start=len(running) + 1)
-    ]
-    return Instance(
-        name=f"eurora-like-{jobs:04d}",
-        now=now,
-        cluster=cluster,
-        queues=_queues(),
-        jobs=(*running, *waiting),
-    )
-
-
 def eurora_stream(jobs: int, seed: int) -> Instance:
     """Generate a workload: `jobs` jobs that arrive from ``now`` on, as fast as in the trace, and no running ones.
 
@@ -156,26 +119,28 @@ def eurora_stream(jobs: int, seed: int) -> Instance:
     """
     if jobs < 1:
         raise ValueError(f"need jobs >= 1, got {jobs}")
-    arrivals = _arrivals(_Draw(seed), jobs, 1, LONGEST_CAMPAIGN)
+    arrivals = arrivals_of(Draw(seed), jobs, 1, LONGEST_CAMPAIGN)
     return Instance(
         name=f"eurora-like-stream-{jobs}-{seed}",
         cluster=eurora_cluster(),
-        queues=_queues(),
-        jobs=tuple(_job(draft, str(number), submit) for number, (submit, draft) in enumerate(arrivals, start=1)),
+        queues=queues(),
+        jobs=tuple(job_of(draft, str(number), submit) for number, (submit, draft) in enumerate(arrivals, start=1)),
     )
 
 
-def _queues() -> FrozenMap[str, Queue]:
+def queues() -> FrozenMap[str, Queue]:
+    """Return the queues."""
     return FrozenMap({name: Queue(expected_wait=seconds) for name, seconds in EXPECTED_WAIT.items()})
 
 
-class _Draw:
+class Draw:
     """Mutable: random values, all made from `Random.random` alone."""
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)  # noqa: S311 - a workload, not a secret
 
     def uniform(self) -> float:
+        """Draw a number in [0, 1)."""
         return self._random.random()
 
     def index(self, cumulative: Sequence[float]) -> int:
@@ -183,6 +148,7 @@ class _Draw:
         return bisect_right(cumulative, self.uniform() * cumulative[-1], hi=len(cumulative) - 1)
 
     def lognormal(self, median: float, sigma: float) -> float:
+        """Draw a number by its logarithm."""
         quantile = max(self.uniform(), 2.0**-53)
         return median * math.exp(sigma * NormalDist().inv_cdf(quantile))
 
@@ -197,17 +163,17 @@ _KIND_WEIGHTS = tuple(accumulate(kind.campaigns for kind in KINDS))
 _USER_WEIGHTS = tuple(accumulate(1 / rank for rank in range(1, USERS + 1)))
 
 
-def _drafts(draw: _Draw, longest: int) -> Iterator[tuple[bool, _Draft]]:
+def drafts(draw: Draw, longest: int) -> Iterator[tuple[bool, Draft]]:
     """Yield jobs without end, campaign by campaign, each with whether it opens a campaign."""
     while True:
         kind = KINDS[draw.index(_KIND_WEIGHTS)]
         user = draw.index(_USER_WEIGHTS)
         walltime = _walltime(draw, kind.queue)
         for position in range(min(longest, draw.geometric(kind.jobs / kind.campaigns))):
-            yield position == 0, _Draft(kind, user, walltime, _runtime(draw, kind.queue, walltime))
+            yield position == 0, Draft(kind, user, walltime, _runtime(draw, kind.queue, walltime))
 
 
-def _walltime(draw: _Draw, queue: str) -> int:
+def _walltime(draw: Draw, queue: str) -> int:
     frequent = WALLTIMES[queue]
     at = draw.uniform()
     for walltime, reached in zip(frequent, accumulate(frequent.values()), strict=True):
@@ -217,25 +183,25 @@ def _walltime(draw: _Draw, queue: str) -> int:
     return 60 * round(SHORTEST_WALLTIME * math.exp(draw.uniform() * span) / 60)
 
 
-def _runtime(draw: _Draw, queue: str, walltime: int) -> int:
+def _runtime(draw: Draw, queue: str, walltime: int) -> int:
     deciles = ACCURACY[queue]
     decile, part = divmod(draw.uniform() * 10, 1)
     low, high = deciles[int(decile)], deciles[int(decile) + 1]
     return max(1, round(walltime * (low + part * (high - low))))
 
 
-def _arrivals(draw: _Draw, jobs: int, demand: float, longest: int) -> list[tuple[int, _Draft]]:
+def arrivals_of(draw: Draw, jobs: int, demand: float, longest: int) -> list[tuple[int, Draft]]:
     """Return the waiting jobs with their submit times (s), the first at 0; no campaign has more than `longest`."""
-    arrivals: list[tuple[int, _Draft]] = []
+    arrivals: list[tuple[int, Draft]] = []
     clock = 0.0
-    for opens, draft in islice(_drafts(draw, longest), jobs):
+    for opens, draft in islice(drafts(draw, longest), jobs):
         if arrivals:
             clock += _gap(draw, opens) / demand
         arrivals.append((math.floor(clock), draft))
     return arrivals
 
 
-def _gap(draw: _Draw, opens: bool) -> int:
+def _gap(draw: Draw, opens: bool) -> int:
     if opens:
         return math.floor(draw.lognormal(*GAP_BETWEEN))
     none, one, median, sigma = GAP_WITHIN
@@ -245,65 +211,16 @@ def _gap(draw: _Draw, opens: bool) -> int:
     return max(2, math.floor(draw.lognormal(median, sigma)))
 
 
-def _running(draw: _Draw, cluster: Cluster, cores: int, now: int) -> list[Job]:
-    """Return running jobs that hold `cores` cores or a little more and started at their submission.
-
-    A job that runs at a given moment is the likelier the longer it runs, so drafts are taken with a chance in
-    proportion to their run time; the moment is then anywhere in it.
-    """
-    free = {name: dict(node_class.resources) for name, node_class in cluster.class_of.items()}
-    longest = max(max(walltimes) for walltimes in WALLTIMES.values())
-    running: list[Job] = []
-    held = misfits = 0
-    drafts = _drafts(draw, longest=1)
-    while held < cores and misfits < _MISFITS:
-        _, draft = next(drafts)
-        if draw.uniform() * longest >= draft.runtime:
-            continue
-        allocation = _first_fit(draft.kind, free)
-        if allocation is None:
-            misfits += 1
-            continue
-        misfits = 0
-        held += draft.kind.units * draft.kind.cores
-        start = now - math.floor(draw.uniform() * draft.runtime)
-        running.append(_job(draft, str(len(running) + 1), start, allocation))
-    return running
-
-
-def _first_fit(kind: Kind, free: dict[str, dict[str, int]]) -> tuple[Placement, ...] | None:
-    """Take the units of a job from the first nodes with room, in place; None, and nothing taken, where they do not fit.
-
-    Jobs without GPUs begin at the end of the cluster, so as to leave the GPU nodes to others.
-    """
-    asked = _asked(kind)
-    placed: dict[str, int] = {}
-    left = kind.units
-    for name in free if kind.gpus else reversed(free):
-        fits = min(left, *(free[name].get(resource, 0) // amount for resource, amount in asked.items()))
-        if fits:
-            placed[name] = fits
-            left -= fits
-    if left:
-        return None
-    for name, units in placed.items():
-        for resource, amount in asked.items():
-            free[name][resource] -= units * amount
-    return tuple(
-        Placement(node=name, resources=Amounts({resource: units * amount for resource, amount in asked.items()}))
-        for name, units in sorted(placed.items())
-    )
-
-
-def _asked(kind: Kind) -> Amounts:
+def amounts_of(kind: Kind) -> Amounts:
+    """Return what a chunk of a kind of jobs asks for."""
     amounts = {"cores": kind.cores, "gpus": kind.gpus, "mics": kind.mics, "mem": kind.mem}
     return Amounts({resource: amount for resource, amount in amounts.items() if amount})
 
 
-def _job(draft: _Draft, job_id: str, submit: int, allocation: tuple[Placement, ...] = ()) -> Job:
+def job_of(draft: Draft, job_id: str, submit: int, allocation: tuple[Placement, ...] = ()) -> Job:
     """Return the job; one with an allocation runs since it was submitted."""
     segment = Segment(start=submit, end=submit + draft.walltime, allocation=allocation)
-    chunk = Chunk(count=draft.kind.units, resources=_asked(draft.kind))
+    chunk = Chunk(count=draft.kind.units, resources=amounts_of(draft.kind))
     return Job(
         id=job_id,
         user=f"u{draft.user + 1}",

@@ -19,7 +19,7 @@ from cpsched.metrics import mean_interval
 from cpsched.portfolio import plan_of, solve
 from cpsched.rules import POLICIES
 from cpsched.verify import verify
-from cpsched.workloads import made_rigid
+from tests.workloads.changing import made_rigid
 
 __all__ = [
     "BASE",

@@ -7,6 +7,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from benchmarking.windows import REAL, shipped
 from cpsched.domain import Instance
 from cpsched.formats import instance_to_document, parse_instance
 
@@ -20,14 +21,10 @@ EPOCH, ZONE = "2024-03-29T08:00:00+01:00", "Europe/Berlin"
 CALENDARS = ("* 8-17 * * mon-fri", "* 22-23,0-5 * * *", "0-29 */2 * * *")
 HOUR, DAY = 3600, 86_400
 
-ROOT = Path(__file__).resolve().parents[2]
-REAL = ROOT.parent / "shared" / "data"
-
 
 def queues(*, quick: bool) -> Sequence[Path]:
     """Return the real queues that are present, else windows that the repository ships."""
-    shipped = sorted((ROOT / "instances").glob("eurora-like-*.json.gz"))
-    return shipped[:1] if quick else sorted((REAL / "snapshots").glob("*.json.gz")) or shipped
+    return shipped()[:1] if quick else sorted((REAL / "snapshots").glob("*.json.gz")) or shipped()
 
 
 def with_rules(instance: Instance, seed: int, *, limits: int = 50, pools: int = 5, reservations: int = 10) -> Instance:

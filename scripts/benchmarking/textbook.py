@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 
 from cpsched.domain import Instance
 from cpsched.policies import make_scheduler
 from cpsched.sim import simulate
-
-sys.path.append(str(Path(__file__).resolve().parents[2]))  # the textbook lives with the tests, which are not installed
-
 from tests.oracle.textbook import conservative_by_counts, easy_by_counts, items_of
 
 __all__ = ["TEXTBOOK_HEADER", "textbook_rows"]

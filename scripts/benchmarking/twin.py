@@ -5,15 +5,10 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 from cpsched.domain import Instance
 from cpsched.planner import Planner
-
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT))  # the twin lives with the tests, which are not installed
-
-from tests.oracle.literal_planner import plan_literally  # noqa: E402
+from tests.oracle.literal_planner import plan_literally
 
 __all__ = ["TWIN_HEADER", "TWIN_NOTE", "Comparison", "compare"]
 

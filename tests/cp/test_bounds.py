@@ -44,10 +44,10 @@ from cpsched.formats import read_instance
 from cpsched.metrics import objective_value
 from cpsched.planner import Planner
 from cpsched.problem import refusal
-from cpsched.workloads import TinyCase, tiny_cases
 from tests.oracle.random_instances import instances, pressed
 from tests.sizes import examples
 from tests.workloads.brute_force import least_weighted_wait
+from tests.workloads.tiny import TinyCase, tiny_cases
 
 #: Evaluations of the dual function in tests: enough to climb, the same on every machine.
 FEW = 40

@@ -17,9 +17,9 @@ from cpsched.cp.solver import solve, verdict_of
 from cpsched.domain import Instance, PlannedJob
 from cpsched.engine import Board, Budget
 from cpsched.metrics import objective_value, suffered
-from cpsched.workloads import tiny_cases
 from tests.cp.fixed_plans import broken_rules, encoding_of, instance_of
 from tests.cp.test_model import plan_of, request_for
+from tests.workloads.tiny import tiny_cases
 
 #: Seconds that no test needs.
 LONG = 120.0

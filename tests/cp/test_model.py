@@ -25,11 +25,11 @@ from cpsched.domain import FrozenMap, Instance, MaxWait, Objective, ObjectiveTer
 from cpsched.metrics import objective_value
 from cpsched.planner import Planner
 from cpsched.problem import refusal
-from cpsched.workloads import TinyCase, tiny_cases
 from tests.cp.fixed_plans import Stand, broken_rules, encoding_of, instance_of, is_allowed
 from tests.oracle.random_instances import instances
 from tests.sizes import examples
 from tests.workloads.brute_force import least_weighted_wait
+from tests.workloads.tiny import TinyCase, tiny_cases
 
 OBJECTIVES = [
     *({term: 1.0} for term in ObjectiveTerm),

@@ -28,7 +28,7 @@ from cpsched.errors import DocumentError
 from cpsched.formats import checked, instance_to_document, parse_instance
 from cpsched.policies import make_scheduler
 from cpsched.sim import simulate
-from cpsched.workloads import tiny_cases
+from tests.workloads.tiny import tiny_cases
 
 NODES = NodeClass(names=("n1", "n2"), resources=Amounts({"cores": 4}))
 

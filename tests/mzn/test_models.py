@@ -35,12 +35,12 @@ from cpsched.domain import (
 from cpsched.metrics import objective_value
 from cpsched.mzn import Window
 from cpsched.search import SearchParams
-from cpsched.workloads import TinyCase, tiny_cases
 from tests.mzn.modelled import modelled, needs_minizinc, postponed, printed_by
 from tests.oracle.random_instances import instances
 from tests.search.searched import planned, searched
 from tests.sizes import examples
 from tests.workloads.brute_force import least_weighted_wait
+from tests.workloads.tiny import TinyCase, tiny_cases
 
 weights = st.dictionaries(st.sampled_from(ObjectiveTerm), st.sampled_from([0.5, 1.0, 2.5]), min_size=1, max_size=3)
 

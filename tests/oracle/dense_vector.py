@@ -1,4 +1,4 @@
-"""The naive twin of `cpsched.rusv.vector`: one value per second, in plain lists.
+"""The naive twin of `tests.oracle.vector`: one value per second, in plain lists.
 
 A list has one entry for each second in `SECONDS`; the last entry stands for that second and for all time after it. So
 nothing that is compared has a border after `LAST`.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from cpsched.rusv import FOREVER, Rusv, Slot
+from cpsched.rusv import FOREVER
+from tests.oracle.vector import Rusv, Slot
 
 #: The seconds that are looked at, the last one for all that come after.
 FIRST, LAST = -4, 36

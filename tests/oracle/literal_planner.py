@@ -32,7 +32,8 @@ from cpsched.domain import (
     NodeState,
 )
 from cpsched.problem import refusal
-from cpsched.rusv import FOREVER, Slot, UsedVector, WindowVector
+from cpsched.rusv import FOREVER
+from tests.oracle.vector import Slot, UsedVector, WindowVector
 
 #: What a node counts: a resource, or what a rule keeps free.
 Counter = str | KeepFree

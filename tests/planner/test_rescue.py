@@ -10,9 +10,10 @@ from cpsched.domain import Instance
 from cpsched.formats import parse_instance
 from cpsched.planner import Planner, placeable_beside
 from cpsched.planner.rescue import latest_starts
-from cpsched.workloads import eurora_window, with_deadlines
 from tests.judges.deadline_windows import deadline_window
 from tests.oracle.brute_force import Window
+from tests.workloads.deadlines import with_deadlines
+from tests.workloads.eurora_windows import eurora_window
 
 
 def window(*jobs: dict[str, Any]) -> Instance:

@@ -32,11 +32,11 @@ from cpsched.engine import Outcome
 from cpsched.metrics import objective_value
 from cpsched.planner import Planner, PlannerEngine, Values, replanned
 from cpsched.portfolio import plan_of
-from cpsched.workloads import made_rigid
 from tests.booking.small_windows import EXCLUSIVE, chunk, cores_for_gpus, nodes, running, waiting, window
 from tests.oracle.random_malleable import malleable_windows
 from tests.portfolio.judged import assert_judged
 from tests.sizes import examples
+from tests.workloads.changing import made_rigid
 
 HALF = Malleability(shares=(0.5,))
 COMPLETION = Objective(weights=FrozenMap({ObjectiveTerm.COMPLETION: 1.0}))

@@ -24,7 +24,8 @@ from cpsched.domain import (
     Queue,
 )
 from cpsched.metrics import objective_value
-from cpsched.planner import AdmissionResult, Planner, PlannerEngine, replanned, warm_order, with_promised_starts
+from cpsched.planner import AdmissionResult, Planner, PlannerEngine, replanned, with_promised_starts
+from cpsched.planner.warm import ordered, planned_by
 from cpsched.portfolio import plan_of
 from tests.booking.small_windows import chunk, nodes, running, waiting, where_it_stands, window
 from tests.oracle.random_instances import instances, pressed
@@ -118,6 +119,12 @@ def test_time_goes_by(instance: Instance, seconds: int, pick: random.Random) -> 
         instance, now=instance.now + seconds, jobs=ended, cluster=replace(instance.cluster, classes=classes)
     )
     where(later, plan)
+
+
+def warm_order(instance: Instance, plan: Plan) -> list[str]:
+    """Return the waiting jobs in the order in which a plan that lives takes those that lost their places."""
+    waiting_jobs = tuple(job for job in instance.elements() if job.running is None)
+    return [job.id for job in ordered(instance, waiting_jobs, planned_by(plan.jobs, plan.now))]
 
 
 def test_starts_and_nodes_are_kept() -> None:

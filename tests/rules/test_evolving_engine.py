@@ -39,11 +39,12 @@ from cpsched.errors import UnsupportedError
 from cpsched.problem import Application, Hold, map_to_nodes
 from cpsched.rules import POLICIES, EvolvingEngine
 from cpsched.rules.evolving import VARIANTS
-from cpsched.workloads import evolving_window, made_rigid
+from cpsched.workloads import evolving_window
 from tests.booking.small_windows import PACK, SCATTER, chunk, nodes, running, waiting, window
 from tests.oracle.dense_evolving import best_schedule
 from tests.portfolio.judged import assert_judged
 from tests.sizes import examples
+from tests.workloads.changing import made_rigid
 
 ENGINES = [POLICIES[variant.name] for variant in VARIANTS]
 ALONE = Place(arrangement=Arrangement.SCATTER, exclusive=True)

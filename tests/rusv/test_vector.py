@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from cpsched.rusv.vector import FOREVER, FreeVector, Slot, UsedVector, WindowVector
+from cpsched.rusv import FOREVER
+from tests.oracle.vector import FreeVector, Slot, UsedVector, WindowVector
 
 Triple = tuple[int, int, int]
 HOUR = 3600

@@ -9,9 +9,10 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpsched.rusv.vector import FOREVER, FreeVector, Slot, UsedVector, WindowVector
+from cpsched.rusv import FOREVER
 from tests.oracle.dense_vector import FIRST, LAST, SECONDS, combine, dense, join, long_runs, slots_of
 from tests.oracle.dense_vector import windows as dense_windows
+from tests.oracle.vector import FreeVector, Slot, UsedVector, WindowVector
 
 AVL = 6
 

@@ -35,13 +35,14 @@ from cpsched.problem import refusal
 from cpsched.search import SearchParams
 from cpsched.search.changing import ChangingChain
 from cpsched.search.links import awaited_first
-from cpsched.workloads import eurora_window, made_rigid, with_evolving
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle.literal_lists import listed_literally
 from tests.oracle.random_evolving import evolving_instances
 from tests.oracle.random_malleable import malleable_windows
 from tests.search.searched import planned, searched
 from tests.sizes import examples
+from tests.workloads.changing import made_rigid, with_evolving
+from tests.workloads.eurora_windows import eurora_window
 
 FEW = SearchParams(max_steps=60)
 SLOW = examples(40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])

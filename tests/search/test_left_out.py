@@ -17,10 +17,11 @@ from cpsched.metrics import objective_value
 from cpsched.search import Search, SearchParams
 from cpsched.search.chain import Chain
 from cpsched.search.engine import optional_in
-from cpsched.workloads import eurora_window, with_deadlines
 from tests.oracle.random_instances import instances, pressed
 from tests.search.searched import board_of, planned
 from tests.sizes import examples
+from tests.workloads.deadlines import with_deadlines
+from tests.workloads.eurora_windows import eurora_window
 
 CASES = Path(__file__).parents[1] / "cases"
 

@@ -20,10 +20,11 @@ from cpsched.search import Search, SearchParams
 from cpsched.search import engine as search_engine
 from cpsched.search import kernels as search_kernels
 from cpsched.search.chain import Chain
-from cpsched.workloads import TinyCase, eurora_window, tiny_cases
 from tests.oracle.random_instances import instances, pressed
 from tests.search.searched import board_of, planned, searched
 from tests.sizes import examples
+from tests.workloads.eurora_windows import eurora_window
+from tests.workloads.tiny import TinyCase, tiny_cases
 
 INSTANCES = Path(__file__).parents[2] / "instances"
 

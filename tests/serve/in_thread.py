@@ -20,8 +20,8 @@ from cpsched.domain import Instance
 from cpsched.serve import DocumentSource, ServeSettings, Source, Visibility, make_app
 from cpsched.serve.running import tcp_listener
 from cpsched.serve.sources import Opened
-from cpsched.workloads import eurora_window
 from tests.daemon.making import LIVE, Lines, daemon_on
+from tests.workloads.eurora_windows import eurora_window
 
 __all__ = ["busy_evening", "live", "served"]
 

@@ -111,7 +111,7 @@ def test_several_reservations_on_equal_nodes_are_of_counts(kind: str, reservatio
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("log", ["KTH-SP2-1996-2.1-cln", "CTC-SP2-1996-3.1-cln", "SDSC-SP2-1998-4.2-cln"])
 def test_jobs_of_real_logs_start_as_in_the_textbook(log: str, rule: str, shared_data: Path) -> None:
-    """So do the first 1,000 jobs of each log; `scripts/bench_sim --textbook` compares whole ones."""
+    """So do the first 1,000 jobs of each log; `scripts/bench sim --textbook` compares whole ones."""
     read = read_swf(shared_data / "logs" / f"{log}.firsthalf.swf.gz")
     instance = log_to_instance(read, machine_of_log(read).machine, arriving=True).instance
     instance = replace(instance, jobs=tuple(sorted(instance.jobs, key=lambda job: job.submit)[:1000]))

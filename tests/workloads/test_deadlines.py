@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from cpsched.workloads import eurora_window, with_deadlines
+from tests.workloads.deadlines import with_deadlines
+from tests.workloads.eurora_windows import eurora_window
 
 
 def test_deadlines_and_dependencies_are_drawn() -> None:

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from cpsched.formats import read_instance
-from cpsched.workloads import changing_windows, eurora_window, tiny_cases
+from tests.workloads.changing import changing_windows
+from tests.workloads.eurora_windows import eurora_window
+from tests.workloads.tiny import tiny_cases
 
 EURORA_LIKE = {
     "eurora-like-0050": eurora_window(50, 1, busy=0.9, demand=100),

@@ -8,7 +8,7 @@ from cpsched.domain import Dependency, DependencyType, ObjectiveTerm
 from cpsched.errors import DocumentError
 from cpsched.formats import instance_to_document, parse_instance
 from cpsched.portfolio import solve
-from cpsched.workloads import project_window
+from tests.workloads.psplib import project_window
 
 #: Source 1, activities 2 to 6, a milestone 7 in the middle, sink 8; 2 and 3 cannot run together, nor 4 and 5.
 PROJECT = """\

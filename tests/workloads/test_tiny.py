@@ -11,8 +11,8 @@ import pytest
 from cpsched.domain import Instance, Job
 from cpsched.formats import instance_to_document
 from cpsched.verify import verify
-from cpsched.workloads import TinyCase, tiny_cases
 from tests.workloads.brute_force import Best, least_weighted_wait
+from tests.workloads.tiny import TinyCase, tiny_cases
 
 
 @pytest.mark.parametrize("case", tiny_cases(), ids=lambda case: case.instance.name)

@@ -99,10 +99,7 @@ class _Inexpressible(Exception):  # noqa: N818 - no error: such a job stays the 
 def read_directory(path: Path) -> tuple[Answer, Answer]:
     """Return the answers of ``qstat`` and ``pbsnodes`` in a directory: what each file is, its contents tell.
 
-    Raises
-    ------
-    DocumentError
-        If there is not one of each, or they are no JSON objects.
+    Raises `DocumentError` if there is not one of each, or they are no JSON objects.
     """
     found: dict[str, Answer] = {}
     try:
@@ -137,21 +134,11 @@ def make_snapshot(
 ) -> Snapshot:
     """Make a snapshot of what PBS said.
 
-    Parameters
-    ----------
-    qstat, pbsnodes
-        The two answers.
-    now
-        Unix seconds; None: the ``timestamp`` of the answers.
-    zone
-        The zone of the dates; None: that of this machine.
-    name
-        The name of the instance.
+    Raises `DocumentError` with all faults: unknown states, and values that cannot be read.
 
-    Raises
-    ------
-    DocumentError
-        With all faults: unknown states, and values that cannot be read.
+    `qstat`, `pbsnodes`: the two answers.
+    `now`: unix seconds; None: the ``timestamp`` of the answers.
+    `zone`: the zone of the dates; None: that of this machine.
     """
     faults: list[Fault] = []
     moment = now if now is not None else int(qstat.get("timestamp") or pbsnodes.get("timestamp") or 0)

@@ -62,23 +62,15 @@ def _is_count(text: str) -> bool:
 def gres_amounts(text: str, *, prefixes: bool = False) -> Amounts:
     """Read generic resources, ``gpu:k20:2(S:0-1),mic:2``.
 
-    Parameters
-    ----------
-    text
-        What a node has, a job holds on a node, or (with prefixes) a job asks for.
-    prefixes
-        Whether each begins with ``gres:`` or ``gres/``, as in requests.
+    Raises `ValueError` if it cannot be read, or asks for something that is no generic resource. `text`: what a node
+    has, a job holds on a node, or (with prefixes) a job asks for. `prefixes`: whether each begins with ``gres:`` or
+    ``gres/``, as in requests.
 
     Returns
     -------
     Amounts
         ``gpus`` for ``gpu``, ``mics`` for ``mic``, other names as they are; what has a type counts under
         ``gpus.k20`` as well. Nothing has an amount of 0.
-
-    Raises
-    ------
-    ValueError
-        If it cannot be read, or asks for something that is no generic resource.
     """
     found: dict[str, int] = {}
     if text in _NOTHING:
@@ -107,10 +99,7 @@ def gres_amounts(text: str, *, prefixes: bool = False) -> Amounts:
 def tres_requests(text: str) -> Amounts:
     """Read what a job asks for per node, task or job: generic resources only.
 
-    Raises
-    ------
-    ValueError
-        If it asks for something else, or cannot be read.
+    Raises `ValueError` if it asks for something else, or cannot be read.
     """
     return gres_amounts(text, prefixes=True)
 
@@ -127,10 +116,7 @@ def tres_value(text: str, name: str) -> str | None:
 def license_amounts(text: str) -> Amounts:
     """Read licences, ``matlab:2,ansys``.
 
-    Raises
-    ------
-    ValueError
-        If it cannot be read: one of several (``|``), for instance.
+    Raises `ValueError` if it cannot be read: one of several (``|``), for instance.
     """
     found: dict[str, int] = {}
     if text in _NOTHING:
@@ -148,10 +134,7 @@ def license_amounts(text: str) -> Amounts:
 def minutes(text: str) -> int | None:
     """Read a time of ``scontrol show``, ``1-00:30:00``, in seconds; None where there is no limit.
 
-    Raises
-    ------
-    ValueError
-        If it is none.
+    Raises `ValueError` if it is none.
     """
     if text in ("UNLIMITED", "NONE", "INFINITE", "Partition_Limit", *_NOTHING):
         return None

@@ -51,10 +51,8 @@ class AnswerReader:
     def read(self, data: bytes, source: str, kind: str) -> SlurmRecords:
         """Read all records of an answer; those of entries that are as before are the same objects.
 
-        Raises
-        ------
-        DocumentError
-            As `parse_answer` and `read_answer`; and if the answer has no list of that kind, not even an empty one.
+        Raises `DocumentError` as `parse_answer` and `read_answer`; and if the answer has no list of that kind, not even
+        an empty one.
         """
         if self._last is None or self._last[0] != data:
             parts = _parts(data)

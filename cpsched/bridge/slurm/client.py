@@ -55,10 +55,7 @@ class SlurmClient:
     def command(self, *arguments: str, given: str = "", codes: Sequence[int] = (0,)) -> Answer:
         """Run one of Slurm's commands; times are in Unix seconds, in its answers and its arguments.
 
-        Raises
-        ------
-        BridgeError
-            As `run`.
+        Raises `BridgeError` as `run`.
         """
         environment = {"TZ": "UTC", "SLURM_TIME_FORMAT": "%s"}
         conf = self.conf or os.environ.get("SLURM_CONF")
@@ -74,13 +71,7 @@ class SlurmClient:
         )
 
     def version(self) -> tuple[int, int]:
-        """Return the version of the commands, ``(22, 5)``.
-
-        Raises
-        ------
-        BridgeError
-            If there is none, or it is too old.
-        """
+        """Return the version of the commands, ``(22, 5)``. Raises `BridgeError` if there is none, or it is too old."""
         said = self.command("squeue", "--version").out
         match = _VERSION.search(said)
         version = (int(match[1]), int(match[2])) if match else (0, 0)
@@ -91,10 +82,7 @@ class SlurmClient:
     def records(self, jobs: tuple[JobRecord, ...]) -> SlurmRecords:
         """Ask Slurm for everything but its jobs, and add these.
 
-        Raises
-        ------
-        BridgeError
-            If a command fails, or its answer cannot be understood.
+        Raises `BridgeError` if a command fails, or its answer cannot be understood.
         """
         parts = [SlurmRecords(jobs=jobs)]
         if self.rest is not None:
@@ -111,10 +99,8 @@ class SlurmClient:
     def jobs(self) -> tuple[JobRecord, ...]:
         """Ask Slurm for its jobs.
 
-        Raises
-        ------
-        BridgeError
-            If the command fails, or its answer cannot be understood; if it is too old a Slurm's, that is what is said.
+        Raises `BridgeError` if the command fails, or its answer cannot be understood; if it is too old a Slurm's, that
+        is what is said.
         """
         if self.rest is not None:
             return self._rest(self.rest, "jobs").jobs
@@ -125,13 +111,7 @@ class SlurmClient:
             raise
 
     def lines(self) -> str:
-        """Ask Slurm for a line of each job, as `lines_by_job` reads them.
-
-        Raises
-        ------
-        BridgeError
-            If the command fails.
-        """
+        """Ask Slurm for a line of each job, as `lines_by_job` reads them. Raises `BridgeError` if the command fails."""
         arguments = ("squeue", "--all", "--states=all", "--noheader", f"--Format={FORMAT}")
         return self.command(*arguments).out
 

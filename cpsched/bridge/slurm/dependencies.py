@@ -23,19 +23,10 @@ def dependencies_of(
 ) -> tuple[Dependency, ...]:
     """Return the dependencies of a job.
 
-    Parameters
-    ----------
-    job
-        The job.
-    pending
-        By a job's number, or its array's: the ids of all of it that waits or runs.
-    same_name
-        The ids of the jobs of its user and its name that were submitted before it and wait or run.
+    Raises `Inexpressible` if it waits for one of several, for something that is no job, or can never start.
 
-    Raises
-    ------
-    Inexpressible
-        If it waits for one of several, for something that is no job, or can never start.
+    `pending`: by a job's number, or its array's: the ids of all of it that waits or runs.
+    `same_name`: the ids of the jobs of its user and its name that were submitted before it and wait or run.
     """
     text = job.dependency
     if not text:

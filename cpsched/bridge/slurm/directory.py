@@ -61,17 +61,9 @@ def merge_records(parts: Sequence[tuple[str, SlurmRecords]]) -> tuple[SlurmRecor
 def read_directory(path: Path, zone: tzinfo | None = None) -> Reading:
     """Read all answers in a directory; what each file is, its contents tell.
 
-    Parameters
-    ----------
-    path
-        A directory. Files end in ``.json`` or ``.txt``; others are skipped.
-    zone
-        The zone of dates in texts; None: that of this machine.
-
-    Raises
-    ------
-    DocumentError
-        If it cannot be read, has no jobs and no nodes, or a file that is used has faults.
+    Raises `DocumentError` if it cannot be read, has no jobs and no nodes, or a file that is used has faults. `path`: a
+    directory. Files end in ``.json`` or ``.txt``; others are skipped. `zone`: the zone of dates in texts; None: that of
+    this machine.
     """
     parts: list[tuple[str, SlurmRecords]] = []
     skipped: list[str] = []

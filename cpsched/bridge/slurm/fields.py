@@ -33,13 +33,7 @@ class FaultList:
         return len(self._faults)
 
     def raise_if_any(self) -> None:
-        """Refuse the answer if it has faults.
-
-        Raises
-        ------
-        DocumentError
-            With all of them.
-        """
+        """Refuse the answer if it has faults. Raises `DocumentError` with all of them."""
         if self._faults:
             raise DocumentError(self.source, self._faults)
 

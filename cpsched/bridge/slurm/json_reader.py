@@ -43,13 +43,7 @@ _HELD = frozenset({"JobHeldUser", "JobHeldAdmin", "JobHoldMaxRequeue"})
 
 
 def parse_answer(text: str, source: str) -> Mapping[str, Any]:
-    """Parse the text of one answer.
-
-    Raises
-    ------
-    DocumentError
-        If it is no JSON object, or tells of errors.
-    """
+    """Parse the text of one answer. Raises `DocumentError` if it is no JSON object, or tells of errors."""
     try:
         answer = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -73,10 +67,7 @@ def _words(error: object) -> str:
 def read_answer(answer: Mapping[str, Any], source: str) -> SlurmRecords:
     """Read all records of one answer: of jobs, nodes, partitions, reservations or licences.
 
-    Raises
-    ------
-    DocumentError
-        With all faults: values of a wrong type, unknown states, amounts that cannot be read.
+    Raises `DocumentError` with all faults: values of a wrong type, unknown states, amounts that cannot be read.
     """
     faults = FaultList(source)
     top = Fields(answer, "", faults)

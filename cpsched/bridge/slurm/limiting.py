@@ -48,17 +48,9 @@ def takes_of(
 ) -> tuple[Take, ...]:
     """Return what a job takes of the limits that hold for it.
 
-    Parameters
-    ----------
-    job, view
-        The job as the instance has it, and as its user asked for it.
-    site, limits, partitions
-        What Slurm said of the machine.
-
-    Raises
-    ------
-    Inexpressible
-        If a job that waits is beyond a limit by itself, or has one that cannot be said, or is not shown.
+    Raises `Inexpressible` if a job that waits is beyond a limit by itself, or has one that cannot be said, or is not
+    shown. `job`, `view`: the job as the instance has it, and as its user asked for it. `site`, `limits`, `partitions`:
+    what Slurm said of the machine.
     """
     scopes = tuple(_scopes(view, limits, partitions))
     amounts = _amounts(job, view, site)
@@ -160,10 +152,7 @@ def _of_chunk(resources: Mapping[str, int], job: Job, view: JobRecord, site: Sit
 def _check(job: Job, amounts: Mapping[str, int], scopes: Iterable[_Scope]) -> None:
     """Hold a job that waits against the limits on a job alone.
 
-    Raises
-    ------
-    Inexpressible
-        If it is beyond one of them, or all of a limit has been used up, or one cannot be said.
+    Raises `Inexpressible` if it is beyond one of them, or all of a limit has been used up, or one cannot be said.
     """
     minutes = -(-job.walltime // _MINUTE)
     per_node: dict[str, int] = {}

@@ -100,13 +100,7 @@ def are_enforced(config: Mapping[str, object]) -> bool:
 
 
 def read_limits(text: str, source: str) -> SlurmLimits:
-    """Read ``scontrol show assoc_mgr``, with or without ``-o``.
-
-    Raises
-    ------
-    DocumentError
-        If a limit cannot be read.
-    """
+    """Read ``scontrol show assoc_mgr``, with or without ``-o``. Raises `DocumentError` if a limit cannot be read."""
     associations: dict[tuple[str, str, str], Association] = {}
     qos: dict[str, Limits] = {}
     for index, piece in enumerate(_RECORD.split(text)[1:]):

@@ -39,12 +39,7 @@ def lines_by_job(text: str) -> dict[str, str]:
 def as_ordered(record: JobRecord, before: str, now: str) -> JobRecord | None:
     """Return a waiting job as a later line has it; None where more than an order changes is not as it was.
 
-    Parameters
-    ----------
-    record
-        The job as it was.
-    before, now
-        Its lines then and now.
+    `record`: the job as it was. `before`, `now`: its lines then and now.
     """
     last = 1 + len(_ORDERED)
     old, new = before.split(END, last), now.split(END, last)

@@ -44,16 +44,10 @@ _TRUSTED = 15.0
 class SlurmManager:
     """A Slurm.
 
-    Parameters
-    ----------
-    client
-        Its commands.
-    choices
-        What the site says besides.
-    gate
-        The file at which ``job_submit.lua`` looks; None: the gate is not ours.
-    clock
-        Returns Unix seconds; replaced in tests.
+    `client`: its commands.
+    `choices`: what the site says besides.
+    `gate`: the file at which ``job_submit.lua`` looks; None: the gate is not ours.
+    `clock`: returns Unix seconds; replaced in tests.
     """
 
     name = "slurm"

@@ -117,19 +117,10 @@ def refusal_of(said: str) -> Refusal:
 def change_of(order: JobOrder, job: JobRecord | None, now: int) -> Change | None:
     """Return the job as an order makes it; None where it is so already.
 
-    Parameters
-    ----------
-    order
-        The order.
-    job
-        The job as Slurm has it now; None: it does not know it.
-    now
-        Unix seconds.
+    Raises `Refused` if the order must not be given.
 
-    Raises
-    ------
-    Refused
-        If the order must not be given.
+    `job`: the job as Slurm has it now; None: it does not know it.
+    `now`: unix seconds.
     """
     if job is None or job.state.is_over:
         raise Refused(Refusal.GONE, f"job {order.job} is {'not known' if job is None else job.state}")

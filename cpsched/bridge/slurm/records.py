@@ -121,10 +121,7 @@ _PLACES = {name: place for place, name in enumerate(JobRecord._fields)}
 def task_indices(text: str) -> tuple[int, ...]:
     """Read the indices of tasks, ``1,3,5-9:2%2``; what is after the percent sign is no index.
 
-    Raises
-    ------
-    ValueError
-        If the text is none, or is cut short by Slurm (``...``).
+    Raises `ValueError` if the text is none, or is cut short by Slurm (``...``).
     """
     found: list[int] = []
     for part in text.partition("%")[0].strip("[]").split(","):

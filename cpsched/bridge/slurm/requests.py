@@ -74,10 +74,7 @@ class Site:
 def step_of(job: JobRecord, walltime: int, site: Site) -> tuple[Step, Amounts]:
     """Return the request of a waiting job with its walltime (s), and its licences; of jobs that ask alike the same.
 
-    Raises
-    ------
-    Inexpressible
-        If they cannot be said.
+    Raises `Inexpressible` if they cannot be said.
     """
     asked = (walltime, job.partitions, *tuple(job)[_ASKED])
     if asked not in site.steps:
@@ -87,13 +84,7 @@ def step_of(job: JobRecord, walltime: int, site: Site) -> tuple[Step, Amounts]:
 
 
 def licenses_of(job: JobRecord) -> Amounts:
-    """Return the licences that a job asks for.
-
-    Raises
-    ------
-    Inexpressible
-        If it asks for one of several.
-    """
+    """Return the licences that a job asks for. Raises `Inexpressible` if it asks for one of several."""
     try:
         return license_amounts(job.licenses)
     except ValueError as error:
@@ -104,12 +95,8 @@ def request_of(job: JobRecord, site: Site) -> Request:
     """Return the chunks of a job, one for each node, and how they are placed.
 
     A job that says only how many tasks it has gets as few nodes as can hold them, and on each as many tasks at most as
-    an even division gives: this is what `scontrol` is told when the job is started.
-
-    Raises
-    ------
-    Inexpressible
-        If it cannot be said.
+    an even division gives: this is what `scontrol` is told when the job is started. Raises `Inexpressible` if it cannot
+    be said.
     """
     if job.others:
         raise Inexpressible("; ".join(job.others))

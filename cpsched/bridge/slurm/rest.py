@@ -60,15 +60,10 @@ class _Connection(http.client.HTTPConnection):
 class RestServer:
     """A slurmrestd of this machine, which is asked and never told anything. Mutable: it remembers the version.
 
-    Parameters
-    ----------
-    address
-        As `ADDRESS` has it.
-    token
-        The file with the token of the account (JWT), which only its owner can read; None: the server knows the account
-        by the socket.
-    seconds
-        How long one answer may take.
+    `address`: as `ADDRESS` has it.
+    `token`: the file with the token of the account (JWT), which only its owner can read; None: the server knows the
+      account by the socket.
+    `seconds`: how long one answer may take.
     """
 
     def __init__(self, address: str, *, token: Path | None = None, seconds: float = 20) -> None:
@@ -81,10 +76,8 @@ class RestServer:
     def get(self, kind: str) -> bytes:
         """Return the answer about ``jobs``, ``nodes``, ``partitions``, ``reservations`` or ``licenses``, unread.
 
-        Raises
-        ------
-        BridgeError
-            If there is no answer in time, or one that tells of a failure; or if the token cannot be read.
+        Raises `BridgeError` if there is no answer in time, or one that tells of a failure; or if the token cannot be
+        read.
         """
         version, self._version = self._version or self._newest(), None
         data = self._fetch(f"/slurm/{version}/{kind}")

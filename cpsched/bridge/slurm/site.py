@@ -97,9 +97,6 @@ def client_of(model: SlurmModel) -> SlurmClient:
 def read_site(path: Path) -> SlurmModel:
     """Read the table ``manager`` of a site's file (TOML); the rest of the file is the daemon's.
 
-    Raises
-    ------
-    DocumentError
-        With everything that is wrong with it.
+    Raises `DocumentError` with everything that is wrong with it.
     """
     return read_settings(path, SlurmModel, _KEYS, table="manager")[0]

@@ -133,12 +133,7 @@ class _Apart(NamedTuple):
 class SnapshotMaker:
     """Makes one snapshot after the other; what is as before is the same object. Mutable.
 
-    Parameters
-    ----------
-    choices
-        What the site says besides: the expected waits of its queues.
-    name
-        The name of the instances.
+    `choices`: what the site says besides: the expected waits of its queues. `name`: the name of the instances.
     """
 
     def __init__(self, choices: SiteChoices, *, name: str = "slurm") -> None:
@@ -271,16 +266,9 @@ class SnapshotMaker:
 def make_snapshot(records: SlurmRecords, now: int, choices: SiteChoices, *, name: str = "slurm") -> Snapshot:
     """Make a snapshot of what Slurm said.
 
-    Parameters
-    ----------
-    records
-        All records of one moment.
-    now
-        That moment, in Unix seconds.
-    choices
-        What the site says besides: the expected waits of its queues.
-    name
-        The name of the instance.
+    `records`: all records of one moment.
+    `now`: that moment, in Unix seconds.
+    `choices`: what the site says besides: the expected waits of its queues.
     """
     return SnapshotMaker(choices, name=name).make(records, now)
 
@@ -380,10 +368,7 @@ def _name(text: str) -> str | None:
 def _job(one: _Seen, site: Site, reservations: Mapping[str, ReservationRecord], now: int) -> Job:
     """Return one job that runs or waits.
 
-    Raises
-    ------
-    Inexpressible
-        If an instance cannot say it, or nobody may start it.
+    Raises `Inexpressible` if an instance cannot say it, or nobody may start it.
     """
     view = one.view
     queue = view.partitions[0] if view.partitions and view.partitions[0] in site.partitions else None

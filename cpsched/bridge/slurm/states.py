@@ -134,10 +134,7 @@ def words_of(state: str | Iterable[str]) -> tuple[str, ...]:
 def job_state(words: Sequence[str]) -> JobState:
     """Return the state of a job; one that waits with priority 0 is held, which these words do not say.
 
-    Raises
-    ------
-    UnknownStateError
-        If a word is unknown, or there is none.
+    Raises `UnknownStateError` if a word is unknown, or there is none.
     """
     unknown = [word for word in words if word not in JOB_BASES and word not in JOB_FLAGS]
     if unknown or not words:
@@ -160,10 +157,7 @@ def job_state(words: Sequence[str]) -> JobState:
 def node_state(words: Sequence[str]) -> NodeState:
     """Return the state of a node: the worst of its words.
 
-    Raises
-    ------
-    UnknownStateError
-        If a word is unknown, or there is none.
+    Raises `UnknownStateError` if a word is unknown, or there is none.
     """
     unknown = [word for word in words if word not in NODE_WORDS]
     if unknown or not words:

@@ -83,19 +83,11 @@ class _Record:
 def read_text(text: str, source: str, zone: tzinfo | None = None) -> SlurmRecords:
     """Read the records of ``scontrol show job``, ``node``, ``partition``, ``reservation`` or ``license``.
 
-    Parameters
-    ----------
-    text
-        What scontrol printed; with ``-d`` the running jobs say what they hold on each node.
-    source
-        The name of the text in messages.
-    zone
-        The zone of dates without offset; None: that of this machine. With ``SLURM_TIME_FORMAT=%s`` there are none.
+    Raises `DocumentError` with all faults.
 
-    Raises
-    ------
-    DocumentError
-        With all faults.
+    `text`: what scontrol printed; with ``-d`` the running jobs say what they hold on each node.
+    `source`: the name of the text in messages.
+    `zone`: the zone of dates without offset; None: that of this machine. With ``SLURM_TIME_FORMAT=%s`` there are none.
     """
     faults = FaultList(source)
     found: list[object] = []

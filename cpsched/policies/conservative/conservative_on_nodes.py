@@ -23,17 +23,9 @@ class ConservativeOnNodes:
     exceeded, a node fails, or a decision takes effect late, all are made anew, in the same order. A job whose nodes
     are down has none.
 
-    Parameters
-    ----------
-    depth
-        How many of the queue move up as far as they can at each event; those behind move only if they can start at
-        once, for most of a long queue would move whenever a job ends early, again and again. 0: none but those; None:
-        all.
-
-    Raises
-    ------
-    ValueError
-        If the depth is negative.
+    `depth`: how many of the queue move up as far as they can at each event; those behind move only if they can start at
+    once, for most of a long queue would move whenever a job ends early, again and again. 0: none but those; None: all.
+    Raises `ValueError` if the depth is negative.
     """
 
     name = "conservative_on_nodes"

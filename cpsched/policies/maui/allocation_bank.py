@@ -13,12 +13,8 @@ class AllocationBank:
     """The accounts of the users, in whole core seconds; mutable.
 
     A job's start holds what it costs if it runs for all of its walltime; its end debits what it has cost, and what is
-    held beyond that is free again. A job for which less is left than it would hold cannot start.
-
-    Parameters
-    ----------
-    credits
-        What there is at the beginning.
+    held beyond that is free again. A job for which less is left than it would hold cannot start. `credits`: what there
+    is at the beginning.
     """
 
     def __init__(self, credits: Credits) -> None:

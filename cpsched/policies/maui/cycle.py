@@ -47,14 +47,9 @@ class Cycle:
     too (Maui's ``CURRENTHIGHEST``): it is moved forward beside the reservations of all others, so that none of them is
     ever delayed.
 
-    Parameters
-    ----------
-    site, parts
-        The machine now; on the outlook's timeline, only running jobs and downtimes are booked.
-    before
-        The reservations of the last cycle, by falling priority; those that cannot be kept are dropped.
-    has_freed, has_taken
-        Whether resources may have become free, or taken, at any future time since the last cycle.
+    `site`, `parts`: the machine now; on the outlook's timeline, only running jobs and downtimes are booked.
+    `before`: the reservations of the last cycle, by falling priority; those that cannot be kept are dropped.
+    `has_freed`, `has_taken`: whether resources may have become free, or taken, at any future time since the last cycle.
     """
 
     def __init__(
@@ -86,10 +81,7 @@ class Cycle:
     def run(self, order: Sequence[int]) -> None:
         """Decide which jobs start and which get a reservation.
 
-        Parameters
-        ----------
-        order
-            The waiting jobs by falling priority. Jobs that cannot pay are skipped, and block no other job.
+        `order`: the waiting jobs by falling priority. Jobs that cannot pay are skipped, and block no other job.
         """
         for job in order:
             if not self._can_pay(job):

@@ -13,14 +13,9 @@ class UsageHistory:
 
     The usage of running jobs is kept as a rate, and added up over time; the last column is the total.
 
-    Parameters
-    ----------
-    origin
-        The begin of a window (s).
-    interval, depth, decay
-        Seconds of a window, the number of windows that count, and the weight of each relative to the next younger one.
-    count
-        The number of consumers.
+    `origin`: the begin of a window (s).
+    `interval`, `depth`, `decay`: seconds of a window, the number of windows that count, and the weight of each relative
+      to the next younger one.
     """
 
     def __init__(self, *, origin: int, interval: int, depth: int, decay: float, count: int) -> None:

@@ -137,13 +137,7 @@ class Target:
 
     @classmethod
     def of(cls, text: str | float) -> Target:
-        """Parse a target: ``25``, ``25+`` or ``25-``.
-
-        Raises
-        ------
-        ValueError
-            If the text is not a target from 0 to 100.
-        """
+        """Parse a target: ``25``, ``25+`` or ``25-``. Raises `ValueError` if the text is not a target from 0 to 100."""
         number = str(text).rstrip("+-")
         mark = str(text)[len(number) :]
         try:
@@ -259,10 +253,7 @@ class Credits:
 class MauiParams:
     """All that can be set.
 
-    Raises
-    ------
-    ValueError
-        If something is out of range, or two qualities of service claim the same name.
+    Raises `ValueError` if something is out of range, or two qualities of service claim the same name.
     """
 
     #: The number of waiting jobs with a reservation (MAUI-2); 0: every job that fits starts.
@@ -296,12 +287,8 @@ class MauiParams:
 def params_of(tables: Mapping[str, Any]) -> MauiParams:
     """Return the parameters given as nested tables, as in TOML; parameters that are objects already are kept.
 
-    Raises
-    ------
-    ValueError
-        If a name is unknown or missing, or something is out of range.
-    TypeError, AttributeError
-        If a value deep in a table is of another kind.
+    Raises `ValueError` if a name is unknown or missing, or something is out of range; `TypeError`, `AttributeError` if
+    a value deep in a table is of another kind.
     """
     made = dict(tables)
     if "fairshare" in made:

@@ -50,16 +50,10 @@ def qos_name(params: MauiParams, job: Job) -> str | None:
 class Priorities:
     """The priorities of a workload's jobs; mutable: usage and bypasses are counted.
 
-    Parameters
-    ----------
-    params
-        The weights, and what they are for.
-    jobs
-        By their numbers.
-    submit, walltime, cores
-        What these have.
-    origin
-        When the first window of fairshare begins (s).
+    `params`: the weights, and what they are for.
+    `jobs`: by their numbers.
+    `submit`, `walltime`, `cores`: what these have.
+    `origin`: when the first window of fairshare begins (s).
     """
 
     def __init__(

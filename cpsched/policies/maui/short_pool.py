@@ -29,14 +29,9 @@ class KeptNodes:
     """The short pool at work; mutable: it is laid out anew whenever a long job looks for room.
 
     The pool is no fixed set of nodes. It consists of busy nodes that are predicted to be idle soon, then of idle ones,
-    the last in the order of filling first. Until working hours end, long jobs get no free resources on them.
-    Jobs that run when working hours begin continue, and earlier promises hold: nodes that are reserved by then are no
-    part of the pool.
-
-    Raises
-    ------
-    EngineError
-        If the workload's clock has no date, so that there are no working hours.
+    the last in the order of filling first. Until working hours end, long jobs get no free resources on them. Jobs that
+    run when working hours begin continue, and earlier promises hold: nodes that are reserved by then are no part of the
+    pool. Raises `EngineError` if the workload's clock has no date, so that there are no working hours.
     """
 
     def __init__(self, params: ShortPool, site: Site, timeline: Timeline) -> None:
@@ -73,12 +68,7 @@ class KeptNodes:
     def changes(self, now: int, ends: Iterable[int]) -> list[int]:
         """Return when there may be more for long jobs: work ends, or a busy node begins to count.
 
-        Parameters
-        ----------
-        now
-            Later than this.
-        ends
-            When jobs are believed to end.
+        `now`: later than this. `ends`: when jobs are believed to end.
         """
         if self.until is None:
             return []

@@ -52,12 +52,7 @@ def withhold(timeline: Timeline, columns: NDArray[np.int64], start: int, end: in
 class Closures:
     """Nodes that are withheld in times known beforehand; mutable.
 
-    Parameters
-    ----------
-    outlook
-        The outlook whose timeline is used.
-    spans
-        The columns, start and end of each closure.
+    `outlook`: the outlook whose timeline is used. `spans`: the columns, start and end of each closure.
     """
 
     def __init__(self, outlook: Outlook, spans: Sequence[tuple[NDArray[np.int64], int, int]]) -> None:

@@ -24,15 +24,7 @@ __all__ = ["MalleableByValue", "malleable_value"]
 class MalleableByValue(SdPolicy):
     """Lends cores where that makes the sum of the predicted slowdowns less.
 
-    Parameters
-    ----------
-    depth
-        The number of waiting jobs that are considered; None: all.
-
-    Raises
-    ------
-    ValueError
-        If the depth is less than 1.
+    `depth`: the number of waiting jobs that are considered; None: all. Raises `ValueError` if the depth is less than 1.
     """
 
     def __init__(self, depth: int | None) -> None:

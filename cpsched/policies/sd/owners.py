@@ -46,12 +46,8 @@ class _List:
 class Owners:
     """Owners, and which of them have their nodes to themselves; mutable.
 
-    Parameters
-    ----------
-    site, rule
-        The simulation, and the parameters.
-    by_loss
-        Whether the penalty of a mate is what its slowdown loses by lending, in place of what it is then.
+    `site`, `rule`: the simulation, and the parameters. `by_loss`: whether the penalty of a mate is what its slowdown
+    loses by lending, in place of what it is then.
     """
 
     def __init__(self, site: Site, rule: SdRule, *, by_loss: bool = False) -> None:

@@ -24,17 +24,8 @@ __all__ = ["SdPolicy", "sd_5", "sd_10", "sd_50", "sd_dyn", "sd_inf"]
 class SdPolicy:
     """SD-Policy with one setting.
 
-    Parameters
-    ----------
-    rule
-        The parameters.
-    depth
-        The number of waiting jobs that are considered; None: all.
-
-    Raises
-    ------
-    ValueError
-        If the depth is less than 1.
+    Raises `ValueError` if the depth is less than 1. `rule`: the parameters. `depth`: the number of waiting jobs that
+    are considered; None: all.
     """
 
     def __init__(self, rule: SdRule, depth: int | None) -> None:

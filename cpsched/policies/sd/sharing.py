@@ -22,15 +22,9 @@ Modes = NDArray[np.int8]
 class Sharing:
     """Guests and mates under one rule; mutable.
 
-    Parameters
-    ----------
-    site, future
-        The simulation, and the map on which nodes are kept for jobs that share.
-    rule
-        The parameters.
-    by_value
-        Whether a guest starts only if it saves more slowdown than its mates lose, and its mates are those that lose
-        least.
+    `site`, `future`: the simulation, and the map on which nodes are kept for jobs that share.
+    `by_value`: whether a guest starts only if it saves more slowdown than its mates lose, and its mates are those that
+      lose least.
     """
 
     def __init__(self, site: Site, future: FutureMap, rule: SdRule, *, by_value: bool = False) -> None:

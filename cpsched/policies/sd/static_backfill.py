@@ -15,15 +15,8 @@ class StaticBackfill:
     """The first jobs of the queue have reservations, made anew at every event; a job whose reservation begins now
     starts.
 
-    Parameters
-    ----------
-    depth
-        The number of waiting jobs that have reservations, and may start: Slurm's ``bf_max_job_test``. None: all.
-
-    Raises
-    ------
-    ValueError
-        If the depth is less than 1.
+    `depth`: the number of waiting jobs that have reservations, and may start: Slurm's ``bf_max_job_test``. None: all.
+    Raises `ValueError` if the depth is less than 1.
     """
 
     name = "static_backfill"
@@ -50,13 +43,7 @@ class StaticBackfill:
 
 
 def checked_depth(depth: int | None) -> int | None:
-    """Return how many jobs are looked at, if that is possible.
-
-    Raises
-    ------
-    ValueError
-        If it is less than 1.
-    """
+    """Return how many jobs are looked at, if that is possible. Raises `ValueError` if it is less than 1."""
     if depth is not None and depth < 1:
         raise ValueError(f"Expected depth >= 1, got {depth}")
     return depth

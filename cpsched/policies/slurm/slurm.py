@@ -33,13 +33,7 @@ __all__ = ["Slurm", "SlurmParameters", "slurm"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmParameters:
-    """The ``SchedulerParameters`` of a slurm.conf, in their own units.
-
-    Raises
-    ------
-    ValueError
-        If one is less than 1.
-    """
+    """The ``SchedulerParameters`` of a slurm.conf, in their own units. Raises `ValueError` if one is less than 1."""
 
     #: Seconds from one cycle to the next, at the least.
     bf_interval: int = 30

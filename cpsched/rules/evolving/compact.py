@@ -21,16 +21,10 @@ def compact(
 ) -> tuple[int, ...]:
     """Return the starts of all steps in a schedule that begins as late as any with the same completion.
 
-    The last step stays where it is; the others move as late as they can, from right to left. This is what `fit` does
-    on the profile seen backwards from the completion. If the first step cannot begin later, nothing changes. The waste
-    need not be the least: a step of many nodes may be held for a step of few.
-
-    Parameters
-    ----------
-    steps, busy, capacity, longest
-        As `fit` has them.
-    starts
-        What `fit` found.
+    The last step stays where it is; the others move as late as they can, from right to left. This is what `fit` does on
+    the profile seen backwards from the completion. If the first step cannot begin later, nothing changes. The waste
+    need not be the least: a step of many nodes may be held for a step of few. `steps`, `busy`, `capacity`, `longest`:
+    as `fit` has them. `starts`: what `fit` found.
     """
     end = starts[-1] + steps[-1][0]
     backwards = steps[::-1]

@@ -14,25 +14,13 @@ def fit(
 ) -> tuple[int, ...]:
     """Return the starts of all steps of an application in a schedule that completes as early as any.
 
-    Each step but the last may be held until the next one begins; to hold the first one is to delay it.
+    Each step but the last may be held until the next one begins; to hold the first one is to delay it. Raises
+    `ValueError` if a step asks for more than there is.
 
-    Parameters
-    ----------
-    steps
-        ``(duration, amount)`` of each, at least one; durations are positive.
-    busy
-        The amounts that others hold, never more than `capacity`.
-    capacity
-        The capacity.
-    longest
-        The most seconds that each step may be held, not less than its duration; `FOREVER`: no limit.
-    earliest
-        The earliest begin of the first step.
-
-    Raises
-    ------
-    ValueError
-        If a step asks for more than there is.
+    `steps`: ``(duration, amount)`` of each, at least one; durations are positive.
+    `busy`: the amounts that others hold, never more than `capacity`.
+    `longest`: the most seconds that each step may be held, not less than its duration; `FOREVER`: no limit.
+    `earliest`: the earliest begin of the first step.
 
     Notes
     -----

@@ -29,16 +29,9 @@ __all__ = ["EventLoop"]
 class EventLoop:
     """The simulation of a window under one rule; mutable.
 
-    Parameters
-    ----------
-    instance
-        The window, with all its jobs rigid.
-    admission
-        Its jobs, told apart.
-    jobs
-        The same jobs with their malleability, by id.
-    rule
-        The parameters.
+    `instance`: the window, with all its jobs rigid.
+    `admission`: its jobs, told apart.
+    `jobs`: the same jobs with their malleability, by id.
     """
 
     def __init__(self, instance: Instance, admission: AdmissionResult, jobs: dict[str, Job], rule: SdRule) -> None:

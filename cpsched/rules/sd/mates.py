@@ -25,12 +25,8 @@ class Mate:
 def select_mates(mates: Sequence[Mate], nodes: int, rule: SdRule) -> tuple[Mate, ...] | None:
     """Return the mates with the least performance impact that have exactly `nodes` nodes together, or None.
 
-    Parameters
-    ----------
-    mates
-        Each may be chosen; their penalties are below the cut-off.
-    nodes
-        How many the guest asks for, at least 1.
+    `mates`: each may be chosen; their penalties are below the cut-off. `nodes`: how many the guest asks for, at least
+    1.
 
     Notes
     -----

@@ -109,10 +109,7 @@ def guest_of(job: Job, rule: SdRule) -> Guest | None:
 def lender_of(job: Job, allocation: Sequence[Placement], cluster: Cluster, rule: SdRule) -> Lender | None:
     """Return a job that starts in the plan as one that can lend, or None if it cannot.
 
-    Parameters
-    ----------
-    allocation
-        Its allocation at full share, with the chunks on each node.
+    `allocation`: its allocation at full share, with the chunks on each node.
     """
     found = _at_share(job, rule.mate_share) if _may_share(job) else None
     if found is None:

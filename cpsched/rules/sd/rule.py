@@ -22,13 +22,7 @@ class PiWeight(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SdRule:
-    """One setting of SD-Policy; defaults are those of the paper.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
-    """
+    """One setting of SD-Policy; defaults are those of the paper. Raises `ValueError` if a parameter is out of range."""
 
     #: In a few letters, without spaces.
     name: str

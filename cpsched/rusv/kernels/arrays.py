@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
+#: The end of an open interval: later than any time of a document, and small enough to add durations to it in 64 bits.
+FOREVER = 1 << 60
 #: Slots in a block, at the most.
 BLOCK = 32
 #: Nodes whose counts are added up in 32 bits; times the most chunks that a request may have, this stays below 2^31.

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from cpsched.rusv.jit import inner_kernel, kernel
-from cpsched.rusv.kernels.arrays import BLOCK, H_BLOCKS, H_SPARE_BLOCKS, H_SPARE_ROWS, HIGH, LAZY, LOW, Taken
-from cpsched.rusv.vector import FOREVER
+from cpsched.rusv.kernels.arrays import BLOCK, FOREVER, H_BLOCKS, H_SPARE_BLOCKS, H_SPARE_ROWS, HIGH, LAZY, LOW, Taken
 
 
 @kernel

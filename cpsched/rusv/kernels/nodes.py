@@ -16,6 +16,7 @@ from cpsched.rusv.kernels.arrays import (
     D_OTHERWISE,
     D_REACH,
     EXCLUSIVE,
+    FOREVER,
     G_LAST,
     G_LONGEST,
     G_SOON,
@@ -36,7 +37,6 @@ from cpsched.rusv.kernels.arrays import (
 from cpsched.rusv.kernels.axis import add_break, copy, drop_break, following, has_free, locate, shift, taken_of
 from cpsched.rusv.kernels.mapping import map_chunks, suffices
 from cpsched.rusv.kernels.windows import next_window
-from cpsched.rusv.vector import FOREVER
 
 #: Steps that are read one after the other where fewer are left.
 FEW = 12

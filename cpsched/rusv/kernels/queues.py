@@ -6,6 +6,7 @@ from cpsched.rusv.jit import inner_kernel, kernel
 from cpsched.rusv.kernels.arrays import (
     D_FLAGS,
     DONE,
+    FOREVER,
     GROW_NODES,
     GROW_POOL,
     GROW_STATE,
@@ -19,7 +20,6 @@ from cpsched.rusv.kernels.axis import add_break, drop_break, shift
 from cpsched.rusv.kernels.mapping import placement_columns
 from cpsched.rusv.kernels.nodes import earliest_fit_by_node, has_space, shift_nodes
 from cpsched.rusv.kernels.windows import earliest_fit
-from cpsched.rusv.vector import FOREVER
 
 
 @kernel

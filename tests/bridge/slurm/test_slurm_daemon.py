@@ -138,9 +138,9 @@ def test_the_watchdog_hands_back_when_the_daemon_is_killed(site: Site) -> None:
 
 @pytest.mark.large
 def test_the_benchmark_beside_slurm_itself_works() -> None:
-    """bench_slurm plays a short list on two clusters, and prints both rows of its table."""
+    """Bench slurm plays a short list on two clusters, and prints both rows of its table."""
     done = subprocess.run(  # noqa: S603 - our own script
-        [sys.executable, str(ROOT / "scripts" / "bench_slurm"), "--jobs", "5", "--loads", "5", "--seeds", "0"],
+        [sys.executable, str(ROOT / "scripts" / "bench"), "slurm", "--jobs", "5", "--loads", "5", "--seeds", "0"],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,

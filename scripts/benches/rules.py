@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Plan windows with rules of a site: real queues with limits, free pools, reservations and calendars drawn at random,
 and Eurora's windows with each user limited to a quarter of the cores.
 """
@@ -13,8 +12,9 @@ from functools import partial
 from itertools import product
 from statistics import mean
 
-from benchmarking.measure import conditions, load_average, print_table, say
+from benchmarking.measure import print_table, say
 from benchmarking.ruled import queues, with_rules, with_shares
+from benchmarking.windows import changeable
 
 from cpsched.domain import Instance, Plan
 from cpsched.errors import UnsupportedError
@@ -23,7 +23,7 @@ from cpsched.planner import PlannerEngine, slices_of
 from cpsched.portfolio import ENGINES, prepare, solve
 from cpsched.problem import reduced
 from cpsched.verify import verify
-from cpsched.workloads import eurora_window
+from tests.workloads.eurora_windows import eurora_window
 
 PBS = ("pbs_fifo_bf10", "pbs_walltime_bf400")
 #: The engines that use the budget.
@@ -34,28 +34,21 @@ SHARE = 25
 REPEATS = 9
 
 
-def main() -> None:
-    """Print both tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this bench can be told besides ``--quick``."""
     parser.add_argument("--budget", type=float, default=10.0, help="seconds of each engine (default: 10)")
     parser.add_argument("--seed", type=int, default=1, help="of the rules that are drawn (default: 1)")
     parser.add_argument("--only", choices=["queues", "eurora"], help="print only this table")
-    parser.add_argument("--quick", action="store_true", help="1 s for one small window: shows that the script works")
-    options = parser.parse_args()
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print both tables."""
     budget = 1.0 if options.quick else options.budget
-    print("## bench_rules\n")
-    print(conditions())
     prepare()
     if options.only != "eurora":
         print_queues(budget, options.seed, quick=options.quick)
     if options.only != "queues":
         print_eurora(budget, quick=options.quick)
-    print(f"\nLoad average at the end: {load_average()}.")
-
-
-def changeable(plan: Plan) -> float:
-    """Return Z: the part of a plan's value that a plan can change."""
-    return plan.objective.value - plan.objective.suffered
 
 
 def seconds_of(*works: Callable[[], object]) -> list[float]:
@@ -161,7 +154,3 @@ def _ruled(instance: Instance, engine: str, plan: Plan) -> float:
 def below(value: float, other: float) -> str:
     """Return by how much a value is below another one."""
     return "equal" if value == other else f"{value / other - 1:+.1%}" if other else "-"
-
-
-if __name__ == "__main__":
-    main()

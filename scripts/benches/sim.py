@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Simulate whole logs by rules, and print how many jobs a second that makes.
 
 With --textbook each log is simulated by counts too, and the jobs are counted that start at other seconds.
@@ -13,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarking.measure import conditions, load_average, print_table, say
+from benchmarking.measure import print_table, say
 from benchmarking.textbook import TEXTBOOK_HEADER, textbook_rows
 
 from cpsched.domain import Instance
@@ -24,7 +23,7 @@ from cpsched.sim import simulate, warm_up_simulation
 from cpsched.workloads import eurora_stream
 
 #: The machines that we know of logs whose headers do not say enough.
-MACHINES = Path(__file__).parents[1] / "instances" / "machines"
+MACHINES = Path(__file__).resolve().parents[2] / "instances" / "machines"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,16 +52,16 @@ CROWD = 2000
 HEADER = ["workload", "jobs", "nodes", "rule", "seconds", "jobs/s", "a pass, ms", "mean wait, s", "peak memory, MB"]
 
 
-def main() -> None:
-    """Print a table of logs."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this bench can be told besides ``--quick``."""
     parser.add_argument("folder", type=Path, nargs="?", help="where the logs are (*.swf.gz)")
     parser.add_argument("--textbook", action="store_true", help="compare all starts with those of the textbook's rules")
-    parser.add_argument("--quick", action="store_true", help="a small generated workload: shows that it works")
-    options = parser.parse_args()
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print a table of logs."""
     if not options.quick and options.folder is None:
-        parser.error("Expected a folder with logs, or --quick")
-    print(f"## bench_sim\n\n{conditions()}")
+        raise SystemExit("Expected a folder with logs, or --quick")
     warm_up_simulation()
     if options.textbook:
         rows = [
@@ -78,7 +77,6 @@ def main() -> None:
             f"crowd {CROWD:,} jobs come at once, so that half as many wait in the mean of all passes."
         )
         print_table("Whole logs", HEADER, rows, note)
-    print(f"\nLoad average at the end: {load_average()}.")
 
 
 def crowd(number: int) -> Instance:
@@ -120,7 +118,3 @@ def rows_of(workload: Instance, rules: tuple[str, ...]) -> Iterator[list[str]]:
         say(f"{rule}: {jobs / seconds:,.0f} jobs/s")
         yield [workload.name, f"{jobs:,}", f"{nodes:,}", rule, f"{seconds:.2f}", f"{jobs / seconds:,.0f}",
                f"{decision:.3f}", f"{wait:,.0f}", f"{memory:,.0f}"]  # fmt: skip
-
-
-if __name__ == "__main__":
-    main()

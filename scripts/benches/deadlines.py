@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Plan windows in which jobs have deadlines and wait for others: which jobs are left out, by whom, and at what cost.
 
 Jobs that no plan has, since even alone they would be too late, are not counted as left out.
@@ -12,7 +11,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from random import Random
 
-from benchmarking.measure import conditions, load_average, print_table, say
+from benchmarking.measure import print_table, say
 
 from cpsched.booking import Ledger
 from cpsched.domain import Instance, Plan, PlannedJob
@@ -21,7 +20,8 @@ from cpsched.metrics import objective_value, suffered
 from cpsched.planner import AdmissionResult, placeable_beside
 from cpsched.portfolio import prepare, solve
 from cpsched.problem import awaited_first, planning_order
-from cpsched.workloads import eurora_window, with_deadlines
+from tests.workloads.deadlines import with_deadlines
+from tests.workloads.eurora_windows import eurora_window
 
 #: (jobs, share of the machine that is busy at first).
 SIZES = ((200, 0.0), (200, 0.9), (800, 0.0), (800, 0.9))
@@ -29,17 +29,16 @@ SIZES = ((200, 0.0), (200, 0.9), (800, 0.0), (800, 0.9))
 ORDERS = 200
 
 
-def main() -> None:
-    """Print a table of windows."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this bench can be told besides ``--quick``."""
     parser.add_argument("--budget", type=float, default=10.0, help="seconds of the portfolio (default: 10)")
     parser.add_argument("--cp", type=float, default=60.0, help="seconds of CP alone (default: 60)")
     parser.add_argument("--workers", type=int, default=2, help="cores (default: 2)")
     parser.add_argument("--seeds", type=int, default=3, help="windows of each size (default: 3)")
-    parser.add_argument("--quick", action="store_true", help="a small window, 1 s: shows that it works")
-    options = parser.parse_args()
-    print("## bench_deadlines\n")
-    print(conditions())
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print a table of windows."""
     prepare()
     if options.quick:
         rows = [row_of(with_deadlines(eurora_window(60, 6, busy=0.5), 6, share=0.7), 1.0, 1.0, 1, orders=5)]
@@ -59,7 +58,6 @@ def main() -> None:
         "the jobs that both the list and the portfolio plan."
     )
     print_table("Jobs that must end in time", header, rows, note)
-    print(f"\nLoad average at the end: {load_average()}.")
 
 
 def row_of(window: Instance, budget: float, cp_budget: float, workers: int, *, orders: int) -> list[str]:
@@ -119,7 +117,3 @@ def rescues_of(plan: Plan) -> Counter[str]:
         if more > 0:
             found[after.by] += more
     return found
-
-
-if __name__ == "__main__":
-    main()

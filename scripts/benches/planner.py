@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Measure the planner as a whole: processes, memory, a large window; beside the naive twin."""
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarking.measure import Sample, closing, conditions, pin, print_table, repeat, run_command, say, verdict
+from benchmarking.measure import Sample, print_table, repeat, run_command, say, verdict
 from benchmarking.twin import TWIN_HEADER, TWIN_NOTE, compare
 from benchmarking.workload import OCULUS_NODES, Load, instance_of
 
@@ -20,7 +19,7 @@ from cpsched.planner import Planner, warmup
 from cpsched.portfolio import solve
 from cpsched.verify import verify
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PROBES = ROOT / "scripts" / "benchmarking" / "probes.py"
 CPSCHED = (sys.executable, "-m", "cpsched")
 
@@ -172,15 +171,13 @@ def print_twin(sizes: Sizes) -> None:
     print_table("Beside the naive twin", TWIN_HEADER, [compare(read_instance(window)).row()], TWIN_NOTE)
 
 
-def main() -> None:
+#: Its figures are processor time: it keeps to one core.
+IS_PINNED = True
+
+
+def run(arguments: argparse.Namespace) -> None:
     """Measure all, and print it."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--quick", action="store_true", help="tiny sizes: shows that the script works, measures nothing"
-    )
-    arguments = parser.parse_args()
     sizes, judged = (QUICK, False) if arguments.quick else (FULL, True)
-    print(f"## bench_planner\n\n{conditions(pin())}")
     say("loading the kernels (the first time this compiles them)")
     warmup()
     with tempfile.TemporaryDirectory(prefix="cpsched-bench-") as name:
@@ -190,8 +187,3 @@ def main() -> None:
     print_large(sizes)
     print_stages(sizes)
     print_twin(sizes)
-    print(f"\n{closing()}")
-
-
-if __name__ == "__main__":
-    main()

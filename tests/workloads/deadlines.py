@@ -28,7 +28,7 @@ def with_deadlines(
         The least and the most of what a deadline is drawn as: a multiple of the seconds from ``now`` to the earliest
         end of the job, on an idle machine and after the job for which it waits.
     """
-    draw = Random(seed)  # noqa: S311 - a workload, not a secret
+    draw = Random(seed)
     waiting = [job for job in instance.jobs if job.running is None]
     late = {job.id for job in draw.sample(waiting, round(share * len(waiting)))}
     behind = {job.id for job in draw.sample(waiting[1:], round(dependent * len(waiting)))}

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Solve the project instances of PSPLIB: how many are proven optimal, and how many are as good as the best known."""
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 
-from benchmarking.measure import conditions, load_average, print_table, say
+from benchmarking.measure import print_table, say
 
 from cpsched.domain import Instance, Job
 from cpsched.portfolio import ENGINES, prepare, solve
-from cpsched.workloads import project_window
+from tests.workloads.psplib import project_window
 
-REAL = Path(__file__).resolve().parents[2] / "shared" / "data" / "psplib"
+REAL = Path(__file__).resolve().parents[3] / "shared" / "data" / "psplib"
 #: Shares wanted by set: (proven optimal, as good as the best known).
 WANTED = {"j30": (1.0, 1.0), "j60": (0.0, 0.9)}
 
@@ -55,23 +54,22 @@ class Result:
         return self.is_proven or (self.best_known is not None and self.value <= self.best_known)
 
 
-def main() -> None:
-    """Print a table of sets, and one of the projects that are left."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this bench can be told besides ``--quick``."""
     parser.add_argument("sets", nargs="*", type=Path, help="folders of .sm files, or .tar.zst archives of one")
     parser.add_argument("--engine", choices=ENGINES, default="portfolio")
     parser.add_argument("--budget", type=float, default=10.0, help="seconds for each project (default: 10)")
     parser.add_argument("--workers", type=int, default=2, help="cores (default: 2)")
     parser.add_argument("--limit", type=int, metavar="N", help="the first N projects of each set")
     parser.add_argument("--sample", type=int, metavar="N", help="N projects of each set, always the same")
-    parser.add_argument("--quick", action="store_true", help="1 s for 2 projects of each set: shows that it works")
-    asked = parser.parse_args()
+
+
+def run(asked: argparse.Namespace) -> None:
+    """Print a table of sets, and one of the projects that are left."""
     sets = asked.sets or sorted(REAL.glob("*.tar.zst"))
     if not sets:
         sys.exit("Expected sets of projects as arguments, got none; https://www.om-db.wi.tum.de/psplib has them")
     options = Options(engine=asked.engine, budget=1.0 if asked.quick else asked.budget, workers=asked.workers)
-    print("## bench_psplib\n")
-    print(conditions())
     prepare(options.engine)
     results = {}
     for path in sets:
@@ -81,7 +79,6 @@ def main() -> None:
             results[path.name.partition(".")[0]] = [solved(file, options) for file in chosen]
     print_sets(results, options)
     print_open(results)
-    print(f"\nLoad average at the end: {load_average()}.")
 
 
 # --- where the projects are ------------------------------------------------------------------------------------------
@@ -206,7 +203,3 @@ def print_open(results: Mapping[str, Sequence[Result]]) -> None:
 def share(told: Sequence[bool]) -> float:
     """Return the share of those that are true."""
     return sum(told) / len(told) if told else 0.0
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Measure how soon cpsched answers: its help, a plan of a small window, and the first plan on a machine."""
 
 from __future__ import annotations
@@ -9,9 +8,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarking.measure import Sample, closing, conditions, pin, print_table, run_command, say, verdict
+from benchmarking.measure import Sample, print_table, run_command, say, verdict
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 CPSCHED = (sys.executable, "-m", "cpsched")
 #: Three jobs, whose best plan is the planner's.
 SOLVE = (*CPSCHED, "solve", str(ROOT / "instances" / "tiny-order.json"), "--quiet")
@@ -60,18 +59,14 @@ def print_first_starts(*, judged: bool) -> None:
     )
 
 
-def main() -> None:
+#: Its figures are processor time: it keeps to one core.
+IS_PINNED = True
+
+
+def run(options: argparse.Namespace) -> None:
     """Measure all, and print it."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="once, and no first start: shows that the script works")
-    is_quick = parser.parse_args().quick
-    print(f"## bench_start\n\n{conditions(pin())}")
+    is_quick = options.quick
     compileall.compile_dir(ROOT / "cpsched", quiet=1)  # as an installation does, also where Python may not
     print_starts(1 if is_quick else 7, judged=not is_quick)
     if not is_quick:
         print_first_starts(judged=True)
-    print(f"\n{closing()}")
-
-
-if __name__ == "__main__":
-    main()

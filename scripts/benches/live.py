@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Measure a plan that lives: a cycle after some of the jobs have changed, beside the same plan made anew; and how many
 jobs a second the planner plays on-line.
 """
@@ -10,7 +9,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarking.measure import closing, conditions, print_table, say
+from benchmarking.measure import print_table, say
 from benchmarking.workload import Load, instance_of
 
 from cpsched.domain import Instance
@@ -23,15 +22,14 @@ from cpsched.sim import simulate, warm_up_simulation
 from cpsched.workloads import eurora_stream
 
 #: The machines of logs whose headers do not say enough, and the cores of a chunk there.
-MACHINES = Path(__file__).parents[1] / "instances" / "machines"
+MACHINES = Path(__file__).resolve().parents[2] / "instances" / "machines"
 KNOWN = {"CEA-Curie": ("curie-thin", 16)}
 #: Seconds from one cycle to the next.
 STEP = 30
 
 
-def main() -> None:
-    """Print a table of cycles and a table of logs."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this bench can be told besides ``--quick``."""
     parser.add_argument("logs", nargs="*", type=Path, help="logs that the planner plays on-line (*.swf.gz)")
     parser.add_argument("--nodes", type=int, default=5040, help="nodes of the window (default: 5,040)")
     parser.add_argument("--jobs", type=int, default=10_000, help="waiting jobs of the window (default: 10,000)")
@@ -39,15 +37,15 @@ def main() -> None:
     parser.add_argument("--cycles", type=int, default=5, help="cycles (default: 5)")
     parser.add_argument("--first", type=int, default=0, help="the first job of a log (default: 0)")
     parser.add_argument("--count", type=int, default=3000, help="jobs of a log (default: 3,000)")
-    parser.add_argument("--quick", action="store_true", help="small windows: shows that it works")
-    options = parser.parse_args()
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print a table of cycles and a table of logs."""
     if options.quick:
         options.nodes, options.jobs, options.cycles = 20, 60, 2
-    print(f"## bench_live\n\n{conditions()}")
     warm_up_simulation()
     print_cycles(options)
     print_logs(options)
-    print(f"\n{closing()}")
 
 
 def print_cycles(options: argparse.Namespace) -> None:
@@ -127,7 +125,3 @@ def read_log(path: Path) -> Instance:
     name, cores = next((known for start, known in KNOWN.items() if path.name.startswith(start)), (None, None))
     machine = machine_of_log(log).machine if name is None else read_machine(MACHINES / f"{name}.json")
     return log_to_instance(log, machine, arriving=True, cores_per_chunk=cores).instance
-
-
-if __name__ == "__main__":
-    main()

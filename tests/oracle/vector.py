@@ -25,8 +25,9 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Self
 
+from cpsched.rusv import FOREVER
+
 __all__ = [
-    "FOREVER",
     "AmountVector",
     "FreeVector",
     "Rusv",
@@ -36,9 +37,6 @@ __all__ = [
     "merge",
     "normal_form",
 ]
-
-#: The end of an open interval: later than any time of a document, and small enough to add durations to it in 64 bits.
-FOREVER = 1 << 60
 
 
 @dataclass(frozen=True, slots=True)

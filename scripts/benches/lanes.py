@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Say what 1, 2, 4 and 8 lanes are worth, without as many cores: lanes run one after the other, each for the budget.
 
 As on a Dask cluster, each lane searches for a slice of the budget from the best plan of all, and then all exchange
@@ -11,7 +10,7 @@ import argparse
 import time
 from pathlib import Path
 
-from benchmarking.measure import conditions, load_average, print_table, say
+from benchmarking.measure import print_table, say
 
 from cpsched.domain import Instance, PlannedJob
 from cpsched.engine import Board, Budget
@@ -19,23 +18,22 @@ from cpsched.formats import read_instance
 from cpsched.metrics import objective_value, suffered
 from cpsched.planner import PlannerEngine
 from cpsched.search import Search
-from cpsched.workloads import eurora_window
+from tests.workloads.eurora_windows import eurora_window
 
 #: Numbers of lanes, and of slices of the budget.
 LANES = (1, 2, 4, 8)
 SLICES = (1, 3)
 
 
-def main() -> None:
-    """Print a table of windows and numbers of lanes."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this bench can be told besides ``--quick``."""
     parser.add_argument("windows", nargs="*", type=Path, help="instances (default: two generated ones)")
     parser.add_argument("--budget", type=float, default=10.0, help="seconds for each lane (default: 10)")
     parser.add_argument("--seeds", type=int, default=2, help="runs of each (default: 2)")
-    parser.add_argument("--quick", action="store_true", help="0.5 s for a small window: shows that it works")
-    options = parser.parse_args()
-    print("## bench_lanes\n")
-    print(conditions())
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print a table of windows and numbers of lanes."""
     windows = [read_instance(path) for path in options.windows]
     if not windows:
         windows = [eurora_window(30, 1)] if options.quick else [eurora_window(230, 1), eurora_window(800, 2)]
@@ -58,7 +56,6 @@ def main() -> None:
         "the lanes know nothing of each other."
     )
     print_table("Lanes", ["window", "slices", "1 lane", *(f"{lanes} lanes" for lanes in LANES[1:])], rows, note)
-    print(f"\nLoad average at the end: {load_average()}.")
 
 
 def value_of(
@@ -86,7 +83,3 @@ def value_of(
             found.append((board.best.value, board.best.jobs))
         best = min(found, key=lambda pair: pair[0])
     return best[0]
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Measure how far plans are from what is proven, by window and budget; what the gap is made of; and on parts of the
 windows that CP-SAT solves to the end, how far the bound is from the optimum.
 """
@@ -11,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarking.measure import conditions, load_average, print_table, say
+from benchmarking.measure import print_table, say
+from benchmarking.windows import changeable, eurora_windows
 
 from cpsched.cp import lower_bound
 from cpsched.domain import Amounts, Chunk, Instance, Plan
@@ -20,9 +20,6 @@ from cpsched.portfolio import prepare, solve
 
 #: A part of a window: its first jobs that have few chunks, and the first nodes of each class.
 PART_JOBS, PART_CHUNKS, PART_NODES = 14, 3, 2
-
-ROOT = Path(__file__).resolve().parents[1]
-REAL = ROOT.parent / "shared" / "data" / "eurora"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,40 +31,26 @@ class Options:
     planning: float
 
 
-def main() -> None:
-    """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this bench can be told besides ``--quick``."""
     parser.add_argument("windows", nargs="*", type=Path, help="instances; default: Eurora's with 100 jobs or more")
     parser.add_argument(
         "--budget", type=float, action="append", help="seconds for a bound (repeatable; default: 10, 60)"
     )
     parser.add_argument("--planning", type=float, default=30.0, help="seconds for a plan (default: 30)")
-    parser.add_argument("--quick", action="store_true", help="one small window: shows that the script works")
-    asked = parser.parse_args()
+
+
+def run(asked: argparse.Namespace) -> None:
+    """Print the tables."""
     options = Options(
-        windows=tuple(asked.windows) or default_windows(quick=asked.quick),
+        windows=tuple(asked.windows or eurora_windows(quick=asked.quick)),
         budgets=(0.5,) if asked.quick else tuple(asked.budget or (10.0, 60.0)),
         planning=0.5 if asked.quick else asked.planning,
     )
-    print("## bench_bounds\n")
-    print(conditions())
     prepare()
     print_windows(options)
     print_causes(options)
     print_parts(options)
-    print(f"\nLoad average at the end: {load_average()}.")
-
-
-def default_windows(*, quick: bool) -> tuple[Path, ...]:
-    """Return the real Eurora windows of 100 jobs and more where they are present, else those shipped."""
-    shipped = sorted((ROOT / "instances").glob("eurora-like-*.json.gz"))
-    real = [path for path in sorted(REAL.glob("window-*.json.gz")) if "-0050-" not in path.name]
-    return tuple(shipped[:1] if quick else real or shipped)
-
-
-def changeable(plan: Plan) -> float:
-    """Return Z: the part of a plan's value that a plan can change."""
-    return plan.objective.value - plan.objective.suffered
 
 
 def proven(instance: Instance, plan: Plan, seconds: float) -> tuple[float, str, float]:
@@ -186,7 +169,3 @@ def print_parts(options: Options) -> None:
         rows.append([instance.name, plan.engine.stopped, f"{value:,.4g}", f"{least:,.4g}", gap(value, least)])
     note = f"{PART_JOBS} jobs, {PART_NODES} nodes of each class. Plans: cp, {options.planning:g} s, one core."
     print_table("Parts that are solved to the end", ["window", "cp", "plan", "bound", "gap"], rows, note)
-
-
-if __name__ == "__main__":
-    main()

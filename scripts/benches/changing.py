@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Plan windows with jobs that change, beside the same windows with those made rigid, and beside published rules."""
 
 from __future__ import annotations
@@ -8,21 +7,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from time import process_time
 
-from benchmarking.measure import conditions, load_average, print_table, say
+from benchmarking.measure import load_average, print_table, say
 
 from cpsched.domain import FrozenMap, Instance, Objective, ObjectiveTerm
 from cpsched.errors import UnsupportedError
 from cpsched.planner import PlannerEngine
 from cpsched.portfolio import ENGINES, prepare, solve
 from cpsched.search import ChangingChain
-from cpsched.workloads import (
-    changing_windows,
-    eurora_window,
-    evolving_window,
-    made_rigid,
-    with_evolving,
-    with_malleable,
-)
+from cpsched.workloads import evolving_window, with_malleable
+from tests.workloads.changing import changing_windows, made_rigid, with_evolving
+from tests.workloads.eurora_windows import eurora_window
 
 #: Rules for jobs that change.
 RULES = tuple(engine for engine in ENGINES if engine.startswith(("ep_", "sd_")))
@@ -31,17 +25,16 @@ TEMPERATURES = (1.0, 0.1, 0.02)
 COMPLETION = Objective(weights=FrozenMap({ObjectiveTerm.COMPLETION: 1.0}))
 
 
-def main() -> None:
-    """Print a table of windows."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this bench can be told besides ``--quick``."""
     parser.add_argument("--budget", type=float, default=10.0, help="seconds for each plan (default: 10)")
     parser.add_argument("--workers", type=int, default=2, help="cores (default: 2)")
-    parser.add_argument("--quick", action="store_true", help="1 s for a small window: shows that it works")
     parser.add_argument("--steps", action="store_true", help="how many steps the search does in a second, instead")
-    options = parser.parse_args()
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print a table of windows."""
     budget = 1.0 if options.quick else options.budget
-    print("## bench_changing\n")
-    print(conditions())
     prepare()
     if options.steps:
         print_steps(quick=options.quick)
@@ -55,7 +48,6 @@ def main() -> None:
         "window, the one with the least value on it. Every plan has passed the verifier."
     )
     print_table("Jobs that change", header, rows, note)
-    print(f"\nLoad average at the end: {load_average()}.")
 
 
 def print_steps(*, quick: bool) -> None:
@@ -149,7 +141,3 @@ def changeable(window: Instance, engine: str, budget: float, workers: int) -> fl
     """Return the part of a plan's value that a plan can change."""
     score = solve(window, engine=engine, budget=budget, workers=workers).objective
     return score.value - score.suffered
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Measure insertions and backfills on the timeline, through the planner and its ledger, beside the naive twin."""
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from benchmarking.charts import line_chart
-from benchmarking.measure import Sample, closing, conditions, pin, print_table, repeat, say, verdict
+from benchmarking.measure import Sample, print_table, repeat, say, verdict
 from benchmarking.twin import TWIN_HEADER, TWIN_NOTE, compare
 from benchmarking.workload import Load, array_of_single_cores, identical_jobs, instance_of
 
@@ -268,18 +267,20 @@ def chart_of(title: str, x: str, found: Iterable[tuple[str, Speed]]) -> str:
     return line_chart(title, x, "µs per operation", series)
 
 
-def main() -> None:
-    """Measure all, and print it."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--quick", action="store_true", help="tiny sizes: shows that the script works, measures nothing"
-    )
+#: Its figures are processor time: it keeps to one core.
+IS_PINNED = True
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this bench can be told besides ``--quick``."""
     parser.add_argument("--plots", type=Path, metavar="DIRECTORY", help="write the charts of growth there, as SVG")
-    arguments = parser.parse_args()
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Measure all, and print it."""
     sizes = QUICK if arguments.quick else FULL
     if arguments.plots is not None:
         arguments.plots.mkdir(parents=True, exist_ok=True)  # not after minutes of work
-    print(f"## bench_rusv\n\n{conditions(pin())}")
     say("loading the kernels (the first time this compiles them)")
     warmup()
     print_speed(sizes)
@@ -292,8 +293,3 @@ def main() -> None:
         say(f"the naive twin: {jobs} jobs on {nodes} nodes")
         rows.append(compare(instance_of(Load(nodes=nodes, jobs=jobs, rounding=CONTINUOUS))).row())
     print_table("Beside the naive twin, continuous durations", TWIN_HEADER, rows, TWIN_NOTE)
-    print(f"\n{closing()}")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """The same jobs under cpsched's daemon and under Slurm's own sched/backfill, each on an emulated cluster of its own.
 
 Both clusters are those of `scripts/slurm-lab`, and run beside each other on this machine, so that both suffer the same
@@ -28,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarking.measure import closing, conditions, load_average, print_table, say
+from benchmarking.measure import load_average, print_table, say
 
 from cpsched.bridge import JobState
 from cpsched.daemon import Store
@@ -36,7 +35,7 @@ from cpsched.daemon.state import JobOver, Save
 from cpsched.formats import parse_instance
 from cpsched.metrics import Ending, Runs, RunsSummary, runs_summary
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 LAB = ROOT / "scripts" / "slurm-lab"
 #: Accounts of every Debian, which submit the jobs: each has a habit of its own in asking for time.
 USERS = ("daemon", "games", "man", "lp", "mail", "news", "uucp", "backup")
@@ -320,9 +319,8 @@ def row(name: str, figures: RunsSummary) -> list[str]:
     return [name, *cells, f"{figures.makespan}", f"{figures.allocated:.1%}"]
 
 
-def main() -> None:
-    """Play each list on both clusters, and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this bench can be told besides ``--quick``."""
     parser.add_argument("--jobs", type=int, default=100, help="of a list  [default: 100]")
     parser.add_argument("--loads", type=float, nargs="+", default=[1.5, 3.0], help="offered loads  [default: 1.5 3]")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="[default: 0 1 2]")
@@ -331,8 +329,10 @@ def main() -> None:
     parser.add_argument(
         "--least", type=float, default=0.2, help="the fewest seconds between two cycles  [default: 0.2]"
     )
-    given = parser.parse_args()
-    print(conditions())
+
+
+def run(given: argparse.Namespace) -> None:
+    """Play each list on both clusters, and print the tables."""
     missed = []
     header = ("scheduler", "mean wait (s)", "longest (s)", "WQT", "bounded slowdown", "makespan (s)", "CPUs in use")
     for load in given.loads:
@@ -355,8 +355,3 @@ def main() -> None:
     print(
         f"\nasked: WQT lower by {WANTED:.0%} in the mean, and never higher; missed at: {', '.join(missed) or 'no load'}"
     )
-    print(closing())
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Count the starts that move later from one call of `solve --warm` to the next, with and without promises."""
 
 from __future__ import annotations
@@ -7,32 +6,31 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarking.measure import conditions, load_average, print_table, say
+from benchmarking.measure import print_table, say
 
 from cpsched.domain import Instance, Plan
 from cpsched.formats import read_instance
 from cpsched.metrics import objective_value
 from cpsched.planner import advanced, with_promised_starts
 from cpsched.portfolio import prepare, solve
-from cpsched.workloads import eurora_window
+from tests.workloads.eurora_windows import eurora_window
 
 #: Prices of a promise; None: `--warm` without `--promise`.
 PRICES = (None, 1.0, 10.0, 100.0)
 
 
-def main() -> None:
-    """Print a table of windows and prices."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this bench can be told besides ``--quick``."""
     parser.add_argument("windows", nargs="*", type=Path, help="instances (default: two generated ones)")
     parser.add_argument("--budget", type=float, default=10.0, help="seconds for each plan (default: 10)")
     parser.add_argument("--workers", type=int, default=2, help="cores (default: 2)")
     parser.add_argument("--seconds", type=int, default=60, help="seconds between two calls (default: 60)")
     parser.add_argument("--calls", type=int, default=3, help="calls after the first one (default: 3)")
-    parser.add_argument("--quick", action="store_true", help="1 s for a small window: shows that it works")
-    options = parser.parse_args()
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print a table of windows and prices."""
     budget = 1.0 if options.quick else options.budget
-    print("## bench_promise\n")
-    print(conditions())
     prepare()
     windows = [read_instance(path) for path in options.windows]
     if not windows:
@@ -59,7 +57,6 @@ def main() -> None:
         "of waiting jobs, over all calls. The value is that of the last plan without what promises cost."
     )
     print_table("Starts that were told, and moved", header, rows, note)
-    print(f"\nLoad average at the end: {load_average()}.")
 
 
 def row_of(
@@ -81,7 +78,3 @@ def row_of(
     asked = "no" if price is None else f"={price:g}"
     return [window.name, str(waiting), asked, str(starts), str(len(later)), f"{sum(later):,}",
             f"{max(later, default=0):,}", f"{value:,.2f}"]  # fmt: skip
-
-
-if __name__ == "__main__":
-    main()

@@ -1,13 +1,12 @@
-#!/usr/bin/env python3
 """Measure CP's neighbourhoods: from the planner's plan alone, and as ``--engine cp`` has them, after the lists."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarking.measure import conditions, load_average, print_table, say
+from benchmarking.measure import print_table, say
+from benchmarking.windows import eurora_windows, shipped
 
 from cpsched.cp import Neighbourhoods
 from cpsched.domain import Instance, Plan
@@ -15,36 +14,26 @@ from cpsched.formats import read_instance
 from cpsched.planner import PlannerEngine
 from cpsched.portfolio import Team, prepare, solve
 
-ROOT = Path(__file__).resolve().parents[1]
-REAL = ROOT.parent / "shared" / "data" / "eurora"
-SIZES = ("0100", "0400", "1000")
+SIZES = ("window-0100", "window-0400", "window-1000")
 
 
-def main() -> None:
-    """Print a table of windows."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this bench can be told besides ``--quick``."""
     parser.add_argument("windows", nargs="*", type=Path, help="instances, in place of Eurora's with 100 to 1,000 jobs")
     parser.add_argument("--budget", type=float, default=10.0, help="seconds for each plan (default: 10)")
-    parser.add_argument("--quick", action="store_true", help="2 s for a small window: shows that it works")
-    options = parser.parse_args()
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print a table of windows."""
     budget = 2.0 if options.quick else options.budget
-    print("## bench_cp\n")
-    print(conditions())
     prepare("cp", workers=1)
     header = ["window", "planner", "cp alone", "under the planner's", "best list", "cp after lists", "under the list",
               "neighbourhoods alone", "after lists"]  # fmt: skip
-    rows = [row_of(read_instance(path), budget) for path in options.windows or windows(quick=options.quick)]
+    real = [path for path in eurora_windows(quick=options.quick) if path.name.startswith(SIZES)]
+    chosen = options.windows or real or shipped()[: 1 if options.quick else None]
+    rows = [row_of(read_instance(path), budget) for path in chosen]
     note = f"Z, what a plan can change of its value; {budget:g} s on one core. Every plan has passed the verifier."
     print_table("CP's neighbourhoods on windows of any size", header, rows, note)
-    print(f"\nLoad average at the end: {load_average()}.")
-
-
-def windows(*, quick: bool) -> Sequence[Path]:
-    """Return the Eurora windows that are present, else those shipped."""
-    shipped = sorted((ROOT / "instances").glob("eurora-like-*.json.gz"))
-    if quick:
-        return shipped[:1]
-    return [path for size in SIZES for path in sorted(REAL.glob(f"window-{size}-*.json.gz"))] or shipped
 
 
 def row_of(instance: Instance, budget: float) -> list[str]:
@@ -78,7 +67,3 @@ def saved(value: float, other: float) -> str:
 def work_of(plan: Plan) -> str:
     """Return in words how CP's neighbourhoods fared."""
     return "; ".join(work.what for work in plan.work if work.by == "cp" and work.what is not None) or "-"
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Measure pages in a browser: how soon the pages of a plan of many jobs are open, and how smoothly they are moved.
 
 Chromium has to be installed. Seconds until a page is open are those of a clock on the wall, so they need an idle
@@ -8,7 +7,6 @@ machine; its own work is the processor time of the page's thread, which other pr
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 import time
 import urllib.error
@@ -19,17 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarking.measure import Sample, conditions, load_average, print_table, say, verdict
+from benchmarking.measure import Sample, print_table, say, verdict
 
 from cpsched.report import gantt_html, plan_report, report_page
 from cpsched.serve import DocumentSource
-
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.append(str(ROOT))  # the browser's driver lives with the tests, which are not installed
-
-from tests.browser.driving import NARROW, WIDE, Visits, chromium  # noqa: E402 - found by the path above
-from tests.browser.wide_plan import wide_plan  # noqa: E402 - found by the path above
-from tests.serve.in_thread import served  # noqa: E402 - found by the path above
+from tests.browser.driving import NARROW, WIDE, Visits, chromium
+from tests.browser.wide_plan import wide_plan
+from tests.serve.in_thread import served
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -154,11 +148,9 @@ def measured(visits: Visits, subject: Subject, screen: tuple[int, int], sizes: S
     return subject.name, subject.size, f"{screen[0]}", sample.text(2), judged, work_sample.text(2), longest
 
 
-def main() -> None:
+def run(options: argparse.Namespace) -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, which judge nothing")
-    sizes = QUICK if parser.parse_args().quick else FULL
+    sizes = QUICK if options.quick else FULL
     instance, plan = wide_plan(sizes.nodes, sizes.jobs)
     rows = []
     with ExitStack() as stack:
@@ -180,7 +172,7 @@ def main() -> None:
         browser = stack.enter_context(chromium())
         visits = Visits(browser)
         stack.callback(visits.close)
-        print(f"## bench_pages\n\n{conditions()}")
+        print()
         print(f"* browser: Chromium {browser.version}, without a screen and a graphics card")
         for subject in (
             Subject(name="Gantt chart", url=chart, size=chart_size, is_drawn=_chart, keys=_chart_keys),
@@ -196,8 +188,3 @@ def main() -> None:
         ("page", "MB", "pixels wide", "open after (s)", "target", "own work (s)", "frame, median / longest (ms)"),
         rows,
     )
-    print(f"\nLoad average at the end: {load_average()}.")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Measure answers about a plan of many jobs: why a job does not start earlier, and when a new one would start; and of
 real queues with rules of a site.
 """
@@ -11,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from benchmarking.measure import Sample, closing, conditions, pin, print_table, repeat, say, verdict
+from benchmarking.measure import Sample, print_table, repeat, say, verdict
 from benchmarking.ruled import queues, with_rules
 from benchmarking.workload import Load, instance_of
 
@@ -69,12 +68,13 @@ def plan_of(instance: Instance) -> Plan:
     return plan
 
 
-def main() -> None:
+#: Its figures are processor time: it keeps to one core.
+IS_PINNED = True
+
+
+def run(options: argparse.Namespace) -> None:
     """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, which judge nothing")
-    sizes = QUICK if parser.parse_args().quick else FULL
-    print(f"## bench_answers\n\n{conditions(pin())}")
+    sizes = QUICK if options.quick else FULL
     instance = instance_of(Load(nodes=sizes.nodes, jobs=sizes.jobs, rounding=1))
     plan = plan_of(instance)
     booking = repeat(1, lambda: None, lambda _: Answers(instance, plan))
@@ -98,7 +98,6 @@ def main() -> None:
         ],
     )
     print_ruled(sizes)
-    print(f"\n{closing()}")
 
 
 def evenly(plan: Plan, number: int) -> list[str]:
@@ -120,7 +119,3 @@ def print_ruled(sizes: Sizes) -> None:
         rows.append((instance.name, f"{sample.median:.3f}", f"{largest.median:.3f}", judged))
     note = f"50 limits, 5 free pools, 10 reservations and 3 calendars; {sizes.with_rules} jobs evenly over each plan"
     print_table("`explain` with rules, seconds", ("window", "median", "slowest", "target"), rows, note)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Compare what the engines' plans are worth: the portfolio against rules, lists and the planner, on the same windows;
 and how far from the optimum they can be.
 """
@@ -18,7 +17,8 @@ from statistics import mean
 
 from benchmarking.charts import line_chart
 from benchmarking.heavy import heavy_window
-from benchmarking.measure import conditions, load_average, print_table, say
+from benchmarking.measure import print_table, say
+from benchmarking.windows import REAL, changeable, eurora_windows
 from benchmarking.workload import Load, instance_of
 
 from cpsched.domain import Instance, Plan
@@ -26,10 +26,8 @@ from cpsched.formats import read_instance, read_plan, write_instance
 from cpsched.metrics import honest_gap
 from cpsched.portfolio import prepare, solve
 from cpsched.rules import POLICIES, PolicyEngine
-from cpsched.workloads import tiny_cases
+from tests.workloads.tiny import tiny_cases
 
-ROOT = Path(__file__).resolve().parents[1]
-REAL = ROOT.parent / "shared" / "data"
 PBS = ("pbs_fifo_bf10", "pbs_walltime_bf400")
 LISTS = ("fcfs", "sjf_list", "wspt_list")
 #: The best values known of Z before this engine, from prototypes that ran longer.
@@ -51,17 +49,18 @@ class Options:
     quick: bool
 
 
-def main() -> None:
-    """Print the sections that were asked for."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this bench can be told besides ``--quick``."""
     parser.add_argument("windows", nargs="*", type=Path, help="instances for the first table, in place of Eurora's")
     parser.add_argument("--only", choices=SECTIONS, action="append", help="print only this section (repeatable)")
     parser.add_argument("--budget", type=float, default=10.0, help="seconds of the portfolio (default: 10)")
     parser.add_argument("--long", type=float, default=60.0, help="seconds of the long runs (default: 60; 0: none)")
     parser.add_argument("--bound", type=float, default=60.0, help="seconds of the bound in long runs (default: 60)")
     parser.add_argument("--plots", type=Path, help="folder for charts")
-    parser.add_argument("--quick", action="store_true", help="small windows: shows that the script works")
-    asked = parser.parse_args()
+
+
+def run(asked: argparse.Namespace) -> None:
+    """Print the sections that were asked for."""
     options = Options(
         windows=tuple(asked.windows),
         budget=1.0 if asked.quick else asked.budget,
@@ -70,20 +69,12 @@ def main() -> None:
         plots=asked.plots,
         quick=asked.quick,
     )
-    print("## bench_engine\n")
-    print(conditions())
     prepare()
     for name in asked.only or SECTIONS:
         SECTIONS[name](options)
-    print(f"\nLoad average at the end: {load_average()}.")
 
 
 # --- what is measured on one window ----------------------------------------------------------------------------------
-
-
-def changeable(plan: Plan) -> float:
-    """Return Z: the part of a plan's value that a plan can change."""
-    return plan.objective.value - plan.objective.suffered
 
 
 def best_of(instance: Instance, engines: Sequence[str]) -> float:
@@ -116,7 +107,7 @@ def print_windows(options: Options) -> None:
     header = ["window", "better PBS rule", "best list", "planner", f"portfolio {options.budget:g} s", "to the rule",
               "to the list", "to the best known", "found by"]  # fmt: skip
     rows, to_rule, to_known, plans = [], [], [], {}
-    for path in eurora_windows(options):
+    for path in windows_of(options):
         instance = read_instance(path)
         say(instance.name)
         plan = solve(instance, budget=options.budget)
@@ -241,7 +232,7 @@ def print_large(options: Options) -> None:
 def print_workers(options: Options) -> None:
     """Print what one more core is worth."""
     rows = []
-    for path in eurora_windows(options):
+    for path in windows_of(options):
         instance = read_instance(path)
         say(f"{instance.name}, one worker and two")
         one, two = (solve(instance, budget=options.budget, workers=workers) for workers in (1, 2))
@@ -313,20 +304,12 @@ SECTIONS: dict[str, Callable[[Options], None]] = {
 # --- where the windows are -------------------------------------------------------------------------------------------
 
 
-def eurora_windows(options: Options) -> Sequence[Path]:
-    """Return the windows that were asked for, else the Eurora windows that are present, else those shipped."""
-    shipped = sorted((ROOT / "instances").glob("eurora-like-*.json.gz"))
-    if options.quick:
-        return shipped[:1]
-    present = [path for path in sorted((REAL / "eurora").glob("window-*.json.gz")) if "window-0050" not in path.name]
-    return options.windows or present or shipped
+def windows_of(options: Options) -> Sequence[Path]:
+    """Return the windows that were asked for, else those of Eurora."""
+    return eurora_windows(quick=True) if options.quick else options.windows or eurora_windows(quick=False)
 
 
 def real_windows(options: Options) -> Iterator[Path]:
     """Yield the real job mixes and queue snapshots that are present, else a shipped window."""
     present = sorted((REAL / "eurora").glob("real-*.json.gz")) + sorted((REAL / "snapshots").glob("*.json.gz"))
-    yield from eurora_windows(options)[:1] if options.quick or not present else present
-
-
-if __name__ == "__main__":
-    main()
+    yield from windows_of(options)[:1] if options.quick or not present else present

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Plan arrays that wait for arrays: each element of one waits for all of the other."""
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from benchmarking.measure import conditions, load_average, print_table, say
+from benchmarking.measure import print_table, say
 
 from cpsched.answers import Answers
 from cpsched.domain import Instance, Plan
@@ -21,13 +20,8 @@ from cpsched.verify import verify
 SIZES = (100, 1_000, 5_000, 20_000)
 
 
-def main() -> None:
+def run(options: argparse.Namespace) -> None:
     """Print a row for each size."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="two small sizes: shows that the script works")
-    options = parser.parse_args()
-    print("## bench_dependencies\n")
-    print(conditions())
     prepare()
     rows = []
     for size in (10, 30) if options.quick else SIZES:
@@ -41,7 +35,6 @@ def main() -> None:
         "first. Processor time; `solve` verifies, too."
     )
     print_table("Arrays after arrays", header, rows, note)
-    print(f"\nLoad average at the end: {load_average()}.")
 
 
 def window(size: int, *, is_linked: bool) -> Instance:
@@ -88,7 +81,3 @@ def timed(work: Callable[[], Any]) -> tuple[Any, float]:
     """Return the result of some work, and the seconds of processor time that it takes."""
     begin = time.process_time()
     return work(), time.process_time() - begin
-
-
-if __name__ == "__main__":
-    main()
