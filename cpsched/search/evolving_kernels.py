@@ -16,16 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.rusv import NOWHERE, inner_kernel, kernel, kernels
-from cpsched.search.kernels import (
-    below,
-    choose_any,
-    choose_near,
-    cost_of,
-    insertion_key,
-    latest_for,
-    sort_in,
-    uniform,
-)
+from cpsched.search.place_kernels import below, cost_of, latest_for, uniform
+from cpsched.search.ruin_kernels import choose_any, choose_near, sort_in
 
 #: The most jobs that one step removes; most steps remove up to `FEW`.
 MOST_REMOVED, FEW = 30, 8
@@ -215,6 +207,19 @@ def cost_of_all(costs, end_price, a, p):
 
 
 @inner_kernel
+def insertion_key(style, rank, start, duration, random):
+    """Return the key of a removed job in the order of insertion: random, its rank with noise, or its old start. `style`
+    of ``[0, 1)`` chooses between these for all jobs that are removed together.
+    """
+    if style < 0.15:
+        return uniform(random)
+    if style < 0.6:
+        noise = 0.3 if style < 0.4 else 1.5
+        return rank * (1.0 + noise * (2.0 * uniform(random) - 1.0))
+    return start * (1.0 + 0.3 * uniform(random)) + 0.3 * uniform(random) * duration
+
+
+@inner_kernel
 def choose_order(found, ranks, a, d, p):
     """Sort the removed jobs into the order in which they are inserted: at random, by rank with noise, or by old
     start.
@@ -240,9 +245,9 @@ def ruin_and_recreate(steps, temperature, best_value, best_starts, a, c, d, p, k
         most = MOST_REMOVED if uniform(d.random) < 0.05 else FEW
         wanted = 2 + below(d.random, min(most, count) - 1)
         if uniform(d.random) < 0.5:
-            found = choose_near(wanted, p.starts, d.chosen, d.marks, d.random)
+            found = choose_near(wanted, p.starts, d)
         else:
-            found = choose_any(wanted, p.starts, d.chosen, d.marks, d.random)
+            found = choose_any(wanted, d)
         choose_order(found, c.ranks, a, d, p)
         limit = value - temperature * value / count * np.log(max(uniform(d.random), 1e-300))
         for place in range(found):

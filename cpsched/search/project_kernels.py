@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.rusv import FOREVER, inner_kernel, kernel
-from cpsched.search.kernels import below, cost_of, uniform
+from cpsched.search.place_kernels import below, cost_of, uniform
 
 #: Of the lists of a generation: the part that is random; the part of its keys that a list has from its better parent.
 RANDOM, INHERITED = 0.1, 0.7
