@@ -28,6 +28,23 @@ MOST_PARTS = 16
 FAILED = 3
 
 
+class Counted(NamedTuple):
+    """Jobs on whole nodes of one kind, and the nodes in use, see `count_kernels`."""
+
+    #: int64 (jobs + 1,): where the pieces of each job begin.
+    first_piece: Array
+    #: int64 (pieces,): begin and end, counted from the start of the job, and the number of nodes.
+    since: Array
+    until: Array
+    amounts: Array
+    #: int64 (1,): the number of nodes.
+    capacity: Array
+    #: int64 (·,): the breakpoints, and the nodes in use from each on; int64 (1,): how many breakpoints there are.
+    times: Array
+    used: Array
+    size: Array
+
+
 class Jobs(NamedTuple):
     """What is planned."""
 
@@ -47,6 +64,8 @@ class Jobs(NamedTuple):
     ranks: Array
     #: The distances between the jobs; its `starts` are those of the plan.
     linked: kernels.Jobs
+    #: Where nodes are only counted: there is no timeline then.
+    counted: Counted | None
 
 
 class Places(NamedTuple):

@@ -15,11 +15,12 @@ from cpsched.rusv import FOREVER, NOWHERE, ahead, behind
 from cpsched.rusv import kernels as timeline_kernels
 from cpsched.rusv.step_kernels import TimelineArrays
 from cpsched.search import kernels
-from cpsched.search.arrays import FINES, MOST_PARTS, NO_DEMAND, STEPS, VALUE, Changes, Jobs, Places, Step
-from cpsched.search.costs import changing_list_keys, guided, left_out_fines, list_keys
+from cpsched.search.arrays import MOST_PARTS, NO_DEMAND, Places
+from cpsched.search.costs import changing_list_keys, left_out_fines, list_keys
 from cpsched.search.links import awaited_first, heads, tails
-from cpsched.search.place_kernels import cost_of_plan, release
-from cpsched.search.tables import changes_of, empty_places, modes_in
+from cpsched.search.place_kernels import release
+from cpsched.search.plan import SearchedPlan, empty_places, empty_step
+from cpsched.search.tables import changes_of, modes_in
 
 __all__ = ["Chain"]
 
@@ -27,16 +28,12 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 #: Start, end, step or mode, and entries of a part.
 Piece = tuple[int, int, int, NDArray[np.int32]]
-#: What the kernels take: what is planned, the plan, what a step writes down, the timeline, and how jobs change.
-Arrays = tuple[Jobs, Places, Step, TimelineArrays, Changes | None]
 
-#: The number of starts of equal demands that a list schedule remembers.
-_MEMORY = 16
 #: The most jobs that one step removes; and where jobs change, of which each may be several bookings.
 _MOST_REMOVED, _MOST_CHANGED = 30, 16
 
 
-class Chain:
+class Chain(SearchedPlan):
     """A plan of some jobs that is changed step by step; mutable. Its kernels release the GIL.
 
     Parameters
@@ -64,8 +61,8 @@ class Chain:
         changing: bool = False,
     ) -> None:
         self._instance, self._jobs = instance, jobs
-        self.ledger = Ledger(instance, jobs, has_parts=changing)
-        table, changeable = self.ledger.table, self.ledger.running.changeable
+        self.ledger = ledger = Ledger(instance, jobs, has_parts=changing)
+        changeable, price, count = ledger.running.changeable, float(end_price(instance)), len(jobs)
         #: The running jobs that may be changed: the rows behind the waiting ones.
         self._running = list(changeable) if changing else []
         #: The price of a second more of each running job, and when it ends in the instance (s after `now`).
@@ -74,57 +71,50 @@ class Chain:
             for job in instance.jobs
             if job.running is not None and job.id in changeable
         }
-        #: The cost of each second of makespan.
-        self.end_price = float(end_price(instance))
-        self._values = Values(instance, self.ledger)
+        self._values = Values(instance, ledger)
         #: Whether plans may leave out each job, and the price of that.
         self._is_optional = np.array([job.id in optional for job in jobs])
-        self._fines = self._own = np.zeros(len(jobs))
+        fines = self._own = np.zeros(count)
         if self.is_open:
             self._own = self._values.own_offsets()
-            fines = left_out_fines(self._values, table, self.end_price)
-            self._fines = np.where(self._is_optional, fines - self._own, 0.0)
-        #: Earliest starts that the jobs and their dependencies allow (s after `now`).
-        self.earliest = heads(table)
+            fines = np.where(self._is_optional, left_out_fines(self._values, ledger.table, price) - self._own, 0.0)
         #: Seconds from the start of each job to the end of the last job that waits for it.
-        self.tails = tails(table)
-        modes = modes_in(self.ledger, self._is_optional.tolist(), self._running, changing=changing)
-        self._first_mode: Ints = np.array(modes.first, dtype=np.int64)
-        self._demands, self._latest, self._durations = np.array(modes.rows, dtype=np.int64).T.copy()
+        self.tails = tails(ledger.table)
+        modes = modes_in(ledger, self._is_optional.tolist(), self._running, changing=changing)
+        first_mode: Ints = np.array(modes.first, dtype=np.int64)
         of_ledger, owners = np.array(modes.of_ledger), np.array(modes.owners)
-        #: The true costs of starts, in each mode; running jobs have started.
-        self._costs = np.where(of_ledger[:, None] >= 0, self._values.costs[of_ledger], 0.0)
-        leaving = self._demands == NO_DEMAND
-        leaving[self._first_mode[len(jobs)] :] = False
-        self._costs[leaving, LEVEL] = self._fines[owners[leaving]]
-        own = self._durations[self._first_mode[owners]]
-        waiting = owners < len(jobs)
-        self._mode_tails = np.full(len(owners), -FOREVER)
-        self._mode_tails[waiting] = self.tails[owners[waiting]] + (self._durations - own)[waiting]
-        nodes, sequences = len(instance.cluster.node_names), self.ledger.sequences
+        demands, latest, durations = np.array(modes.rows, dtype=np.int64).T.copy()
+        is_waiting = owners < count
+        is_leaving = is_waiting & (demands == NO_DEMAND)
+        costs = np.where(of_ledger[:, None] >= 0, self._values.costs[of_ledger], 0.0)  # running jobs have started
+        costs[is_leaving, LEVEL] = fines[owners[is_leaving]]
+        of_modes = np.full(len(owners), -FOREVER)
+        own = durations[first_mode[owners]]
+        of_modes[is_waiting] = self.tails[owners[is_waiting]] + (durations - own)[is_waiting]
+        nodes, sequences = len(instance.cluster.node_names), ledger.sequences
         spaces = [
             sequences.most_entries[sequence]
             if sequence >= 0
             else sum(min(one.count, nodes) for one in job.request.chunks)
-            for job, (sequence, _) in zip(jobs, map(self.ledger.steps_of, range(len(jobs))), strict=True)
+            for job, (sequence, _) in zip(jobs, map(ledger.steps_of, range(count)), strict=True)
         ]
+        room = max([*spaces, len(ledger.timeline.kernel_arguments()[2].entries)])
         most_parts = max([MOST_PARTS, *sequences.num_steps]) if changing else 1
-        self._plan = empty_places([*spaces, *(0 for _ in self._running)], most_parts)
-        room = max([*spaces, len(self.ledger.timeline.kernel_arguments()[2].entries)])
-        self._changes = changes_of(instance, self.ledger, self._running, modes, room) if changing else None
-        self._step = _step(
-            len(self._plan.starts),
-            len(jobs),
-            nodes,
-            seed,
-            _MOST_CHANGED if changing else _MOST_REMOVED,
-            room,
-            most_parts,
+        plan = empty_places([*spaces, *(0 for _ in self._running)], most_parts)
+        super().__init__(
+            first_mode=first_mode,
+            modes=(demands, latest, durations),
+            costs=costs,
+            tails=of_modes,
+            end_price=price,
+            earliest=heads(ledger.table),
+            table=ledger.table,
+            plan=plan,
+            step=empty_step(plan, count, nodes, seed, _MOST_CHANGED if changing else _MOST_REMOVED, room),
         )
-        self._ranks = np.zeros(len(jobs))
-        self._set_guide(np.inf)
-        #: The cost of the best plan so far.
-        self.best_value = np.inf
+        self._fines = fines
+        if changing:
+            self._changes = changes_of(instance, ledger, self._running, modes, room)
         self._take_over_running()
 
     @property
@@ -175,11 +165,6 @@ class Chain:
         last = int((starts + self._durations[taken]).max())
         return float(costs_at(self.costs, starts[:, None]).sum()) + self.end_price * last + self._of_running()
 
-    def _value(self, costs: Floats) -> float:
-        """Return the cost of the plan by these costs of starts, to which what the jobs pay is set."""
-        jobs, plan, _, _, changes = self._arrays(costs)
-        return float(cost_of_plan(self.end_price, jobs, plan, changes)) + self._of_running()
-
     def _of_running(self) -> float:
         """Return the cost of the changes of the running jobs that the ledger has."""
         now, running = self._instance.now, self.ledger.running
@@ -199,51 +184,15 @@ class Chain:
         costs: Floats = self._costs[self._first_mode[: len(self._jobs)]]
         return costs
 
-    def _taken(self, plan: Places) -> Ints:
-        """Return the mode of each waiting job in the first part of its place; without a place, its first one."""
-        count = len(self._jobs)
-        numbers = np.where(plan.starts[:count] == NOWHERE, 0, plan.numbers[:count, 0])
-        taken: Ints = self._first_mode[:count] + numbers
-        return taken
-
-    def _left_out(self, plan: Places) -> list[int]:
-        """Return the rows of the jobs that a plan leaves out."""
-        rows: list[int] = np.flatnonzero(self._demands[self._taken(plan)] == NO_DEMAND).tolist()
-        return rows
-
-    def _set_guide(self, end: float) -> None:
-        """Set the costs that guide the steps.
-
-        The end of the last job alone gives no guidance for all other jobs. Where it counts, each job that starts too
-        late for an end before `end`, counting the jobs that wait for it, has a small cost.
-        """
-        self._guide = guided(self._costs, self.end_price, self._mode_tails, end)
-        waiting = self._first_mode[len(self._jobs)]
-        earliest = np.repeat(self.earliest, np.diff(self._first_mode[: len(self._jobs) + 1]))
-        costs = costs_at(self._guide[:waiting], earliest[:, None])[:, 0]
-        self._least = np.minimum.reduceat(costs, self._first_mode[: len(self._jobs)])
-
     # --- arrays -------------------------------------------------------------------------------------------------
 
-    def _arrays(self, costs: Floats) -> Arrays:
-        """Return what the kernels take, with these costs of starts."""
-        jobs = Jobs(
-            first_mode=self._first_mode,
-            demands=self._demands,
-            latest=self._latest,
-            durations=self._durations,
-            costs=costs,
-            earliest=self.earliest,
-            least=self._least,
-            ranks=self._ranks,
-            linked=self.ledger.table.arrays()._replace(starts=self._plan.starts),
-        )
-        return jobs, self._plan, self._step, TimelineArrays(*self.ledger.timeline.kernel_arguments()), self._changes
+    def _timeline(self) -> TimelineArrays:
+        """Return the timeline on which jobs are booked."""
+        return TimelineArrays(*self.ledger.timeline.kernel_arguments())
 
-    def _booking(self) -> tuple[Jobs, Places, TimelineArrays, Changes | None]:
-        """Return what the kernels that only book take."""
-        jobs, plan, _, timeline, changes = self._arrays(self._guide)
-        return jobs, plan, timeline, changes
+    def _grow(self) -> None:
+        """Make space for more bookings."""
+        self.ledger.timeline.grow()
 
     # --- whole plans --------------------------------------------------------------------------------------------
 
@@ -251,31 +200,6 @@ class Chain:
         """Return named keys for list schedules of the jobs, smallest first."""
         keys = list_keys if self._changes is None else changing_list_keys
         return keys(self._instance, self._jobs, self.full_costs, self.tails)
-
-    def plan_list(self, keys: Floats, limit: float = np.inf) -> float | None:
-        """Plan the jobs anew as a list schedule in ascending order of `keys`, each after its dependencies. Only where
-        jobs change while they run are some shrunk.
-
-        Jobs that may be left out are, where they find no place.
-
-        Returns
-        -------
-        float or None
-            The cost of the list schedule; None if a job finds no place in it and may not be left out, or if it costs
-            more than `limit`: the chain then has no plan.
-        """
-        self.clear()
-        order = awaited_first(self.ledger.table, np.argsort(keys, kind="stable"))
-        known = np.zeros((int(self._demands.max()) + 1, _MEMORY + 1, 3), dtype=np.int64)
-        left, done, code = limit - self._value(self._costs), 0, timeline_kernels.GROW_STATE
-        while code == timeline_kernels.GROW_STATE:
-            code, done, left = kernels.settle(order, done, left, known, *self._arrays(self._costs))
-            if code == timeline_kernels.GROW_STATE:
-                self.ledger.timeline.grow()
-        if code != timeline_kernels.DONE:
-            self.clear()
-            return None
-        return self._note_plan()
 
     def adopt(self, plan: Sequence[PlannedJob]) -> bool:
         """Begin from a plan of the same jobs; return whether each may keep its place."""
@@ -311,10 +235,6 @@ class Chain:
         self._book(range(len(ids)))
         self._note_plan()
         return True
-
-    def clear(self) -> None:
-        """Remove all waiting jobs from the plan."""
-        kernels.clear(*self._booking())
 
     def late(self) -> Ints:
         """Return the rows of the jobs that the plan leaves out, and of those for which they wait."""
@@ -367,55 +287,12 @@ class Chain:
             self._write(row, [(*share, nowhere) for share in shares])
             self._book([row])
 
-    def _note_plan(self) -> float:
-        """Value a plan, anew if it was made step by step: the sum of many differences drifts. Keep it if it is the best
-        one.
-        """
-        value = self._value(self._costs)
-        self._step.figures[VALUE] = self._value(self._guide)
-        if value < self.best_value:
-            self._note_best(value)
-        return value
-
-    # --- steps --------------------------------------------------------------------------------------------------
-
-    def rank(self, keys: Floats) -> None:
-        """Set the ranks by which jobs removed together tend to be inserted again: smallest first."""
-        self._ranks = keys.astype(np.float64)
-
-    def run(self, steps: int, temperature: float) -> None:
-        """Do `steps` steps at one temperature (in mean costs of a job)."""
-        figures = self._step.figures
-        figures[FINES] = self._fines[self._left_out(self._plan)].sum()
-        target = figures[STEPS] + steps
-        while (left := int(target - figures[STEPS])) > 0:
-            code = kernels.ruin_and_recreate(left, temperature, self.end_price, *self._arrays(self._guide))
-            if code == timeline_kernels.GROW_STATE:
-                self.ledger.timeline.grow()
-        self._note_plan()
-
     # --- the best plan ------------------------------------------------------------------------------------------
 
     def _note_best(self, value: float) -> None:
         """Keep a copy of the current plan as the best one."""
-        self.best_value = value
-        self._best = Places(*(array.copy() for array in self._plan))
+        super()._note_best(value)
         self._best_running = {one.id: one for one in self.ledger.running.plans()}
-        if self.end_price > 0:
-            self._set_guide(float(self._best.ends[: len(self._jobs)].max()))
-            self._step.figures[VALUE] = self._value(self._guide)
-
-    @property
-    def starts(self) -> Ints:
-        """The starts of the current plan (s after `now`)."""
-        starts: Ints = self._plan.starts[: len(self._jobs)]
-        return starts
-
-    @property
-    def best_starts(self) -> Ints:
-        """The starts of the best plan so far (s after `now`)."""
-        starts: Ints = self._best.starts[: len(self._jobs)]
-        return starts
 
     def pieces(self, row: int) -> list[Piece]:
         """Return the place of a job in the current plan as (start, end, step or mode, entries), one after the other."""
@@ -441,21 +318,3 @@ def _pieces(plan: Places, row: int) -> list[Piece]:
         entries = plan.pool[first : first + int(plan.entries[row, part])]
         pieces.append((int(plan.begins[row, part]), int(plan.until[row, part]), int(plan.numbers[row, part]), entries))
     return pieces
-
-
-def _step(rows: int, jobs: int, nodes: int, seed: int, most: int, room: int, most_parts: int) -> Step:
-    """Return the arrays that a step writes."""
-    return Step(
-        figures=np.zeros(4),
-        random=np.array([(seed + 1) * 0x9E3779B97F4A7C15 % 2**64 or 1], dtype=np.uint64),
-        marks=np.zeros(jobs + 1, dtype=np.int64),
-        chosen=np.zeros(most, dtype=np.int64),
-        keys=np.zeros(most),
-        order=np.zeros(most, dtype=np.int64),
-        nodes_of=np.zeros((rows, -(-nodes // 64)), dtype=np.uint64),
-        fits=np.zeros(nodes, dtype=np.int64),
-        taken=np.zeros(nodes, dtype=np.int64),
-        old=empty_places([room] * (most + 1), most_parts),
-        found=empty_places([room], most_parts),
-        trial=empty_places([room], most_parts),
-    )

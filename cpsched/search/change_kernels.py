@@ -54,7 +54,9 @@ def turn(mode: int, entries: Array, count: int, changes: Changes) -> None:
 
 
 @kernel
-def load(job: int, number: int, entries: Array, count: int, jobs: Jobs, timeline: TimelineArrays, changes: Changes):
+def load(
+    job: int, number: int, entries: Array, count: int, jobs: Jobs, timeline: TimelineArrays, changes: Changes
+) -> tuple[int, int]:
     """Write what a job takes in one of its steps or modes to the scratch; return the numbers of node columns and of
     system columns.
     """

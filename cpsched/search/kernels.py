@@ -23,6 +23,7 @@ from cpsched.search.place_kernels import (
     book,
     copy_place,
     cost_of_place,
+    find_counted,
     find_evolving,
     find_in_modes,
     last_end,
@@ -53,14 +54,16 @@ _HELD, _LENT = 0.15, 0.25
 
 
 @inner_kernel
-def has_space(jobs: int, plan: Places, timeline: TimelineArrays) -> bool:
+def has_space(jobs: int, plan: Places, timeline: TimelineArrays | None) -> bool:
     """Tell whether the timeline has space for so many more bookings."""
+    if timeline is None:
+        return True
     head, room = timeline.state.head, 2 * jobs * plan.begins.shape[1]
     return head[kernels.H_SPARE_ROWS] >= room and head[kernels.H_SPARE_BLOCKS] >= room
 
 
 @kernel
-def clear(jobs: Jobs, plan: Places, timeline: TimelineArrays, changes: Changes | None) -> None:
+def clear(jobs: Jobs, plan: Places, timeline: TimelineArrays | None, changes: Changes | None) -> None:
     """Remove all waiting jobs."""
     for job in range(jobs.least.shape[0]):
         if plan.starts[job] != NOWHERE:
@@ -68,7 +71,9 @@ def clear(jobs: Jobs, plan: Places, timeline: TimelineArrays, changes: Changes |
 
 
 @kernel
-def book_all(rows: Array, jobs: Jobs, plan: Places, timeline: TimelineArrays, changes: Changes | None):
+def book_all(
+    rows: Array, jobs: Jobs, plan: Places, timeline: TimelineArrays | None, changes: Changes | None
+) -> tuple[int, int]:
     """Book some jobs at the places that are written down.
 
     Returns (`kernels.DONE` or `kernels.GROW_STATE`; how many jobs are booked).
@@ -81,14 +86,26 @@ def book_all(rows: Array, jobs: Jobs, plan: Places, timeline: TimelineArrays, ch
 
 
 @inner_kernel
-def put_in(job: int, jobs: Jobs, plan: Places, step: Step, timeline: TimelineArrays, changes: Changes | None) -> None:
+def put_in(
+    job: int, jobs: Jobs, plan: Places, step: Step, timeline: TimelineArrays | None, changes: Changes | None
+) -> None:
     """Book a job at the place that was found."""
     copy_place(plan, job, step.found, 0)
     book(job, jobs, plan, timeline, changes)
 
 
 @kernel
-def settle(order, begin, limit, known, jobs, plan, step, timeline, changes):
+def settle(
+    order: Array,
+    begin: int,
+    limit: float,
+    known: Array,
+    jobs: Jobs,
+    plan: Places,
+    step: Step,
+    timeline: TimelineArrays | None,
+    changes: Changes | None,
+) -> tuple[int, int, float]:
     """Insert the jobs of ``order[begin:]`` in turn, each as early as it fits beside the jobs already placed; one that
     changes while it runs in the mode and at the place that cost it least. A job without a place is left out, if it
     may be.
@@ -106,17 +123,16 @@ def settle(order, begin, limit, known, jobs, plan, step, timeline, changes):
         released = kernels.earliest_after(job, jobs.earliest[job], jobs.linked)
         if released >= FOREVER:
             return FAILED, k, limit
-        demand, duration, modes = jobs.demands[mode], jobs.durations[mode], 1
-        is_found, is_evolving = False, False
-        if changes is not None:
-            modes, is_evolving = jobs.first_mode[job + 1] - mode, changes.sequence[job] >= 0
-            if is_evolving:
-                is_found = find_evolving(job, released, FOREVER, np.inf, True, jobs, step, timeline, changes)
-        if not is_evolving:
+        if timeline is None:
+            is_found = find_counted(job, released, limit, jobs, step)
+        elif changes is not None and changes.sequence[job] >= 0:
+            is_found = find_evolving(job, released, FOREVER, np.inf, True, jobs, step, timeline, changes)
+        else:
+            demand, duration, modes = jobs.demands[mode], jobs.durations[mode], 1
+            if changes is not None:
+                modes = jobs.first_mode[job + 1] - mode
             is_known = modes == 1 and timeline.tables.demands[demand, kernels.D_FLAGS] & kernels.JOINT == 0
-            earliest = released
-            if is_known:
-                earliest = kernels.remembered_start(known[demand], released, duration, FOREVER)
+            earliest = kernels.remembered_start(known[demand], released, duration, FOREVER) if is_known else released
             is_found = find_in_modes(job, 0, modes, earliest, np.inf, LISTED, jobs, step, timeline, changes)
             if is_found and is_known:
                 kernels.remember_start(known[demand], released, duration, step.found.starts[0])
@@ -133,7 +149,17 @@ def settle(order, begin, limit, known, jobs, plan, step, timeline, changes):
 
 
 @kernel
-def insert(job, slot, limit, is_held, jobs, plan, step, timeline, changes):
+def insert(
+    job: int,
+    slot: int,
+    limit: float,
+    is_held: bool,
+    jobs: Jobs,
+    plan: Places,
+    step: Step,
+    timeline: TimelineArrays | None,
+    changes: Changes | None,
+) -> bool:
     """Insert a removed job where it costs no more than `limit`; tell whether there is such a place.
 
     Of jobs with several modes some take the mode that costs least, some a random one, and the others keep theirs: what
@@ -143,18 +169,32 @@ def insert(job, slot, limit, is_held, jobs, plan, step, timeline, changes):
     earliest = kernels.earliest_after(job, jobs.earliest[job], jobs.linked)
     if earliest >= FOREVER:
         return False
-    if changes is not None and changes.sequence[job] >= 0:
+    if timeline is None:
+        is_found = find_counted(job, earliest, limit, jobs, step)
+    elif changes is not None and changes.sequence[job] >= 0:
         latest = latest_for(jobs.first_mode[job], limit, jobs.costs)
-        if not find_evolving(job, earliest, latest, limit, is_held, jobs, step, timeline, changes):
-            return False
+        is_found = find_evolving(job, earliest, latest, limit, is_held, jobs, step, timeline, changes)
+    else:
+        is_found = find_with_mode(job, slot, earliest, limit, jobs, step, timeline, changes)
+    if is_found:
         put_in(job, jobs, plan, step, timeline, changes)
-        return True
-    modes, kept, style, room = (
-        jobs.first_mode[job + 1] - jobs.first_mode[job],
-        step.old.numbers[slot, 0],
-        EXPANDED,
-        limit,
-    )
+    return is_found
+
+
+@inner_kernel
+def find_with_mode(
+    job: int,
+    slot: int,
+    earliest: int,
+    limit: float,
+    jobs: Jobs,
+    step: Step,
+    timeline: TimelineArrays,
+    changes: Changes | None,
+) -> bool:
+    """Choose modes of a removed job, and set `found` to a place in one of them; tell whether there is one."""
+    kept, style, room = step.old.numbers[slot, 0], EXPANDED, limit
+    modes = jobs.first_mode[job + 1] - jobs.first_mode[job]
     if jobs.demands[jobs.first_mode[job] + modes - 1] == NO_DEMAND:
         modes -= 1
     first, behind = np.int64(0), modes
@@ -166,13 +206,9 @@ def insert(job, slot, limit, is_held, jobs, plan, step, timeline, changes):
     if changes is not None and style == SHRUNK:
         room += changes.late[job] * (jobs.durations[jobs.first_mode[job] + first] - changes.durations[job])
     is_found = find_in_modes(job, first, behind, earliest, room, style, jobs, step, timeline, changes)
-    if not is_found:
-        is_found = earliest <= kernels.latest_before(job, FOREVER, jobs.linked) and leave_out(
-            job, earliest, limit, jobs, step
-        )
-    if is_found:
-        put_in(job, jobs, plan, step, timeline, changes)
-    return is_found
+    if is_found or earliest > kernels.latest_before(job, FOREVER, jobs.linked):
+        return is_found
+    return leave_out(job, earliest, limit, jobs, step)
 
 
 @inner_kernel
@@ -212,7 +248,16 @@ def is_shrunk(job: int, plan: Places, changes: Changes) -> bool:
 
 
 @kernel
-def ruin_and_recreate(steps, temperature, end_price, jobs, plan, step, timeline, changes):
+def ruin_and_recreate(
+    steps: int,
+    temperature: float,
+    end_price: float,
+    jobs: Jobs,
+    plan: Places,
+    step: Step,
+    timeline: TimelineArrays | None,
+    changes: Changes | None,
+) -> int:
     """Do a number of steps of simulated annealing at a `temperature` in mean costs of a job.
 
     In some steps a malleable job is shrunk first, for those that are removed. At the end of a step it expands again as
@@ -230,12 +275,12 @@ def ruin_and_recreate(steps, temperature, end_price, jobs, plan, step, timeline,
         step.marks[count] += 1
         wanted = 2 + below(step.random, min(most if uniform(step.random) < _MANY else _FEW, count) - 1)
         style, is_lent = uniform(step.random), has_lenders and uniform(step.random) < _LENT
-        is_way_made = not is_lent and 0.35 <= style < 0.8
+        is_way_made = timeline is not None and not is_lent and 0.35 <= style < 0.8
         if changes is not None:
             is_held = uniform(step.random) < _HELD
         if is_way_made:
             found = choose_in_the_way(jobs, plan, step)
-        elif not is_lent and style < 0.35:
+        elif not is_lent and style < (0.5 if timeline is None else 0.35):
             found = choose_near(wanted, plan.starts, step)
         elif not is_lent and is_linked:
             found = choose_linked(wanted, jobs, step)
@@ -310,7 +355,17 @@ def ruin_and_recreate(steps, temperature, end_price, jobs, plan, step, timeline,
 
 
 @allocating_kernel
-def best_starts_at_prices(needs, durations, costs, places, shares, times, paid, starts, used):
+def best_starts_at_prices(
+    needs: Array,
+    durations: Array,
+    costs: Array,
+    places: Array,
+    shares: Array,
+    times: Array,
+    paid: Array,
+    starts: Array,
+    used: Array,
+) -> float:
     """Set the start of each job to the time of the axis at which its cost and its payments are least in sum.
 
     Parameters

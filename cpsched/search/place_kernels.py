@@ -13,6 +13,7 @@ from cpsched.rusv.kernels import Tables
 from cpsched.rusv.step_kernels import TimelineArrays
 from cpsched.search.arrays import NO_DEMAND, Array, Changes, Jobs, Places, Step
 from cpsched.search.change_kernels import copy_parts, cost_of_changes, expand, load_parts, set_part
+from cpsched.search.count_kernels import count_in, count_out, earliest_start
 
 #: The most chunks whose nodes are chosen one by one.
 _MOST_CHOSEN = 8
@@ -123,8 +124,11 @@ def demand_of(job: int, jobs: Jobs, plan: Places) -> int:
 
 
 @kernel
-def book(job: int, jobs: Jobs, plan: Places, timeline: TimelineArrays, changes: Changes | None) -> None:
+def book(job: int, jobs: Jobs, plan: Places, timeline: TimelineArrays | None, changes: Changes | None) -> None:
     """Book a job at its place; nothing for one that is left out."""
+    if timeline is None:
+        count_in(job, plan.starts[job], 1, jobs.counted)
+        return
     if changes is not None and (plan.counts[job] > 1 or job >= jobs.least.shape[0]):
         load_parts(job, jobs, plan, timeline, changes)
         part_kernels.book_parts(timeline.state, changes.parts)
@@ -136,8 +140,11 @@ def book(job: int, jobs: Jobs, plan: Places, timeline: TimelineArrays, changes: 
 
 
 @kernel
-def release(job: int, jobs: Jobs, plan: Places, timeline: TimelineArrays, changes: Changes | None) -> None:
+def release(job: int, jobs: Jobs, plan: Places, timeline: TimelineArrays | None, changes: Changes | None) -> None:
     """Release what a job holds at its place, which stays written down: the exact inverse of `book`."""
+    if timeline is None:
+        count_out(job, plan.starts[job], jobs.counted)
+        return
     if changes is not None and (plan.counts[job] > 1 or job >= jobs.least.shape[0]):
         load_parts(job, jobs, plan, timeline, changes)
         part_kernels.release_parts(timeline.state, changes.parts)
@@ -158,7 +165,7 @@ def take_whole(job: int, sign: int, jobs: Jobs, plan: Places, timeline: Timeline
 
 
 @kernel
-def take_out(job: int, jobs: Jobs, plan: Places, timeline: TimelineArrays, changes: Changes | None) -> None:
+def take_out(job: int, jobs: Jobs, plan: Places, timeline: TimelineArrays | None, changes: Changes | None) -> None:
     """Remove a waiting job from the plan."""
     release(job, jobs, plan, timeline, changes)
     plan.starts[job] = NOWHERE
@@ -180,7 +187,9 @@ def note_nodes(job: int, plan: Places, nodes_of: Array) -> None:
 
 
 @inner_kernel
-def earliest_place(demand, start, duration, latest, step, timeline):
+def earliest_place(
+    demand: int, start: int, duration: int, latest: int, step: Step, timeline: TimelineArrays
+) -> tuple[int, int]:
     """Find the earliest start as `kernels.earliest_fit` does, and nodes for it. Half of the time the cheap nodes do not
     come first, but those with the least left over, or those from a random one on.
 
@@ -259,7 +268,17 @@ def map_from(left: int, first: int, step: Step) -> None:
 
 
 @inner_kernel
-def find_evolving(job, earliest, latest, room, is_held, jobs, step, timeline, changes):
+def find_evolving(
+    job: int,
+    earliest: int,
+    latest: int,
+    room: float,
+    is_held: bool,
+    jobs: Jobs,
+    step: Step,
+    timeline: TimelineArrays,
+    changes: Changes,
+) -> bool:
     """Set `found` to a place for an evolving job that starts by `latest` and costs no more than `room`, if there is
     one; tell whether there is.
     """
@@ -290,7 +309,18 @@ def find_evolving(job, earliest, latest, room, is_held, jobs, step, timeline, ch
 
 
 @inner_kernel
-def find_in_modes(job, first, behind, earliest, room, style, jobs, step, timeline, changes):
+def find_in_modes(
+    job: int,
+    first: int,
+    behind: int,
+    earliest: int,
+    room: float,
+    style: int,
+    jobs: Jobs,
+    step: Step,
+    timeline: TimelineArrays,
+    changes: Changes | None,
+) -> bool:
     """Set `found` to the cheapest place of a job in one of its modes ``[first, behind)`` that costs no more than
     `room`; tell whether there is one.
 
@@ -328,7 +358,19 @@ def find_in_modes(job, first, behind, earliest, room, style, jobs, step, timelin
 
 
 @inner_kernel
-def leave_out(job, start, room, jobs, step):
+def find_counted(job: int, earliest: int, room: float, jobs: Jobs, step: Step) -> bool:
+    """Set `found` to the earliest place on counted nodes, if it costs no more than `room`; tell whether it does."""
+    mode = jobs.first_mode[job]
+    start = earliest_start(job, earliest, latest_for(mode, room, jobs.costs), jobs.counted)
+    if start == NOWHERE:
+        return False
+    set_whole(step.found, start, jobs.durations[mode], 0, 0)
+    step.found.paid[0] = cost_of(mode, start, jobs.costs)
+    return True
+
+
+@inner_kernel
+def leave_out(job: int, start: int, room: float, jobs: Jobs, step: Step) -> bool:
     """Set `found` to that the plan leaves a job out, as if it started at `start`, if it may and if that costs no more
     than `room`; tell whether that is so.
     """

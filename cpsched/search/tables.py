@@ -15,11 +15,12 @@ from cpsched.booking import Ledger
 from cpsched.domain import Instance, Job, Mode, ObjectiveTerm
 from cpsched.domain import modes as modes_of
 from cpsched.metrics import end_rate
-from cpsched.rusv import FOREVER, NOWHERE, Booking, part_kernels, step_kernels
+from cpsched.rusv import FOREVER, Booking, part_kernels, step_kernels
 from cpsched.rusv import kernels as timeline_kernels
-from cpsched.search.arrays import MOST_PARTS, NO_DEMAND, Changes, Places
+from cpsched.search.arrays import MOST_PARTS, NO_DEMAND, Changes
+from cpsched.search.plan import empty_places
 
-__all__ = ["Modes", "changes_of", "empty_places", "modes_in"]
+__all__ = ["Modes", "changes_of", "modes_in"]
 
 Ints = NDArray[np.int64]
 #: Work is counted in units of which a job does a whole number in each second, up to this number at full share.
@@ -86,25 +87,6 @@ def _in_units(work: Fraction | int, modes: Sequence[Mode]) -> tuple[int, list[in
     if unit >= _MOST_UNITS:
         unit, modes = Fraction(work).denominator, modes[:1]
     return int(work * unit), [int(mode.rate * unit) for mode in modes]
-
-
-def empty_places(spaces: Sequence[int], most_parts: int) -> Places:
-    """Return no places of jobs, with space for these numbers of entries, and for so many parts of each."""
-    rows, firsts = len(spaces), np.cumsum([0, *spaces]).astype(np.int64)
-    begins, until, numbers, first_entry, entries = np.zeros((5, rows, most_parts), dtype=np.int64)
-    return Places(
-        starts=np.full(rows, NOWHERE, dtype=np.int64),
-        ends=np.zeros(rows, dtype=np.int64),
-        counts=np.zeros(rows, dtype=np.int64),
-        paid=np.zeros(rows),
-        begins=begins,
-        until=until,
-        numbers=numbers,
-        first_entry=first_entry,
-        entries=entries,
-        spaces=firsts,
-        pool=np.zeros((int(firsts[-1]), 3), dtype=np.int32),
-    )
 
 
 # --- jobs that change while they run ---------------------------------------------------------------------------------
