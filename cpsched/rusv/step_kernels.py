@@ -221,15 +221,12 @@ def next_change(begins, count, timeline):
 
     Windows that only reach further have less free.
     """
-    least = np.int64(FOREVER)
+    least, state = np.int64(FOREVER), timeline.state
     for step in range(count):
-        place, index = locate(begins[step], timeline.state)
-        place, index = following(place, index, timeline.state)
-        if place < timeline.state.head[H_BLOCKS]:
-            least = min(
-                least,
-                timeline.state.slots[timeline.state.members[timeline.state.order[place], index], 0] - begins[step],
-            )
+        place, index = locate(begins[step], state)
+        place, index = following(place, index, state)
+        if place < state.head[H_BLOCKS]:
+            least = min(least, state.slots[state.members[state.order[place], index], 0] - begins[step])
     return least
 
 
@@ -259,23 +256,19 @@ def least_free(demand, start, end, target, other, timeline):
 
 
 @inner_kernel
-def lower_to_kind(kind, free, fits, units, timeline):
+def lower_to_kind(kind, free, fits, units, tables):
     """Lower `fits` to the number of chunks of a kind that fit on each node, given the free amounts in `free`."""
-    most = np.int32(timeline.tables.kinds[kind, K_MOST])
+    most = np.int32(tables.kinds[kind, K_MOST])
     for n in range(units.shape[0]):
         units[n] = 0
-    for segment in range(timeline.tables.kinds[kind, K_SEG], timeline.tables.kinds[kind + 1, K_SEG]):
-        node, length = timeline.tables.segments[segment, S_FIRST], timeline.tables.segments[segment, S_LENGTH]
+    for segment in range(tables.kinds[kind, K_SEG], tables.kinds[kind + 1, K_SEG]):
+        node, length = tables.segments[segment, S_FIRST], tables.segments[segment, S_LENGTH]
         there = units[node : node + length]
         for n in range(length):
             there[n] = most
-        for k in range(timeline.tables.segments[segment, S_TERM], timeline.tables.segments[segment + 1, S_TERM]):
-            lower_to_column(
-                there,
-                free[timeline.tables.terms[k, 0] : timeline.tables.terms[k, 0] + length],
-                timeline.tables.scale[k, 0],
-                timeline.tables.scale[k, 1],
-            )
+        for k in range(tables.segments[segment, S_TERM], tables.segments[segment + 1, S_TERM]):
+            first = tables.terms[k, 0]
+            lower_to_column(there, free[first : first + length], tables.scale[k, 0], tables.scale[k, 1])
     for n in range(fits.shape[0]):
         fits[n] = min(fits[n], units[n])
 
@@ -288,18 +281,18 @@ def lower_to_column(units, free, factor, summand):
 
 
 @inner_kernel
-def take_units(demand, kind, node, units, free, timeline):
+def take_units(demand, kind, node, units, free, tables):
     """Lower `free` by the amounts of some chunks of a kind on a node; chunks of a scattered demand take all of it."""
-    if timeline.tables.demands[demand, D_FLAGS] & SCATTER:
-        run = timeline.tables.run_of[node]
-        for k in range(timeline.tables.runs[run, 2], timeline.tables.runs[run + 1, 2]):
-            free[timeline.tables.runcols[k] + node - timeline.tables.runs[run, 0]] = 0
+    if tables.demands[demand, D_FLAGS] & SCATTER:
+        run = tables.run_of[node]
+        for k in range(tables.runs[run, 2], tables.runs[run + 1, 2]):
+            free[tables.runcols[k] + node - tables.runs[run, 0]] = 0
         return
-    for segment in range(timeline.tables.kinds[kind, K_SEG], timeline.tables.kinds[kind + 1, K_SEG]):
-        inside = node - timeline.tables.segments[segment, S_FIRST]
-        if 0 <= inside < timeline.tables.segments[segment, S_LENGTH]:
-            for k in range(timeline.tables.segments[segment, S_TERM], timeline.tables.segments[segment + 1, S_TERM]):
-                free[timeline.tables.terms[k, 0] + inside] -= units * timeline.tables.terms[k, 1]
+    for segment in range(tables.kinds[kind, K_SEG], tables.kinds[kind + 1, K_SEG]):
+        inside = node - tables.segments[segment, S_FIRST]
+        if 0 <= inside < tables.segments[segment, S_LENGTH]:
+            for k in range(tables.segments[segment, S_TERM], tables.segments[segment + 1, S_TERM]):
+                free[tables.terms[k, 0] + inside] -= units * tables.terms[k, 1]
             return
 
 
@@ -308,17 +301,14 @@ def place_layer(layer, asked, filling, sequences, timeline, trial):
     """Give the units of a layer the first nodes, in the order `filling`, that have room throughout it; tell whether
     there are enough.
     """
-    first, last, left = (
-        sequences.layers[layer, L_FIRST],
-        sequences.layers[layer, L_LAST],
-        sequences.layers[layer, L_COUNT],
-    )
+    layers = sequences.layers
+    first, last, left = layers[layer, L_FIRST], layers[layer, L_LAST], layers[layer, L_COUNT]
     kinds = sequences.layer_kinds[sequences.layers[layer, L_KINDS] :]
     nodes = filling.shape[0]
     for node in range(nodes):
         trial.fits[node] = left
     for step in range(first, last + 1):
-        lower_to_kind(kinds[step - first], trial.free[step], trial.fits, trial.units, timeline)
+        lower_to_kind(kinds[step - first], trial.free[step], trial.fits, trial.units, timeline.tables)
     for place in range(nodes):
         node = filling[place]
         if trial.fits[node] == 0:
@@ -326,7 +316,7 @@ def place_layer(layer, asked, filling, sequences, timeline, trial):
         take = min(left, np.int64(trial.fits[node]))
         for step in range(first, last + 1):
             demand, kind = asked[step, P_DEMAND], kinds[step - first]
-            take_units(demand, kind, node, take, trial.free[step], timeline)
+            take_units(demand, kind, node, take, trial.free[step], timeline.tables)
             trial.held[step, kind - timeline.tables.demands[demand, D_KIND], node] += take
         left -= take
         if left == 0:
@@ -359,18 +349,14 @@ def map_layers(sequence, place, sequences, timeline, trial):
     for order in range(sequences.heads[sequence, C_ORDER], sequences.heads[sequence + 1, C_ORDER]):
         for step in range(asked.shape[0]):
             demand = asked[step, P_DEMAND]
-            copy_ranges(demand, trial.free[step], trial.least[step], timeline)
+            copy_ranges(demand, trial.free[step], trial.least[step], timeline.tables)
             for kind in range(timeline.tables.demands[demand + 1, D_KIND] - timeline.tables.demands[demand, D_KIND]):
                 for node in range(trial.held.shape[2]):
                     trial.held[step, kind, node] = 0
         turn, placed = sequences.orders[order, O_TURNS], 0
+        filling = sequences.fillings[sequences.orders[order, O_FILLING]]
         while placed < behind - first_layer and place_layer(
-            first_layer + sequences.turns[turn + placed],
-            asked,
-            sequences.fillings[sequences.orders[order, O_FILLING]],
-            sequences,
-            timeline,
-            trial,
+            first_layer + sequences.turns[turn + placed], asked, filling, sequences, timeline, trial
         ):
             placed += 1
         if placed == behind - first_layer:
@@ -380,10 +366,10 @@ def map_layers(sequence, place, sequences, timeline, trial):
 
 
 @inner_kernel
-def copy_ranges(demand, target, source, timeline):
+def copy_ranges(demand, target, source, tables):
     """Copy the amounts of the columns that a demand looks at."""
-    for k in range(timeline.tables.demands[demand, D_RANGE], timeline.tables.demands[demand + 1, D_RANGE]):
-        begin, end = timeline.tables.ranges[k, 0], timeline.tables.ranges[k, 1]
+    for k in range(tables.demands[demand, D_RANGE], tables.demands[demand + 1, D_RANGE]):
+        begin, end = tables.ranges[k, 0], tables.ranges[k, 1]
         copy(target[begin:end], source[begin:end])
 
 
@@ -429,7 +415,7 @@ def fit_steps(sequence, earliest, latest, place, sequences, timeline, trial):
             return False
         fitting = fitting + 1 if start == begin + since else 1
         begin = start - since
-        copy_ranges(asked[step, P_DEMAND], trial.least[step], timeline.scratch.free[side], timeline)
+        copy_ranges(asked[step, P_DEMAND], trial.least[step], timeline.scratch.free[side], timeline.tables)
     for k in range(count):
         place.begins[k] = begin
         begin += asked[k, P_NEEDED]

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from cpsched.rusv import kernels, part_kernels, step_kernels
 
 Array = NDArray[Any]
+#: A timeline, as its kernels take it.
+Timeline = step_kernels.TimelineArrays
 
 #: Places in `Step.figures`. `FINES` is the part of the value that is paid for jobs that the plan leaves out.
 VALUE, STEPS, KEPT, FINES = 0, 1, 2, 3

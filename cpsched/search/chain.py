@@ -13,9 +13,8 @@ from cpsched.metrics import end_rate
 from cpsched.planner import LEVEL, Values, costs_at, end_price
 from cpsched.rusv import FOREVER, NOWHERE, ahead, behind
 from cpsched.rusv import kernels as timeline_kernels
-from cpsched.rusv.step_kernels import TimelineArrays
 from cpsched.search import kernels
-from cpsched.search.arrays import MOST_PARTS, NO_DEMAND, Places
+from cpsched.search.arrays import MOST_PARTS, NO_DEMAND, Places, Timeline
 from cpsched.search.costs import changing_list_keys, left_out_fines, list_keys
 from cpsched.search.links import awaited_first, heads, tails
 from cpsched.search.place_kernels import release
@@ -186,9 +185,9 @@ class Chain(SearchedPlan):
 
     # --- arrays -------------------------------------------------------------------------------------------------
 
-    def _timeline(self) -> TimelineArrays:
+    def _timeline(self) -> Timeline:
         """Return the timeline on which jobs are booked."""
-        return TimelineArrays(*self.ledger.timeline.kernel_arguments())
+        return Timeline(*self.ledger.timeline.kernel_arguments())
 
     def _grow(self) -> None:
         """Make space for more bookings."""

@@ -10,9 +10,7 @@ import numpy as np
 
 from cpsched.metrics import SLOWDOWN_TAU
 from cpsched.rusv import FOREVER, inner_kernel, kernel, kernels, part_kernels, room_kernels, step_kernels
-from cpsched.rusv.kernels import State
-from cpsched.rusv.step_kernels import TimelineArrays
-from cpsched.search.arrays import MOST_PARTS, Array, Changes, Jobs, Places
+from cpsched.search.arrays import MOST_PARTS, Array, Changes, Jobs, Places, Timeline
 
 # --- what changes cost -----------------------------------------------------------------------------------------------
 
@@ -55,7 +53,7 @@ def turn(mode: int, entries: Array, count: int, changes: Changes) -> None:
 
 @kernel
 def load(
-    job: int, number: int, entries: Array, count: int, jobs: Jobs, timeline: TimelineArrays, changes: Changes
+    job: int, number: int, entries: Array, count: int, jobs: Jobs, timeline: Timeline, changes: Changes
 ) -> tuple[int, int]:
     """Write what a job takes in one of its steps or modes to the scratch; return the numbers of node columns and of
     system columns.
@@ -79,7 +77,7 @@ def load(
 
 
 @kernel
-def load_parts(job: int, jobs: Jobs, plan: Places, timeline: TimelineArrays, changes: Changes) -> None:
+def load_parts(job: int, jobs: Jobs, plan: Places, timeline: Timeline, changes: Changes) -> None:
     """Write what a job takes in all its parts to `parts`."""
     part_kernels.start_parts(changes.parts)
     for k in range(plan.counts[job]):
@@ -91,7 +89,7 @@ def load_parts(job: int, jobs: Jobs, plan: Places, timeline: TimelineArrays, cha
 
 
 @inner_kernel
-def note_columns(job: int, entries: Array, count: int, jobs: Jobs, timeline: TimelineArrays, changes: Changes) -> None:
+def note_columns(job: int, entries: Array, count: int, jobs: Jobs, timeline: Timeline, changes: Changes) -> None:
     """Set what a job takes in each of its modes on its nodes, `in_modes`."""
     tables, scratch, taken = timeline.tables, timeline.scratch, changes.in_modes
     for number in range(jobs.first_mode[job + 1] - jobs.first_mode[job]):
@@ -119,7 +117,7 @@ def note_columns(job: int, entries: Array, count: int, jobs: Jobs, timeline: Tim
 
 
 @inner_kernel
-def is_free_in(number: int, block: int, row: int, state: State, changes: Changes) -> bool:
+def is_free_in(number: int, block: int, row: int, state: kernels.State, changes: Changes) -> bool:
     """Tell whether a slot has all that a job takes in a mode (see `note_columns`)."""
     taken = changes.in_modes
     for k in range(changes.num_columns[number]):
@@ -157,7 +155,7 @@ def copy_parts(target: Places, to: int, source: Places, row: int) -> int:
 
 
 @inner_kernel
-def find_fastest(job: int, start: int, count: int, jobs: Jobs, state: State, changes: Changes) -> bool:
+def find_fastest(job: int, start: int, count: int, jobs: Jobs, state: kernels.State, changes: Changes) -> bool:
     """Set `faster` to the parts with which a malleable job that is not booked ends earliest, from its start on and on
     the nodes of `note_columns`: in each second the fastest of its modes that is free then. Tell whether there are any:
     there are none if in some second no mode is free, or if they are more than `MOST_PARTS`.
@@ -197,7 +195,7 @@ def find_fastest(job: int, start: int, count: int, jobs: Jobs, state: State, cha
 
 
 @inner_kernel
-def expand(job: int, places: Places, row: int, jobs: Jobs, timeline: TimelineArrays, changes: Changes) -> None:
+def expand(job: int, places: Places, row: int, jobs: Jobs, timeline: Timeline, changes: Changes) -> None:
     """Let a malleable job that is not booked run on the fastest of its shares that is free in each second, if it ends
     earlier then; its place is that in a row.
     """
@@ -231,7 +229,7 @@ def find_slowest(job: int, number: int, jobs: Jobs, plan: Places, changes: Chang
 
 
 @inner_kernel
-def is_slower_free(state: State, changes: Changes) -> bool:
+def is_slower_free(state: kernels.State, changes: Changes) -> bool:
     """Tell whether all parts of `slower`, of a malleable job that is not booked, are free (see `note_columns`)."""
     slower = changes.slower
     for k in range(slower.counts[0]):

@@ -12,8 +12,20 @@ from __future__ import annotations
 import numpy as np
 
 from cpsched.rusv import FOREVER, NOWHERE, allocating_kernel, inner_kernel, kernel, kernels
-from cpsched.rusv.step_kernels import TimelineArrays
-from cpsched.search.arrays import FAILED, FINES, KEPT, NO_DEMAND, STEPS, VALUE, Array, Changes, Jobs, Places, Step
+from cpsched.search.arrays import (
+    FAILED,
+    FINES,
+    KEPT,
+    NO_DEMAND,
+    STEPS,
+    VALUE,
+    Array,
+    Changes,
+    Jobs,
+    Places,
+    Step,
+    Timeline,
+)
 from cpsched.search.change_kernels import copy_parts, expand, is_slower_free, note_columns
 from cpsched.search.place_kernels import (
     EXPANDED,
@@ -54,7 +66,7 @@ _HELD, _LENT = 0.15, 0.25
 
 
 @inner_kernel
-def has_space(jobs: int, plan: Places, timeline: TimelineArrays | None) -> bool:
+def has_space(jobs: int, plan: Places, timeline: Timeline | None) -> bool:
     """Tell whether the timeline has space for so many more bookings."""
     if timeline is None:
         return True
@@ -63,7 +75,7 @@ def has_space(jobs: int, plan: Places, timeline: TimelineArrays | None) -> bool:
 
 
 @kernel
-def clear(jobs: Jobs, plan: Places, timeline: TimelineArrays | None, changes: Changes | None) -> None:
+def clear(jobs: Jobs, plan: Places, timeline: Timeline | None, changes: Changes | None) -> None:
     """Remove all waiting jobs."""
     for job in range(jobs.least.shape[0]):
         if plan.starts[job] != NOWHERE:
@@ -72,7 +84,7 @@ def clear(jobs: Jobs, plan: Places, timeline: TimelineArrays | None, changes: Ch
 
 @kernel
 def book_all(
-    rows: Array, jobs: Jobs, plan: Places, timeline: TimelineArrays | None, changes: Changes | None
+    rows: Array, jobs: Jobs, plan: Places, timeline: Timeline | None, changes: Changes | None
 ) -> tuple[int, int]:
     """Book some jobs at the places that are written down.
 
@@ -86,9 +98,7 @@ def book_all(
 
 
 @inner_kernel
-def put_in(
-    job: int, jobs: Jobs, plan: Places, step: Step, timeline: TimelineArrays | None, changes: Changes | None
-) -> None:
+def put_in(job: int, jobs: Jobs, plan: Places, step: Step, timeline: Timeline | None, changes: Changes | None) -> None:
     """Book a job at the place that was found."""
     copy_place(plan, job, step.found, 0)
     book(job, jobs, plan, timeline, changes)
@@ -103,7 +113,7 @@ def settle(
     jobs: Jobs,
     plan: Places,
     step: Step,
-    timeline: TimelineArrays | None,
+    timeline: Timeline | None,
     changes: Changes | None,
 ) -> tuple[int, int, float]:
     """Insert the jobs of ``order[begin:]`` in turn, each as early as it fits beside the jobs already placed; one that
@@ -157,7 +167,7 @@ def insert(
     jobs: Jobs,
     plan: Places,
     step: Step,
-    timeline: TimelineArrays | None,
+    timeline: Timeline | None,
     changes: Changes | None,
 ) -> bool:
     """Insert a removed job where it costs no more than `limit`; tell whether there is such a place.
@@ -189,7 +199,7 @@ def find_with_mode(
     limit: float,
     jobs: Jobs,
     step: Step,
-    timeline: TimelineArrays,
+    timeline: Timeline,
     changes: Changes | None,
 ) -> bool:
     """Choose modes of a removed job, and set `found` to a place in one of them; tell whether there is one."""
@@ -212,7 +222,7 @@ def find_with_mode(
 
 
 @inner_kernel
-def lend(job: int, jobs: Jobs, plan: Places, timeline: TimelineArrays, changes: Changes) -> bool:
+def lend(job: int, jobs: Jobs, plan: Places, timeline: Timeline, changes: Changes) -> bool:
     """Run a malleable job as `slower` says, if that is free; tell whether it is."""
     release(job, jobs, plan, timeline, changes)
     note_columns(job, plan.pool[plan.spaces[job] :], plan.entries[job, 0], jobs, timeline, changes)
@@ -224,7 +234,7 @@ def lend(job: int, jobs: Jobs, plan: Places, timeline: TimelineArrays, changes: 
 
 
 @inner_kernel
-def grow(job: int, jobs: Jobs, plan: Places, timeline: TimelineArrays, changes: Changes) -> None:
+def grow(job: int, jobs: Jobs, plan: Places, timeline: Timeline, changes: Changes) -> None:
     """Let a malleable job of the plan expand; see `expand`."""
     release(job, jobs, plan, timeline, changes)
     expand(job, plan, job, jobs, timeline, changes)
@@ -255,7 +265,7 @@ def ruin_and_recreate(
     jobs: Jobs,
     plan: Places,
     step: Step,
-    timeline: TimelineArrays | None,
+    timeline: Timeline | None,
     changes: Changes | None,
 ) -> int:
     """Do a number of steps of simulated annealing at a `temperature` in mean costs of a job.

@@ -9,9 +9,7 @@ import numpy as np
 
 from cpsched.planner import FIRST_KINK, LEVEL, RATE
 from cpsched.rusv import FOREVER, NOWHERE, inner_kernel, kernel, kernels, part_kernels, step_kernels
-from cpsched.rusv.kernels import Tables
-from cpsched.rusv.step_kernels import TimelineArrays
-from cpsched.search.arrays import NO_DEMAND, Array, Changes, Jobs, Places, Step
+from cpsched.search.arrays import NO_DEMAND, Array, Changes, Jobs, Places, Step, Timeline
 from cpsched.search.change_kernels import copy_parts, cost_of_changes, expand, load_parts, set_part
 from cpsched.search.count_kernels import count_in, count_out, earliest_start
 
@@ -123,13 +121,20 @@ def demand_of(job: int, jobs: Jobs, plan: Places) -> int:
     return jobs.demands[jobs.first_mode[job] + plan.numbers[job, 0]]
 
 
+@inner_kernel
+def is_in_parts(job: int, jobs: Jobs, plan: Places) -> bool:
+    """Tell whether a job changes while it runs, or could: its entries may be those of another mode than it has."""
+    modes = jobs.first_mode[job + 1] - jobs.first_mode[job]
+    return plan.counts[job] > 1 or modes > 1 or job >= jobs.least.shape[0]
+
+
 @kernel
-def book(job: int, jobs: Jobs, plan: Places, timeline: TimelineArrays | None, changes: Changes | None) -> None:
+def book(job: int, jobs: Jobs, plan: Places, timeline: Timeline | None, changes: Changes | None) -> None:
     """Book a job at its place; nothing for one that is left out."""
     if timeline is None:
         count_in(job, plan.starts[job], 1, jobs.counted)
         return
-    if changes is not None and (plan.counts[job] > 1 or job >= jobs.least.shape[0]):
+    if changes is not None and is_in_parts(job, jobs, plan):
         load_parts(job, jobs, plan, timeline, changes)
         part_kernels.book_parts(timeline.state, changes.parts)
         return
@@ -140,12 +145,12 @@ def book(job: int, jobs: Jobs, plan: Places, timeline: TimelineArrays | None, ch
 
 
 @kernel
-def release(job: int, jobs: Jobs, plan: Places, timeline: TimelineArrays | None, changes: Changes | None) -> None:
+def release(job: int, jobs: Jobs, plan: Places, timeline: Timeline | None, changes: Changes | None) -> None:
     """Release what a job holds at its place, which stays written down: the exact inverse of `book`."""
     if timeline is None:
         count_out(job, plan.starts[job], jobs.counted)
         return
-    if changes is not None and (plan.counts[job] > 1 or job >= jobs.least.shape[0]):
+    if changes is not None and is_in_parts(job, jobs, plan):
         load_parts(job, jobs, plan, timeline, changes)
         part_kernels.release_parts(timeline.state, changes.parts)
         return
@@ -156,16 +161,15 @@ def release(job: int, jobs: Jobs, plan: Places, timeline: TimelineArrays | None,
 
 
 @inner_kernel
-def take_whole(job: int, sign: int, jobs: Jobs, plan: Places, timeline: TimelineArrays) -> None:
+def take_whole(job: int, sign: int, jobs: Jobs, plan: Places, timeline: Timeline) -> None:
     """Take (sign -1) what a waiting job of one part holds from what is free, or give it back (sign 1)."""
-    kernels.take_placement(
-        *(demand_of(job, jobs, plan), plan.pool[plan.spaces[job] :], plan.entries[job, 0]),
-        *(plan.starts[job], plan.ends[job], sign, timeline.state, timeline.tables, timeline.scratch),
-    )
+    demand, entries, count = demand_of(job, jobs, plan), plan.pool[plan.spaces[job] :], plan.entries[job, 0]
+    start, end, state = plan.starts[job], plan.ends[job], timeline.state
+    kernels.take_placement(demand, entries, count, start, end, sign, state, timeline.tables, timeline.scratch)
 
 
 @kernel
-def take_out(job: int, jobs: Jobs, plan: Places, timeline: TimelineArrays | None, changes: Changes | None) -> None:
+def take_out(job: int, jobs: Jobs, plan: Places, timeline: Timeline | None, changes: Changes | None) -> None:
     """Remove a waiting job from the plan."""
     release(job, jobs, plan, timeline, changes)
     plan.starts[job] = NOWHERE
@@ -188,7 +192,7 @@ def note_nodes(job: int, plan: Places, nodes_of: Array) -> None:
 
 @inner_kernel
 def earliest_place(
-    demand: int, start: int, duration: int, latest: int, step: Step, timeline: TimelineArrays
+    demand: int, start: int, duration: int, latest: int, step: Step, timeline: Timeline
 ) -> tuple[int, int]:
     """Find the earliest start as `kernels.earliest_fit` does, and nodes for it. Half of the time the cheap nodes do not
     come first, but those with the least left over, or those from a random one on.
@@ -220,7 +224,7 @@ def earliest_place(
 
 
 @inner_kernel
-def note_fitting(kind: int, free: Array, step: Step, tables: Tables) -> None:
+def note_fitting(kind: int, free: Array, step: Step, tables: kernels.Tables) -> None:
     """Set how many chunks of a kind fit on each node, and that none is taken."""
     for node in range(step.fits.shape[0]):
         step.fits[node] = step.taken[node] = 0
@@ -235,7 +239,7 @@ def note_fitting(kind: int, free: Array, step: Step, tables: Tables) -> None:
 
 
 @inner_kernel
-def map_tightly(kind: int, free: Array, step: Step, tables: Tables) -> None:
+def map_tightly(kind: int, free: Array, step: Step, tables: kernels.Tables) -> None:
     """Take chunks, node by node, where about the least room is left for more of them."""
     left = tables.kinds[kind, kernels.K_NEED]
     while left > 0:
@@ -276,7 +280,7 @@ def find_evolving(
     is_held: bool,
     jobs: Jobs,
     step: Step,
-    timeline: TimelineArrays,
+    timeline: Timeline,
     changes: Changes,
 ) -> bool:
     """Set `found` to a place for an evolving job that starts by `latest` and costs no more than `room`, if there is
@@ -288,10 +292,9 @@ def find_evolving(
         # a second of holding costs no more than a second of a later start: the job that starts first may end last
         spare = max(0.0, room - cost_of(jobs.first_mode[job], earliest, jobs.costs)) / changes.late[job] + 1.0
         end_by = min(end_by, earliest + changes.durations[job] + np.int64(min(spare, 1e15)))
-    sequence = changes.sequence[job]
+    sequence, tries, trial = changes.sequence[job], _MOST_HELD if is_held else 0, changes.sequence_trial
     if latest < earliest or not step_kernels.find_sequence(
-        *(sequence, earliest, latest, end_by, _MOST_HELD if is_held else 0),
-        *(place, changes.sequences, timeline, changes.sequence_trial),
+        sequence, earliest, latest, end_by, tries, place, changes.sequences, timeline, trial
     ):
         return False
     first = changes.sequences.heads[sequence, step_kernels.C_STEP]
@@ -318,7 +321,7 @@ def find_in_modes(
     style: int,
     jobs: Jobs,
     step: Step,
-    timeline: TimelineArrays,
+    timeline: Timeline,
     changes: Changes | None,
 ) -> bool:
     """Set `found` to the cheapest place of a job in one of its modes ``[first, behind)`` that costs no more than

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from cpsched.planner import costs_at
 from cpsched.rusv import NOWHERE, JobTable
 from cpsched.rusv import kernels as timeline_kernels
-from cpsched.rusv.step_kernels import TimelineArrays
 from cpsched.search import kernels
-from cpsched.search.arrays import FINES, NO_DEMAND, STEPS, VALUE, Changes, Counted, Jobs, Places, Step
+from cpsched.search.arrays import FINES, NO_DEMAND, STEPS, VALUE, Changes, Counted, Jobs, Places, Step, Timeline
 from cpsched.search.costs import guided
 from cpsched.search.links import awaited_first
 from cpsched.search.place_kernels import cost_of_plan
@@ -22,7 +21,7 @@ __all__ = ["SearchedPlan", "empty_places", "empty_step"]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 #: What the kernels take: what is planned, the plan, what a step writes down, the timeline, and how jobs change.
-Arrays = tuple[Jobs, Places, Step, TimelineArrays | None, Changes | None]
+Arrays = tuple[Jobs, Places, Step, Timeline | None, Changes | None]
 
 #: The number of starts of equal demands that a list schedule remembers.
 _MEMORY = 16
@@ -75,7 +74,7 @@ class SearchedPlan:
 
     # --- arrays -------------------------------------------------------------------------------------------------
 
-    def _timeline(self) -> TimelineArrays | None:
+    def _timeline(self) -> Timeline | None:
         """Return the timeline on which jobs are booked, unless nodes are only counted."""
         return None
 
@@ -98,7 +97,7 @@ class SearchedPlan:
         )
         return jobs, self._plan, self._step, self._timeline(), self._changes
 
-    def _booking(self) -> tuple[Jobs, Places, TimelineArrays | None, Changes | None]:
+    def _booking(self) -> tuple[Jobs, Places, Timeline | None, Changes | None]:
         """Return what the kernels that only book take."""
         jobs, plan, _, timeline, changes = self._arrays(self._guide)
         return jobs, plan, timeline, changes

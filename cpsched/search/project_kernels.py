@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cpsched.rusv import FOREVER, inner_kernel, kernel
-from cpsched.rusv.kernels import Links, copy
+from cpsched.rusv import FOREVER, Links, inner_kernel, kernel, kernels
 from cpsched.search.arrays import Array
 from cpsched.search.place_kernels import below, cost_of, uniform
 from cpsched.search.ruin_kernels import sort_in
@@ -90,7 +89,7 @@ def fill(project: Project, desk: Desk) -> None:
     desk.count[0] = project.times.shape[0]
     for k in range(project.times.shape[0]):
         desk.times[k] = project.times[k]
-        copy(desk.free[k], project.free[k])
+        kernels.copy(desk.free[k], project.free[k])
 
 
 @inner_kernel
@@ -101,7 +100,7 @@ def fill_backwards(horizon: int, project: Project, desk: Desk) -> None:
         last -= 1
     for k in range(last, -1, -1):
         desk.times[count] = 0 if k == last else horizon - project.times[k + 1]
-        copy(desk.free[count], project.free[k])
+        kernels.copy(desk.free[count], project.free[k])
         count += 1
     desk.count[0] = count
 
@@ -127,9 +126,9 @@ def add_slot(time: int, desk: Desk) -> int:
         return at
     for k in range(desk.count[0], at + 1, -1):
         desk.times[k] = desk.times[k - 1]
-        copy(desk.free[k], desk.free[k - 1])
+        kernels.copy(desk.free[k], desk.free[k - 1])
     desk.times[at + 1] = time
-    copy(desk.free[at + 1], desk.free[at])
+    kernels.copy(desk.free[at + 1], desk.free[at])
     desk.count[0] += 1
     return at + 1
 
@@ -242,7 +241,7 @@ def justify(starts: Array, ahead: Links, back: Links, project: Project, desk: De
         moved = value_of(desk.moved, project)
         if moved > value:
             return value
-        copy(starts, desk.moved)
+        kernels.copy(starts, desk.moved)
         if moved == value:
             return value
         value = moved
@@ -264,7 +263,7 @@ def assess(row: int, ahead: Links, back: Links, project: Project, desk: Desk, li
     lists.next_values[row] = value + FINER * project.price[0] * mean / last
     if value < lists.best_value[0]:
         lists.best_value[0] = value
-        copy(lists.best, desk.starts)
+        kernels.copy(lists.best, desk.starts)
 
 
 # --- breeding --------------------------------------------------------------------------------------------------------
@@ -288,7 +287,7 @@ def breed(
     for row in range(first, last):
         if row < elite:
             lists.next_values[row] = lists.values[row]
-            copy(lists.next_keys[row], lists.keys[row])
+            kernels.copy(lists.next_keys[row], lists.keys[row])
             continue
         if uniform(lists.random) < RANDOM:
             for job in range(count):
@@ -306,4 +305,4 @@ def select(lists: Lists) -> None:
     for k in range(lists.values.shape[0]):
         sort_in(lists.next_values[k], k, k, lists.values, lists.order)
     for k in range(lists.values.shape[0]):
-        copy(lists.keys[k], lists.next_keys[lists.order[k]])
+        kernels.copy(lists.keys[k], lists.next_keys[lists.order[k]])

@@ -20,6 +20,7 @@ def warm_up_search() -> None:
     instance, waiting = _window()
     chain = Chain(instance, waiting, seed=0)
     chain.plan_list(np.arange(len(waiting), dtype=np.float64))
+    chain.adopt(chain.best())
     chain.run(1, 1.0)
     Breeding(chain, [], seed=0).run(250)
 

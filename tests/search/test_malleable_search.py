@@ -84,6 +84,27 @@ def test_a_chain_has_a_plan_after_every_move(instance: Instance, of_terms: dict[
         check_best(instance, outcome, first, offset)
 
 
+@pytest.mark.kernels
+@examples(50)
+@given(malleable_windows(), weights)
+def test_a_chain_books_what_its_plan_says(instance: Instance, of_terms: dict[ObjectiveTerm, float]) -> None:
+    """After any steps, and back at an earlier plan, as much is free at each time as in a chain that never left it."""
+    instance = replace(instance, objective=Objective(weights=FrozenMap(of_terms)))
+    outcome = planned(instance)
+    jobs = waiting_in(instance, outcome)
+    assume(jobs)
+    moved, still = Chain(instance, jobs, 3, changing=True), Chain(instance, jobs, 3, changing=True)
+    for chain in (moved, still):
+        assert chain.adopt(outcome.jobs)
+    moved.run(80, 2.0)
+    assert moved.adopt(outcome.jobs)
+    left, right = moved.ledger.timeline, still.ledger.timeline
+    assert left.breakpoints().tolist() == right.breakpoints().tolist()
+    for second in right.breakpoints().tolist():
+        for mine, theirs in zip(left.free_at(second), right.free_at(second), strict=True):
+            assert mine.tolist() == theirs.tolist()
+
+
 @examples(30)
 @given(malleable_windows(), weights, st.integers(0, 3))
 def test_same_seed_same_plan(instance: Instance, of_terms: dict[ObjectiveTerm, float], seed: int) -> None:
