@@ -45,6 +45,10 @@ class Counted(NamedTuple):
     times: Array
     used: Array
     size: Array
+    #: The same for the plan that was kept last.
+    kept_times: Array
+    kept_used: Array
+    kept_size: Array
 
 
 class Jobs(NamedTuple):
@@ -110,10 +114,8 @@ class Step(NamedTuple):
     #: int64 (nodes,): the number of chunks that fit on a node, and how many of them are taken.
     fits: Array
     taken: Array
-    #: The old places of the removed jobs, and of one that is shrunk for them; the place that was found, and one that is
-    #: tried.
+    #: The old places of the removed jobs, and of one that is shrunk for them; a place that is tried.
     old: Places
-    found: Places
     trial: Places
 
 

@@ -10,7 +10,7 @@ ends of running jobs, and the times at which a piece begins or ends. The arrays 
 
 from __future__ import annotations
 
-from cpsched.rusv import NOWHERE, inner_kernel, kernel
+from cpsched.rusv import NOWHERE, inner_kernel, kernel, kernels
 from cpsched.search.arrays import Counted
 
 
@@ -105,3 +105,21 @@ def count_out(job: int, start: int, counted: Counted) -> None:
         at += 1
     if to < at:
         counted.size[0] = to
+
+
+@inner_kernel
+def keep_profile(counted: Counted) -> None:
+    """Write the profile down."""
+    count = counted.size[0]
+    counted.kept_size[0] = count
+    kernels.copy(counted.kept_times[:count], counted.times)
+    kernels.copy(counted.kept_used[:count], counted.used)
+
+
+@inner_kernel
+def restore_profile(counted: Counted) -> None:
+    """Return to the profile that was written down last."""
+    count = counted.kept_size[0]
+    counted.size[0] = count
+    kernels.copy(counted.times[:count], counted.kept_times)
+    kernels.copy(counted.used[:count], counted.kept_used)

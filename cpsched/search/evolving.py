@@ -145,4 +145,7 @@ def _counted(machine: Machine, pieces: Sequence[Sequence[tuple[int, int, int]]])
         times=times,
         used=used,
         size=np.array([1 + len(ends)]),
+        kept_times=np.zeros_like(times),
+        kept_used=np.zeros_like(times),
+        kept_size=np.zeros(1, dtype=np.int64),
     )

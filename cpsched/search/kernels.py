@@ -27,9 +27,11 @@ from cpsched.search.arrays import (
     Timeline,
 )
 from cpsched.search.change_kernels import copy_parts, expand, is_slower_free, note_columns
+from cpsched.search.count_kernels import keep_profile, restore_profile
 from cpsched.search.place_kernels import (
     EXPANDED,
     LISTED,
+    MOST_HELD,
     SHRUNK,
     below,
     book,
@@ -39,7 +41,6 @@ from cpsched.search.place_kernels import (
     find_evolving,
     find_in_modes,
     last_end,
-    latest_for,
     leave_out,
     note_nodes,
     release,
@@ -97,13 +98,6 @@ def book_all(
     return kernels.DONE, rows.shape[0]
 
 
-@inner_kernel
-def put_in(job: int, jobs: Jobs, plan: Places, step: Step, timeline: Timeline | None, changes: Changes | None) -> None:
-    """Book a job at the place that was found."""
-    copy_place(plan, job, step.found, 0)
-    book(job, jobs, plan, timeline, changes)
-
-
 @kernel
 def settle(
     order: Array,
@@ -134,22 +128,22 @@ def settle(
         if released >= FOREVER:
             return FAILED, k, limit
         if timeline is None:
-            is_found = find_counted(job, released, limit, jobs, step)
+            is_found = find_counted(job, released, limit, jobs, plan)
         elif changes is not None and changes.sequence[job] >= 0:
-            is_found = find_evolving(job, released, FOREVER, np.inf, True, jobs, step, timeline, changes)
+            is_found = find_evolving(job, released, np.inf, MOST_HELD, jobs, plan, timeline, changes)
         else:
             demand, duration, modes = jobs.demands[mode], jobs.durations[mode], 1
             if changes is not None:
                 modes = jobs.first_mode[job + 1] - mode
             is_known = modes == 1 and timeline.tables.demands[demand, kernels.D_FLAGS] & kernels.JOINT == 0
             earliest = kernels.remembered_start(known[demand], released, duration, FOREVER) if is_known else released
-            is_found = find_in_modes(job, 0, modes, earliest, np.inf, LISTED, jobs, step, timeline, changes)
+            is_found = find_in_modes(job, 0, modes, earliest, np.inf, LISTED, jobs, plan, step, timeline, changes)
             if is_found and is_known:
-                kernels.remember_start(known[demand], released, duration, step.found.starts[0])
-        if not is_found and not leave_out(job, released, np.inf, jobs, step):
+                kernels.remember_start(known[demand], released, duration, plan.starts[job])
+        if not is_found and not leave_out(job, released, np.inf, jobs, plan):
             return FAILED, k, limit
-        put_in(job, jobs, plan, step, timeline, changes)
-        limit -= step.found.paid[0]
+        book(job, jobs, plan, timeline, changes)
+        limit -= plan.paid[job]
         if limit < 0.0:
             return FAILED, k, limit
     return kernels.DONE, order.shape[0], limit
@@ -180,14 +174,13 @@ def insert(
     if earliest >= FOREVER:
         return False
     if timeline is None:
-        is_found = find_counted(job, earliest, limit, jobs, step)
+        is_found = find_counted(job, earliest, limit, jobs, plan)
     elif changes is not None and changes.sequence[job] >= 0:
-        latest = latest_for(jobs.first_mode[job], limit, jobs.costs)
-        is_found = find_evolving(job, earliest, latest, limit, is_held, jobs, step, timeline, changes)
+        is_found = find_evolving(job, earliest, limit, MOST_HELD if is_held else 0, jobs, plan, timeline, changes)
     else:
-        is_found = find_with_mode(job, slot, earliest, limit, jobs, step, timeline, changes)
+        is_found = find_with_mode(job, slot, earliest, limit, jobs, plan, step, timeline, changes)
     if is_found:
-        put_in(job, jobs, plan, step, timeline, changes)
+        book(job, jobs, plan, timeline, changes)
     return is_found
 
 
@@ -198,11 +191,12 @@ def find_with_mode(
     earliest: int,
     limit: float,
     jobs: Jobs,
+    plan: Places,
     step: Step,
     timeline: Timeline,
     changes: Changes | None,
 ) -> bool:
-    """Choose modes of a removed job, and set `found` to a place in one of them; tell whether there is one."""
+    """Choose modes of a removed job, and find a place in one of them; tell whether there is one."""
     kept, style, room = step.old.numbers[slot, 0], EXPANDED, limit
     modes = jobs.first_mode[job + 1] - jobs.first_mode[job]
     if jobs.demands[jobs.first_mode[job] + modes - 1] == NO_DEMAND:
@@ -215,10 +209,10 @@ def find_with_mode(
             behind = first + 1
     if changes is not None and style == SHRUNK:
         room += changes.late[job] * (jobs.durations[jobs.first_mode[job] + first] - changes.durations[job])
-    is_found = find_in_modes(job, first, behind, earliest, room, style, jobs, step, timeline, changes)
+    is_found = find_in_modes(job, first, behind, earliest, room, style, jobs, plan, step, timeline, changes)
     if is_found or earliest > kernels.latest_before(job, FOREVER, jobs.linked):
         return is_found
-    return leave_out(job, earliest, limit, jobs, step)
+    return leave_out(job, earliest, limit, jobs, plan)
 
 
 @inner_kernel
@@ -278,6 +272,8 @@ def ruin_and_recreate(
     found, lender, has_lenders, is_held = 0, np.int64(-1), False, False
     if changes is not None:
         has_lenders = changes.lenders.shape[0] > 0
+    if timeline is None:
+        keep_profile(jobs.counted)
     for _ in range(steps):
         if not has_space(most + 2, plan, timeline):
             return kernels.GROW_STATE
@@ -348,8 +344,13 @@ def ruin_and_recreate(
                 step.figures[KEPT] += 1
                 for slot in range(found):
                     note_nodes(step.chosen[slot], plan, step.nodes_of)
+                if timeline is None:
+                    keep_profile(jobs.counted)
                 continue
-        for turn in range(inserted):  # not kept: all jobs return to their old places
+        if timeline is None:  # not kept: all jobs return to their old places
+            restore_profile(jobs.counted)
+            inserted = 0
+        for turn in range(inserted):
             take_out(step.chosen[step.order[turn]], jobs, plan, timeline, changes)
         if is_lent:
             release(lender, jobs, plan, timeline, changes)
@@ -357,7 +358,8 @@ def ruin_and_recreate(
             book(lender, jobs, plan, timeline, changes)
         for slot in range(found):  # in any order: their distances held before
             copy_place(plan, step.chosen[slot], step.old, slot)
-            book(step.chosen[slot], jobs, plan, timeline, changes)
+            if timeline is not None:
+                book(step.chosen[slot], jobs, plan, timeline, changes)
     return kernels.DONE
 
 

@@ -16,7 +16,7 @@ from cpsched.search.count_kernels import count_in, count_out, earliest_start
 #: The most chunks whose nodes are chosen one by one.
 _MOST_CHOSEN = 8
 #: The most schedules with held steps that are tried for an evolving job.
-_MOST_HELD = 3
+MOST_HELD = 3
 
 # styles of `find_in_modes`: the planner's nodes, and expanded; other nodes, expanded or not
 LISTED, EXPANDED, SHRUNK = 0, 1, 2
@@ -109,10 +109,10 @@ def copy_place(target: Places, to: int, source: Places, row: int) -> None:
 
 
 @inner_kernel
-def set_whole(place: Places, start: int, duration: int, number: int, entries: int) -> None:
-    """Set a place to one part in one mode; its entries are the first of the pool."""
-    place.starts[0], place.ends[0], place.counts[0] = start, start + duration, 1
-    set_part(place, 0, 0, start, start + duration, number, entries)
+def set_whole(places: Places, row: int, start: int, duration: int, number: int, entries: int) -> None:
+    """Set a place to one part in one mode; its entries are the first in the space of the row."""
+    places.starts[row], places.ends[row], places.counts[row] = start, start + duration, 1
+    set_part(places, row, 0, start, start + duration, number, entries)
 
 
 @kernel
@@ -269,45 +269,38 @@ def map_from(left: int, first: int, step: Step) -> None:
 
 
 # --- finding a place -------------------------------------------------------------------------------------------------
+# The place of a job that has none is written to the plan; it is not booked by that.
 
 
 @inner_kernel
 def find_evolving(
-    job: int,
-    earliest: int,
-    latest: int,
-    room: float,
-    is_held: bool,
-    jobs: Jobs,
-    step: Step,
-    timeline: Timeline,
-    changes: Changes,
+    job: int, earliest: int, room: float, tries: int, jobs: Jobs, plan: Places, timeline: Timeline, changes: Changes
 ) -> bool:
-    """Set `found` to a place for an evolving job that starts by `latest` and costs no more than `room`, if there is
-    one; tell whether there is.
+    """Find a place for an evolving job that costs no more than `room`; tell whether there is one. `tries` schedules in
+    which steps are held are tried.
     """
-    found, place, end_by = step.found, changes.sequence_place, changes.last_ends[job]
-    latest = kernels.latest_before(job, min(latest, jobs.latest[jobs.first_mode[job]]), jobs.linked)
-    if is_held and room < np.inf and changes.late[job] > 0.0:
+    place, sequences, end_by = changes.sequence_place, changes.sequences, changes.last_ends[job]
+    mode, sequence = jobs.first_mode[job], changes.sequence[job]
+    latest = kernels.latest_before(job, min(jobs.latest[mode], latest_for(mode, room, jobs.costs)), jobs.linked)
+    if tries > 0 and room < np.inf and changes.late[job] > 0.0:
         # a second of holding costs no more than a second of a later start: the job that starts first may end last
-        spare = max(0.0, room - cost_of(jobs.first_mode[job], earliest, jobs.costs)) / changes.late[job] + 1.0
+        spare = max(0.0, room - cost_of(mode, earliest, jobs.costs)) / changes.late[job] + 1.0
         end_by = min(end_by, earliest + changes.durations[job] + np.int64(min(spare, 1e15)))
-    sequence, tries, trial = changes.sequence[job], _MOST_HELD if is_held else 0, changes.sequence_trial
     if latest < earliest or not step_kernels.find_sequence(
-        sequence, earliest, latest, end_by, tries, place, changes.sequences, timeline, trial
+        sequence, earliest, latest, end_by, tries, place, sequences, timeline, changes.sequence_trial
     ):
         return False
-    first = changes.sequences.heads[sequence, step_kernels.C_STEP]
-    count = changes.sequences.heads[sequence + 1, step_kernels.C_STEP] - first
+    first = sequences.heads[sequence, step_kernels.C_STEP]
+    count = sequences.heads[sequence + 1, step_kernels.C_STEP] - first
     for k in range(count):
-        end = place.begins[k] + changes.sequences.steps[first + k, step_kernels.P_NEEDED]
-        if k + 1 < count:
-            end = place.begins[k + 1]
-        found.begins[0, k], found.until[0, k], found.numbers[0, k] = place.begins[k], end, k
-        found.first_entry[0, k], found.entries[0, k] = place.spans[k], place.spans[k + 1] - place.spans[k]
-    found.starts[0], found.ends[0], found.counts[0] = place.begins[0], found.until[0, count - 1], count
-    kernels.keep_entries(found.pool, 0, place.found, place.spans[count])
-    found.paid[0] = cost_of_place(job, found, 0, jobs, changes)
+        plan.begins[job, k], plan.numbers[job, k], plan.first_entry[job, k] = place.begins[k], k, place.spans[k]
+        plan.entries[job, k] = place.spans[k + 1] - place.spans[k]
+        plan.until[job, k] = place.begins[k] + sequences.steps[first + k, step_kernels.P_NEEDED]
+        if k > 0:
+            plan.until[job, k - 1] = place.begins[k]
+    plan.starts[job], plan.ends[job], plan.counts[job] = place.begins[0], plan.until[job, count - 1], count
+    kernels.keep_entries(plan.pool, plan.spaces[job], place.found, place.spans[count])
+    plan.paid[job] = cost_of_place(job, plan, job, jobs, changes)
     return True
 
 
@@ -320,67 +313,70 @@ def find_in_modes(
     room: float,
     style: int,
     jobs: Jobs,
+    plan: Places,
     step: Step,
     timeline: Timeline,
     changes: Changes | None,
 ) -> bool:
-    """Set `found` to the cheapest place of a job in one of its modes ``[first, behind)`` that costs no more than
-    `room`; tell whether there is one.
+    """Find the cheapest place of a job in one of its modes ``[first, behind)`` that costs no more than `room`; tell
+    whether there is one.
 
     Unless the style is `SHRUNK`, a job on a smaller share expands as soon as it can. Between places of equal costs the
     earlier end decides, then the larger share. Where the style is `LISTED`, it gets the planner's nodes.
     """
-    found, trial, scratch = step.found, step.trial, timeline.scratch
-    found.counts[0], found.paid[0] = 0, room
+    state, tables, scratch = timeline.state, timeline.tables, timeline.scratch
+    end, is_found, is_only = np.int64(FOREVER), False, behind - first == 1
+    trial, row = plan if is_only else step.trial, job if is_only else 0
     for number in range(first, behind):
         mode = jobs.first_mode[job] + number
         demand, duration = jobs.demands[mode], jobs.durations[mode]
         priced = mode if changes is None else jobs.first_mode[job]
-        latest = min(jobs.latest[mode], latest_for(priced, found.paid[0], jobs.costs))
+        latest = min(jobs.latest[mode], latest_for(priced, room, jobs.costs))
         latest = kernels.latest_before(job, latest, jobs.linked)
         if latest < earliest:
             continue
         if style == LISTED:
-            start, held = kernels.earliest_fit(
-                demand, earliest, duration, latest, timeline.state, timeline.tables, scratch
-            )
+            start, held = kernels.earliest_fit(demand, earliest, duration, latest, state, tables, scratch)
         else:
             start, held = earliest_place(demand, earliest, duration, latest, step, timeline)
         if start < 0:
             continue
-        kernels.keep_entries(trial.pool, 0, scratch.entries, held)
-        set_whole(trial, start, duration, number, held)
+        kernels.keep_entries(trial.pool, trial.spaces[row], scratch.entries, held)
+        set_whole(trial, row, start, duration, number, held)
         if changes is not None and number > 0 and style != SHRUNK:
-            expand(job, trial, 0, jobs, timeline, changes)
-        cost = cost_of_place(job, trial, 0, jobs, changes)
-        is_tie = cost == found.paid[0] and (found.counts[0] == 0 or trial.ends[0] < found.ends[0])
-        if cost < found.paid[0] or is_tie:
-            trial.paid[0] = cost
-            copy_place(found, 0, trial, 0)
-    return found.counts[0] > 0
+            expand(job, trial, row, jobs, timeline, changes)
+        cost = cost_of_place(job, trial, row, jobs, changes)
+        if cost < room or (cost == room and (not is_found or trial.ends[row] < end)):
+            room, end, is_found = cost, trial.ends[row], True
+            trial.paid[row] = cost
+            if not is_only:
+                copy_place(plan, job, trial, row)
+    if not is_found:
+        plan.starts[job] = NOWHERE
+    return is_found
 
 
 @inner_kernel
-def find_counted(job: int, earliest: int, room: float, jobs: Jobs, step: Step) -> bool:
-    """Set `found` to the earliest place on counted nodes, if it costs no more than `room`; tell whether it does."""
+def find_counted(job: int, earliest: int, room: float, jobs: Jobs, plan: Places) -> bool:
+    """Find the earliest place on counted nodes that costs no more than `room`; tell whether there is one."""
     mode = jobs.first_mode[job]
     start = earliest_start(job, earliest, latest_for(mode, room, jobs.costs), jobs.counted)
     if start == NOWHERE:
         return False
-    set_whole(step.found, start, jobs.durations[mode], 0, 0)
-    step.found.paid[0] = cost_of(mode, start, jobs.costs)
+    set_whole(plan, job, start, jobs.durations[mode], 0, 0)
+    plan.paid[job] = cost_of(mode, start, jobs.costs)
     return True
 
 
 @inner_kernel
-def leave_out(job: int, start: int, room: float, jobs: Jobs, step: Step) -> bool:
-    """Set `found` to that the plan leaves a job out, as if it started at `start`, if it may and if that costs no more
-    than `room`; tell whether that is so.
+def leave_out(job: int, start: int, room: float, jobs: Jobs, plan: Places) -> bool:
+    """Leave a job out, as if it started at `start`, if a plan may and if that costs no more than `room`; tell whether
+    that is so.
     """
     mode = jobs.first_mode[job + 1] - 1
     cost = cost_of(mode, start, jobs.costs)
     if jobs.demands[mode] != NO_DEMAND or cost > room:
         return False
-    set_whole(step.found, start, 0, mode - jobs.first_mode[job], 0)
-    step.found.paid[0] = cost
+    set_whole(plan, job, start, 0, mode - jobs.first_mode[job], 0)
+    plan.paid[job] = cost
     return True

@@ -178,7 +178,7 @@ class SearchedPlan:
         one.
         """
         value = self._value(self._costs)
-        self._step.figures[VALUE] = self._value(self._guide)
+        self._step.figures[VALUE] = value if self._guide is self._costs else self._value(self._guide)
         if value < self.best_value:
             self._note_best(value)
         return value
@@ -212,7 +212,8 @@ class SearchedPlan:
     def run(self, steps: int, temperature: float) -> None:
         """Do `steps` steps at one temperature (in mean costs of a job)."""
         figures = self._step.figures
-        figures[FINES] = self._fines[self._left_out(self._plan)].sum()
+        if self._fines.any():
+            figures[FINES] = self._fines[self._left_out(self._plan)].sum()
         target = figures[STEPS] + steps
         while (left := int(target - figures[STEPS])) > 0:
             code = kernels.ruin_and_recreate(left, temperature, self.end_price, *self._arrays(self._guide))
@@ -256,6 +257,5 @@ def empty_step(plan: Places, jobs: int, nodes: int, seed: int, most: int, room: 
         fits=np.zeros(nodes, dtype=np.int64),
         taken=np.zeros(nodes, dtype=np.int64),
         old=empty_places([room] * (most + 1), most_parts),
-        found=empty_places([room], most_parts),
         trial=empty_places([room], most_parts),
     )

@@ -83,7 +83,7 @@ def test_lists_are_those_of_the_rule() -> None:
 def counted(pieces: Pieces, capacity: int, profile: tuple[np.ndarray, np.ndarray, np.ndarray]) -> Counted:
     """Return a job as the kernels see it when it is the only one, and a profile of nodes in use."""
     since, until, amounts = np.array(pieces).T.copy()
-    return Counted(np.array([0, len(pieces)]), since, until, amounts, np.array([capacity]), *profile)
+    return Counted(np.array([0, len(pieces)]), since, until, amounts, np.array([capacity]), *profile, *profile)
 
 
 @pytest.mark.kernels
