@@ -70,8 +70,8 @@ class Jobs(NamedTuple):
     ranks: Array
     #: The distances between the jobs; its `starts` are those of the plan.
     linked: kernels.Jobs
-    #: Where nodes are only counted: there is no timeline then.
-    counted: Counted | None
+    #: Where nodes are only counted, and there is no timeline; None elsewhere.
+    counted: Counted
 
 
 class Places(NamedTuple):

@@ -6,8 +6,6 @@ expands again, on the same nodes.
 
 from __future__ import annotations
 
-import numpy as np
-
 from cpsched.metrics import SLOWDOWN_TAU
 from cpsched.rusv import FOREVER, inner_kernel, kernel, kernels, part_kernels, room_kernels, step_kernels
 from cpsched.search.arrays import MOST_PARTS, Array, Changes, Jobs, Places, Timeline
@@ -18,7 +16,7 @@ from cpsched.search.arrays import MOST_PARTS, Array, Changes, Jobs, Places, Time
 @inner_kernel
 def slowdown_from(job: int, start: int, duration: int, changes: Changes) -> float:
     """Return what an evolving job's slowdown costs."""
-    least = max(np.int64(SLOWDOWN_TAU), duration)
+    least = max(SLOWDOWN_TAU, duration)
     return changes.slow[job] / least * max(0.0, start - changes.submits[job] - least + duration)
 
 
@@ -100,7 +98,7 @@ def note_columns(job: int, entries: Array, count: int, jobs: Jobs, timeline: Tim
                 changes.num_columns[number] = -1
                 continue
         columns, systems = load(job, number, entries, count, jobs, timeline, changes)
-        size = np.int64(0)
+        size = 0
         for k in range(columns):  # a node may have chunks of several kinds
             same = size
             if count > 0 and tables.demands[jobs.demands[mode], kernels.D_FLAGS] & kernels.JOINT:
@@ -144,7 +142,7 @@ def set_part(places: Places, row: int, part: int, begin: int, until: int, number
 @inner_kernel
 def copy_parts(target: Places, to: int, source: Places, row: int) -> int:
     """Copy the parts of a place; return how many entries it has."""
-    entries = np.int64(0)
+    entries = 0
     target.starts[to], target.ends[to], target.counts[to] = source.starts[row], source.ends[row], source.counts[row]
     for k in range(source.counts[row]):
         target.begins[to, k], target.until[to, k] = source.begins[row, k], source.until[row, k]
@@ -175,7 +173,7 @@ def find_fastest(job: int, start: int, count: int, jobs: Jobs, state: kernels.St
         if number < 0:
             return False
         place, index = kernels.following(place, index, state)
-        until = np.int64(FOREVER)
+        until = FOREVER
         if place < state.head[kernels.H_BLOCKS]:
             until = state.slots[state.members[state.order[place], index], 0]
         rate = changes.rates[first_mode + number]

@@ -201,7 +201,7 @@ def find_with_mode(
     modes = jobs.first_mode[job + 1] - jobs.first_mode[job]
     if jobs.demands[jobs.first_mode[job] + modes - 1] == NO_DEMAND:
         modes -= 1
-    first, behind = np.int64(0), modes
+    first, behind = 0, modes
     if modes > 1 and kept < modes:
         flip = uniform(step.random)
         if flip >= 0.3:
@@ -269,7 +269,7 @@ def ruin_and_recreate(
     `kernels.GROW_STATE` before a step for which an array is too small.
     """
     count, most, is_linked = jobs.least.shape[0], step.chosen.shape[0], jobs.linked.links.waits.shape[0] > 0
-    found, lender, has_lenders, is_held = 0, np.int64(-1), False, False
+    found, lender, has_lenders, is_held = 0, -1, False, False
     if changes is not None:
         has_lenders = changes.lenders.shape[0] > 0
     if timeline is None:
@@ -306,7 +306,7 @@ def ruin_and_recreate(
             copy_place(step.old, slot, plan, job)
             take_out(job, jobs, plan, timeline, changes)
         after, inserted, is_possible = 0.0, 0, True
-        if changes is not None and is_lent:
+        if timeline is not None and changes is not None and is_lent:
             before += plan.paid[lender]
             after = least_paid(lender, jobs, plan, changes)
             copy_place(step.old, found, plan, lender)
@@ -327,7 +327,7 @@ def ruin_and_recreate(
                 after += paid
                 inserted += 1
         if is_possible:
-            if changes is not None:
+            if timeline is not None and changes is not None:
                 after = 0.0
                 if is_lent:
                     grow(lender, jobs, plan, timeline, changes)

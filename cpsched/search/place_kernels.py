@@ -39,7 +39,7 @@ def uniform(random: Array) -> float:
 @kernel
 def below(random: Array, count: int) -> int:
     """Return a random integer of ``[0, count)``."""
-    return np.int64(uniform(random) * count)
+    return int(uniform(random) * count)
 
 
 @kernel
@@ -56,7 +56,7 @@ def latest_for(row: int, room: float, costs: Array) -> int:
     """Return the latest start that costs no more than `room` (-1 if there is none)."""
     room -= costs[row, LEVEL]
     if room < 0.0:
-        return np.int64(-1)
+        return -1
     rate, at = costs[row, RATE], 0.0
     for k in range(FIRST_KINK, costs.shape[1], 2):
         until = max(at, costs[row, k + 1])
@@ -65,7 +65,7 @@ def latest_for(row: int, room: float, costs: Array) -> int:
         room -= rate * (until - at)
         rate += costs[row, k]
         at = until
-    return np.int64(min(at + room / rate + 1e-6, 1e17)) if rate > 0.0 else np.int64(FOREVER)
+    return int(min(at + room / rate + 1e-6, 1e17)) if rate > 0.0 else FOREVER
 
 
 @kernel
@@ -90,7 +90,7 @@ def cost_of_plan(end_price: float, jobs: Jobs, plan: Places, changes: Changes | 
 @kernel
 def last_end(jobs: Jobs, plan: Places) -> int:
     """Return the end of the last of the waiting jobs."""
-    end = np.int64(0)
+    end = 0
     for job in range(jobs.least.shape[0]):
         if plan.starts[job] != NOWHERE:
             end = max(end, plan.ends[job])
@@ -285,7 +285,7 @@ def find_evolving(
     if tries > 0 and room < np.inf and changes.late[job] > 0.0:
         # a second of holding costs no more than a second of a later start: the job that starts first may end last
         spare = max(0.0, room - cost_of(mode, earliest, jobs.costs)) / changes.late[job] + 1.0
-        end_by = min(end_by, earliest + changes.durations[job] + np.int64(min(spare, 1e15)))
+        end_by = min(end_by, earliest + changes.durations[job] + int(min(spare, 1e15)))
     if latest < earliest or not step_kernels.find_sequence(
         sequence, earliest, latest, end_by, tries, place, sequences, timeline, changes.sequence_trial
     ):
@@ -325,7 +325,7 @@ def find_in_modes(
     earlier end decides, then the larger share. Where the style is `LISTED`, it gets the planner's nodes.
     """
     state, tables, scratch = timeline.state, timeline.tables, timeline.scratch
-    end, is_found, is_only = np.int64(FOREVER), False, behind - first == 1
+    end, is_found, is_only = FOREVER, False, behind - first == 1
     trial, row = plan if is_only else step.trial, job if is_only else 0
     for number in range(first, behind):
         mode = jobs.first_mode[job] + number

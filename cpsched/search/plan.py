@@ -93,7 +93,7 @@ class SearchedPlan:
             least=self._least,
             ranks=self._ranks,
             linked=self._table.arrays()._replace(starts=self._plan.starts),
-            counted=self._counted,
+            counted=self._counted,  # type: ignore[arg-type]  # only read where there is no timeline
         )
         return jobs, self._plan, self._step, self._timeline(), self._changes
 
@@ -160,8 +160,9 @@ class SearchedPlan:
         known = np.zeros((int(self._demands.max()) + 1, _MEMORY + 1, 3), dtype=np.int64)
         left, done, code = limit - self._value(self._costs), 0, timeline_kernels.GROW_STATE
         while code == timeline_kernels.GROW_STATE:
-            jobs, *others = self._arrays(self._costs)
-            code, done, left = kernels.settle(order, done, left, known, jobs._replace(earliest=earliest), *others)
+            jobs, plan, step, timeline, changes = self._arrays(self._costs)
+            jobs = jobs._replace(earliest=earliest)
+            code, done, left = kernels.settle(order, done, left, known, jobs, plan, step, timeline, changes)
             if code == timeline_kernels.GROW_STATE:
                 self._grow()
         if code != timeline_kernels.DONE:

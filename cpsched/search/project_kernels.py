@@ -46,7 +46,7 @@ class Desk(NamedTuple):
     """What decoding writes down."""
 
     #: int64 (1,): the number of slots; (·,) and (·, sums): when they begin, and what is free in them.
-    count: Array
+    slots: Array
     times: Array
     free: Array
     #: int64 (milestones,): the number of jobs without a place before each; and by when those with one have passed it.
@@ -86,7 +86,7 @@ class Lists(NamedTuple):
 @kernel
 def fill(project: Project, desk: Desk) -> None:
     """Set the desk to what is free without the jobs."""
-    desk.count[0] = project.times.shape[0]
+    desk.slots[0] = project.times.shape[0]
     for k in range(project.times.shape[0]):
         desk.times[k] = project.times[k]
         kernels.copy(desk.free[k], project.free[k])
@@ -102,13 +102,13 @@ def fill_backwards(horizon: int, project: Project, desk: Desk) -> None:
         desk.times[count] = 0 if k == last else horizon - project.times[k + 1]
         kernels.copy(desk.free[count], project.free[k])
         count += 1
-    desk.count[0] = count
+    desk.slots[0] = count
 
 
 @inner_kernel
 def find_slot(time: int, desk: Desk) -> int:
     """Return the slot that holds a time."""
-    low, high = 0, desk.count[0]
+    low, high = 0, desk.slots[0]
     while high - low > 1:
         middle = (low + high) >> 1
         if desk.times[middle] <= time:
@@ -124,12 +124,12 @@ def add_slot(time: int, desk: Desk) -> int:
     at = find_slot(time, desk)
     if desk.times[at] == time:
         return at
-    for k in range(desk.count[0], at + 1, -1):
+    for k in range(desk.slots[0], at + 1, -1):
         desk.times[k] = desk.times[k - 1]
         kernels.copy(desk.free[k], desk.free[k - 1])
     desk.times[at + 1] = time
     kernels.copy(desk.free[at + 1], desk.free[at])
-    desk.count[0] += 1
+    desk.slots[0] += 1
     return at + 1
 
 
@@ -137,14 +137,14 @@ def add_slot(time: int, desk: Desk) -> int:
 def place(job: int, start: int, project: Project, desk: Desk) -> int:
     """Book a job from `start` on, as early as it fits; return its start, or -1 if it does not fit."""
     slot = find_slot(start, desk)
-    while slot < desk.count[0] and desk.times[slot] < start + project.jobs[job, DURATION]:
+    while slot < desk.slots[0] and desk.times[slot] < start + project.jobs[job, DURATION]:
         fits = True
         for q in range(desk.free.shape[1]):
             fits &= desk.free[slot, q] >= project.needs[job, q]
         slot += 1
         if not fits:
-            if slot == desk.count[0]:
-                return np.int64(-1)
+            if slot == desk.slots[0]:
+                return -1
             start = desk.times[slot]
     first, last = add_slot(start, desk), add_slot(start + project.jobs[job, DURATION], desk)
     for k in range(first, last):
@@ -181,7 +181,7 @@ def decode(keys: Array, starts: Array, is_backwards: bool, links: Links, project
         job = desk.ready[least]
         ready -= 1
         desk.ready[least] = desk.ready[ready]
-        earliest = np.int64(0) if is_backwards else project.jobs[job, EARLIEST]
+        earliest = 0 if is_backwards else project.jobs[job, EARLIEST]
         for k in range(links.waits_of[job], links.waits_of[job + 1]):
             earliest = max(earliest, desk.passed[links.waits[k, 0]] + links.waits[k, 1])
         starts[job] = place(job, earliest, project, desk)
@@ -204,7 +204,7 @@ def decode(keys: Array, starts: Array, is_backwards: bool, links: Links, project
 @kernel
 def last_end(starts: Array, project: Project) -> int:
     """Return the end of the last job."""
-    last = np.int64(0)
+    last = 0
     for job in range(starts.shape[0]):
         last = max(last, starts[job] + project.jobs[job, DURATION])
     return last

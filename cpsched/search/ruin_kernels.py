@@ -114,7 +114,7 @@ def dearest_wait(jobs: Jobs, plan: Places, step: Step) -> int:
 @inner_kernel
 def widest(job: int, plan: Places) -> int:
     """Return the most entries that a job has at a time."""
-    width = np.int64(1)
+    width = 1
     for k in range(plan.counts[job]):
         width = max(width, plan.entries[job, k])
     return width
@@ -144,7 +144,7 @@ def choose_in_the_way(jobs: Jobs, plan: Places, step: Step) -> int:
         if waiting < 0:
             return 0
         nearness, earliest, start = uniform(step.random), jobs.earliest[waiting], plan.starts[waiting]
-        begin = max(earliest, start - 1 - np.int64(nearness * nearness * (start - earliest)))
+        begin = max(earliest, start - 1 - int(nearness * nearness * (start - earliest)))
         end, width = begin + plan.ends[waiting] - start, min(width, widest(waiting, plan))
     found = choose(waiting, 0, step)
     node, offset = below(step.random, num_nodes), below(step.random, count)
