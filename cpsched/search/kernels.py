@@ -16,7 +16,6 @@ from cpsched.search.arrays import (
     FAILED,
     FINES,
     KEPT,
-    NO_DEMAND,
     STEPS,
     VALUE,
     Array,
@@ -43,6 +42,7 @@ from cpsched.search.place_kernels import (
     last_end,
     leave_out,
     note_nodes,
+    num_modes,
     release,
     take_out,
     uniform,
@@ -132,12 +132,13 @@ def settle(
         elif changes is not None and changes.sequence[job] >= 0:
             is_found = find_evolving(job, released, np.inf, MOST_HELD, jobs, plan, timeline, changes)
         else:
-            demand, duration, modes = jobs.demands[mode], jobs.durations[mode], 1
+            demand, duration, is_only = jobs.demands[mode], jobs.durations[mode], True
             if changes is not None:
-                modes = jobs.first_mode[job + 1] - mode
-            is_known = modes == 1 and timeline.tables.demands[demand, kernels.D_FLAGS] & kernels.JOINT == 0
+                is_only = num_modes(job, jobs) == 1
+            is_known = is_only and timeline.tables.demands[demand, kernels.D_FLAGS] & kernels.JOINT == 0
             earliest = kernels.remembered_start(known[demand], released, duration, FOREVER) if is_known else released
-            is_found = find_in_modes(job, 0, modes, earliest, np.inf, LISTED, jobs, plan, step, timeline, changes)
+            only = 0 if is_only else -1
+            is_found = find_in_modes(job, only, earliest, np.inf, LISTED, jobs, plan, step, timeline, changes)
             if is_found and is_known:
                 kernels.remember_start(known[demand], released, duration, plan.starts[job])
         if not is_found and not leave_out(job, released, np.inf, jobs, plan):
@@ -197,19 +198,14 @@ def find_with_mode(
     changes: Changes | None,
 ) -> bool:
     """Choose modes of a removed job, and find a place in one of them; tell whether there is one."""
-    kept, style, room = step.old.numbers[slot, 0], EXPANDED, limit
-    modes = jobs.first_mode[job + 1] - jobs.first_mode[job]
-    if jobs.demands[jobs.first_mode[job] + modes - 1] == NO_DEMAND:
-        modes -= 1
-    first, behind = 0, modes
+    only, style, room, kept, modes = -1, EXPANDED, limit, step.old.numbers[slot, 0], num_modes(job, jobs)
     if modes > 1 and kept < modes:
         flip = uniform(step.random)
         if flip >= 0.3:
-            first, style = kept if flip >= 0.5 else below(step.random, modes), SHRUNK
-            behind = first + 1
+            only, style = kept if flip >= 0.5 else below(step.random, modes), SHRUNK
     if changes is not None and style == SHRUNK:
-        room += changes.late[job] * (jobs.durations[jobs.first_mode[job] + first] - changes.durations[job])
-    is_found = find_in_modes(job, first, behind, earliest, room, style, jobs, plan, step, timeline, changes)
+        room += changes.late[job] * (jobs.durations[jobs.first_mode[job] + only] - changes.durations[job])
+    is_found = find_in_modes(job, only, earliest, room, style, jobs, plan, step, timeline, changes)
     if is_found or earliest > kernels.latest_before(job, FOREVER, jobs.linked):
         return is_found
     return leave_out(job, earliest, limit, jobs, plan)

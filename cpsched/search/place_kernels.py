@@ -305,10 +305,16 @@ def find_evolving(
 
 
 @inner_kernel
+def num_modes(job: int, jobs: Jobs) -> int:
+    """Return how many modes a waiting job has, without that in which it is left out."""
+    behind = jobs.first_mode[job + 1]
+    return behind - jobs.first_mode[job] - (jobs.demands[behind - 1] == NO_DEMAND)
+
+
+@inner_kernel
 def find_in_modes(
     job: int,
-    first: int,
-    behind: int,
+    only: int,
     earliest: int,
     room: float,
     style: int,
@@ -318,14 +324,17 @@ def find_in_modes(
     timeline: Timeline,
     changes: Changes | None,
 ) -> bool:
-    """Find the cheapest place of a job in one of its modes ``[first, behind)`` that costs no more than `room`; tell
-    whether there is one.
+    """Find the cheapest place of a job that costs no more than `room`, in one of its modes (-1: in any); tell whether
+    there is one.
 
     Unless the style is `SHRUNK`, a job on a smaller share expands as soon as it can. Between places of equal costs the
     earlier end decides, then the larger share. Where the style is `LISTED`, it gets the planner's nodes.
     """
     state, tables, scratch = timeline.state, timeline.tables, timeline.scratch
-    end, is_found, is_only = FOREVER, False, behind - first == 1
+    end, is_found, first, behind = FOREVER, False, only, only + 1
+    if only < 0:
+        first, behind = 0, num_modes(job, jobs)
+    is_only = behind - first == 1
     trial, row = plan if is_only else step.trial, job if is_only else 0
     for number in range(first, behind):
         mode = jobs.first_mode[job] + number
