@@ -35,6 +35,11 @@ class Bundle(types.Type):
         return self.kind, self.fields
 
     @property
+    def literal_type(self) -> Bundle:
+        """Itself, by which numba sees that a bundle is never None: it leaves out what a kernel does where it is."""
+        return self
+
+    @property
     def mangling_args(self) -> tuple[str, tuple[Any, ...]]:
         """Return how a bundle is named in the symbol of a kernel."""
         return self.kind.__name__, self.fields

@@ -46,112 +46,112 @@ class Parts(NamedTuple):
 
 
 @kernel
-def start_parts(z):
+def start_parts(parts):
     """Begin with no parts."""
-    for k in range(z.sizes[Z_COLUMNS]):
-        z.place_of[z.columns[k]] = 0
-    z.sizes[Z_PARTS] = z.sizes[Z_COLUMNS] = 0
+    for k in range(parts.sizes[Z_COLUMNS]):
+        parts.place_of[parts.columns[k]] = 0
+    parts.sizes[Z_PARTS] = parts.sizes[Z_COLUMNS] = 0
 
 
 @kernel
-def add_part(start, end, filled, systems, x, z):
-    """Add a part, directly after the last one, with the amounts that stand in the scratch `x` of the timeline."""
-    part = z.sizes[Z_PARTS]
-    z.sizes[Z_PARTS] += 1
-    z.borders[part], z.borders[part + 1] = start, end
-    for k in range(z.sizes[Z_COLUMNS]):
-        z.amounts[part, k] = 0
-    for q in range(z.samounts.shape[1]):
-        z.samounts[part, q] = 0
+def add_part(start, end, filled, systems, scratch, parts):
+    """Add a part, directly after the last one, with the amounts in the scratch of the timeline."""
+    part = parts.sizes[Z_PARTS]
+    parts.sizes[Z_PARTS] += 1
+    parts.borders[part], parts.borders[part + 1] = start, end
+    for k in range(parts.sizes[Z_COLUMNS]):
+        parts.amounts[part, k] = 0
+    for q in range(parts.samounts.shape[1]):
+        parts.samounts[part, q] = 0
     for k in range(filled):
-        at = z.place_of[x.columns[k]] - 1
+        at = parts.place_of[scratch.columns[k]] - 1
         if at < 0:
-            at = z.sizes[Z_COLUMNS]
-            z.sizes[Z_COLUMNS] += 1
-            z.place_of[x.columns[k]], z.columns[at] = at + 1, x.columns[k]
+            at = parts.sizes[Z_COLUMNS]
+            parts.sizes[Z_COLUMNS] += 1
+            parts.place_of[scratch.columns[k]], parts.columns[at] = at + 1, scratch.columns[k]
             for before in range(part + 1):
-                z.amounts[before, at] = 0
-        z.amounts[part, at] += x.amounts[k]
+                parts.amounts[before, at] = 0
+        parts.amounts[part, at] += scratch.amounts[k]
     for k in range(systems):
-        z.samounts[part, x.scolumns[k]] += x.samounts[k]
+        parts.samounts[part, scratch.scolumns[k]] += scratch.samounts[k]
 
 
 @kernel
-def book_parts(s, z):
+def book_parts(state, parts):
     """Take the amounts of all parts from what is free."""
-    for k in range(z.sizes[Z_PARTS] + 1):
-        add_break(z.borders[k], s)
-    shift_parts(-1, s, z)
+    for k in range(parts.sizes[Z_PARTS] + 1):
+        add_break(parts.borders[k], state)
+    shift_parts(-1, state, parts)
 
 
 @kernel
-def release_parts(s, z):
+def release_parts(state, parts):
     """Give the amounts of all parts back: the exact inverse of `book_parts`."""
-    shift_parts(1, s, z)
-    for k in range(z.sizes[Z_PARTS] + 1):
-        drop_break(z.borders[k], s)
+    shift_parts(1, state, parts)
+    for k in range(parts.sizes[Z_PARTS] + 1):
+        drop_break(parts.borders[k], state)
 
 
 @inner_kernel
-def shift_parts(sign, s, z):
+def shift_parts(sign, state, parts):
     """Add the amounts of all parts, times `sign`, to what is free; their borders are breakpoints."""
-    part, behind = 0, z.sizes[Z_PARTS]
-    place, begin = locate(z.borders[0], s)
-    while place < s.head[H_BLOCKS]:
-        block = s.order[place]
-        size, stop = s.members[block, BLOCK], begin
-        while stop < size and s.slots[s.members[block, stop], 0] < z.borders[behind]:
-            while s.slots[s.members[block, stop], 0] >= z.borders[part + 1]:
+    part, behind = 0, parts.sizes[Z_PARTS]
+    place, begin = locate(parts.borders[0], state)
+    while place < state.head[H_BLOCKS]:
+        block = state.order[place]
+        size, stop = state.members[block, BLOCK], begin
+        while stop < size and state.slots[state.members[block, stop], 0] < parts.borders[behind]:
+            while state.slots[state.members[block, stop], 0] >= parts.borders[part + 1]:
                 part += 1
-            z.part_of[stop] = part
+            parts.part_of[stop] = part
             stop += 1
         if stop == begin:
             return
-        if begin == 0 and stop == size and z.part_of[0] == part:
-            shift_block(block, part, sign, s, z)
+        if begin == 0 and stop == size and parts.part_of[0] == part:
+            shift_block(block, part, sign, state, parts)
         else:
-            shift_slots(block, begin, stop, sign, s, z)
+            shift_slots(block, begin, stop, sign, state, parts)
         if stop < size:
             return
         place, begin = place + 1, 0
 
 
 @inner_kernel
-def shift_block(block, part, sign, s, z):
+def shift_block(block, part, sign, state, parts):
     """Add the amounts of one part to all slots of a block."""
-    for k in range(z.sizes[Z_COLUMNS]):
-        s.blk[block, LAZY, z.columns[k]] += sign * z.amounts[part, k]
-        s.blk[block, LOW, z.columns[k]] += sign * z.amounts[part, k]
-    for q in range(z.samounts.shape[1]):
-        amount = sign * z.samounts[part, q]
-        s.sblk[block, LAZY, q] += amount
-        s.sblk[block, LOW, q] += amount
-        s.sblk[block, HIGH, q] += amount
+    for k in range(parts.sizes[Z_COLUMNS]):
+        state.blk[block, LAZY, parts.columns[k]] += sign * parts.amounts[part, k]
+        state.blk[block, LOW, parts.columns[k]] += sign * parts.amounts[part, k]
+    for q in range(parts.samounts.shape[1]):
+        amount = sign * parts.samounts[part, q]
+        state.sblk[block, LAZY, q] += amount
+        state.sblk[block, LOW, q] += amount
+        state.sblk[block, HIGH, q] += amount
 
 
 @inner_kernel
-def shift_slots(block, begin, stop, sign, s, z):
+def shift_slots(block, begin, stop, sign, state, parts):
     """Add amounts to some slots of a block, to each those of its part; fold the lazy part of these columns into the
     rows, renew their minima.
     """
-    size = s.members[block, BLOCK]
-    for k in range(z.sizes[Z_COLUMNS]):
-        column = z.columns[k]
-        lazy, low = s.blk[block, LAZY, column], np.int64(1 << 40)
+    size = state.members[block, BLOCK]
+    for k in range(parts.sizes[Z_COLUMNS]):
+        column = parts.columns[k]
+        lazy, low = state.blk[block, LAZY, column], np.int64(1 << 40)
         for m in range(size):
-            value = np.int64(s.rows[s.members[block, m], column]) + lazy
+            value = np.int64(state.rows[state.members[block, m], column]) + lazy
             if begin <= m < stop:
-                value += sign * z.amounts[z.part_of[m], k]
-            s.rows[s.members[block, m], column] = value
+                value += sign * parts.amounts[parts.part_of[m], k]
+            state.rows[state.members[block, m], column] = value
             low = min(low, value)
-        s.blk[block, LAZY, column] = 0
-        s.blk[block, LOW, column] = low
-    for q in range(z.samounts.shape[1]):
+        state.blk[block, LAZY, column] = 0
+        state.blk[block, LOW, column] = low
+    for q in range(parts.samounts.shape[1]):
         is_taken = False
-        for part in range(z.sizes[Z_PARTS]):
-            is_taken |= z.samounts[part, q] != 0
+        for part in range(parts.sizes[Z_PARTS]):
+            is_taken |= parts.samounts[part, q] != 0
         if not is_taken:
             continue
         for m in range(begin, stop):
-            s.srows[s.members[block, m], q] += sign * z.samounts[z.part_of[m], q]
-        summarise_system(block, q, s)
+            state.srows[state.members[block, m], q] += sign * parts.samounts[parts.part_of[m], q]
+        summarise_system(block, q, state)

@@ -3,8 +3,8 @@
 A *step sequence* is such a job, compiled: rows of tables that hold all sequences one after the other
 (`step_sequences.py`).
 
-The tables of the sequences are passed as `Sequences` (`q`), the timeline as one `World` (`w`), what is written down on
-the way as `Trial` (`y`). The place of a sequence is written to a `Place`.
+The tables of the sequences are passed as `Sequences`, the timeline as `TimelineArrays`, what is written down on the way
+as a `Trial`. The place of a sequence is written to a `Place`.
 """
 
 from __future__ import annotations
@@ -73,12 +73,12 @@ class Sequences(NamedTuple):
     fillings: NDArray[Any]
 
 
-class World(NamedTuple):
+class TimelineArrays(NamedTuple):
     """A timeline, to be searched."""
 
-    s: State
-    t: Tables
-    x: Scratch
+    state: State
+    tables: Tables
+    scratch: Scratch
 
 
 class Place(NamedTuple):
@@ -129,7 +129,7 @@ def raise_all(begins, asked, is_held):
 
 
 @inner_kernel
-def earliest_begins(sequence, earliest, latest, end_by, is_held, begins, q, w, y):
+def earliest_begins(sequence, earliest, latest, end_by, is_held, begins, sequences, timeline, trial):
     """Set `begins` to the schedule in which each step but the first begins as early as in any schedule; tell whether
     there is one.
 
@@ -142,11 +142,11 @@ def earliest_begins(sequence, earliest, latest, end_by, is_held, begins, q, w, y
     ruled out are so in every schedule; when no more can be ruled out, the bounds are a schedule themselves, and no
     other one completes earlier. The original counts nodes; windows over several steps do the same node by node.
     """
-    asked = q.steps[q.heads[sequence, C_STEP] : q.heads[sequence + 1, C_STEP]]
-    windows = q.conditions[q.heads[sequence, C_CONDITION] : q.heads[sequence + 1, C_CONDITION]]
+    asked = sequences.steps[sequences.heads[sequence, C_STEP] : sequences.heads[sequence + 1, C_STEP]]
+    windows = sequences.conditions[sequences.heads[sequence, C_CONDITION] : sequences.heads[sequence + 1, C_CONDITION]]
     behind = asked.shape[0] - 1
     for k in range(windows.shape[0]):
-        y.seen[k, 0] = y.seen[k, 1] = -1
+        trial.seen[k, 0] = trial.seen[k, 1] = -1
     begins[0] = earliest
     for step in range(behind):
         begins[step + 1] = begins[step] + asked[step, P_NEEDED]
@@ -158,12 +158,12 @@ def earliest_begins(sequence, earliest, latest, end_by, is_held, begins, q, w, y
         for k in range(windows.shape[0]):
             first, last = windows[k, N_FIRST], windows[k, N_LAST]
             end = begins[last + 1] if last < behind else begins[last] + asked[last, P_NEEDED]
-            if y.seen[k, 0] == begins[first] and y.seen[k, 1] == end:
+            if trial.seen[k, 0] == begins[first] and trial.seen[k, 1] == end:
                 continue
-            start = first_begin(windows[k], begins[first], end, end_by, asked, w)
+            start = first_begin(windows[k], begins[first], end, end_by, asked, timeline)
             if start < 0:
                 return False
-            y.seen[k, 0], y.seen[k, 1] = begins[first], end
+            trial.seen[k, 0], trial.seen[k, 1] = begins[first], end
             if start > begins[first]:
                 has_risen = True
                 begins[first] = start
@@ -176,7 +176,7 @@ def earliest_begins(sequence, earliest, latest, end_by, is_held, begins, q, w, y
 
 
 @inner_kernel
-def first_begin(window, begin, end, end_by, asked, w):
+def first_begin(window, begin, end, end_by, asked, timeline):
     """Return the first begin of a condition's first step that the free amounts do not rule out, from there to the
     earliest end of its last step, which is at least `end`; -1 if there is none.
     """
@@ -186,19 +186,21 @@ def first_begin(window, begin, end, end_by, asked, w):
     after = np.int64(0)
     for step in range(window[N_LAST] + 1, asked.shape[0]):
         after += asked[step, P_NEEDED]
-    start, _ = earliest_fit(window[N_DEMAND], begin, needed, end_by - needed - after, w.s, w.t, w.x)
+    start, _ = earliest_fit(
+        window[N_DEMAND], begin, needed, end_by - needed - after, timeline.state, timeline.tables, timeline.scratch
+    )
     if start == begin and end > start + needed:
-        start = free_from(window[N_DEMAND], start, end, w.s, w.t, w.x)
+        start = free_from(window[N_DEMAND], start, end, timeline.state, timeline.tables, timeline.scratch)
     return start
 
 
 @inner_kernel
-def latest_begins(sequence, latest, begins, q, w, y):
+def latest_begins(sequence, latest, begins, sequences, timeline, trial):
     """Set `begins` to a schedule with the same end and the latest possible begin of the first step (EVO-9).
 
     The time between the begin and the end of a job, less its walltime, is wasted; this schedule wastes the least time.
     """
-    asked = q.steps[q.heads[sequence, C_STEP] : q.heads[sequence + 1, C_STEP]]
+    asked = sequences.steps[sequences.heads[sequence, C_STEP] : sequences.heads[sequence + 1, C_STEP]]
     count, needed = asked.shape[0], np.int64(0)
     for step in range(count):
         needed += asked[step, P_NEEDED]
@@ -206,25 +208,25 @@ def latest_begins(sequence, latest, begins, q, w, y):
     low, high = begins[0], min(latest, end - needed)
     while low < high:
         middle = (low + high + 1) // 2
-        if earliest_begins(sequence, middle, latest, end, True, y.tried, q, w, y):
-            copy(begins[:count], y.tried)
+        if earliest_begins(sequence, middle, latest, end, True, trial.tried, sequences, timeline, trial):
+            copy(begins[:count], trial.tried)
             low = begins[0]
         else:
             high = middle - 1
 
 
 @kernel
-def next_change(begins, count, w):
+def next_change(begins, count, timeline):
     """Return the shift after which one of `count` steps no longer meets some booking; FOREVER if there is none.
 
     Windows that only reach further have less free.
     """
-    least = np.int64(FOREVER)
+    least, state = np.int64(FOREVER), timeline.state
     for step in range(count):
-        place, index = locate(begins[step], w.s)
-        place, index = following(place, index, w.s)
-        if place < w.s.head[H_BLOCKS]:
-            least = min(least, w.s.slots[w.s.members[w.s.order[place], index], 0] - begins[step])
+        place, index = locate(begins[step], state)
+        place, index = following(place, index, state)
+        if place < state.head[H_BLOCKS]:
+            least = min(least, state.slots[state.members[state.order[place], index], 0] - begins[step])
     return least
 
 
@@ -232,88 +234,90 @@ def next_change(begins, count, w):
 
 
 @kernel
-def least_free(demand, start, end, target, other, w):
+def least_free(demand, start, end, target, other, timeline):
     """Set `target` to the amounts free throughout ``[start, end)``, of the columns that a demand takes; to 0 on
     nodes that an exclusive demand cannot have. `other` is space for as many amounts.
     """
-    place, index = locate(start, w.s)
-    last_place, last_index = locate(end - 1, w.s)
-    source, other_at = w.t.capacity, 0
+    place, index = locate(start, timeline.state)
+    last_place, last_index = locate(end - 1, timeline.state)
+    source, other_at = timeline.tables.capacity, 0
     for at in range(place, last_place + 1):
-        block = w.s.order[at]
+        block = timeline.state.order[at]
         low = index if at == place else 0
-        high = last_index if at == last_place else w.s.members[block, BLOCK] - 1
+        high = last_index if at == last_place else timeline.state.members[block, BLOCK] - 1
         into = other if other_at == 0 else target
-        take_slots(demand, block, low, high, source, into, w.s, w.t)
+        take_slots(demand, block, low, high, source, into, timeline.state, timeline.tables)
         source, other_at = into, 1 - other_at
     if other_at == 1:
         copy(target, other)
-    if w.t.demands[demand, D_FLAGS] & EXCLUSIVE:
-        for k in range(w.t.demands[demand, D_REACH], w.t.demands[demand + 1, D_REACH]):
-            clear_busy(w.t.reach[k], target, w.t)
+    if timeline.tables.demands[demand, D_FLAGS] & EXCLUSIVE:
+        for k in range(timeline.tables.demands[demand, D_REACH], timeline.tables.demands[demand + 1, D_REACH]):
+            clear_busy(timeline.tables.reach[k], target, timeline.tables)
 
 
 @inner_kernel
-def lower_to_kind(kind, free, fits, units, w):
+def lower_to_kind(kind, free, fits, units, tables):
     """Lower `fits` to the number of chunks of a kind that fit on each node, given the free amounts in `free`."""
-    most = np.int32(w.t.kinds[kind, K_MOST])
+    most = np.int32(tables.kinds[kind, K_MOST])
     for n in range(units.shape[0]):
         units[n] = 0
-    for segment in range(w.t.kinds[kind, K_SEG], w.t.kinds[kind + 1, K_SEG]):
-        node, length = w.t.segments[segment, S_FIRST], w.t.segments[segment, S_LENGTH]
+    for segment in range(tables.kinds[kind, K_SEG], tables.kinds[kind + 1, K_SEG]):
+        node, length = tables.segments[segment, S_FIRST], tables.segments[segment, S_LENGTH]
         there = units[node : node + length]
         for n in range(length):
             there[n] = most
-        for k in range(w.t.segments[segment, S_TERM], w.t.segments[segment + 1, S_TERM]):
-            lower_to_column(there, free[w.t.terms[k, 0] : w.t.terms[k, 0] + length], w.t.scale[k, 0], w.t.scale[k, 1])
+        for k in range(tables.segments[segment, S_TERM], tables.segments[segment + 1, S_TERM]):
+            first = tables.terms[k, 0]
+            lower_to_column(there, free[first : first + length], tables.scale[k, 0], tables.scale[k, 1])
     for n in range(fits.shape[0]):
         fits[n] = min(fits[n], units[n])
 
 
 @inner_kernel
-def lower_to_column(units, free, a, b):
+def lower_to_column(units, free, factor, summand):
     """Lower the numbers of chunks to what one column allows (`kernels.count_kind` explains the division)."""
     for n in range(units.shape[0]):
-        units[n] = max(np.int32(0), min(units[n], np.int32(free[n] * a + b)))
+        units[n] = max(np.int32(0), min(units[n], np.int32(free[n] * factor + summand)))
 
 
 @inner_kernel
-def take_units(demand, kind, node, units, free, w):
+def take_units(demand, kind, node, units, free, tables):
     """Lower `free` by the amounts of some chunks of a kind on a node; chunks of a scattered demand take all of it."""
-    if w.t.demands[demand, D_FLAGS] & SCATTER:
-        run = w.t.run_of[node]
-        for k in range(w.t.runs[run, 2], w.t.runs[run + 1, 2]):
-            free[w.t.runcols[k] + node - w.t.runs[run, 0]] = 0
+    if tables.demands[demand, D_FLAGS] & SCATTER:
+        run = tables.run_of[node]
+        for k in range(tables.runs[run, 2], tables.runs[run + 1, 2]):
+            free[tables.runcols[k] + node - tables.runs[run, 0]] = 0
         return
-    for segment in range(w.t.kinds[kind, K_SEG], w.t.kinds[kind + 1, K_SEG]):
-        inside = node - w.t.segments[segment, S_FIRST]
-        if 0 <= inside < w.t.segments[segment, S_LENGTH]:
-            for k in range(w.t.segments[segment, S_TERM], w.t.segments[segment + 1, S_TERM]):
-                free[w.t.terms[k, 0] + inside] -= units * w.t.terms[k, 1]
+    for segment in range(tables.kinds[kind, K_SEG], tables.kinds[kind + 1, K_SEG]):
+        inside = node - tables.segments[segment, S_FIRST]
+        if 0 <= inside < tables.segments[segment, S_LENGTH]:
+            for k in range(tables.segments[segment, S_TERM], tables.segments[segment + 1, S_TERM]):
+                free[tables.terms[k, 0] + inside] -= units * tables.terms[k, 1]
             return
 
 
 @inner_kernel
-def place_layer(layer, asked, filling, q, w, y):
+def place_layer(layer, asked, filling, sequences, timeline, trial):
     """Give the units of a layer the first nodes, in the order `filling`, that have room throughout it; tell whether
     there are enough.
     """
-    first, last, left = q.layers[layer, L_FIRST], q.layers[layer, L_LAST], q.layers[layer, L_COUNT]
-    kinds = q.layer_kinds[q.layers[layer, L_KINDS] :]
+    layers = sequences.layers
+    first, last, left = layers[layer, L_FIRST], layers[layer, L_LAST], layers[layer, L_COUNT]
+    kinds = sequences.layer_kinds[sequences.layers[layer, L_KINDS] :]
     nodes = filling.shape[0]
     for node in range(nodes):
-        y.fits[node] = left
+        trial.fits[node] = left
     for step in range(first, last + 1):
-        lower_to_kind(kinds[step - first], y.free[step], y.fits, y.units, w)
+        lower_to_kind(kinds[step - first], trial.free[step], trial.fits, trial.units, timeline.tables)
     for place in range(nodes):
         node = filling[place]
-        if y.fits[node] == 0:
+        if trial.fits[node] == 0:
             continue
-        take = min(left, np.int64(y.fits[node]))
+        take = min(left, np.int64(trial.fits[node]))
         for step in range(first, last + 1):
             demand, kind = asked[step, P_DEMAND], kinds[step - first]
-            take_units(demand, kind, node, take, y.free[step], w)
-            y.held[step, kind - w.t.demands[demand, D_KIND], node] += take
+            take_units(demand, kind, node, take, trial.free[step], timeline.tables)
+            trial.held[step, kind - timeline.tables.demands[demand, D_KIND], node] += take
         left -= take
         if left == 0:
             return True
@@ -321,18 +325,18 @@ def place_layer(layer, asked, filling, q, w, y):
 
 
 @inner_kernel
-def map_sequence(sequence, p, q, w, y):
-    """Find nodes for all units of a sequence whose steps begin as `p` says; tell whether a mapping was found."""
-    asked = q.steps[q.heads[sequence, C_STEP] : q.heads[sequence + 1, C_STEP]]
+def map_sequence(sequence, place, sequences, timeline, trial):
+    """Find nodes for all units of a sequence whose steps begin as `place` says; tell whether a mapping was found."""
+    asked = sequences.steps[sequences.heads[sequence, C_STEP] : sequences.heads[sequence + 1, C_STEP]]
     count = asked.shape[0]
     for step in range(count):
-        end = p.begins[step + 1] if step + 1 < count else p.begins[step] + asked[step, P_NEEDED]
-        least_free(asked[step, P_DEMAND], p.begins[step], end, y.least[step], y.other, w)
-    return map_layers(sequence, p, q, w, y)
+        end = place.begins[step + 1] if step + 1 < count else place.begins[step] + asked[step, P_NEEDED]
+        least_free(asked[step, P_DEMAND], place.begins[step], end, trial.least[step], trial.other, timeline)
+    return map_layers(sequence, place, sequences, timeline, trial)
 
 
 @inner_kernel
-def map_layers(sequence, p, q, w, y):
+def map_layers(sequence, place, sequences, timeline, trial):
     """Find nodes for all units of a sequence in what is free throughout each step, `least`; tell whether a mapping was
     found (EVO-4b).
 
@@ -340,31 +344,32 @@ def map_layers(sequence, p, q, w, y):
     of one kind this finds a mapping whenever there is one: a node that can hold a unit throughout a layer can also hold
     it for a part of it, so the layers mapped first take no more from the others than any mapping has to.
     """
-    asked = q.steps[q.heads[sequence, C_STEP] : q.heads[sequence + 1, C_STEP]]
-    first_layer, behind = q.heads[sequence, C_LAYER], q.heads[sequence + 1, C_LAYER]
-    for order in range(q.heads[sequence, C_ORDER], q.heads[sequence + 1, C_ORDER]):
+    asked = sequences.steps[sequences.heads[sequence, C_STEP] : sequences.heads[sequence + 1, C_STEP]]
+    first_layer, behind = sequences.heads[sequence, C_LAYER], sequences.heads[sequence + 1, C_LAYER]
+    for order in range(sequences.heads[sequence, C_ORDER], sequences.heads[sequence + 1, C_ORDER]):
         for step in range(asked.shape[0]):
             demand = asked[step, P_DEMAND]
-            copy_ranges(demand, y.free[step], y.least[step], w)
-            for kind in range(w.t.demands[demand + 1, D_KIND] - w.t.demands[demand, D_KIND]):
-                for node in range(y.held.shape[2]):
-                    y.held[step, kind, node] = 0
-        turn, placed = q.orders[order, O_TURNS], 0
+            copy_ranges(demand, trial.free[step], trial.least[step], timeline.tables)
+            for kind in range(timeline.tables.demands[demand + 1, D_KIND] - timeline.tables.demands[demand, D_KIND]):
+                for node in range(trial.held.shape[2]):
+                    trial.held[step, kind, node] = 0
+        turn, placed = sequences.orders[order, O_TURNS], 0
+        filling = sequences.fillings[sequences.orders[order, O_FILLING]]
         while placed < behind - first_layer and place_layer(
-            first_layer + q.turns[turn + placed], asked, q.fillings[q.orders[order, O_FILLING]], q, w, y
+            first_layer + sequences.turns[turn + placed], asked, filling, sequences, timeline, trial
         ):
             placed += 1
         if placed == behind - first_layer:
-            write_entries(asked, y.held, p.found, p.spans, w.t.demands)
+            write_entries(asked, trial.held, place.found, place.spans, timeline.tables.demands)
             return True
     return False
 
 
 @inner_kernel
-def copy_ranges(demand, target, source, w):
+def copy_ranges(demand, target, source, tables):
     """Copy the amounts of the columns that a demand looks at."""
-    for k in range(w.t.demands[demand, D_RANGE], w.t.demands[demand + 1, D_RANGE]):
-        begin, end = w.t.ranges[k, 0], w.t.ranges[k, 1]
+    for k in range(tables.demands[demand, D_RANGE], tables.demands[demand + 1, D_RANGE]):
+        begin, end = tables.ranges[k, 0], tables.ranges[k, 1]
         copy(target[begin:end], source[begin:end])
 
 
@@ -387,13 +392,13 @@ def write_entries(asked, held, found, spans, demands):
 
 
 @inner_kernel
-def fit_steps(sequence, earliest, latest, p, q, w, y):
+def fit_steps(sequence, earliest, latest, place, sequences, timeline, trial):
     """Set the begins to the earliest schedule without holds, from `earliest` on, in which each step fits by itself, and
     `least` to what is free throughout each; tell whether there is one that begins by `latest`.
 
     A step that does not fit begins after the last moment at which too little is free for it, and all others with it.
     """
-    asked = q.steps[q.heads[sequence, C_STEP] : q.heads[sequence + 1, C_STEP]]
+    asked = sequences.steps[sequences.heads[sequence, C_STEP] : sequences.heads[sequence + 1, C_STEP]]
     count, begin, fitting, step, since = asked.shape[0], earliest, 0, asked.shape[0], np.int64(0)
     while fitting < count:
         if step == 0:
@@ -404,138 +409,141 @@ def fit_steps(sequence, earliest, latest, p, q, w, y):
         step -= 1
         since -= asked[step, P_NEEDED]
         start, side = first_window(
-            asked[step, P_DEMAND], begin + since, asked[step, P_NEEDED], latest + since, w.s, w.t, w.x
+            asked[step, P_DEMAND], begin + since, asked[step, P_NEEDED], latest + since, timeline
         )
         if start < 0:
             return False
         fitting = fitting + 1 if start == begin + since else 1
         begin = start - since
-        copy_ranges(asked[step, P_DEMAND], y.least[step], w.x.free[side], w)
+        copy_ranges(asked[step, P_DEMAND], trial.least[step], timeline.scratch.free[side], timeline.tables)
     for k in range(count):
-        p.begins[k] = begin
+        place.begins[k] = begin
         begin += asked[k, P_NEEDED]
     return True
 
 
 @inner_kernel
-def first_window(demand, start, duration, latest, s, t, x):
+def first_window(demand, start, duration, latest, timeline):
     """Find the earliest start in ``[start, latest]`` at which each kind of a demand fits by itself for `duration`.
     Returns (start or -1, the half of `free` with the amounts free all the time).
     """
-    place, index = locate(start, s)
+    state, tables, scratch = timeline.state, timeline.tables, timeline.scratch
+    place, index = locate(start, state)
     known_place, known_index = place, index
     while True:
         start, place, index, last_place, last_index = next_window(
-            demand, start, duration, latest, place, index, known_place, known_index, s, t
+            demand, start, duration, latest, place, index, known_place, known_index, state, tables
         )
         if start < 0:
             return np.int64(-1), 0
-        side, at, blocked = scan_window(demand, place, index, last_place, last_index, t.capacity, s, t, x)
+        side, at, blocked = scan_window(
+            demand, place, index, last_place, last_index, tables.capacity, state, tables, scratch
+        )
         if at < 0:
             return start, side
-        place, index = following(at, blocked, s)
-        if place == s.head[H_BLOCKS]:
+        place, index = following(at, blocked, state)
+        if place == state.head[H_BLOCKS]:
             return np.int64(-1), 0
-        start = s.slots[s.members[s.order[place], index], 0]
-        known_place, known_index = following(last_place, last_index, s)
+        start = state.slots[state.members[state.order[place], index], 0]
+        known_place, known_index = following(last_place, last_index, state)
 
 
 @inner_kernel
-def find_unheld(sequence, earliest, latest, end_by, p, q, w, y):
+def find_unheld(sequence, earliest, latest, end_by, place, sequences, timeline, trial):
     """Find the earliest place of a sequence in which no step is held; tell whether there is one."""
-    asked = q.steps[q.heads[sequence, C_STEP] : q.heads[sequence + 1, C_STEP]]
+    asked = sequences.steps[sequences.heads[sequence, C_STEP] : sequences.heads[sequence + 1, C_STEP]]
     last, is_known_to_map, walltime = asked.shape[0] - 1, False, np.int64(0)
     for step in range(last + 1):
         walltime += asked[step, P_NEEDED]
     latest = min(latest, end_by - walltime)
-    while fit_steps(sequence, earliest, latest, p, q, w, y):
-        if map_layers(sequence, p, q, w, y):
+    while fit_steps(sequence, earliest, latest, place, sequences, timeline, trial):
+        if map_layers(sequence, place, sequences, timeline, trial):
             return True
         later = np.int64(0)
-        for k in range(q.heads[sequence, C_CONDITION], q.heads[sequence + 1, C_CONDITION]):
-            first, behind = q.conditions[k, N_FIRST], q.conditions[k, N_LAST] + 1
-            end = p.begins[behind] if behind <= last else p.begins[0] + walltime
-            start = first_begin(q.conditions[k], p.begins[first], end, end_by, asked, w)
+        for k in range(sequences.heads[sequence, C_CONDITION], sequences.heads[sequence + 1, C_CONDITION]):
+            first, behind = sequences.conditions[k, N_FIRST], sequences.conditions[k, N_LAST] + 1
+            end = place.begins[behind] if behind <= last else place.begins[0] + walltime
+            start = first_begin(sequences.conditions[k], place.begins[first], end, end_by, asked, timeline)
             if start < 0:
                 return False
-            later = max(later, start - p.begins[first])
+            later = max(later, start - place.begins[first])
         if later == 0:
-            later = next_change(p.begins, last + 1, w)
+            later = next_change(place.begins, last + 1, timeline)
             if later == FOREVER:
                 return False
-        earliest = p.begins[0] + later
+        earliest = place.begins[0] + later
         if not is_known_to_map:
-            begin_when_all_is_over(asked, p.begins, w)
-            if not map_sequence(sequence, p, q, w, y):
+            begin_when_all_is_over(asked, place.begins, timeline)
+            if not map_sequence(sequence, place, sequences, timeline, trial):
                 return False
             is_known_to_map = True
     return False
 
 
 @inner_kernel
-def begin_when_all_is_over(asked, begins, w):
+def begin_when_all_is_over(asked, begins, timeline):
     """Set the begins of the steps to times after the end of all bookings."""
-    block = w.s.order[w.s.head[H_BLOCKS] - 1]
-    begin = w.s.slots[w.s.members[block, w.s.members[block, BLOCK] - 1], 0]
+    block = timeline.state.order[timeline.state.head[H_BLOCKS] - 1]
+    begin = timeline.state.slots[timeline.state.members[block, timeline.state.members[block, BLOCK] - 1], 0]
     for step in range(asked.shape[0]):
         begins[step] = begin
         begin += asked[step, P_NEEDED]
 
 
 @inner_kernel
-def find_held(sequence, earliest, latest, end_by, tries, p, q, w, y):
+def find_held(sequence, earliest, latest, end_by, tries, place, sequences, timeline, trial):
     """Find a place of a sequence in which steps are held so that the last one ends as early as possible; tell whether
     one was found within `tries` attempts.
     """
-    count = q.heads[sequence + 1, C_STEP] - q.heads[sequence, C_STEP]
+    count = sequences.heads[sequence + 1, C_STEP] - sequences.heads[sequence, C_STEP]
     for _ in range(tries):
-        if not earliest_begins(sequence, earliest, latest, end_by, True, y.soonest, q, w, y):
+        if not earliest_begins(sequence, earliest, latest, end_by, True, trial.soonest, sequences, timeline, trial):
             return False
-        copy(p.begins[:count], y.soonest)
-        latest_begins(sequence, latest, p.begins, q, w, y)
-        if map_sequence(sequence, p, q, w, y):
+        copy(place.begins[:count], trial.soonest)
+        latest_begins(sequence, latest, place.begins, sequences, timeline, trial)
+        if map_sequence(sequence, place, sequences, timeline, trial):
             return True
         is_same = True
         for step in range(count):
-            is_same &= p.begins[step] == y.soonest[step]
-            p.begins[step] = y.soonest[step]
-        if not is_same and map_sequence(sequence, p, q, w, y):
+            is_same &= place.begins[step] == trial.soonest[step]
+            place.begins[step] = trial.soonest[step]
+        if not is_same and map_sequence(sequence, place, sequences, timeline, trial):
             return True
-        earliest = next_change(y.soonest, count, w)
+        earliest = next_change(trial.soonest, count, timeline)
         if earliest == FOREVER:
             return False
-        earliest += y.soonest[0]
+        earliest += trial.soonest[0]
     return False
 
 
 @inner_kernel
-def may_hold(sequence, q):
+def may_hold(sequence, sequences):
     """Tell whether a sequence has a step that may be held beyond its walltime."""
-    for step in range(q.heads[sequence, C_STEP], q.heads[sequence + 1, C_STEP]):
-        if q.steps[step, P_LONGEST] > q.steps[step, P_NEEDED]:
+    for step in range(sequences.heads[sequence, C_STEP], sequences.heads[sequence + 1, C_STEP]):
+        if sequences.steps[step, P_LONGEST] > sequences.steps[step, P_NEEDED]:
             return True
     return False
 
 
 @kernel
-def find_sequence(sequence, earliest, latest, end_by, tries, p, q, w, y):
+def find_sequence(sequence, earliest, latest, end_by, tries, place, sequences, timeline, trial):
     """Find the place of a sequence with the earliest completion found and, for that, the latest start; tell whether
     there is one.
 
     It starts in ``[earliest, latest]`` and ends by `end_by`. At most `tries` attempts are made to map a schedule whose
     steps are held so that it completes earlier.
     """
-    is_found = find_unheld(sequence, earliest, latest, end_by, p, q, w, y)
-    if tries == 0 or not may_hold(sequence, q):
+    is_found = find_unheld(sequence, earliest, latest, end_by, place, sequences, timeline, trial)
+    if tries == 0 or not may_hold(sequence, sequences):
         return is_found
-    count = q.heads[sequence + 1, C_STEP] - q.heads[sequence, C_STEP]
+    count = sequences.heads[sequence + 1, C_STEP] - sequences.heads[sequence, C_STEP]
     if is_found:
-        end_by = p.begins[count - 1] + q.steps[q.heads[sequence + 1, C_STEP] - 1, P_NEEDED] - 1
-    held = y.place
-    if not find_held(sequence, earliest, latest, end_by, tries, held, q, w, y):
+        end_by = place.begins[count - 1] + sequences.steps[sequences.heads[sequence + 1, C_STEP] - 1, P_NEEDED] - 1
+    held = trial.place
+    if not find_held(sequence, earliest, latest, end_by, tries, held, sequences, timeline, trial):
         return is_found
-    copy(p.begins[:count], held.begins)
-    copy(p.spans[: count + 1], held.spans)
-    for row in range(p.spans[count]):
-        copy(p.found[row], held.found[row])
+    copy(place.begins[:count], held.begins)
+    copy(place.spans[: count + 1], held.spans)
+    for row in range(place.spans[count]):
+        copy(place.found[row], held.found[row])
     return True

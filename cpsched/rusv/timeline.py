@@ -775,24 +775,24 @@ class Timeline:
         tries
             The number of schedules with held steps for which a mapping is tried.
         """
-        tables, world, trial = self.sequence_arguments(sequences)
+        tables, timeline, trial = self.sequence_arguments(sequences)
         steps = sequences.num_steps[sequence]
         place = step_kernels.Place(
             begins=np.zeros(steps, dtype=np.int64),
             found=np.zeros((sequences.most_entries[sequence], 3), dtype=np.int32),
             spans=np.zeros(steps + 1, dtype=np.int64),
         )
-        if not step_kernels.find_sequence(sequence, earliest, latest, end_by, tries, place, tables, world, trial):
+        if not step_kernels.find_sequence(sequence, earliest, latest, end_by, tries, place, tables, timeline, trial):
             return None
         parts = np.split(place.found[: place.spans[-1]], place.spans[1:-1])
         return list(zip(place.begins.tolist(), parts, strict=True))
 
     def sequence_arguments(
         self, sequences: StepSequences
-    ) -> tuple[step_kernels.Sequences, step_kernels.World, step_kernels.Trial]:
+    ) -> tuple[step_kernels.Sequences, step_kernels.TimelineArrays, step_kernels.Trial]:
         """Return the arguments of the kernels for step sequences: their tables, the timeline, and a scratch."""
-        world = step_kernels.World(*self.kernel_arguments())
-        return sequences.tables, world, sequences.trial(self.demands.num_columns, _most_kinds(world.t))
+        timeline = step_kernels.TimelineArrays(*self.kernel_arguments())
+        return sequences.tables, timeline, sequences.trial(self.demands.num_columns, _most_kinds(timeline.tables))
 
     def booking(self, start: int, end: int, taken: Mapping[int, int], licenses: Mapping[int, int]) -> Booking:
         """Return a booking of amounts by node column, and by system column for what no node has; sums follow by

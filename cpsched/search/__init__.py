@@ -2,9 +2,11 @@
 annealing.
 
 May import: `planner`, `problem`, `booking`, `rusv`, `metrics`, `engine`, `domain`; its kernels are compiled by numba.
-Begin with `engine.py`; `chain.py` is one chain of plans, `kernels.py` its steps, `costs.py` the objective in the
-kernels' form. `evolving.py` and `evolving_kernels.py` are the same for jobs that evolve over whole nodes of one kind,
-`changing.py` and `changing_kernels.py` for all other jobs that change while they run.
+Begin with `engine.py`. `plan.py` is a plan that is changed step by step: on a ledger in `chain.py`, with whole nodes
+that are only counted in `evolving.py`; `costs.py` is the objective in the kernels' form. All of them share one search,
+whose arrays are in `arrays.py`: `kernels.py` has its steps, `ruin_kernels.py` which jobs these remove,
+`place_kernels.py` where jobs are inserted again, `change_kernels.py` how they change while they run, `count_kernels.py`
+the counts of nodes. `project_kernels.py` breeds lists of projects.
 """
 
 from typing import TYPE_CHECKING
@@ -12,10 +14,10 @@ from typing import TYPE_CHECKING
 from cpsched.doors import opener
 
 if TYPE_CHECKING:
-    from cpsched.search.changing import ChangingChain
+    from cpsched.search.chain import Chain
     from cpsched.search.engine import Search, SearchParams
     from cpsched.search.warmup import warm_up_changing_search
 
-__all__ = ["ChangingChain", "Search", "SearchParams", "warm_up_changing_search"]
+__all__ = ["Chain", "Search", "SearchParams", "warm_up_changing_search"]
 
 __getattr__ = opener(__name__)

@@ -121,7 +121,7 @@ def desk_of(project: kernels.Project, links: Links) -> kernels.Desk:
     count, milestones, (slots, sums) = len(project.jobs), len(links.before_of) - 1, project.free.shape
     most = slots + 2 * count + 2
     return kernels.Desk(
-        count=np.zeros(1, dtype=np.int64),
+        slots=np.zeros(1, dtype=np.int64),
         times=np.zeros(most, dtype=np.int64),
         free=np.zeros((most, sums), dtype=np.int64),
         missing=np.zeros(milestones, dtype=np.int64),

@@ -14,7 +14,7 @@ from cpsched.planner import FIRST_KINK, RATE, Values, costs_at, end_price
 from cpsched.rusv import JobTable
 from cpsched.search.links import awaited_first
 
-__all__ = ["guided", "left_out_fines", "list_keys", "node_shares", "rates_of"]
+__all__ = ["changing_list_keys", "guided", "left_out_fines", "list_keys", "node_shares", "rates_of"]
 
 #: The cost, relative to a second of makespan, of each second by which a job starts too late for an earlier makespan.
 _LATE = 0.3
@@ -124,5 +124,26 @@ def list_keys(
         "walltime": time / price,
         "narrow": share * np.sqrt(time) / price,
         "short": np.sqrt(share) * time / price,
+    }
+    return keys | {"tails": -tails.astype(np.float64)} if end_price(instance) > 0 else keys
+
+
+def changing_list_keys(
+    instance: Instance, jobs: Sequence[Job], costs: NDArray[np.float64], tails: NDArray[np.int64]
+) -> dict[str, NDArray[np.float64]]:
+    """Return named keys for list schedules as `list_keys` does, of jobs some of which change while they run."""
+    price = rates_of(costs)
+    time = np.array([job.walltime for job in jobs], dtype=np.float64)
+    nodes = [
+        [sum(count * each for count, each in node_shares(instance, step.request)) for step in job.steps] for job in jobs
+    ]
+    work = [
+        sum(step.walltime * each for step, each in zip(job.steps, of_job, strict=True))
+        for job, of_job in zip(jobs, nodes, strict=True)
+    ]
+    keys = {
+        "nodes": np.array(work) / price,
+        "widest": np.array([max(of_job) for of_job in nodes]) * time / price,
+        "walltime": time / price,
     }
     return keys | {"tails": -tails.astype(np.float64)} if end_price(instance) > 0 else keys

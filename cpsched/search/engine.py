@@ -15,8 +15,6 @@ from cpsched.planner import latest_starts, unsupported, warmup
 from cpsched.problem import awaited_first, beyond_whole_nodes, placeable
 from cpsched.search.breeding import Breeding
 from cpsched.search.chain import Chain
-from cpsched.search.changing import ChangingChain
-from cpsched.search.costs import list_keys
 from cpsched.search.evolving import EvolvingChain
 from cpsched.search.prices import Prices
 from cpsched.search.warmup import warm_up_search
@@ -109,12 +107,12 @@ class Search:
         else:
             chain = Chain(instance, jobs, seed, optional)
             search = _Search(instance, jobs, board, chain, self.params)
-            keys = list_keys(instance, jobs, chain.costs, chain.tails)
+            keys = chain.list_keys()
             search.try_lists(keys)
             search.breed_lists(chain, keys, seed)
             search.try_prices(chain, np.random.default_rng(seed))
             if chain.is_elastic:
-                search.go_on_with(ChangingChain(instance, jobs, seed))
+                search.go_on_with(Chain(instance, jobs, seed, changing=True))
             search.run_chain()
 
     def _improve_evolving(self, instance: Instance, jobs: Sequence[Job], board: Board, seed: int) -> None:
@@ -125,7 +123,7 @@ class Search:
         if not is_counted and (placements := _most_placements(instance, jobs)) > _MOST_PLACEMENTS:
             board.leave_out(f"{placements:,} placements, it takes {_MOST_PLACEMENTS:,} at most", by=self.name)
             return
-        chain = EvolvingChain(instance, jobs, seed) if is_counted else ChangingChain(instance, jobs, seed)
+        chain = EvolvingChain(instance, jobs, seed) if is_counted else Chain(instance, jobs, seed, changing=True)
         search = _Search(instance, jobs, board, chain, self.params)
         search.try_lists(chain.list_keys())
         search.run_chain()
@@ -172,12 +170,12 @@ class _Search:
         instance: Instance,
         jobs: Sequence[Job],
         board: Board,
-        chain: Chain | ChangingChain | EvolvingChain,
+        chain: Chain | EvolvingChain,
         params: SearchParams,
     ) -> None:
         self._instance, self._jobs, self._board, self._params = instance, jobs, board, params
         self._first = board.best
-        self._chain: Chain | ChangingChain | EvolvingChain = chain
+        self._chain: Chain | EvolvingChain = chain
         #: The jobs that each of these plans has, and those that some have.
         own = frozenset(job.id for job in jobs)
         optional = chain.optional if isinstance(chain, Chain) else frozenset()
@@ -305,13 +303,13 @@ class _Search:
                 self._offer_now_and_then("list:bred")
         self._offer("list:bred")
 
-    def go_on_with(self, chain: ChangingChain) -> None:
+    def go_on_with(self, chain: Chain) -> None:
         """Continue with the steps of another chain."""
         self._chain, self._offset = chain, chain.offset()
 
     def run_chain(self) -> None:
         """Run coolings of the chain until the time is used."""
-        is_single = len(self._jobs) < 2 and not (isinstance(self._chain, ChangingChain) and self._chain.has_lenders)
+        is_single = len(self._jobs) < 2 and not (isinstance(self._chain, Chain) and self._chain.has_lenders)
         if is_single or not self._begin_cooling(is_last=True):
             return
         if self._keys is not None:

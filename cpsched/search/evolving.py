@@ -13,17 +13,21 @@ from numpy.typing import NDArray
 
 from cpsched.domain import Instance, Job, PlannedJob, repeated
 from cpsched.metrics import objective_value
-from cpsched.planner import costs_at, end_price, start_costs
+from cpsched.planner import end_price, start_costs
 from cpsched.problem import Hold, Machine, application_of, map_to_nodes, planned_on_nodes, planning_order
-from cpsched.search import evolving_kernels as kernels
-from cpsched.search.costs import guided, rates_of
+from cpsched.rusv import FOREVER, JobTable
+from cpsched.search.arrays import Counted
+from cpsched.search.costs import rates_of
+from cpsched.search.plan import SearchedPlan, empty_places, empty_step
 
 __all__ = ["EvolvingChain"]
 
 Ints = NDArray[np.int64]
+#: The most jobs that one step removes.
+_MOST_REMOVED = 30
 
 
-class EvolvingChain:
+class EvolvingChain(SearchedPlan):
     """A plan of some jobs that is changed step by step; mutable. Its kernels release the GIL.
 
     No step is held longer than its walltime, so that nothing is wasted: every plan is one of the noX of Klein and
@@ -44,29 +48,21 @@ class EvolvingChain:
         self._instance, self._jobs = instance, jobs
         self._machine = Machine.of(instance)
         self._applications = [application_of(instance, job) for job in jobs]
-        pieces = [_pieces(application.steps) for application in self._applications]
-        ends = list(accumulate(map(len, pieces), initial=0))
-        flat: Ints = np.array([piece for of_job in pieces for piece in of_job], dtype=np.int64)
-        spans: Ints = np.array(list(pairwise(ends)), dtype=np.int64)
-        self._earliest: Ints = np.array([one.earliest for one in self._applications], dtype=np.int64)
-        self._durations: Ints = np.array([job.walltime for job in jobs], dtype=np.int64)
-        self._costs = start_costs(instance, jobs, self._durations)
-        self._end_price = float(end_price(instance))
-        self._shapes = kernels.Shapes(spans, flat, len(self._machine.names))
-        room = len(flat) + len(jobs)
-        self._empty = kernels.Plan(_blank(len(jobs)), *_profile_of(self._machine.free_from, room=room))
-        #: The current plan, and the same once more.
-        self._plan, self._kept = _copied(self._empty), _copied(self._empty)
-        self._best_starts = _blank(len(jobs))
-        self._ranks = np.zeros(len(jobs))
-        self._draft = kernels.Draft(
-            random=np.array([(seed + 1) * 0x9E3779B97F4A7C15 % 2**64 or 1], dtype=np.uint64),
-            marks=_blank(len(jobs) + 1),
-            chosen=_blank(kernels.MOST_REMOVED),
-            keys=np.zeros(kernels.MOST_REMOVED),
+        durations: Ints = np.array([job.walltime for job in jobs], dtype=np.int64)
+        earliest: Ints = np.array([one.earliest for one in self._applications], dtype=np.int64)
+        plan = empty_places([0] * len(jobs), 1)
+        super().__init__(
+            first_mode=np.arange(len(jobs) + 1),
+            modes=(np.zeros(len(jobs), dtype=np.int64), np.full(len(jobs), FOREVER), durations),
+            costs=start_costs(instance, jobs, durations),
+            tails=durations,
+            end_price=float(end_price(instance)),
+            earliest=earliest,
+            table=JobTable([(0, 0, FOREVER, 0)] * len(jobs)),
+            plan=plan,
+            step=empty_step(plan, len(jobs), 0, seed, _MOST_REMOVED, 0),
+            counted=_counted(self._machine, [_pieces(application.steps) for application in self._applications]),
         )
-        #: The cost of the best plan so far.
-        self.best_value = np.inf
         self.plan_list(self._queue())
 
     def offset(self) -> float:
@@ -79,77 +75,29 @@ class EvolvingChain:
         """Return named keys for list schedules of the jobs, smallest first: the order of the queue, then work over
         cost for several definitions of work; where the end of the last job counts, also the longest jobs first.
         """
-        price = rates_of(self._costs)
+        price, walltimes = rates_of(self._costs), self._durations
         areas = [sum(seconds * nodes for seconds, nodes in one.steps) for one in self._applications]
         widest = [max(nodes for _, nodes in one.steps) for one in self._applications]
         keys = {
             "queue": self._queue(),
             "area": np.array(areas) / price,
-            "box": np.array(widest) * self._durations / price,
-            "walltime": self._durations / price,
+            "box": np.array(widest) * walltimes / price,
+            "walltime": walltimes / price,
         }
-        return keys | {"tails": -self._durations.astype(np.float64)} if self._end_price > 0 else keys
+        return keys | {"tails": -walltimes.astype(np.float64)} if self.end_price > 0 else keys
 
     def _queue(self) -> NDArray[np.float64]:
         """Return the place of each job in the planner's order."""
         places = {job.id: place for place, job in enumerate(planning_order(self._instance, self._jobs))}
         return np.array([places[job.id] for job in self._jobs], dtype=np.float64)
 
-    def plan_list(self, keys: NDArray[np.float64], limit: float = np.inf) -> float | None:
-        """Plan the jobs anew as a list schedule in ascending order of `keys`.
-
-        Returns
-        -------
-        float or None
-            The cost of the list schedule; None if its starts cost more than `limit`: the chain then has no plan.
-        """
-        return self._settle(np.argsort(keys, kind="stable"), self._earliest, limit)
-
     def adopt(self, plan: Sequence[PlannedJob]) -> bool:
         """Begin from a plan of the same jobs: each keeps its start or, if the plan holds steps, starts as early as
         possible.
         """
         starts_of = {planned.id: planned.start - self._instance.now for planned in plan}
-        starts = np.array([starts_of[job.id] for job in self._jobs], dtype=np.int64)
+        starts: Ints = np.array([starts_of[job.id] for job in self._jobs], dtype=np.int64)
         return self._settle(np.argsort(starts, kind="stable"), starts, np.inf) is not None
-
-    def _settle(self, order: Ints, least: Ints, limit: float) -> float | None:
-        """Insert jobs in this order into the empty plan; see `kernels.settle`."""
-        self._plan = _copied(self._empty)
-        if not kernels.settle(order, least, limit, self._costs, self._shapes, self._plan):
-            return None
-        self._kept = _copied(self._plan)
-        value = self._value_of(self.starts)
-        if value < self.best_value:
-            self.best_value, self._best_starts = value, self.starts.copy()
-        return value
-
-    def _value_of(self, starts: Ints) -> float:
-        """Return the cost of starts: the part of a plan's value that depends on them."""
-        last = int((starts + self._durations).max())
-        return float(costs_at(self._costs, starts[:, None]).sum()) + self._end_price * last
-
-    @property
-    def starts(self) -> Ints:
-        """The starts of the current plan (s after `now`)."""
-        starts: Ints = self._plan.starts
-        return starts
-
-    # --- steps --------------------------------------------------------------------------------------------------
-
-    def rank(self, keys: NDArray[np.float64]) -> None:
-        """Set the ranks by which jobs removed together tend to be inserted again: smallest first."""
-        self._ranks = keys.astype(np.float64)
-
-    def run(self, steps: int, temperature: float) -> None:
-        """Do `steps` steps at one temperature (in mean costs of a job)."""
-        end = float((self._best_starts + self._durations).max())
-        guide = guided(self._costs, self._end_price, self._durations, end)
-        costs = kernels.Costs(self._earliest, self._costs, guide, self._ranks, self._end_price)
-        self.best_value = kernels.ruin_and_recreate(
-            *(steps, temperature, self.best_value, self._best_starts),
-            *(self._shapes, costs, self._draft, self._plan, self._kept),
-        )
 
     # --- the best plan ------------------------------------------------------------------------------------------
 
@@ -157,7 +105,7 @@ class EvolvingChain:
         """Return the best plan so far, with the running jobs."""
         holds = [
             _holds(application.steps, start)
-            for application, start in zip(self._applications, self._best_starts.tolist(), strict=True)
+            for application, start in zip(self._applications, self.best_starts.tolist(), strict=True)
         ]
         nodes = map_to_nodes(holds, self._machine.free_from)
         running = [repeated(job) for job in self._instance.jobs if job.running is not None]
@@ -180,20 +128,24 @@ def _holds(steps: Sequence[tuple[int, int]], start: int) -> list[Hold]:
     return [Hold(begin, end, nodes) for (begin, end), (_, nodes) in zip(borders, steps, strict=True)]
 
 
-def _blank(length: int) -> Ints:
-    return np.zeros(length, dtype=np.int64)
-
-
-def _copied(plan: kernels.Plan) -> kernels.Plan:
-    return kernels.Plan(*(array.copy() for array in plan))
-
-
-def _profile_of(free_from: Sequence[int], room: int) -> tuple[Ints, Ints, Ints]:
-    """Return times, amounts and size of the profile of the running jobs, with space for this number of further
-    breakpoints.
-    """
-    ends, counts = np.unique([end for end in free_from if end > 0], return_counts=True)
-    times, used = _blank(1 + len(ends) + room), _blank(1 + len(ends) + room)
+def _counted(machine: Machine, pieces: Sequence[Sequence[tuple[int, int, int]]]) -> Counted:
+    """Return the pieces of the jobs, and the profile of the running jobs with space for further breakpoints."""
+    since, until, amounts = np.array([piece for of_job in pieces for piece in of_job], dtype=np.int64).T.copy()
+    ends, counts = np.unique([end for end in machine.free_from if end > 0], return_counts=True)
+    times: Ints = np.zeros(1 + len(ends) + len(since) + len(pieces), dtype=np.int64)
+    used = np.zeros_like(times)
     times[1 : 1 + len(ends)] = ends
     used[: len(ends)] = np.cumsum(counts[::-1])[::-1]
-    return times, used, np.array([1 + len(ends)], dtype=np.int64)
+    return Counted(
+        first_piece=np.cumsum([0, *map(len, pieces)]).astype(np.int64),
+        since=since,
+        until=until,
+        amounts=amounts,
+        capacity=np.array([len(machine.names)]),
+        times=times,
+        used=used,
+        size=np.array([1 + len(ends)]),
+        kept_times=np.zeros_like(times),
+        kept_used=np.zeros_like(times),
+        kept_size=np.zeros(1, dtype=np.int64),
+    )

@@ -82,7 +82,7 @@ class Prices:
         lengths = np.diff(self._times)
         paid = np.concatenate([np.zeros((len(self._prices), 1)), np.cumsum(self._prices * lengths, axis=1)], axis=1)
         starts, used = np.empty_like(self.starts), np.empty_like(self._prices)
-        total = kernels.best_starts_at_prices(  # type: ignore[no-untyped-call]  # kernels are typed by their arrays
+        total = kernels.best_starts_at_prices(
             self._needs, self._durations, self._costs, self._place, self._share, self._times, paid, starts, used
         )
         bound = total - float((self._prices * self._supply).sum())

@@ -8,13 +8,14 @@ running backwards. New lists are bred from random keys (Gonçalves, Resende and 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cpsched.rusv import FOREVER, inner_kernel, kernel
-from cpsched.search.kernels import below, cost_of, uniform
+from cpsched.rusv import FOREVER, Links, inner_kernel, kernel, kernels
+from cpsched.search.arrays import Array
+from cpsched.search.place_kernels import below, cost_of, uniform
+from cpsched.search.ruin_kernels import sort_in
 
 #: Of the lists of a generation: the part that is random; the part of its keys that a list has from its better parent.
 RANDOM, INHERITED = 0.1, 0.7
@@ -29,90 +30,88 @@ class Project(NamedTuple):
     """The jobs, and what they may use."""
 
     #: int64 (jobs, 3): see ``EARLIEST``.
-    jobs: NDArray[Any]
+    jobs: Array
     #: int64 (jobs, sums): what a job takes.
-    needs: NDArray[Any]
+    needs: Array
     #: float64 (jobs, ·): costs of starts, see `kernels.cost_of`.
-    costs: NDArray[Any]
+    costs: Array
     #: float64 (1,): the price of a second of makespan.
-    price: NDArray[Any]
+    price: Array
     #: int64 (slots,) and (slots, sums): when slots begin, the first at 0, and what is free in them without these jobs.
-    times: NDArray[Any]
-    free: NDArray[Any]
+    times: Array
+    free: Array
 
 
 class Desk(NamedTuple):
     """What decoding writes down."""
 
     #: int64 (1,): the number of slots; (·,) and (·, sums): when they begin, and what is free in them.
-    count: NDArray[Any]
-    times: NDArray[Any]
-    free: NDArray[Any]
+    slots: Array
+    times: Array
+    free: Array
     #: int64 (milestones,): the number of jobs without a place before each; and by when those with one have passed it.
-    missing: NDArray[Any]
-    passed: NDArray[Any]
+    missing: Array
+    passed: Array
     #: int64 (jobs,): the number of milestones that are still to be passed before each; the jobs that are next.
-    closed: NDArray[Any]
-    ready: NDArray[Any]
+    closed: Array
+    ready: Array
     #: float64 (jobs,): the keys by which justification decodes.
-    keys: NDArray[Any]
+    keys: Array
     #: int64 (jobs,): starts with time running backwards; starts after justification; starts of the present list.
-    mirrored: NDArray[Any]
-    moved: NDArray[Any]
-    starts: NDArray[Any]
+    mirrored: Array
+    moved: Array
+    starts: Array
 
 
 class Lists(NamedTuple):
     """The present generation of lists, the best first; and the next one."""
 
     #: float64 (lists, jobs) and (lists,): keys, and values with `FINER`.
-    keys: NDArray[Any]
-    values: NDArray[Any]
-    next_keys: NDArray[Any]
-    next_values: NDArray[Any]
+    keys: Array
+    values: Array
+    next_keys: Array
+    next_values: Array
     #: int64 (lists,): an order.
-    order: NDArray[Any]
+    order: Array
     #: int64 (jobs,) and float64 (1,): the starts of the best list of all, and their value.
-    best: NDArray[Any]
-    best_value: NDArray[Any]
+    best: Array
+    best_value: Array
     #: uint64 (1,): the state of the random numbers.
-    random: NDArray[Any]
+    random: Array
 
 
 # --- what is free ----------------------------------------------------------------------------------------------------
 
 
 @kernel
-def fill(p, d):
+def fill(project: Project, desk: Desk) -> None:
     """Set the desk to what is free without the jobs."""
-    d.count[0] = p.times.shape[0]
-    for k in range(p.times.shape[0]):
-        d.times[k] = p.times[k]
-        for q in range(p.free.shape[1]):
-            d.free[k, q] = p.free[k, q]
+    desk.slots[0] = project.times.shape[0]
+    for k in range(project.times.shape[0]):
+        desk.times[k] = project.times[k]
+        kernels.copy(desk.free[k], project.free[k])
 
 
 @inner_kernel
-def fill_backwards(horizon, p, d):
+def fill_backwards(horizon: int, project: Project, desk: Desk) -> None:
     """Set the desk to what is free without the jobs, in time that runs from `horizon` back to 0."""
-    count, last = 0, p.times.shape[0] - 1
-    while last > 0 and p.times[last] >= horizon:
+    count, last = 0, project.times.shape[0] - 1
+    while last > 0 and project.times[last] >= horizon:
         last -= 1
     for k in range(last, -1, -1):
-        d.times[count] = 0 if k == last else horizon - p.times[k + 1]
-        for q in range(p.free.shape[1]):
-            d.free[count, q] = p.free[k, q]
+        desk.times[count] = 0 if k == last else horizon - project.times[k + 1]
+        kernels.copy(desk.free[count], project.free[k])
         count += 1
-    d.count[0] = count
+    desk.slots[0] = count
 
 
 @inner_kernel
-def find_slot(time, d):
+def find_slot(time: int, desk: Desk) -> int:
     """Return the slot that holds a time."""
-    low, high = 0, d.count[0]
+    low, high = 0, desk.slots[0]
     while high - low > 1:
         middle = (low + high) >> 1
-        if d.times[middle] <= time:
+        if desk.times[middle] <= time:
             low = middle
         else:
             high = middle
@@ -120,39 +119,37 @@ def find_slot(time, d):
 
 
 @inner_kernel
-def add_slot(time, d):
+def add_slot(time: int, desk: Desk) -> int:
     """Return the slot that begins at a time; it is made if there is none."""
-    at = find_slot(time, d)
-    if d.times[at] == time:
+    at = find_slot(time, desk)
+    if desk.times[at] == time:
         return at
-    for k in range(d.count[0], at + 1, -1):
-        d.times[k] = d.times[k - 1]
-        for q in range(d.free.shape[1]):
-            d.free[k, q] = d.free[k - 1, q]
-    d.times[at + 1] = time
-    for q in range(d.free.shape[1]):
-        d.free[at + 1, q] = d.free[at, q]
-    d.count[0] += 1
+    for k in range(desk.slots[0], at + 1, -1):
+        desk.times[k] = desk.times[k - 1]
+        kernels.copy(desk.free[k], desk.free[k - 1])
+    desk.times[at + 1] = time
+    kernels.copy(desk.free[at + 1], desk.free[at])
+    desk.slots[0] += 1
     return at + 1
 
 
 @kernel
-def place(job, start, p, d):
+def place(job: int, start: int, project: Project, desk: Desk) -> int:
     """Book a job from `start` on, as early as it fits; return its start, or -1 if it does not fit."""
-    slot = find_slot(start, d)
-    while slot < d.count[0] and d.times[slot] < start + p.jobs[job, DURATION]:
+    slot = find_slot(start, desk)
+    while slot < desk.slots[0] and desk.times[slot] < start + project.jobs[job, DURATION]:
         fits = True
-        for q in range(d.free.shape[1]):
-            fits &= d.free[slot, q] >= p.needs[job, q]
+        for q in range(desk.free.shape[1]):
+            fits &= desk.free[slot, q] >= project.needs[job, q]
         slot += 1
         if not fits:
-            if slot == d.count[0]:
-                return np.int64(-1)
-            start = d.times[slot]
-    first, last = add_slot(start, d), add_slot(start + p.jobs[job, DURATION], d)
+            if slot == desk.slots[0]:
+                return -1
+            start = desk.times[slot]
+    first, last = add_slot(start, desk), add_slot(start + project.jobs[job, DURATION], desk)
     for k in range(first, last):
-        for q in range(d.free.shape[1]):
-            d.free[k, q] -= p.needs[job, q]
+        for q in range(desk.free.shape[1]):
+            desk.free[k, q] -= project.needs[job, q]
     return start
 
 
@@ -160,159 +157,152 @@ def place(job, start, p, d):
 
 
 @kernel
-def decode(keys, starts, is_backwards, links, p, d):
+def decode(keys: Array, starts: Array, is_backwards: bool, links: Links, project: Project, desk: Desk) -> bool:
     """Place all jobs on the desk, the smallest key first among those whose predecessors are placed (of equal keys
     the first job).
 
     Returns whether each job has a place, with time running forwards no later than it may start.
     """
     ready = 0
-    for milestone in range(d.missing.shape[0]):
-        d.missing[milestone] = links.before_of[milestone + 1] - links.before_of[milestone]
-        d.passed[milestone] = -FOREVER
+    for milestone in range(desk.missing.shape[0]):
+        desk.missing[milestone] = links.before_of[milestone + 1] - links.before_of[milestone]
+        desk.passed[milestone] = -FOREVER
     for job in range(keys.shape[0]):
-        d.closed[job] = links.waits_of[job + 1] - links.waits_of[job]
-        if d.closed[job] == 0:
-            d.ready[ready] = job
+        desk.closed[job] = links.waits_of[job + 1] - links.waits_of[job]
+        if desk.closed[job] == 0:
+            desk.ready[ready] = job
             ready += 1
     while ready > 0:
         least = 0
         for k in range(1, ready):
-            job, first = d.ready[k], d.ready[least]
+            job, first = desk.ready[k], desk.ready[least]
             if keys[job] < keys[first] or (keys[job] == keys[first] and job < first):
                 least = k
-        job = d.ready[least]
+        job = desk.ready[least]
         ready -= 1
-        d.ready[least] = d.ready[ready]
-        earliest = np.int64(0) if is_backwards else p.jobs[job, EARLIEST]
+        desk.ready[least] = desk.ready[ready]
+        earliest = 0 if is_backwards else project.jobs[job, EARLIEST]
         for k in range(links.waits_of[job], links.waits_of[job + 1]):
-            earliest = max(earliest, d.passed[links.waits[k, 0]] + links.waits[k, 1])
-        starts[job] = place(job, earliest, p, d)
-        if starts[job] < 0 or (not is_backwards and starts[job] > p.jobs[job, LATEST]):
+            earliest = max(earliest, desk.passed[links.waits[k, 0]] + links.waits[k, 1])
+        starts[job] = place(job, earliest, project, desk)
+        if starts[job] < 0 or (not is_backwards and starts[job] > project.jobs[job, LATEST]):
             return False
         for k in range(links.leads_of[job], links.leads_of[job + 1]):
             milestone = links.leads[k, 0]
-            d.passed[milestone] = max(d.passed[milestone], starts[job] + links.leads[k, 1])
-            d.missing[milestone] -= 1
-            if d.missing[milestone] == 0:
+            desk.passed[milestone] = max(desk.passed[milestone], starts[job] + links.leads[k, 1])
+            desk.missing[milestone] -= 1
+            if desk.missing[milestone] == 0:
                 for m in range(links.after_of[milestone], links.after_of[milestone + 1]):
                     after = links.after[m, 0]
-                    d.closed[after] -= 1
-                    if d.closed[after] == 0:
-                        d.ready[ready] = after
+                    desk.closed[after] -= 1
+                    if desk.closed[after] == 0:
+                        desk.ready[ready] = after
                         ready += 1
     return True
 
 
 @kernel
-def last_end(starts, p):
+def last_end(starts: Array, project: Project) -> int:
     """Return the end of the last job."""
-    last = np.int64(0)
+    last = 0
     for job in range(starts.shape[0]):
-        last = max(last, starts[job] + p.jobs[job, DURATION])
+        last = max(last, starts[job] + project.jobs[job, DURATION])
     return last
 
 
 @kernel
-def value_of(starts, p):
+def value_of(starts: Array, project: Project) -> float:
     """Return the cost of all starts and of the last end."""
-    value = p.price[0] * last_end(starts, p)
+    value = project.price[0] * last_end(starts, project)
     for job in range(starts.shape[0]):
-        value += cost_of(job, starts[job], p.costs)
+        value += cost_of(job, starts[job], project.costs)
     return value
 
 
 @kernel
-def justify(starts, ahead, back, p, d):
+def justify(starts: Array, ahead: Links, back: Links, project: Project, desk: Desk) -> float:
     """Move all jobs to the right and then to the left, again and again while that lowers the value; return the value.
 
     `ahead` and `back` are the links (`rusv.Links`) with time running forwards and backwards.
     """
-    value = value_of(starts, p)
+    value = value_of(starts, project)
     while True:
-        horizon = last_end(starts, p)
+        horizon = last_end(starts, project)
         for job in range(starts.shape[0]):
-            d.keys[job] = -(starts[job] + p.jobs[job, DURATION])
-        fill_backwards(horizon, p, d)
-        if not decode(d.keys, d.mirrored, True, back, p, d):
+            desk.keys[job] = -(starts[job] + project.jobs[job, DURATION])
+        fill_backwards(horizon, project, desk)
+        if not decode(desk.keys, desk.mirrored, True, back, project, desk):
             return value
         for job in range(starts.shape[0]):
-            d.keys[job] = horizon - d.mirrored[job] - p.jobs[job, DURATION]
-        fill(p, d)
-        if not decode(d.keys, d.moved, False, ahead, p, d):
+            desk.keys[job] = horizon - desk.mirrored[job] - project.jobs[job, DURATION]
+        fill(project, desk)
+        if not decode(desk.keys, desk.moved, False, ahead, project, desk):
             return value
-        moved = value_of(d.moved, p)
+        moved = value_of(desk.moved, project)
         if moved > value:
             return value
-        for job in range(starts.shape[0]):
-            starts[job] = d.moved[job]
+        kernels.copy(starts, desk.moved)
         if moved == value:
             return value
         value = moved
 
 
 @inner_kernel
-def assess(row, ahead, back, p, d, b):
+def assess(row: int, ahead: Links, back: Links, project: Project, desk: Desk, lists: Lists) -> None:
     """Decode and justify a list of the next generation, and value it; its keys become the order of the starts."""
-    keys = b.next_keys[row]
-    fill(p, d)
-    if not decode(keys, d.starts, False, ahead, p, d):
-        b.next_values[row] = np.inf
+    keys = lists.next_keys[row]
+    fill(project, desk)
+    if not decode(keys, desk.starts, False, ahead, project, desk):
+        lists.next_values[row] = np.inf
         return
-    value = justify(d.starts, ahead, back, p, d)
-    last, mean = last_end(d.starts, p) + 1.0, 0.0
+    value = justify(desk.starts, ahead, back, project, desk)
+    last, mean = last_end(desk.starts, project) + 1.0, 0.0
     for job in range(keys.shape[0]):
-        mean += d.starts[job] / keys.shape[0]
-        keys[job] = (d.starts[job] + 0.5 * uniform(b.random)) / last
-    b.next_values[row] = value + FINER * p.price[0] * mean / last
-    if value < b.best_value[0]:
-        b.best_value[0] = value
-        for job in range(keys.shape[0]):
-            b.best[job] = d.starts[job]
+        mean += desk.starts[job] / keys.shape[0]
+        keys[job] = (desk.starts[job] + 0.5 * uniform(lists.random)) / last
+    lists.next_values[row] = value + FINER * project.price[0] * mean / last
+    if value < lists.best_value[0]:
+        lists.best_value[0] = value
+        kernels.copy(lists.best, desk.starts)
 
 
 # --- breeding --------------------------------------------------------------------------------------------------------
 
 
 @kernel
-def begin(first, last, ahead, back, p, d, b):
+def begin(first: int, last: int, ahead: Links, back: Links, project: Project, desk: Desk, lists: Lists) -> None:
     """Value the lists ``[first, last)`` of a first generation, whose keys are given."""
     for row in range(first, last):
-        assess(row, ahead, back, p, d, b)
+        assess(row, ahead, back, project, desk, lists)
 
 
 @kernel
-def breed(first, last, elite, ahead, back, p, d, b):
+def breed(
+    first: int, last: int, elite: int, ahead: Links, back: Links, project: Project, desk: Desk, lists: Lists
+) -> None:
     """Make the lists ``[first, last)`` of the next generation: the first `elite` are kept, some are random, and each of
     the others has keys of one of the `elite` and of one that is worse.
     """
-    size, count = b.values.shape[0], b.keys.shape[1]
+    size, count = lists.values.shape[0], lists.keys.shape[1]
     for row in range(first, last):
         if row < elite:
-            b.next_values[row] = b.values[row]
-            for job in range(count):
-                b.next_keys[row, job] = b.keys[row, job]
+            lists.next_values[row] = lists.values[row]
+            kernels.copy(lists.next_keys[row], lists.keys[row])
             continue
-        if uniform(b.random) < RANDOM:
+        if uniform(lists.random) < RANDOM:
             for job in range(count):
-                b.next_keys[row, job] = uniform(b.random)
+                lists.next_keys[row, job] = uniform(lists.random)
         else:
-            better, worse = below(b.random, elite), elite + below(b.random, size - elite)
+            better, worse = below(lists.random, elite), elite + below(lists.random, size - elite)
             for job in range(count):
-                b.next_keys[row, job] = b.keys[better if uniform(b.random) < INHERITED else worse, job]
-        assess(row, ahead, back, p, d, b)
+                lists.next_keys[row, job] = lists.keys[better if uniform(lists.random) < INHERITED else worse, job]
+        assess(row, ahead, back, project, desk, lists)
 
 
 @kernel
-def select(b):
+def select(lists: Lists) -> None:
     """Make the next generation the present one, the best first."""
-    for k in range(b.values.shape[0]):
-        at = k
-        while at > 0 and b.next_values[b.order[at - 1]] > b.next_values[k]:
-            b.order[at] = b.order[at - 1]
-            at -= 1
-        b.order[at] = k
-    for k in range(b.values.shape[0]):
-        b.values[k] = b.next_values[b.order[k]]
-        for job in range(b.keys.shape[1]):
-            b.keys[k, job] = b.next_keys[b.order[k], job]
+    for k in range(lists.values.shape[0]):
+        sort_in(lists.next_values[k], k, k, lists.values, lists.order)
+    for k in range(lists.values.shape[0]):
+        kernels.copy(lists.keys[k], lists.next_keys[lists.order[k]])

@@ -10,7 +10,6 @@ from cpsched.domain import Instance, Job
 from cpsched.planner import warmup_window
 from cpsched.search.breeding import Breeding
 from cpsched.search.chain import Chain
-from cpsched.search.changing import ChangingChain
 from cpsched.search.evolving import EvolvingChain
 
 __all__ = ["warm_up_changing_search", "warm_up_search"]
@@ -21,6 +20,7 @@ def warm_up_search() -> None:
     instance, waiting = _window()
     chain = Chain(instance, waiting, seed=0)
     chain.plan_list(np.arange(len(waiting), dtype=np.float64))
+    chain.adopt(chain.best())
     chain.run(1, 1.0)
     Breeding(chain, [], seed=0).run(250)
 
@@ -30,7 +30,7 @@ def warm_up_changing_search() -> None:
     instance, waiting = _window()
     jobs = [replace(job, steps=job.steps * 2) for job in waiting]
     EvolvingChain(instance, jobs, seed=0).run(1, 1.0)
-    changing = ChangingChain(instance, jobs, seed=0)
+    changing = Chain(instance, jobs, seed=0, changing=True)
     changing.plan_list(np.arange(len(jobs), dtype=np.float64))
     changing.adopt(changing.best())
     changing.run(1, 1.0)

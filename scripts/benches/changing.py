@@ -13,7 +13,7 @@ from cpsched.domain import FrozenMap, Instance, Objective, ObjectiveTerm
 from cpsched.errors import UnsupportedError
 from cpsched.planner import PlannerEngine
 from cpsched.portfolio import ENGINES, prepare, solve
-from cpsched.search import ChangingChain
+from cpsched.search import Chain
 from cpsched.workloads import evolving_window, with_malleable
 from tests.workloads.changing import changing_windows, made_rigid, with_evolving
 from tests.workloads.eurora_windows import eurora_window
@@ -71,7 +71,8 @@ def steps_a_second(window: Instance, seconds: float) -> Iterator[float]:
     """Yield the steps in a second of processor time at each temperature."""
     planned = PlannerEngine().plan(window, None).jobs
     ids = {one.id for one in planned}
-    chain = ChangingChain(window, [job for job in window.elements() if job.running is None and job.id in ids], seed=0)
+    jobs = [job for job in window.elements() if job.running is None and job.id in ids]
+    chain = Chain(window, jobs, seed=0, changing=True)
     chain.adopt(planned)
     chain.run(20, TEMPERATURES[0])
     for temperature in TEMPERATURES:

@@ -94,6 +94,29 @@ def test_a_bundle_is_its_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert len(scale_all.signatures) == 2  # type: ignore[attr-defined]  # of a compiled function
 
 
+def test_what_a_kernel_does_with_a_bundle_is_left_out_without_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where None is given for a bundle, what reads it is not compiled; where a bundle is given, what is for None."""
+    monkeypatch.setattr(kernel_cache, "folder_of_module", lambda _: tmp_path)
+
+    @jit.inner_kernel
+    def first_of(pair: Any) -> Any:
+        return pair.values[0] * pair.factor
+
+    @jit.kernel
+    def total_of(pair: Any, other: Any) -> Any:
+        if pair is None:
+            return first_of(other)
+        total = first_of(pair)
+        if other is not None and total > 0:
+            total += first_of(other)
+        return total
+
+    two, six = Pair(np.array([1, 2]), 2), Pair(np.array([2, 3]), 3)
+    assert [total_of(two, six), total_of(two, None), total_of(None, six)] == [8, 2, 6]
+
+
 def test_named_tuples_with_equal_fields_are_two_bundles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A field is found by its name in the class of the tuple, not by its place."""
     monkeypatch.setattr(kernel_cache, "folder_of_module", lambda _: tmp_path)

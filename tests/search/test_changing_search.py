@@ -33,7 +33,7 @@ from cpsched.domain import (
 from cpsched.metrics import objective_value
 from cpsched.problem import refusal
 from cpsched.search import SearchParams
-from cpsched.search.changing import ChangingChain
+from cpsched.search.chain import Chain
 from cpsched.search.links import awaited_first
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle.literal_lists import listed_literally
@@ -67,12 +67,12 @@ def small() -> Instance:
     return completion(with_evolving(eurora_window(40, 1, busy=0.9, demand=100), 1))
 
 
-def chain_of(instance: Instance, seed: int = 0) -> tuple[ChangingChain, list[Job]]:
+def chain_of(instance: Instance, seed: int = 0) -> tuple[Chain, list[Job]]:
     """Return a chain that begins from the planner's plan, and its jobs."""
     outcome = planned(instance)
     placed = {job.id for job in outcome.jobs}
     jobs = [job for job in instance.elements() if job.running is None and job.id in placed]
-    chain = ChangingChain(instance, jobs, seed)
+    chain = Chain(instance, jobs, seed, changing=True)
     assert chain.adopt(outcome.jobs)
     return chain, jobs
 
@@ -105,7 +105,7 @@ def test_it_knows_what_its_plans_cost(instance: Instance, term: ObjectiveTerm) -
     if not jobs:
         return
     assert all(refusal(instance, job) is None for job in jobs)
-    chain = ChangingChain(instance, jobs, 0)
+    chain = Chain(instance, jobs, 0, changing=True)
     offset = chain.offset()
     chain.plan_list(np.arange(len(jobs), dtype=np.float64))
     assert chain.adopt(outcome.jobs)
@@ -153,7 +153,7 @@ def test_lists_are_those_of_the_ledger(instance: Instance, random: Random) -> No
     jobs = [job for job in instance.elements() if job.running is None and job.id in placed]
     if not jobs:
         return
-    chain = ChangingChain(completion(instance), jobs, 0)
+    chain = Chain(completion(instance), jobs, 0, changing=True)
     keys = np.array([random.random() for _ in jobs])
     order = awaited_first(Ledger(instance, jobs).table, np.argsort(keys)).tolist()
     expected = listed_literally(completion(instance), jobs, order)
@@ -238,7 +238,7 @@ def test_running_jobs_change_for_those_that_wait() -> None:
     long = replace(long, running=Running(start=-5, segments=(Segment(start=-5, end=100, allocation=(held,)),)))
     instance = completion(window([nodes("a", cores=4)], long, waiting("short", 10, chunk(cores=2))))
     jobs = [instance.jobs[1]]
-    chain = ChangingChain(instance, jobs, 0)
+    chain = Chain(instance, jobs, 0, changing=True)
     chain.plan_list(np.zeros(1))
     assert chain.best()[1].start == 100
     chain.run(50, 0.1)

@@ -15,8 +15,8 @@ from cpsched.metrics import objective_value
 from cpsched.problem import Machine, application_of, beyond_whole_nodes
 from cpsched.rules import POLICIES
 from cpsched.rusv import FOREVER, NOWHERE
-from cpsched.search import Search, SearchParams
-from cpsched.search import evolving_kernels as kernels
+from cpsched.search import Search, SearchParams, count_kernels
+from cpsched.search.arrays import Counted
 from cpsched.search.evolving import EvolvingChain
 from cpsched.workloads import evolving_window
 from tests.booking.small_windows import SCATTER, chunk, nodes, running, waiting, window
@@ -80,9 +80,10 @@ def test_lists_are_those_of_the_rule() -> None:
         assert [int(chain.starts[row]) for row in order] == listed(instance, [jobs[row] for row in order])
 
 
-def kernel_job(pieces: Pieces, capacity: int) -> kernels.Shapes:
-    """Return a job as the kernels see it when it is the only one."""
-    return kernels.Shapes(np.array([[0, len(pieces)]]), np.array(pieces), capacity)
+def counted(pieces: Pieces, capacity: int, profile: tuple[np.ndarray, np.ndarray, np.ndarray]) -> Counted:
+    """Return a job as the kernels see it when it is the only one, and a profile of nodes in use."""
+    since, until, amounts = np.array(pieces).T.copy()
+    return Counted(np.array([0, len(pieces)]), since, until, amounts, np.array([capacity]), *profile, *profile)
 
 
 @pytest.mark.kernels
@@ -93,35 +94,33 @@ def test_profiles_are_counted_second_by_second() -> None:
         capacity, twin = draw.randint(2, 6), DenseCounts(600)
         times, used, size = np.zeros(40, dtype=np.int64), np.zeros(40, dtype=np.int64), np.ones(1, dtype=np.int64)
         profile = times, used, size
-        present: list[tuple[Pieces, np.ndarray]] = []
+        present: list[tuple[Pieces, int]] = []
         for _ in range(40):
             if present and (len(present) == 6 or draw.random() < 0.4):
-                pieces, starts = present.pop(draw.randrange(len(present)))
-                twin.add(pieces, int(starts[0]), -1)
-                kernels.take_out(0, kernel_job(pieces, capacity), kernels.Plan(starts, *profile))
-                assert starts[0] == NOWHERE
+                pieces, start = present.pop(draw.randrange(len(present)))
+                twin.add(pieces, start, -1)
+                count_kernels.count_out(0, start, counted(pieces, capacity, profile))
             else:
                 borders = sorted(draw.sample(range(1, 15), draw.randint(1, 4)))
                 pieces = [
                     (since, until, draw.randint(1, capacity))
                     for since, until in zip([0, *borders], borders, strict=False)
                 ]
-                earliest, starts = draw.randint(0, 10), np.array([NOWHERE])
+                earliest, job = draw.randint(0, 10), counted(pieces, capacity, profile)
                 expected = twin.earliest_start(pieces, earliest, capacity)
-                plan = kernels.Plan(starts, *profile)
                 found = [
-                    kernels.earliest_start(0, earliest, latest, kernel_job(pieces, capacity), plan)
+                    count_kernels.earliest_start(0, earliest, latest, job)
                     for latest in (FOREVER, expected, expected - 1)
                 ]
                 assert found == [expected, expected, NOWHERE]
-                kernels.put_in(0, expected, kernel_job(pieces, capacity), plan)
+                count_kernels.count_in(0, expected, 1, job)
                 twin.add(pieces, expected)
-                present.append((pieces, starts))
+                present.append((pieces, expected))
             held = np.repeat(used[: size[0]], np.diff([*times[: size[0]], len(twin.held)]))
             assert held.tolist() == twin.held
             assert size[0] <= 1 + sum(len(pieces) + 1 for pieces, _ in present)
-        for pieces, starts in present:
-            kernels.take_out(0, kernel_job(pieces, capacity), kernels.Plan(starts, *profile))
+        for pieces, start in present:
+            count_kernels.count_out(0, start, counted(pieces, capacity, profile))
         assert (size[0], times[0], used[0]) == (1, 0, 0)
 
 

@@ -102,7 +102,7 @@ def test_a_chain_that_leaves_jobs_out_leaves_the_timeline_as_its_plan_says(insta
     if chain.plan_list(np.arange(len(jobs), dtype=np.float64)) is None:
         return
     chain.run(300, 0.5)
-    assert chain.best_value <= chain.value_of(chain.ledger.table.starts) + 1e-6 * abs(chain.best_value)
+    assert chain.best_value <= chain.value_of(chain.starts) + 1e-6 * abs(chain.best_value)
     chain.clear()
     timeline, empty = chain.ledger.timeline, Chain(instance, jobs, 5, optional).ledger.timeline
     assert timeline.breakpoints().tolist() == empty.breakpoints().tolist()

@@ -31,7 +31,7 @@ from cpsched.domain import (
 from cpsched.engine import Outcome
 from cpsched.metrics import objective_value
 from cpsched.search import SearchParams
-from cpsched.search.changing import ChangingChain
+from cpsched.search.chain import Chain
 from tests.booking.small_windows import EXCLUSIVE, chunk, nodes, running, waiting, window
 from tests.cp.trying_everything import best_plan
 from tests.oracle.random_malleable import malleable_windows
@@ -49,7 +49,7 @@ def waiting_in(instance: Instance, outcome: Outcome) -> list[Job]:
     return [job for job in instance.elements() if job.running is None and job.id in names]
 
 
-def check_best(instance: Instance, outcome: Outcome, chain: ChangingChain, offset: float) -> list[PlannedJob]:
+def check_best(instance: Instance, outcome: Outcome, chain: Chain, offset: float) -> list[PlannedJob]:
     """Hold a chain's best plan to the rules, and to what the chain says that it costs."""
     found = {one.id: one for one in chain.best()}
     jobs = [found.get(one.id, one) for one in outcome.jobs]
@@ -67,7 +67,7 @@ def test_a_chain_has_a_plan_after_every_move(instance: Instance, of_terms: dict[
     outcome = planned(instance)
     jobs = waiting_in(instance, outcome)
     assume(jobs)
-    first, second = ChangingChain(instance, jobs, 3), ChangingChain(instance, jobs, 4)
+    first, second = Chain(instance, jobs, 3, changing=True), Chain(instance, jobs, 4, changing=True)
     offset = first.offset()
     assert first.adopt(outcome.jobs)
     check_best(instance, outcome, first, offset)
@@ -82,6 +82,27 @@ def test_a_chain_has_a_plan_after_every_move(instance: Instance, of_terms: dict[
         first.plan_list(np.arange(len(jobs), dtype=np.float64))
         first.run(20 if first.adopt(outcome.jobs) else 0, temperature)
         check_best(instance, outcome, first, offset)
+
+
+@pytest.mark.kernels
+@examples(50)
+@given(malleable_windows(), weights)
+def test_a_chain_books_what_its_plan_says(instance: Instance, of_terms: dict[ObjectiveTerm, float]) -> None:
+    """After any steps, and back at an earlier plan, as much is free at each time as in a chain that never left it."""
+    instance = replace(instance, objective=Objective(weights=FrozenMap(of_terms)))
+    outcome = planned(instance)
+    jobs = waiting_in(instance, outcome)
+    assume(jobs)
+    moved, still = Chain(instance, jobs, 3, changing=True), Chain(instance, jobs, 3, changing=True)
+    for chain in (moved, still):
+        assert chain.adopt(outcome.jobs)
+    moved.run(80, 2.0)
+    assert moved.adopt(outcome.jobs)
+    left, right = moved.ledger.timeline, still.ledger.timeline
+    assert left.breakpoints().tolist() == right.breakpoints().tolist()
+    for second in right.breakpoints().tolist():
+        for mine, theirs in zip(left.free_at(second), right.free_at(second), strict=True):
+            assert mine.tolist() == theirs.tolist()
 
 
 @examples(30)
@@ -108,7 +129,7 @@ def test_a_plan_that_cannot_be_adopted_leaves_the_chain_as_it_is() -> None:
     runs = running_on("r", 8, "a", 4, 0, None)
     instance = window([nodes("a", cores=4)], runs, waiting("w", 3, chunk(cores=2)))
     outcome = planned(instance)
-    chain = ChangingChain(instance, waiting_in(instance, outcome), 0)
+    chain = Chain(instance, waiting_in(instance, outcome), 0, changing=True)
     assert chain.adopt(outcome.jobs)
     other = PlannedJob(id="r", start=0, end=16, segments=(Segment(start=0, end=16, allocation=held),))
     assert not chain.adopt([other, outcome.jobs[1]])
@@ -126,7 +147,7 @@ def test_beside_jobs_that_evolve(instance: Instance, of_terms: dict[ObjectiveTer
     objective = Objective(weights=FrozenMap(of_terms))
     instance = replace(instance, objective=objective, jobs=(*instance.jobs, *evolving))
     outcome = planned(instance)
-    chain = ChangingChain(instance, waiting_in(instance, outcome), 1) if waiting_in(instance, outcome) else None
+    chain = Chain(instance, waiting_in(instance, outcome), 1, changing=True) if waiting_in(instance, outcome) else None
     assume(chain)
     assert chain is not None
     offset = chain.offset()
@@ -157,7 +178,7 @@ def test_an_exclusive_job_grows_only_into_nodes_that_are_large_enough() -> None:
     instance = window([nodes("a b", cores=4)], running("r", 20, a={"cores": 1}), alone, waiting("x", 5, chunk(cores=4)))
     instance = replace(instance, objective=COMPLETION)
     outcome = planned(instance)
-    chain = ChangingChain(instance, waiting_in(instance, outcome), 0)
+    chain = Chain(instance, waiting_in(instance, outcome), 0, changing=True)
     for order in ([0.0, 1.0], [1.0, 0.0]):
         assert chain.plan_list(np.array(order)) is not None
         check_best(instance, outcome, chain, chain.offset())

@@ -16,9 +16,8 @@ from cpsched.engine import Budget
 from cpsched.formats import read_instance
 from cpsched.metrics import objective_value
 from cpsched.planner import Planner
-from cpsched.search import Search, SearchParams
+from cpsched.search import Search, SearchParams, place_kernels
 from cpsched.search import engine as search_engine
-from cpsched.search import kernels as search_kernels
 from cpsched.search.chain import Chain
 from tests.oracle.random_instances import instances, pressed
 from tests.search.searched import board_of, planned, searched
@@ -86,10 +85,9 @@ def test_a_chain_leaves_the_timeline_as_its_plan_says(instance: Instance) -> Non
     table, timeline = chain.ledger.table, chain.ledger.timeline
     assert chain.best_value == pytest.approx(chain.value_of(chain.best_starts))
     for row, job in enumerate(jobs):
-        assert chain.ledger.planned(job.id) is not None
-        demand, _, _, duration = (int(value) for value in table.jobs[row])
-        start = int(table.starts[row])
-        timeline.release(timeline.booking_of(demand, table.entries(row), start, start + duration))
+        ((start, end, mode, entries),) = chain.pieces(row)
+        assert (start, end - start, mode) == (chain.starts[row], job.walltime, 0)
+        timeline.release(timeline.booking_of(int(table.jobs[row, 0]), entries, start, end))
     untouched = Planner(replace(instance, jobs=tuple(job for job in instance.jobs if job.running is not None)))
     empty = untouched.ledger.timeline
     assert timeline.breakpoints().tolist() == empty.breakpoints().tolist()
@@ -151,12 +149,12 @@ def test_the_latest_start_for_a_cost_is_the_inverse_of_the_cost(
     """A start is among those that its own cost allows, and a start that costs more is not."""
     rate, kinks = shape
     costs = np.array([[rate, level, *(value for kink, more in sorted(kinks) for value in (more, kink))]])
-    cost = search_kernels.cost_of(0, start, costs)
-    latest = search_kernels.latest_for(0, cost, costs)
+    cost = place_kernels.cost_of(0, start, costs)
+    latest = place_kernels.latest_for(0, cost, costs)
     assert latest >= start
-    if search_kernels.cost_of(0, start + 1, costs) > cost:
-        assert search_kernels.cost_of(0, latest, costs) <= cost + 1e-6 * max(1.0, cost)
-    assert search_kernels.latest_for(0, level - 0.1, costs) == -1
+    if place_kernels.cost_of(0, start + 1, costs) > cost:
+        assert place_kernels.cost_of(0, latest, costs) <= cost + 1e-6 * max(1.0, cost)
+    assert place_kernels.latest_for(0, level - 0.1, costs) == -1
 
 
 def test_lists_alone_leave_time_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
