@@ -4,6 +4,25 @@ May import: `errors` only. Nothing here reads or writes; documents become these 
 they are checked once. Begin with `instance.py` and `plan.py`: they are the two documents of ``docs/formats.md``.
 """
 
+from cpsched.domain.annotations import (
+    MAX_AMOUNT,
+    MAX_ARRAY,
+    MAX_COUNT,
+    MAX_DURATION,
+    MAX_NAME,
+    Bounds,
+    Duration,
+    Entries,
+    Has,
+    Key,
+    Letters,
+    Name,
+    Resource,
+    Text,
+    Time,
+    Weight,
+    Written,
+)
 from cpsched.domain.chunk_layers import ChunkLayer, chunk_layers, needs_migration
 from cpsched.domain.cluster import AdmitCondition, Cluster, KeepFree, NodeClass, NodeState, Outage
 from cpsched.domain.events import (
@@ -33,25 +52,6 @@ from cpsched.domain.job import (
     RuntimeModel,
     Segment,
     Step,
-)
-from cpsched.domain.kinds import (
-    MAX_AMOUNT,
-    MAX_ARRAY,
-    MAX_COUNT,
-    MAX_DURATION,
-    MAX_NAME,
-    Bounds,
-    Duration,
-    Entries,
-    Has,
-    Key,
-    Letters,
-    Name,
-    Resource,
-    Text,
-    Time,
-    Weight,
-    Written,
 )
 from cpsched.domain.modes import Mode, duration_range, modes, stretches_of
 from cpsched.domain.plan import (

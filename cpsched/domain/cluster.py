@@ -8,8 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Annotated
 
-from cpsched.domain.frozen import Amounts, FrozenMap
-from cpsched.domain.kinds import (
+from cpsched.domain.annotations import (
     Amount,
     Duration,
     Entries,
@@ -23,6 +22,7 @@ from cpsched.domain.kinds import (
     Time,
     Written,
 )
+from cpsched.domain.frozen import Amounts, FrozenMap
 from cpsched.domain.request import Request, is_optional
 
 __all__ = ["AdmitCondition", "Cluster", "KeepFree", "NodeClass", "NodeState", "Outage"]

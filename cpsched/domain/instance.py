@@ -10,10 +10,10 @@ from functools import lru_cache
 from typing import Annotated, NamedTuple
 from zoneinfo import ZoneInfo
 
+from cpsched.domain.annotations import Key, Name, Text, Time, Weight, Written
 from cpsched.domain.cluster import Cluster, Outage
 from cpsched.domain.frozen import Amounts, FrozenMap
 from cpsched.domain.job import Job, Placement
-from cpsched.domain.kinds import Key, Name, Text, Time, Weight, Written
 from cpsched.domain.rules import FreePool, Limit, Queue, Reservation, Usage
 
 __all__ = ["DEFAULT_EXPECTED_WAIT", "FOR_EVER", "Instance", "Objective", "ObjectiveTerm", "SetAside"]

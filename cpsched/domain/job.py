@@ -8,8 +8,7 @@ from fractions import Fraction
 from math import floor
 from typing import Annotated
 
-from cpsched.domain.frozen import Amounts, FrozenMap
-from cpsched.domain.kinds import (
+from cpsched.domain.annotations import (
     MAX_DURATION,
     Asks,
     Bounds,
@@ -27,6 +26,7 @@ from cpsched.domain.kinds import (
     Weight,
     Written,
 )
+from cpsched.domain.frozen import Amounts, FrozenMap
 from cpsched.domain.request import Request
 
 __all__ = [

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
+from cpsched.domain.annotations import Bounds, Entries, Key, Name, Number, PlanTime, Price, Time, Words
 from cpsched.domain.job import Job, Placement, Segment
-from cpsched.domain.kinds import Bounds, Entries, Key, Name, Number, PlanTime, Price, Time, Words
 
 if TYPE_CHECKING:
     import pandas as pd

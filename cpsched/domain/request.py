@@ -7,8 +7,8 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Annotated
 
+from cpsched.domain.annotations import Asks, Count, Key, Name, Text
 from cpsched.domain.frozen import Amounts, FrozenMap
-from cpsched.domain.kinds import Asks, Count, Key, Name, Text
 
 __all__ = ["OPTIONAL", "Arrangement", "Chunk", "Place", "Request", "is_optional"]
 

@@ -7,9 +7,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Annotated
 
-from cpsched.domain.frozen import Amounts, FrozenMap
-from cpsched.domain.job import Placement
-from cpsched.domain.kinds import (
+from cpsched.domain.annotations import (
     Amount,
     Asks,
     Duration,
@@ -26,6 +24,8 @@ from cpsched.domain.kinds import (
     Weight,
     Written,
 )
+from cpsched.domain.frozen import Amounts, FrozenMap
+from cpsched.domain.job import Placement
 from cpsched.domain.request import Request
 
 __all__ = [

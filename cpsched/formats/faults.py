@@ -134,6 +134,10 @@ class Faults:
         """Return the place of each fault so far."""
         return tuple(location for location, _ in self._found)
 
+    def ordered(self) -> list[tuple[Location, str]]:
+        """Return the faults so far, in document order."""
+        return sorted(self._found, key=_DocumentOrder(self._document))
+
     def add(self, location: Location, message: str) -> None:
         """Note a fault, unless there are too many already."""
         if len(self._found) < MOST_FAULTS or (location, message) in self._found:
@@ -194,8 +198,7 @@ class Faults:
         DocumentError
             With all the faults, in document order.
         """
-        ordered = sorted(self._found, key=_DocumentOrder(self._document))
-        faults = [self.fault(location, message) for location, message in ordered]
+        faults = [self.fault(location, message) for location, message in self.ordered()]
         if self.has_more:
             faults.append(Fault("document", f"there are more faults than these {MOST_FAULTS}"))
         raise DocumentError(source, faults) from None

@@ -1,7 +1,7 @@
 """From annotated nouns to documents: every kind of value is checked, read, written and described here.
 
-`kind_of` derives the kind of a field from its type and its annotations (`cpsched.domain.kinds`), and that of a noun
-from its fields. What documents say of a noun by other keys than its fields is declared in a `Form`.
+`kind_of` derives the kind of a field from its type and its annotations (`cpsched.domain.annotations`), and that of a
+noun from its fields. What documents say of a noun by other keys than its fields is declared in a `Form`.
 """
 
 from __future__ import annotations
