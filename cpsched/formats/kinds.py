@@ -456,7 +456,7 @@ class Object(Kind):
                     written[key] = otherwise[key]
             elif field is not None:
                 one = getattr(value, field)
-                if one is not default and one != default:
+                if default is MISSING or (one is not default and one != default):
                     written[key] = one if write is None else write(one, writing)
         return written
 
