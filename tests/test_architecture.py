@@ -55,7 +55,7 @@ ARROWS: dict[str, frozenset[str]] = {
         "booking": "doors domain problem rusv",
         "charts": "errors text",
         "engine": "domain",
-        "formats": "arguments errors domain writing text",
+        "formats": "arguments doors errors domain writing text",
         "problem": "domain",
         "metrics": "arguments domain errors writing text",
         "workloads": "domain",

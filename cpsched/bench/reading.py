@@ -41,7 +41,7 @@ from cpsched.bench.loading import GENERATORS
 from cpsched.bench.signatures import refuse_generator_parameters
 from cpsched.domain import FrozenMap, RuntimeModel
 from cpsched.errors import DocumentError
-from cpsched.formats import DocumentModel, Faults, Location, keys_of_models, load_toml, shown
+from cpsched.formats import DocumentModel, Faults, Location, add_shape, keys_of_models, load_toml, shown
 from cpsched.formats.logs import LogOptions, MemoryField, Selection
 from cpsched.policies import factory_of, label_of, make_scheduler, parameter_text, scheduler_names
 
@@ -74,7 +74,7 @@ def read_campaign(path: Path, data: Path | None = None) -> Campaign:
         With everything that is wrong with it.
     """
     document = load_toml(path)
-    reading = _Reading(folder=path.parent, data=data, faults=Faults(document, mapping="a table"))
+    reading = _Reading(folder=path.parent, data=data, faults=Faults(document))
     campaign = _read_parts(reading, document)
     reading.faults.raise_if_any(str(path))
     return campaign
@@ -103,14 +103,14 @@ class _Reading:
         try:
             return model.model_validate(table)
         except ValidationError as error:
-            wrong = {place[0] for place in self.faults.add_shape(error, _KEYS, at=at) if place}
+            wrong = {place[0] for place in add_shape(self.faults, error, _KEYS, at=at) if place}
             self.incomplete |= set(at[:1])
         if not isinstance(table, dict) or not wrong:
             return None
         try:
             return model.model_validate(stand_ins | {key: table[key] for key in table if key not in wrong})
         except ValidationError as error:
-            self.faults.add_shape(error, _KEYS, at=at, without=wrong)
+            add_shape(self.faults, error, _KEYS, at=at, without=wrong)
             return None
 
     def file(self, at: Location, said: str) -> Path:

@@ -6,11 +6,30 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
+from typing import Annotated
 
+from cpsched.domain.annotations import (
+    Amount,
+    Duration,
+    Entries,
+    Has,
+    Key,
+    Name,
+    NodeNames,
+    Priority,
+    Resource,
+    Text,
+    Time,
+    Written,
+)
 from cpsched.domain.frozen import Amounts, FrozenMap
 from cpsched.domain.request import Request, is_optional
 
 __all__ = ["AdmitCondition", "Cluster", "KeepFree", "NodeClass", "NodeState", "Outage"]
+
+
+#: A countable resource of nodes.
+ResourceName = Annotated[Name, Resource()]
 
 
 class NodeState(StrEnum):
@@ -25,10 +44,11 @@ class NodeState(StrEnum):
 class AdmitCondition:
     """One condition of a node's guard; all its parts must hold (OpenCCS, node specific limits: OCCS-41)."""
 
-    #: The least amounts that one chunk must ask for.
-    min: Amounts = Amounts()
-    #: The longest walltime (s) of a job that meets this condition; None: any.
-    max_walltime: int | None = None
+    min: Annotated[FrozenMap[ResourceName, Amount], Key("What one chunk must at least ask for, by resource")] = (
+        Amounts()
+    )
+    #: None: any.
+    max_walltime: Annotated[Duration | None, Key("The longest walltime (s) that is let in")] = None
 
     def admits(self, asked: Amounts, walltime: int) -> bool:
         """Return whether a chunk that asks for `asked`, of a job of `walltime` seconds, meets the condition."""
@@ -41,27 +61,26 @@ class AdmitCondition:
 class KeepFree:
     """The amount of `resource` that chunks which do not ask for `beneficiary` must leave free on a node (OCCS-40)."""
 
-    resource: str
-    items: int
-    #: Chunks that ask for this resource may take all of `resource` (``for`` in the document).
-    beneficiary: str
+    resource: Annotated[ResourceName, Key("The resource that is kept free")]
+    items: Annotated[Amount, Key("How much of it is kept free on the node")]
+    beneficiary: Annotated[ResourceName, Key("Chunks that ask for this resource may have all of it", name="for")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeClass:
-    """Nodes that differ in nothing but their names: one entry of the document's ``cluster.nodes``."""
+    """Nodes that differ in nothing but their names."""
 
     #: In the order of the document; each name occurs once in a cluster.
-    names: tuple[str, ...]
-    #: The amounts that each of the nodes has.
-    resources: Amounts
-    properties: FrozenMap[str, str] = FrozenMap()
-    #: The administrator's bias: nodes with a higher value are filled later.
-    priority: int = 0
-    state: NodeState = NodeState.UP
-    #: A chunk that meets one of these may use the nodes; empty: every chunk may.
-    admits: tuple[AdmitCondition, ...] = ()
-    keep_free: tuple[KeepFree, ...] = ()
+    names: Annotated[tuple[str, ...], Written("new nodes"), Key("A host list", examples=("node[001-032]",))]
+    resources: Annotated[Has, Key("What one node has: cores, mem (MiB), gpus, mics and any name of the site")]
+    properties: Annotated[FrozenMap[Name, Text], Key("Strings that a chunk may ask for (arch, rack, net, …)")] = (
+        FrozenMap()
+    )
+    priority: Annotated[Priority, Key("The administrator's bias: higher is more expensive, used later")] = 0
+    state: Annotated[NodeState, Key("drain: running work ends, nothing new")] = NodeState.UP
+    #: Empty: every chunk may use the nodes.
+    admits: Annotated[tuple[AdmitCondition, ...], Key("The node's guard: one of these conditions must hold")] = ()
+    keep_free: Annotated[tuple[KeepFree, ...], Key("What is kept free for the users of another resource")] = ()
 
     def is_admitted(self, asked: Amounts, walltime: int) -> bool:
         """Return whether the guard admits a chunk that asks for `asked`, of a job of `walltime` seconds."""
@@ -72,8 +91,8 @@ class NodeClass:
 class Cluster:
     """All nodes, and the countable resources that belong to no node."""
 
-    classes: tuple[NodeClass, ...]
-    licenses: Amounts = Amounts()
+    classes: Annotated[tuple[NodeClass, ...], Entries(1), Key("In the order in which nodes are numbered", name="nodes")]
+    licenses: Annotated[Has, Key("Cluster-wide countable resources")] = Amounts()
 
     @cached_property
     def node_names(self) -> tuple[str, ...]:
@@ -108,9 +127,9 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outage:
-    """Nodes that are down during ``[start, end)``; jobs that run on them at `start` are cut short."""
+    """Nodes that will fail, and return: they are down during ``[start, end)``."""
 
     #: In the order of the document, each once.
-    nodes: tuple[str, ...]
-    start: int
-    end: int
+    nodes: Annotated[NodeNames, Key("A host list", examples=("cn[1-4]",))]
+    start: Annotated[Time, Key("What runs on one of them then is cut short")]
+    end: Annotated[Time, Key("When they are up again")]

@@ -7,9 +7,10 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 from zoneinfo import ZoneInfo
 
+from cpsched.domain.annotations import Key, Name, Text, Time, Weight, Written
 from cpsched.domain.cluster import Cluster, Outage
 from cpsched.domain.frozen import Amounts, FrozenMap
 from cpsched.domain.job import Job, Placement
@@ -46,7 +47,7 @@ class ObjectiveTerm(StrEnum):
 class Objective:
     """The quantity to minimise: a weighted sum of terms."""
 
-    weights: FrozenMap[ObjectiveTerm, float] = FrozenMap({ObjectiveTerm.WEIGHTED_WAIT: 1.0})
+    weights: FrozenMap[ObjectiveTerm, Weight] = FrozenMap({ObjectiveTerm.WEIGHTED_WAIT: 1.0})
 
     @property
     def name(self) -> str:
@@ -71,30 +72,41 @@ class SetAside(NamedTuple):
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True, repr=False)
 class Instance:
-    """The first of the two public documents, checked.
+    """One scheduling window: the machine, what runs, what waits, and the rules.
 
-    Invariants, established where documents are read: ids are unique, names refer to what is declared, running jobs
-    end after `now`. Whether they fit on their nodes together is not said: see `fitted`.
+    The first of the two public documents, checked. Invariants, established where documents are read: ids are unique,
+    names refer to what is declared, running jobs end after `now`. Whether they fit on their nodes together is not said:
+    see `fitted`.
     """
 
-    name: str
-    #: Second 0 of the instance's clock, with offset; None where no calendar is needed.
-    epoch: datetime | None = None
-    #: The site's time zone (an IANA name), in which calendars are read; None: the epoch's fixed offset.
-    time_zone: str | None = None
-    now: int = 0
+    name: Name
+    #: None where no calendar is needed.
+    epoch: Annotated[datetime | None, Key("Second 0: ISO-8601 with offset", examples=("2014-03-31T18:00Z",))] = None
+    #: None: the epoch's fixed offset.
+    time_zone: Annotated[
+        Text | None, Key("IANA name of the zone in which calendars are read", examples=("Europe/Berlin",))
+    ] = None
+    now: Annotated[Time, Key("The current time, in seconds since the epoch", is_always=True)] = 0
     cluster: Cluster
-    queues: FrozenMap[str, Queue] = FrozenMap()
-    jobs: tuple[Job, ...] = ()
-    limits: tuple[Limit, ...] = ()
-    free_pools: tuple[FreePool, ...] = ()
-    reservations: tuple[Reservation, ...] = ()
-    usage: tuple[Usage, ...] = ()
-    objective: Objective = field(default_factory=Objective)
-    #: Whether no job may be later because of one of a lower class (see `priority_classes`); else the objective counts.
-    has_strict_priorities: bool = False
-    #: Future outages of nodes: for simulators only.
-    outages: tuple[Outage, ...] = ()
+    queues: Annotated[FrozenMap[Name, Queue], Key("By name")] = FrozenMap()
+    jobs: Annotated[tuple[Job, ...], Key("Running and waiting")] = ()
+    limits: Annotated[tuple[Limit, ...], Key("What consumers may use at a time, for how long, how much in all")] = ()
+    free_pools: Annotated[tuple[FreePool, ...], Key("What is left free for some")] = ()
+    reservations: Annotated[tuple[Reservation, ...], Key("Slices of the cluster that are set aside")] = ()
+    usage: Annotated[tuple[Usage, ...], Key("What consumers have used up, for area limits")] = ()
+    objective: Annotated[Objective, Key("What is to be small: a term, or weights of terms")] = field(
+        default_factory=Objective
+    )
+    #: See `priority_classes`.
+    has_strict_priorities: Annotated[
+        bool,
+        Written("strict"),
+        Key(
+            "strict: no job is later because of one of a lower priority; default: the objective alone",
+            name="priorities",
+        ),
+    ] = False
+    outages: Annotated[tuple[Outage, ...], Key("What will happen to nodes: for simulators only")] = ()
     #: Amounts that rules set aside; no document has them, `cpsched.problem.reduced` makes them of rules.
     set_aside: tuple[SetAside, ...] = ()
     #: Whether the instance allows only some of the plans that the rules allow, so that a bound for it is none for them.

@@ -6,7 +6,26 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from math import floor
+from typing import Annotated
 
+from cpsched.domain.annotations import (
+    MAX_DURATION,
+    Asks,
+    Bounds,
+    Count,
+    Duration,
+    Entries,
+    Factor,
+    Has,
+    Key,
+    Name,
+    PlanTime,
+    Price,
+    Priority,
+    Time,
+    Weight,
+    Written,
+)
 from cpsched.domain.frozen import Amounts, FrozenMap
 from cpsched.domain.request import Request
 
@@ -28,28 +47,27 @@ __all__ = [
 class Placement:
     """The amounts that a job holds on one node during a segment."""
 
-    node: str
-    #: The sum over the job's chunks on this node.
-    resources: Amounts
-    #: The kind of the chunks (index in the request) and how many of them; None where a running job does not say.
-    chunk: int | None = None
-    count: int | None = None
+    node: Name
+    #: None, and `count` too, where a running job does not say.
+    chunk: Annotated[int | None, Bounds(0, below=10**6), Key("Their kind: index of the chunk in the request")] = None
+    count: Annotated[Count | None, Key("How many of them")] = None
+    resources: Annotated[Has, Key("What they take together")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
     """A time ``[start, end)`` during which a job's allocation does not change."""
 
-    start: int
-    end: int
-    allocation: tuple[Placement, ...]
+    start: PlanTime
+    end: PlanTime
+    allocation: Annotated[tuple[Placement, ...], Entries(1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
     """A job that has started: fixed, and never moved."""
 
-    start: int
+    start: Annotated[Time, Key("When it started, not after now")]
     #: In order of time, without gaps; the last one ends when the job is expected to end, which is after ``now``.
     segments: tuple[Segment, ...]
 
@@ -58,7 +76,7 @@ class Running:
 class Step:
     """One step of an evolving job; a rigid job has exactly one."""
 
-    walltime: int
+    walltime: Annotated[Duration, Key("Seconds")]
     request: Request
 
 
@@ -73,11 +91,17 @@ class RuntimeModel(StrEnum):
 class Malleability:
     """The shares of its cores on which a job can run, and how much slower it is on them."""
 
-    #: Shares in (0, 1), descending; the full share is always possible.
-    shares: tuple[float, ...]
-    model: RuntimeModel = RuntimeModel.IDEAL
-    #: Runtime factor for each share of which it is known; overrides the model.
-    stretch: FrozenMap[float, float] = FrozenMap()
+    #: Descending.
+    shares: Annotated[
+        tuple[Annotated[float, Written("share")], ...],
+        Entries(1),
+        Key("Below 1; the full share is always possible"),
+    ]
+    model: Annotated[RuntimeModel, Key("How the runtime stretches on a share")] = RuntimeModel.IDEAL
+    stretch: Annotated[
+        FrozenMap[Annotated[float, Written("share as a key")], Factor],
+        Key("Runtime factor by share, over the model"),
+    ] = FrozenMap()
 
 
 class DependencyType(StrEnum):
@@ -93,9 +117,9 @@ class DependencyType(StrEnum):
 class Dependency:
     """The job may start `delay` seconds after another one has started (`after`) or ended (all others)."""
 
-    job: str
-    type: DependencyType
-    delay: int = 0
+    job: Annotated[Name, Key("Id of a job, an array, or one of its elements")]
+    type: Annotated[DependencyType, Key("after: started; else: ended")]
+    delay: Annotated[int, Bounds(0, MAX_DURATION, unit="seconds"), Key("Seconds in between")] = 0
 
     def lag(self, walltime: int) -> int:
         """Return the least time (s) from the start of the awaited job, which takes `walltime`, to the job's own."""
@@ -106,48 +130,47 @@ class Dependency:
 class PromisedStart:
     """The start that a job's user was told: a later start has a price."""
 
-    start: int
-    #: Added to the objective for each expected wait (s) of postponement, at least 0.
-    price: float = 1
+    start: Annotated[Time, Key("Only later starts cost")]
+    price: Annotated[Price, Key("Added to the objective for each expected wait (s) of postponement")] = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One entry of the document's ``jobs``."""
+    """A job: rigid, evolving (steps), malleable, or an array of like jobs."""
 
-    id: str
-    user: str | None = None
-    group: str | None = None
-    queue: str | None = None
-    project: str | None = None
-    #: When the job arrived (s); its wait is counted from here.
-    submit: int
+    id: Annotated[Name, Key("Unique")]
+    user: Name | None = None
+    group: Name | None = None
+    queue: Annotated[Name | None, Key("One of the declared queues")] = None
+    project: Name | None = None
+    submit: Annotated[Time, Key("When it arrived; waiting is counted from here")]
     #: At least one; more than one makes the job evolving.
     steps: tuple[Step, ...]
-    #: Cluster-wide resources, held for the job's whole life.
-    licenses: Amounts = Amounts()
-    #: Higher first; None: the queue's.
-    priority: int | None = None
-    #: The factor of the job's terms in the objective, positive; None: the queue's.
-    weight: float | None = None
-    not_before: int | None = None
-    start_at: int | None = None
-    deadline: int | None = None
-    after: tuple[Dependency, ...] = ()
+    licenses: Annotated[Asks, Key("Held for the job's whole life")] = Amounts()
+    priority: Annotated[Priority | None, Key("Higher first; default: the queue's")] = None
+    weight: Annotated[Weight | None, Key("Multiplies what the job adds to the objective; default: the queue's")] = None
+    not_before: Annotated[Time | None, Key("Earliest start")] = None
+    start_at: Annotated[Time | None, Key("The only start allowed")] = None
+    deadline: Annotated[Time | None, Key("Latest end")] = None
+    after: Annotated[tuple[Dependency, ...], Key("What it waits for")] = ()
     #: Of an array: the promise to the user of each element. None for running jobs.
-    told: PromisedStart | None = None
-    #: Indices of a job array, ascending; None for a single job; empty for an element that is planned by itself.
-    array: tuple[int, ...] | None = None
-    #: The most time that a step of an evolving job may be held, as a multiple of its walltime; None: no limit.
-    expand_limit: float | None = 1
-    malleability: Malleability | None = None
+    told: Annotated[PromisedStart | None, Key("The start that its user was told")] = None
+    #: Ascending; None for a single job; empty for an element that is planned by itself.
+    array: Annotated[
+        tuple[int, ...] | None,
+        Written("indices"),
+        Key("A list such as 0-9, 1,3,5-9 or 0-20:5", inside="indices", examples=("0-9999",)),
+    ] = None
+    malleability: Annotated[Malleability | None, Key(name="malleable")] = None
     running: Running | None = None
-    #: How long it is expected to run (s), at most its walltime; None: its walltime. None where a plan chooses how long
-    #: the job takes: it is evolving or malleable.
-    expected: int | None = None
-    #: The real duration (s): for simulators only.
-    runtime: int | None = None
-    reservation: str | None = None
+    #: None where a plan chooses how long the job takes: it is evolving or malleable.
+    expected: Annotated[Duration | None, Key("How long it is expected to run (s); default: walltime")] = None
+    runtime: Annotated[Duration | None, Key("How long it really runs (s): for simulators only")] = None
+    reservation: Annotated[Name | None, Key("Run inside that reservation")] = None
+    #: Of an evolving job.
+    expand_limit: Annotated[
+        Factor | None, Key("How many times its walltime a step may be held; null: no limit", is_nullable=True)
+    ] = 1
 
     @property
     def walltime(self) -> int:

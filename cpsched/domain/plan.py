@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+from cpsched.domain.annotations import Bounds, Entries, Key, Name, Number, PlanTime, Price, Time, Words
 from cpsched.domain.job import Job, Placement, Segment
 
 if TYPE_CHECKING:
@@ -50,10 +51,10 @@ class WaitingReason(StrEnum):
 class PlannedJob:
     """A job with its interval ``[start, end)`` and its nodes; its segments leave no gap."""
 
-    id: str
-    start: int
-    end: int
-    segments: tuple[Segment, ...]
+    id: Name
+    start: PlanTime
+    end: PlanTime
+    segments: Annotated[tuple[Segment, ...], Entries(1), Key("In time order, without holes")]
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -87,105 +88,97 @@ def repeated(job: Job) -> PlannedJob:
 class WaitingJob:
     """A job without a start: the reason, and the same in words (the waiting room of OCCS-37)."""
 
-    id: str
+    id: Name
     reason: WaitingReason
-    detail: str
+    detail: Annotated[Words, Key("The reason in words")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReservedSlice:
     """The nodes of a reservation at its time; of a recurring one, in one occurrence."""
 
-    id: str
-    start: int
-    end: int
+    id: Name
+    start: PlanTime
+    end: PlanTime
     #: Empty where it could not be had.
-    allocation: tuple[Placement, ...] = ()
-    #: Why it could not be had, in words; None where it could.
-    reason: str | None = None
+    allocation: Annotated[tuple[Placement, ...], Entries(1)] = ()
+    reason: Annotated[Words | None, Key("In place of allocation: why it could not be had, in words")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
     """The plan's value, and its largest possible distance from the optimum."""
 
-    name: str
-    value: float
-    #: A proven lower bound on `value` over the planned jobs, or None.
-    bound: float | None = None
-    #: ``(value - bound) / value``, or None.
-    gap: float | None = None
-    #: The method that proves the bound, in words, or None.
-    proof: str | None = None
-    #: The value of the planner's own plan, which is the fallback.
-    planner: float
-    #: The part of `value` that no plan can change.
-    suffered: float
+    name: Name
+    value: Number
+    bound: Annotated[Number | None, Key("A proven lower bound, or null", is_nullable=True, is_needed=True)] = None
+    gap: Annotated[Number | None, Key("(value - bound) / abs(value)", is_nullable=True, is_needed=True)] = None
+    proof: Annotated[Words | None, Key("How the bound was proven, in words")] = None
+    planner: Annotated[Number, Key("The value of the fallback's plan")]
+    suffered: Annotated[Number, Key("The part of the value that no plan can change")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineReport:
     """The engine that made the plan, and the seconds that it took of its budget."""
 
-    name: str
-    version: str
-    budget: float
-    elapsed: float
-    #: Why the engine stopped: ``done``, ``optimal``, ``budget``, ``interrupted`` or ``fallback``.
-    stopped: str
+    name: Name
+    version: Name
+    budget: Price
+    elapsed: Price
+    stopped: Annotated[Name, Key("Why it stopped: done, optimal, budget, interrupted or fallback")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incumbent:
     """A plan that was the best so far: when it was found (s since the engine began), its value, and its finder."""
 
-    at: float
-    value: float
-    by: str
-    #: The number of its jobs, running ones included; None where that is not known.
-    planned: int | None = None
+    at: Annotated[Price, Key("Seconds since the engine began")]
+    value: Number
+    by: Name
+    planned: Annotated[int | None, Bounds(0, below=2**31), Key("How many jobs it has, with running ones")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """Another event while a plan was made: when (s since the engine began), in which part, and what happened."""
 
-    at: float
-    by: str
-    what: str
+    at: Annotated[Price, Key("Seconds since the engine began")]
+    by: Annotated[Name, Key("The engine or solver that it is about")]
+    what: Words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
     """The work of one solver while a plan was made, better plans or not."""
 
-    by: str
-    #: Seconds for which it worked.
-    seconds: float
-    #: What it did, in words; None where it does not say.
-    what: str | None = None
+    by: Name
+    seconds: Annotated[float, Bounds(0, 1e100, unit="seconds"), Key("Seconds for which it worked")]
+    what: Annotated[Words | None, Key("What it did")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Plan:
-    """The second of the two public documents; ``plan["job-7"].start`` is the start of a job."""
+    """When and where each job runs, which jobs cannot, and how good that is.
 
-    instance: str
-    now: int
+    This is the second of the two public documents; ``plan["job-7"].start`` is the start of a job.
+    """
+
+    instance: Annotated[Name, Key("Name of the instance")]
+    now: Time
     objective: Score
     engine: EngineReport
-    #: Running and planned jobs, in document order of the instance (array elements in the order of their indices).
-    jobs: tuple[PlannedJob, ...]
-    waiting_room: tuple[WaitingJob, ...] = ()
-    reservations: tuple[ReservedSlice, ...] = ()
-    incumbents: tuple[Incumbent, ...] = ()
-    events: tuple[Event, ...] = ()
+    #: In document order of the instance (array elements in the order of their indices).
+    jobs: Annotated[tuple[PlannedJob, ...], Key("Running and planned jobs")]
+    waiting_room: Annotated[tuple[WaitingJob, ...], Key("Jobs without a start", is_always=True)] = ()
+    reservations: Annotated[tuple[ReservedSlice, ...], Key("What each reservation got")] = ()
+    incumbents: Annotated[tuple[Incumbent, ...], Key("How the plan was found")] = ()
+    events: Annotated[tuple[Event, ...], Key("What else happened meanwhile")] = ()
     #: By solver, in the order in which they began.
-    work: tuple[Work, ...] = ()
-    #: Whether this is a record of what happened: a job then took the lesser of its runtime and its walltime.
-    record: bool = False
-    #: In a record only: the runs that ended because one of their nodes failed, in order of time.
-    attempts: tuple[PlannedJob, ...] = ()
+    work: Annotated[tuple[Work, ...], Key("What each solver did, better plans or not")] = ()
+    record: Annotated[bool, Key("Whether this is a record of what happened: jobs took their real run times")] = False
+    #: In order of time.
+    attempts: Annotated[tuple[PlannedJob, ...], Key("Of a record: runs that an outage cut short")] = ()
 
     def __getitem__(self, job_id: str) -> PlannedJob:
         """Return a job that runs or is planned.

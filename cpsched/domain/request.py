@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from typing import Annotated
 
+from cpsched.domain.annotations import Asks, Count, Key, Name, Text
 from cpsched.domain.frozen import Amounts, FrozenMap
 
 __all__ = ["OPTIONAL", "Arrangement", "Chunk", "Place", "Request", "is_optional"]
@@ -37,13 +39,12 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """`count` equal units, each of which is allocated on one node and never split (OCCS-17)."""
+    """Equal units, each of which is allocated on one node and never split (OCCS-17)."""
 
-    count: int
-    #: The amounts that one unit takes: at least one, each positive.
-    resources: Amounts
-    #: Properties that the node must have, by name.
-    where: FrozenMap[str, str] = FrozenMap()
+    count: Annotated[Count, Key("How many of them")]
+    #: At least one, each positive.
+    resources: Annotated[Asks, Key("What one unit takes; mem in MiB")]
+    where: Annotated[FrozenMap[Name, Text], Key("Properties that the node must have")] = FrozenMap()
 
     def taken(self, count: int) -> Amounts:
         """Return the amounts that `count` of these units take together."""

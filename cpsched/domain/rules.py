@@ -5,8 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from typing import Annotated
 
-from cpsched.domain.frozen import Amounts
+from cpsched.domain.annotations import (
+    Amount,
+    Asks,
+    Duration,
+    Entries,
+    Key,
+    Name,
+    NodeNames,
+    Price,
+    Priority,
+    Resource,
+    Text,
+    Time,
+    UnitSeconds,
+    Weight,
+    Written,
+)
+from cpsched.domain.frozen import Amounts, FrozenMap
 from cpsched.domain.job import Placement
 from cpsched.domain.request import Request
 
@@ -27,42 +45,43 @@ __all__ = [
 ]
 
 
+#: A countable resource, or a licence.
+ResourceName = Annotated[Name, Resource(("licenses",))]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaxWait:
     """The longest wait of a queue's jobs, against starvation: each second beyond it has a price of its own."""
 
-    #: Seconds from submission to the latest start that costs nothing more, positive.
-    seconds: int
-    #: Added to the objective for each expected wait (s) beyond it, at least 0.
-    price: float = 10
-    #: Whether a job that can still start in time must do so; a job that is overdue already has only the price.
-    is_hard: bool = False
+    seconds: Annotated[Duration, Key("From submission to the latest start that costs nothing more")]
+    price: Annotated[Price, Key("Added to the objective for each expected wait (s) beyond it")] = 10
+    #: A job that is overdue already has only the price.
+    is_hard: Annotated[bool, Key("Whether a job that can still start in time must", name="hard")] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
     """A queue, and the wait that its users expect (BRIDI-3)."""
 
-    #: Seconds, positive: the weight of a second of waiting is its inverse.
-    expected_wait: int
-    priority: int = 0
-    #: The factor of its jobs' terms in the objective, positive.
-    weight: float = 1
-    #: The longest walltime (s) that the queue accepts, or None.
-    max_walltime: int | None = None
-    #: Against starvation, or None.
-    max_wait: MaxWait | None = None
-    #: Names of the nodes on which its jobs may run; None: all nodes.
-    nodes: tuple[str, ...] | None = None
+    expected_wait: Annotated[Duration, Key("Seconds that its jobs may be expected to wait: the ewt of the objective")]
+    priority: Annotated[Priority, Key("Higher first")] = 0
+    weight: Annotated[Weight, Key("Multiplies what its jobs add to the objective")] = 1
+    max_walltime: Annotated[Duration | None, Key("The longest walltime (s) that is planned")] = None
+    max_wait: Annotated[MaxWait | None, Key("Against starvation")] = None
+    nodes: Annotated[tuple[str, ...] | None, Written("nodes or properties"), Key("Left out: all nodes")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validity:
     """The times at which a rule holds: always by default; in ``[from_, until)``; in the minutes that `cron` matches."""
 
-    from_: int | None = None
-    until: int | None = None
-    cron: str | None = None
+    from_: Annotated[Time | None, Key(name="from")] = None
+    until: Time | None = None
+    cron: Annotated[Text | None, Key("Five fields", examples=("* 8-17 * * mon-fri",))] = None
+
+
+#: As rules have it: ``always``, or times.
+RuleValidity = Annotated[Validity, Written("always or times")]
 
 
 class ConsumerKind(StrEnum):
@@ -106,40 +125,43 @@ class Limit:
     """A limit on a consumer's use of a resource: at a time, in duration, and in area (amount times time; OCCS-15)."""
 
     consumer: Consumer
-    #: A countable resource, a licence, ``jobs``, ``arrayjobs``, or ``*``.
-    resource: str
-    items: ItemBound | None = None
-    duration: int | None = None
-    area: int | None = None
-    area_scope: AreaScope = AreaScope.REQUEST
-    validity: Validity = Validity()
-    soft: bool = False
+    resource: Annotated[
+        Name,
+        Resource(("licenses", "jobs", "arrayjobs", "*")),
+        Key("A countable resource, a licence, jobs, arrayjobs, or * for all without own limit"),
+    ]
+    items: Annotated[ItemBound | None, Key("min/max%: the larger of the two", examples=("30/45%",))] = None
+    duration: Annotated[Duration | None, Key("The longest use by one request (s)")] = None
+    area: Annotated[UnitSeconds | None, Key("Resource x walltime")] = None
+    area_scope: Annotated[AreaScope, Key("What the area adds up")] = AreaScope.REQUEST
+    validity: RuleValidity = Validity()
+    soft: Annotated[bool, Key("May be exceeded if no other job needs the resource")] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
     """The jobs to which a free pool is open (OCCS-16)."""
 
-    users: tuple[str, ...] = ()
-    groups: tuple[str, ...] = ()
-    asks_for: tuple[str, ...] = ()
-    #: Job totals; together with `max_walltime` it admits a job that meets both.
-    max: Amounts | None = None
-    max_walltime: int | None = None
+    users: Annotated[tuple[Name, ...], Key("Each of them is let in")] = ()
+    groups: Annotated[tuple[Name, ...], Key("The users of each of them are let in")] = ()
+    asks_for: Annotated[tuple[ResourceName, ...], Key("Resources; a job that asks for one of them has access")] = ()
+    max: Annotated[FrozenMap[ResourceName, Amount] | None, Key("Job totals; with max_walltime, where both hold")] = None
+    max_walltime: Duration | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreePool:
     """The amount that all jobs without access must leave free together (OCCS-16)."""
 
-    resource: str
-    items: ItemBound
-    open_to: Access
-    validity: Validity = Validity()
-    #: Names of the pool's nodes; None: the whole cluster.
-    nodes: tuple[str, ...] | None = None
-    #: Seconds: jobs without access may use the pool up to this walltime.
-    otherwise_max_walltime: int | None = None
+    resource: ResourceName
+    items: Annotated[ItemBound, Key("min/max%: the larger of the two", examples=("10/20%",))]
+    open_to: Access = Access()
+    validity: RuleValidity = Validity()
+    nodes: Annotated[NodeNames | None, Key("A host list; left out: the whole cluster")] = None
+    otherwise_max_walltime: Annotated[
+        Duration | None,
+        Key("The others may use the pool up to this walltime (s)", name="otherwise", inside="max_walltime"),
+    ] = None
 
 
 class ReservationKind(StrEnum):
@@ -156,20 +178,19 @@ class Reservation:
     It has `start` and `end`, or `validity`; a `request`, or `nodes`.
     """
 
-    id: str
-    start: int | None = None
-    end: int | None = None
-    #: The times of a recurring one, with a cron expression: each interval is an occurrence.
-    validity: Validity | None = None
+    id: Name
+    start: Time | None = None
+    end: Time | None = None
+    #: With a cron expression: each interval is an occurrence.
+    validity: Annotated[Validity | None, Key("In place of start and end, with cron: recurring times")] = None
     #: What it asks for as a job does.
     request: Request | None = None
-    #: The names of the nodes that it has as a whole.
-    nodes: tuple[str, ...] | None = None
-    #: What it has got already and keeps, a recurring one in its first occurrence that has not ended; empty: nothing.
-    allocation: tuple[Placement, ...] = ()
-    licenses: Amounts = Amounts()
-    users: tuple[str, ...] = ()
-    kind: ReservationKind = ReservationKind.USERS
+    nodes: Annotated[NodeNames | None, Key("In place of request, a host list: these nodes as a whole")] = None
+    #: Of a recurring one in its first occurrence that has not ended; empty: nothing.
+    allocation: Annotated[tuple[Placement, ...], Entries(1), Key("What it has got already, and keeps")] = ()
+    licenses: Asks = Amounts()
+    users: Annotated[tuple[Name, ...], Key("The users who may use it")] = ()
+    kind: Annotated[ReservationKind, Key("A downtime is a reservation that no job may use")] = ReservationKind.USERS
 
     @property
     def is_exclusive(self) -> bool:
@@ -187,5 +208,5 @@ class Usage:
     """The area (resource x seconds) that a consumer has used already, for area limits."""
 
     consumer: Consumer
-    resource: str
-    area: int
+    resource: ResourceName
+    area: Annotated[UnitSeconds, Key("Resource x seconds")]

@@ -1,31 +1,36 @@
 """Documents to domain values and back: instances, plans, and the short notations inside them.
 
-May import: `arguments`, `errors`, `domain` and `writing`. Documents are checked here, once and completely; all other
-rooms trust the result. Begin with `instance_reader.py`: the models define the contents of a document
-(`instance_model.py`), the readers make domain values, `instance_checks.py` checks relations between the parts, and
-`faults.py` collects the faults. `built.py` checks instances that were built in Python.
+May import: `arguments`, `doors`, `errors`, `domain` and `writing`. Documents are checked here, once and completely; all
+other rooms trust the result. Begin with `kinds.py`: the annotated fields of the nouns say what a document may have, and
+it is checked, read, written and described from them. What documents say of a noun by other keys is in `job_reader.py`
+and `rules_reader.py`. `instance_checks.py` checks relations between the parts, `faults.py` collects the faults,
+`built.py` checks instances that were built in Python, and `settings.py` reads TOML.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cpsched.arguments import at_the_door
 from cpsched.domain import Instance, Plan
+from cpsched.doors import opener
 from cpsched.errors import Fault
 from cpsched.formats.built import checked
 from cpsched.formats.event_document import parse_events
 from cpsched.formats.faults import Faults, Location, shown
-from cpsched.formats.fields import DocumentModel, Omittable, keys_of_models, refusal
 from cpsched.formats.files import load_document, load_json, read_document, read_json, write_document
 from cpsched.formats.hostlist import expand_hostlist, fold_hostlist
 from cpsched.formats.instance_reader import instance_schema, parse_instance
 from cpsched.formats.instance_writer import instance_to_document
 from cpsched.formats.plan_document import parse_plan, plan_schema, plan_to_document
 from cpsched.formats.request_text import ParsedRequest, format_request, parse_request
-from cpsched.formats.toml import load_toml, parse_toml, read_settings
-from cpsched.formats.trusted import trusted
+from cpsched.formats.toml import load_toml, parse_toml
+from cpsched.formats.trust import trusted
+
+if TYPE_CHECKING:
+    from cpsched.formats.settings import DocumentModel, Omittable, add_shape, keys_of_models, read_settings, refusal
 
 __all__ = [
     "DocumentModel",
@@ -33,6 +38,7 @@ __all__ = [
     "Location",
     "Omittable",
     "ParsedRequest",
+    "add_shape",
     "checked",
     "expand_hostlist",
     "fold_hostlist",
@@ -62,6 +68,9 @@ __all__ = [
     "write_instance",
     "write_plan",
 ]
+
+# behind pydantic, which documents need not
+__getattr__ = opener(__name__, {"settings": "DocumentModel Omittable add_shape keys_of_models read_settings refusal"})
 
 
 @at_the_door

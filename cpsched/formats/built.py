@@ -18,7 +18,7 @@ from cpsched.errors import DocumentError, Fault
 from cpsched.formats.faults import shown
 from cpsched.formats.instance_reader import parse_instance
 from cpsched.formats.instance_writer import instance_to_document
-from cpsched.formats.trusted import is_trusted
+from cpsched.formats.trust import is_trusted
 
 __all__ = ["checked"]
 

@@ -3,37 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Self
-
-from pydantic import Field, ValidationError, model_validator
+from typing import Annotated, Any, Literal
 
 from cpsched.domain import (
     AllocationFailed,
     Amounts,
     CapacityChanged,
+    Duration,
+    Entries,
     FrozenMap,
+    Has,
     Instance,
     Job,
     JobAltered,
     JobCancelled,
     JobEnded,
     JobExtended,
+    Key,
+    Name,
     NodesChanged,
     NodeState,
     ProfileChange,
     ReservationDropped,
     ReservationMade,
+    Text,
     WindowEvent,
 )
 from cpsched.errors import DocumentError, SyntaxFault
 from cpsched.formats.faults import Faults, Location, shown
-from cpsched.formats.fields import AmountsField, DocumentModel, Duration, FaultsLeft, Name, Omittable, Text, refusal
 from cpsched.formats.hostlist import MAX_NODES, expand_hostlist
 from cpsched.formats.instance_reader import COUNTABLE, parse_instance
 from cpsched.formats.instance_writer import instance_to_document
+from cpsched.formats.kinds import Form, object_of
 from cpsched.formats.steps import read_steps
 
 __all__ = ["parse_events"]
+
+_Entry = Mapping[str, Any]
 
 #: The keys of a job that no alteration changes.
 _FIXED = frozenset({"id", "submit", "array", "running", "runtime", "told"})
@@ -47,79 +53,12 @@ _FIELDS = {
 }
 
 
-class JobEventModel(DocumentModel):
-    """An event of a job that says nothing else."""
-
-    event: Name
-    job: Name
-
-
-class EndedModel(JobEventModel):
-    """A running job has ended."""
-
-    outcome: Omittable[Literal["completed", "failed"]] = Field(None, description="Left out: not known")
-
-
-class AlteredModel(JobEventModel):
-    """A waiting job asks for something else."""
-
-    changes: dict[Name, Any] = Field(min_length=1, description="Keys of the job; null removes a key")
-
-
-class ExtendedModel(JobEventModel):
-    """A running job asks for a later end."""
-
-    seconds: Duration = Field(description="How much later it may end")
-
-
-class FailedModel(JobEventModel):
-    """A job could not start."""
-
-    nodes: Omittable[Text] = Field(None, description="A host list: nodes that are to blame, and go down")
-
-
-class NodesEventModel(DocumentModel):
-    """Nodes have another state."""
-
-    event: Name
-    nodes: Text = Field(description="A host list", examples=["n[1-3]"])
-
-
-class CapacityModel(DocumentModel):
-    """Nodes or the cluster have other amounts."""
-
-    event: Name
-    nodes: Omittable[Text] = None
-    resources: AmountsField = Field({}, description="What each of the nodes has from now on; others stay")
-    licenses: AmountsField = Field({}, description="What the cluster has from now on; others stay")
-
-    @model_validator(mode="after")
-    def _says_something(self) -> Self:
-        if (self.nodes is None) != (not self.resources):
-            raise refusal("Expected nodes and resources together, or neither")
-        if self.nodes is None and not self.licenses:
-            raise refusal("Expected nodes and resources, or licenses, got neither")
-        return self
-
-
-class MadeModel(DocumentModel):
-    """A reservation is made."""
-
-    event: Name
-    reservation: dict[Name, Any] = Field(description="As in an instance")
-
-
-class DroppedModel(DocumentModel):
-    """A reservation is dropped."""
-
-    event: Name
-    reservation: Name
-
-
-class ProfileModel(JobEventModel):
-    """A running evolving job has other steps."""
-
-    steps: list[Any] = Field(min_length=1, description="From now on, the present one first")
+def _rule_of_capacity(event: Mapping[str, Any]) -> str | None:
+    if ("nodes" in event) != bool(event.get("resources")):
+        return "Expected nodes and resources together, or neither"
+    if "nodes" not in event and not event.get("licenses"):
+        return "Expected nodes and resources, or licenses, got neither"
+    return None
 
 
 def parse_events(document: object, instance: Instance, *, source: str = "<memory>") -> tuple[WindowEvent, ...]:
@@ -168,13 +107,13 @@ class _Reader:
             text = name if isinstance(name, str) else shown(name)
             self._faults.add_unknown((*at, "event"), "event", text, list(_KINDS))
             return None
-        model_type, read = _KINDS[name]
-        try:
-            model = model_type.model_validate(entry, context=FaultsLeft())
-        except ValidationError as error:
-            self._faults.add_shape(error, list(model_type.model_fields), at=at)
+        keys, read = _KINDS[name]
+        kind = object_of(name, "An event.", {"event": Name, **keys}, _FORMS.get(name))
+        if not kind.accepts(entry):
+            self._faults.keys = ("event", *keys)
+            kind.explain(entry, at, self._faults)
             return None
-        return read(self, at, model)
+        return read(self, at, entry)
 
     def job(self, at: Location, name: str) -> Job | None:
         """Return a job that an event names."""
@@ -195,54 +134,56 @@ class _Reader:
                 self._faults.add_unknown((*at, "nodes"), "node", name, known)
         return tuple(dict.fromkeys(names))
 
-    def ended(self, at: Location, model: Any) -> WindowEvent | None:
-        is_success = None if model.outcome is None else model.outcome == "completed"
-        return JobEnded(job=model.job, is_success=is_success) if self.job(at, model.job) else None
+    def ended(self, at: Location, entry: _Entry) -> WindowEvent | None:
+        is_success = entry["outcome"] == "completed" if "outcome" in entry else None
+        return JobEnded(job=entry["job"], is_success=is_success) if self.job(at, entry["job"]) else None
 
-    def cancelled(self, at: Location, model: Any) -> WindowEvent | None:
-        return JobCancelled(job=model.job) if self.job(at, model.job) else None
+    def cancelled(self, at: Location, entry: _Entry) -> WindowEvent | None:
+        return JobCancelled(job=entry["job"]) if self.job(at, entry["job"]) else None
 
-    def extended(self, at: Location, model: Any) -> WindowEvent | None:
-        return JobExtended(job=model.job, seconds=model.seconds) if self.job(at, model.job) else None
+    def extended(self, at: Location, entry: _Entry) -> WindowEvent | None:
+        return JobExtended(job=entry["job"], seconds=entry["seconds"]) if self.job(at, entry["job"]) else None
 
-    def failed(self, at: Location, model: Any) -> WindowEvent | None:
-        nodes = self.nodes(at, model.nodes)
-        return AllocationFailed(job=model.job, nodes=nodes) if self.job(at, model.job) else None
+    def failed(self, at: Location, entry: _Entry) -> WindowEvent | None:
+        nodes = self.nodes(at, entry.get("nodes"))
+        return AllocationFailed(job=entry["job"], nodes=nodes) if self.job(at, entry["job"]) else None
 
-    def capacity(self, at: Location, model: Any) -> WindowEvent:
+    def capacity(self, at: Location, entry: _Entry) -> WindowEvent:
         cluster = self._instance.cluster
-        for name in model.resources:
+        for name in entry.get("resources", ()):
             if name not in (known := {*COUNTABLE, *cluster.totals}):
                 self._faults.add_unknown((*at, "resources", name), "resource", name, known)
-        for name in model.licenses:
+        for name in entry.get("licenses", ()):
             if name not in cluster.licenses:
                 self._faults.add_unknown((*at, "licenses", name), "licence", name, cluster.licenses)
-        nodes = self.nodes(at, model.nodes)
-        return CapacityChanged(nodes=nodes, resources=Amounts(model.resources), licenses=Amounts(model.licenses))
+        nodes = self.nodes(at, entry.get("nodes"))
+        return CapacityChanged(
+            nodes=nodes, resources=Amounts(entry.get("resources", {})), licenses=Amounts(entry.get("licenses", {}))
+        )
 
-    def made(self, at: Location, model: Any) -> WindowEvent | None:
+    def made(self, at: Location, entry: _Entry) -> WindowEvent | None:
         """Read a reservation as the only one of an instance with the same nodes."""
         cluster = instance_to_document(self._instance)["cluster"]
         document = {"format": "cpsched-instance/1", "name": "event", "cluster": cluster}
-        read = self._read({**document, "reservations": [model.reservation]}, "reservations[0]", (*at, "reservation"))
+        read = self._read({**document, "reservations": [entry["reservation"]]}, "reservations[0]", (*at, "reservation"))
         return None if read is None else ReservationMade(reservation=read.reservations[0])
 
-    def dropped(self, at: Location, model: Any) -> WindowEvent:
-        return ReservationDropped(reservation=model.reservation)
+    def dropped(self, at: Location, entry: _Entry) -> WindowEvent:
+        return ReservationDropped(reservation=entry["reservation"])
 
-    def profile(self, at: Location, model: Any) -> WindowEvent | None:
-        job = self.job(at, model.job)
+    def profile(self, at: Location, entry: _Entry) -> WindowEvent | None:
+        job = self.job(at, entry["job"])
         if job is None:
             return None
         try:
-            return ProfileChange(job=model.job, steps=read_steps(model.steps, self._instance, job))
+            return ProfileChange(job=entry["job"], steps=read_steps(entry["steps"], self._instance, job))
         except DocumentError as error:
             self._add(error, "", at)
             return None
 
-    def altered(self, at: Location, model: Any) -> WindowEvent | None:
+    def altered(self, at: Location, entry: _Entry) -> WindowEvent | None:
         """Read the job with its changes in its window: so they are checked as those of any job."""
-        name, changes = model.job, model.changes
+        name, changes = entry["job"], entry["changes"]
         places = [place for place, job in enumerate(self._instance.jobs) if job.id == name]
         if not places:
             known = [job.id for job in self._instance.jobs]
@@ -292,25 +233,28 @@ def _replaced(changes: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(keys)
 
 
-_Read = Callable[[_Reader, Location, Any], WindowEvent | None]
+_Read = Callable[[_Reader, Location, _Entry], WindowEvent | None]
 
 
 def _state(state: NodeState) -> _Read:
     """Return the reader of an event that sets the state of nodes."""
-    return lambda reader, at, model: NodesChanged(nodes=reader.nodes(at, model.nodes), state=state)
+    return lambda reader, at, entry: NodesChanged(nodes=reader.nodes(at, entry["nodes"]), state=state)
 
 
-_KINDS: dict[str, tuple[type[DocumentModel], _Read]] = {
-    "ended": (EndedModel, _Reader.ended),
-    "cancelled": (JobEventModel, _Reader.cancelled),
-    "altered": (AlteredModel, _Reader.altered),
-    "extended": (ExtendedModel, _Reader.extended),
-    "allocation_failed": (FailedModel, _Reader.failed),
-    "node_up": (NodesEventModel, _state(NodeState.UP)),
-    "node_drained": (NodesEventModel, _state(NodeState.DRAIN)),
-    "node_down": (NodesEventModel, _state(NodeState.DOWN)),
-    "capacity": (CapacityModel, _Reader.capacity),
-    "reservation_made": (MadeModel, _Reader.made),
-    "reservation_dropped": (DroppedModel, _Reader.dropped),
-    "profile": (ProfileModel, _Reader.profile),
+_NODES = {"nodes": Annotated[Text, Key("A host list", examples=("n[1-3]",))]}
+#: The keys of each event besides its own, and how it is read.
+_KINDS: dict[str, tuple[dict[str, Any], _Read]] = {
+    "ended": ({"job": Name, "outcome": Literal["completed", "failed"] | None}, _Reader.ended),
+    "cancelled": ({"job": Name}, _Reader.cancelled),
+    "altered": ({"job": Name, "changes": Annotated[FrozenMap[Name, Any], Entries(1)]}, _Reader.altered),
+    "extended": ({"job": Name, "seconds": Duration}, _Reader.extended),
+    "allocation_failed": ({"job": Name, "nodes": Text | None}, _Reader.failed),
+    "node_up": (_NODES, _state(NodeState.UP)),
+    "node_drained": (_NODES, _state(NodeState.DRAIN)),
+    "node_down": (_NODES, _state(NodeState.DOWN)),
+    "capacity": ({"nodes": Text | None, "resources": Has | None, "licenses": Has | None}, _Reader.capacity),
+    "reservation_made": ({"reservation": FrozenMap[Name, Any]}, _Reader.made),
+    "reservation_dropped": ({"reservation": Name}, _Reader.dropped),
+    "profile": ({"job": Name, "steps": Annotated[tuple[Any, ...], Entries(1)]}, _Reader.profile),
 }
+_FORMS = {"capacity": Form(rule=_rule_of_capacity)}

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import difflib
-import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import NoReturn
-
-from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from cpsched.errors import DocumentError, Fault, SyntaxFault
 from cpsched.text import printable
 
 __all__ = [
     "MOST_FAULTS",
-    "TAGS",
     "Faults",
     "Location",
     "caret_message",
@@ -28,42 +23,11 @@ __all__ = [
 #: Keys and indices from the top of the document down to the place of a fault.
 Location = tuple[str | int, ...]
 
-#: Names of the branches of pydantic unions; they are in its locations, but not in the document.
-TAGS = frozenset(
-    {
-        "<memory>",
-        "<files>",
-        "<slurm>",
-        "<text>",
-        "<chunks>",
-        "<name>",
-        "<weights>",
-        "<always>",
-        "<times>",
-        "<one>",
-        "<list>",
-        "<number>",
-        "<hosts>",
-        "<properties>",
-    }
-)
-
-_KEY_MARK = "[key]"
 _LONGEST_SHOWN = 64
 _CARET_WINDOW = 60
 #: The lists of both documents whose entries have names: what an entry is called, and which key has its name.
 _ENTRIES = dict.fromkeys(("jobs", "waiting_room", "attempts"), ("job", "id"))
 _ENTRIES |= {"reservations": ("reservation", "id")}
-#: The units of whole numbers by their keys: in a dictionary such as ``resources`` the key is that of the resource.
-_SECONDS = (
-    "now submit walltime expected not_before start_at deadline delay expected_wait max_walltime seconds start end"
-)
-UNITS = dict.fromkeys((*_SECONDS.split(), "runtime"), "seconds") | {
-    "from": "seconds",
-    "until": "seconds",
-    "duration": "seconds",
-}
-UNITS |= {"mem": "MiB"}
 #: The most candidates compared for "did you mean" in one document: suggestions must not make a refusal slow.
 _COMPARISONS = 20_000
 #: The most faults of one document that are reported; after mending these the document is read again.
@@ -149,13 +113,14 @@ class Faults:
     ----------
     document
         The raw document, by which the faults are put in order.
-    mapping
-        What keys and values together are called in it: an object in JSON, a table in TOML.
+    keys
+        Candidates for unknown keys.
     """
 
-    def __init__(self, document: object, *, mapping: str = "an object") -> None:
+    def __init__(self, document: object, keys: Collection[str] = ()) -> None:
         self._document = document
-        self._mapping = mapping
+        #: Candidates for unknown keys.
+        self.keys = keys
         #: Each once, in the order in which they were noted.
         self._found: dict[tuple[Location, str], None] = {}
         self._comparisons_left = _COMPARISONS
@@ -164,6 +129,14 @@ class Faults:
 
     def __bool__(self) -> bool:
         return bool(self._found)
+
+    def locations(self) -> tuple[Location, ...]:
+        """Return the place of each fault so far."""
+        return tuple(location for location, _ in self._found)
+
+    def ordered(self) -> list[tuple[Location, str]]:
+        """Return the faults so far, in document order."""
+        return sorted(self._found, key=_DocumentOrder(self._document))
 
     def add(self, location: Location, message: str) -> None:
         """Note a fault, unless there are too many already."""
@@ -180,67 +153,9 @@ class Faults:
         """Note that `name` is not among the `known` ones, with the nearest of them where there is one."""
         self.add(location, f"Expected a known {noun}, got {shown(name)}{self.suggestion(name, known)}")
 
-    def add_shape(
-        self, error: ValidationError, keys: Collection[str], *, at: Location = (), without: Collection[object] = ()
-    ) -> tuple[Location, ...]:
-        """Record all that pydantic refused of the part `at` a location.
-
-        Parameters
-        ----------
-        error
-            The error of pydantic.
-        keys
-            Candidates for unknown keys.
-        at
-            The location of the checked part in the document.
-        without
-            Keys that were left out of the checked part: their absence is no fault.
-
-        Returns
-        -------
-        tuple of Location
-            Where the faults are, seen from `at`.
-        """
-        locations: list[Location] = []
-        for detail in error.errors(include_url=False):
-            location = tuple(part for part in detail["loc"] if part not in TAGS and part != _KEY_MARK)
-            if location and location[0] in without:
-                continue
-            if detail["type"] == "extra_forbidden":
-                message = f"unknown key{self.suggestion(str(location[-1]), keys)}"
-            else:
-                message = self._shape_message(detail, location)
-            self.add((*at, *location), message)
-            locations.append(location)
-        return tuple(locations)
-
-    def _shape_message(self, detail: ErrorDetails, location: Location) -> str:
-        """Return the expected and the actual value of a pydantic error, in our words."""
-        kind, context, value = detail["type"], detail.get("ctx", {}), detail["input"]
-        got = self._mapping if isinstance(value, dict) else shown(value)
-        unit = UNITS.get(str(location[-1])) if location else None
-        of_unit = "" if unit is None else f" ({unit})"
-        if kind == "missing":
-            return "Expected this key, got nothing"
-        if kind in _MAPPINGS:
-            return f"Expected {self._mapping}, got {got}"
-        if kind in _KINDS:
-            return f"Expected {_KINDS[kind]}{of_unit}, got {got}"
-        if kind in _BOUNDS:
-            key, sign = _BOUNDS[kind]
-            noun = "a number" if isinstance(context[key], float) else "an integer"
-            return f"Expected {noun} {sign} {context[key]}{of_unit}, got {got}"
-        if kind == "literal_error":
-            hint = self.suggestion(value, _QUOTED.findall(context["expected"])) if isinstance(value, str) else ""
-            return f"Expected {context['expected']}, got {got}{hint}"
-        if kind in ("too_short", "string_too_short"):
-            return f"Expected at least {context['min_length']} {_counted(kind)}, got {_length(detail['input'])}"
-        if kind in ("too_long", "string_too_long"):
-            return f"Expected at most {context['max_length']} {_counted(kind)}, got {_length(detail['input'])}"
-        return str(detail["msg"])
-
-    def suggestion(self, word: str, known: Collection[str]) -> str:
-        """Return ``, did you mean X?``, or nothing where no known word is near."""
+    def suggestion(self, word: str, known: Collection[str] | None = None) -> str:
+        """Return ``, did you mean X?``, or nothing where no known word (default: no key) is near."""
+        known = self.keys if known is None else known
         if len(word) > _LONGEST_SHOWN or len(known) > self._comparisons_left:
             return ""
         self._comparisons_left -= len(known)
@@ -283,8 +198,7 @@ class Faults:
         DocumentError
             With all the faults, in document order.
         """
-        ordered = sorted(self._found, key=_DocumentOrder(self._document))
-        faults = [self.fault(location, message) for location, message in ordered]
+        faults = [self.fault(location, message) for location, message in self.ordered()]
         if self.has_more:
             faults.append(Fault("document", f"there are more faults than these {MOST_FAULTS}"))
         raise DocumentError(source, faults) from None
@@ -311,31 +225,6 @@ class _DocumentOrder:
                 inside = isinstance(value, list) and isinstance(part, int) and part < len(value)
                 value = value[part] if isinstance(value, list) and isinstance(part, int) and inside else None
         return tuple(places)
-
-
-_KINDS = {
-    "int_type": "an integer",
-    "float_type": "a number",
-    "finite_number": "a finite number",
-    "string_type": "a text",
-    "string_unicode": "valid Unicode",
-    "invalid_key": "a text as key",
-    "bool_type": "true or false",
-    "list_type": "a list",
-    "string_pattern_mismatch": "a text without control characters",
-}
-_QUOTED = re.compile("'([^']*)'")
-_MAPPINGS = frozenset({"dict_type", "model_type", "model_attributes_type"})
-_BOUNDS = {"greater_than": ("gt", ">"), "greater_than_equal": ("ge", ">="), "less_than_equal": ("le", "<=")}
-_BOUNDS |= {"less_than": ("lt", "<")}
-
-
-def _counted(kind: str) -> str:
-    return "characters" if kind.startswith("string") else "entries"
-
-
-def _length(value: object) -> int | str:
-    return len(value) if isinstance(value, str | Sequence | dict) else shown(value)
 
 
 def first_few(names: Iterable[str], *, most: int = 5) -> str:

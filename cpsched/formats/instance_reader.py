@@ -4,31 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from functools import cache
+from typing import Any, Literal
 from zoneinfo import ZoneInfo, available_timezones
 
-from pydantic import ValidationError
-
-from cpsched.domain import FrozenMap, Instance, Objective, ObjectiveTerm
+import cpsched.formats.rules_reader  # noqa: F401  # the forms of what an instance is made of
+from cpsched.domain import Instance, Job, Name, Outage, Reservation, Text
 from cpsched.errors import Fault, SyntaxFault
-from cpsched.formats import instance_model
 from cpsched.formats.faults import Faults, Location, refuse_other_kind
-from cpsched.formats.fields import FaultsLeft, keys_of_models, schema_of
 from cpsched.formats.instance_checks import check_instance, check_outages
-from cpsched.formats.instance_model import InstanceModel, TermName
-from cpsched.formats.job_reader import read_job
+from cpsched.formats.kinds import FORMS, NOTATIONS, Choice, Form, Object, Spelt, kind_of, schema_of
 from cpsched.formats.notations import parse_epoch
 from cpsched.formats.reading import Reading
-from cpsched.formats.rules_reader import (
-    read_cluster,
-    read_free_pool,
-    read_limit,
-    read_outage,
-    read_queue,
-    read_reservation,
-    read_usage,
-)
-from cpsched.formats.trusted import trusted
+from cpsched.formats.trust import trusted
 
 __all__ = ["COUNTABLE", "instance_schema", "parse_instance"]
 
@@ -36,12 +24,27 @@ __all__ = ["COUNTABLE", "instance_schema", "parse_instance"]
 COUNTABLE = ("cores", "mem", "gpus", "mics")
 
 _LISTS = ("jobs", "limits", "free_pools", "reservations", "usage", "outages")
-_KEYS = keys_of_models(vars(instance_model))
+
+FORMS[Instance] = Form(
+    instead={"name": {"format": Literal["cpsched-instance/1"], "name": Name}},
+    without=("set_aside", "is_restricted"),
+    read=lambda reading, at, keys, said: _read_instance(reading, at, keys, said),
+    write=lambda instance, writing: {"format": "cpsched-instance/1", "name": instance.name},
+)
+NOTATIONS[datetime] = lambda: Spelt(kind_of(Text), None, lambda epoch, writing: epoch.isoformat())
+NOTATIONS["strict"] = lambda: Choice({"strict": True})
+
+
+@cache
+def _keys() -> tuple[str, ...]:
+    """Return all keys of an instance document."""
+    kind: Object = kind_of(Instance)
+    return kind.all_keys()
 
 
 def instance_schema() -> dict[str, Any]:
     """Return the JSON Schema of the instance document: its keys and types, not what lies between its parts."""
-    return schema_of(InstanceModel)
+    return schema_of(kind_of(Instance))
 
 
 def parse_instance(
@@ -66,36 +69,28 @@ def parse_instance(
         With all faults, in document order: those of shape, and those between the parts whose shape is right.
     """
     refuse_other_kind(document, source, "instance")
-    faults = Faults(document)
+    faults = Faults(document, _keys())
     warnings: list[Fault] = []
-    try:
-        model = InstanceModel.model_validate(document, context=FaultsLeft())
-        positions = {section: list(range(len(getattr(model, section)))) for section in _LISTS}
-        positions["nodes"] = list(range(len(model.cluster.nodes)))
-        incomplete: frozenset[str] = frozenset()
-    except ValidationError as error:
-        sound = _sound_part(document, faults.add_shape(error, _KEYS))
-        if sound is None:
+    kind: Object = kind_of(Instance)
+    sound, places, incomplete = document, dict[Location, list[int]](), frozenset[str]()
+    if not kind.accepts(document):
+        kind.explain(document, (), faults)
+        left = _sound_part(document, faults.locations())
+        if left is None:
             faults.refuse(source)
-        model, positions, incomplete = sound
-    epoch = _read_epoch(faults, model.epoch)
-    _check_time_zone(faults, model.time_zone, has_epoch=model.epoch is not None or "epoch" in incomplete)
+        sound, places, incomplete = left
+    keys: Mapping[str, Any] = kind.ordered(sound)
     reading = Reading(
         faults=faults,
         on_warning=warnings.append,
-        now=model.now,
+        now=keys.get("now", 0),
         incomplete=incomplete,
-        positions=positions,
+        places=places,
         countable=_countable(document),
-        licenses=model.cluster.licenses,
-        has_epoch=model.epoch is not None or "epoch" in incomplete,
-        segmented=frozenset(
-            ("jobs", positions["jobs"][index])
-            for index, job in enumerate(model.jobs)
-            if job.running is not None and job.running.segments is not None
-        ),
+        licenses=keys["cluster"].get("licenses", {}),
+        has_epoch="epoch" in keys or "epoch" in incomplete,
     )
-    instance = _read_parts(reading, model, epoch)
+    instance: Instance = kind.read(keys, (), reading)
     faults.raise_if_any(source)
     for warning in warnings:
         if on_warning is not None:
@@ -103,59 +98,33 @@ def parse_instance(
     return trusted(instance)
 
 
-def _read_parts(reading: Reading, model: InstanceModel, epoch: datetime | None) -> Instance:
-    """Read all parts and check them against each other; what comes back counts only if no fault was noted."""
-    cluster = read_cluster(reading, model.cluster)
-    queues = FrozenMap(
-        {name: read_queue(reading, ("queues", name), queue, cluster) for name, queue in model.queues.items()}
-    )
-    jobs = []
-    for index, job in enumerate(model.jobs):
-        location = reading.location("jobs", index)
-        jobs.append((location, read_job(reading, location, job)))
-    reservations = []
-    for index, reservation in enumerate(model.reservations):
-        location = reading.location("reservations", index)
-        reservations.append((location, read_reservation(reading, location, reservation, cluster)))
-    limits = [read_limit(reading, reading.location("limits", i), limit) for i, limit in enumerate(model.limits)]
-    free_pools = [
-        read_free_pool(reading, reading.location("free_pools", i), pool, cluster)
-        for i, pool in enumerate(model.free_pools)
-    ]
-    usage = [read_usage(reading, reading.location("usage", i), used) for i, used in enumerate(model.usage)]
-    outages = []
-    for index, outage in enumerate(model.outages):
-        location = reading.location("outages", index)
-        outages.append((location, read_outage(reading, location, outage, cluster)))
-    sound_jobs = [(location, job) for location, job in jobs if job is not None]
-    sound_reservations = [(location, reservation) for location, reservation in reservations if reservation is not None]
-    lost = {"jobs"} if len(sound_jobs) < len(jobs) else set()
-    lost |= {"reservations"} if len(sound_reservations) < len(reservations) else set()
-    lost |= {"nodes"} if reading.faults and not all(node_class.names for node_class in cluster.classes) else set()
+def _read_instance(reading: Reading, at: Location, keys: Mapping[str, Any], said: dict[str, Any]) -> Instance:
+    """Check all parts against each other; the instance counts only if no fault was noted."""
+    said["epoch"] = _read_epoch(reading.faults, keys.get("epoch"))
+    _check_time_zone(reading.faults, keys.get("time_zone"), has_epoch=reading.has_epoch)
+    cluster = said["cluster"]
+    jobs: list[tuple[Location, Job]] = _left(reading, "jobs", said)
+    reservations: list[tuple[Location, Reservation]] = _left(reading, "reservations", said)
+    outages: list[tuple[Location, Outage]] = _left(reading, "outages", said)
+    lost = {"nodes"} if reading.faults and not all(node_class.names for node_class in cluster.classes) else set()
+    for section, left in (("jobs", jobs), ("reservations", reservations)):
+        lost |= {section} if len(left) < len(said.get(section, ())) else set()
+        said[section] = tuple(one for _, one in left)
     reading.incomplete = frozenset(reading.incomplete) | lost
-    check_instance(reading, cluster, queues, sound_jobs, sound_reservations)
-    check_outages(reading, sound_jobs, outages)
-    return Instance(
-        name=model.name,
-        epoch=epoch,
-        time_zone=model.time_zone,
-        now=model.now,
-        cluster=cluster,
-        queues=queues,
-        jobs=tuple(job for _, job in sound_jobs),
-        limits=tuple(limits),
-        free_pools=tuple(free_pools),
-        reservations=tuple(reservation for _, reservation in sound_reservations),
-        usage=tuple(usage),
-        objective=_read_objective(model.objective),
-        has_strict_priorities=model.priorities == "strict",
-        outages=tuple(outage for _, outage in outages),
-    )
+    check_instance(reading, cluster, said.get("queues", {}), jobs, reservations)
+    check_outages(reading, jobs, outages)
+    return Instance(name=keys["name"], **said)
+
+
+def _left(reading: Reading, section: str, said: Mapping[str, Any]) -> list[tuple[Location, Any]]:
+    """Return the entries of a section that faults have left, with their places in the document."""
+    found = said.get(section, ())
+    return [(reading.location((section,), index), one) for index, one in enumerate(found) if one is not None]
 
 
 def _sound_part(
     document: object, refused: Iterable[Location]
-) -> tuple[InstanceModel, dict[str, list[int]], frozenset[str]] | None:
+) -> tuple[dict[str, Any], dict[Location, list[int]], frozenset[str]] | None:
     """Leave out every entry with a fault of shape.
 
     Returns
@@ -184,26 +153,20 @@ def _sound_part(
             case (section, *_):
                 gone.add((section,))
                 incomplete.add(str(section))
-    positions: dict[str, list[int]] = {}
+    places: dict[Location, list[int]] = {}
     left = {key: value for key, value in document.items() if (key,) not in gone}
     left |= {"format": "cpsched-instance/1", "name": left.get("name", "refused")}
     cluster = {key: value for key, value in document["cluster"].items() if ("cluster", key) not in gone}
-    for section, entries, owner in [
-        ("nodes", cluster.get("nodes"), cluster),
-        *((s, left.get(s), left) for s in _LISTS),
-    ]:
+    for section, owner in [("nodes", cluster), *((section, left) for section in _LISTS)]:
+        entries = owner.get(section)
         if isinstance(entries, list):
-            positions[section] = [index for index in range(len(entries)) if (section, index) not in gone]
-            owner[section] = [entries[index] for index in positions[section]]
-        else:
-            positions[section] = []
+            kept = [index for index in range(len(entries)) if (section, index) not in gone]
+            places[("cluster", section) if section == "nodes" else (section,)] = kept
+            owner[section] = [entries[index] for index in kept]
     if isinstance(left.get("queues"), dict):
         left["queues"] = {name: queue for name, queue in left["queues"].items() if ("queues", name) not in gone}
     left["cluster"] = cluster
-    try:
-        return InstanceModel.model_validate(left, context=FaultsLeft()), positions, frozenset(incomplete)
-    except ValidationError:
-        return None
+    return (left, places, frozenset(incomplete)) if kind_of(Instance).accepts(left) else None
 
 
 def _countable(document: object) -> Collection[str]:
@@ -236,8 +199,3 @@ def _check_time_zone(faults: Faults, name: str | None, *, has_epoch: bool) -> No
         faults.add_unknown(("time_zone",), "time zone", name, sorted(available_timezones()))
     if not has_epoch:
         faults.add(("time_zone",), "Expected the instance to have an epoch, which a time zone needs; got none")
-
-
-def _read_objective(written: TermName | Mapping[TermName, float]) -> Objective:
-    weights: Mapping[TermName, float] = {written: 1.0} if isinstance(written, str) else written
-    return Objective(weights=FrozenMap({ObjectiveTerm(name): weight for name, weight in weights.items()}))

@@ -1,133 +1,125 @@
-"""Jobs of an instance document: from models to domain values, and what one job alone can have wrong."""
+"""Jobs in instance documents: what they say by other keys than fields, and what one alone can have wrong."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Annotated, Any
 
 from cpsched.domain import (
     Amounts,
-    Dependency,
-    DependencyType,
+    Bounds,
+    Chunk,
+    Duration,
+    Entries,
     FrozenMap,
+    Has,
     Job,
+    Key,
     Malleability,
+    Name,
     Place,
-    PromisedStart,
+    Placement,
     Request,
     Running,
-    RuntimeModel,
     Segment,
     Step,
+    Text,
+    Time,
+    Written,
     share_of,
     time_on,
 )
 from cpsched.errors import SyntaxFault
-from cpsched.formats.faults import Location, shown
-from cpsched.formats.instance_model import JobModel, MalleableModel, PlacementModel, RunningModel
-from cpsched.formats.notations import MAX_NAME, parse_indices
-from cpsched.formats.reading import Reading, read_allocation
+from cpsched.formats.faults import Faults, Location, shown
+from cpsched.formats.kinds import FORMS, NOTATIONS, Either, Form, Listed, Number, Spelt, kind_of, object_of
+from cpsched.formats.notations import MAX_NAME, format_indices, format_place
+from cpsched.formats.reading import Reading, frozen_amounts, read_allocation
+from cpsched.formats.request_text import format_request, parse_request
 
-__all__ = ["read_job"]
+__all__ = ["Requests", "read_job", "written_place"]
 
 #: A share as a key: a number as JSON or Python writes it.
 _NUMBER = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?(e-?[0-9]{1,3})?")
+#: What a request is, in words.
+_CHUNKS = "Chunks as text, [N:]res=value[:res=value…][+…][,place=…][,licence=N], or in parsed form"
+
+_Entry = Mapping[str, Any]
 
 
-def read_job(reading: Reading, location: Location, model: JobModel) -> Job | None:
+def _rule_of_jobs(job: _Entry) -> str | None:
+    """Check that a job is rigid, evolving or malleable, and an array, running or told its start."""
+    lacking = sorted({"walltime", "request"} - job.keys())
+    if "steps" not in job and lacking:
+        return f"Expected walltime and request, or steps; got no {' and '.join(lacking)}"
+    if "steps" in job and len(lacking) < 2:
+        return "Expected either steps, or walltime and request, got both"
+    if "steps" in job and "malleable" in job:
+        return "Expected a malleable or an evolving job, got both malleable and steps"
+    if "expected" in job and ("steps" in job or "malleable" in job):
+        return "Expected no expected in an evolving or malleable job: a plan chooses how long it takes"
+    if "steps" not in job and "expand_limit" in job:
+        return "Expected expand_limit only together with steps"
+    if "array" in job and "running" in job:
+        return "Expected no running in an array: elements that run are entries of their own"
+    if "told" in job and "running" in job:
+        return "Expected no told in a running job: its start is a fact"
+    return None
+
+
+def read_job(reading: Reading, location: Location, job: _Entry, said: dict[str, Any]) -> Job | None:
     """Return the job at `location`, or None if its faults leave none."""
-    work = _read_steps(reading, location, model)
+    work = _read_steps(reading, location, job)
     if work is None:
         return None
-    steps, licenses = work
-    if model.expected is not None and model.expected > steps[0].walltime:
-        message = f"Expected at most the walltime, {steps[0].walltime}, got {model.expected}"
+    steps, said["licenses"] = work
+    if job.get("expected", 0) > steps[0].walltime:
+        message = f"Expected at most the walltime, {steps[0].walltime}, got {job['expected']}"
         reading.faults.add((*location, "expected"), message)
-    malleability = _read_malleable(reading, (*location, "malleable"), model.malleable)
-    return Job(
-        id=model.id,
-        user=model.user,
-        group=model.group,
-        queue=model.queue,
-        project=model.project,
-        submit=model.submit,
-        steps=steps,
-        licenses=licenses,
-        priority=model.priority,
-        weight=model.weight,
-        not_before=model.not_before,
-        start_at=model.start_at,
-        deadline=model.deadline,
-        after=tuple(Dependency(job=d.job, type=DependencyType(d.type), delay=d.delay) for d in model.after),
-        told=None if model.told is None else PromisedStart(start=model.told.start, price=model.told.price),
-        array=_read_array(reading, location, model),
-        expand_limit=model.expand_limit,
-        malleability=malleability,
-        running=_read_running(reading, location, model, steps, malleability),
-        expected=model.expected,
-        runtime=model.runtime,
-        reservation=model.reservation,
-    )
+    array = said.get("array")
+    if array is not None and len(f"{job['id']}[{array[-1]}]") > MAX_NAME:
+        reading.faults.add((*location, "id"), f"Expected an id whose elements have at most {MAX_NAME} characters")
+    if "running" in job:
+        said["running"] = _read_running(reading, location, job["running"], steps, said.get("malleability"))
+    return Job(steps=steps, **said)
 
 
-def _read_steps(reading: Reading, location: Location, model: JobModel) -> tuple[tuple[Step, ...], Amounts] | None:
+def _read_steps(reading: Reading, location: Location, job: _Entry) -> tuple[tuple[Step, ...], Amounts] | None:
     """Return the steps, one for a rigid job, and the licences, on which all steps agree."""
-    if model.steps is None:
-        if model.walltime is None or model.request is None:
-            raise ValueError("a job model without steps has walltime and request")
-        works = [((*location, "request"), model.walltime, model.request)]
-    else:
-        works = [
-            ((*location, "steps", index, "request"), step.walltime, step.request)
-            for index, step in enumerate(model.steps)
-        ]
+    works = [((*location, "request"), job)]
+    if "steps" in job:
+        works = [((*location, "steps", index, "request"), step) for index, step in enumerate(job["steps"])]
     steps: list[Step] = []
     agreed: tuple[Place, Amounts] | None = None
-    for where, walltime, written in works:
-        read = reading.request(where, written, model.place, model.licenses)
+    for where, work in works:
+        read = reading.request(where, work["request"], job.get("place"), job.get("licenses"))
         if read is None:
             continue
         request, licenses = read
         if agreed is not None and agreed != (request.place, licenses):
             reading.faults.add(where, "Expected the same place and licences in every step")
         agreed = agreed or (request.place, licenses)
-        steps.append(Step(walltime=walltime, request=request))
+        steps.append(Step(walltime=work["walltime"], request=request))
     return (tuple(steps), agreed[1]) if agreed is not None and len(steps) == len(works) else None
 
 
-def _read_array(reading: Reading, location: Location, model: JobModel) -> tuple[int, ...] | None:
-    if model.array is None:
-        return None
-    try:
-        indices = parse_indices(model.array.indices, limit=reading.elements_left)
-    except SyntaxFault as error:
-        reading.faults.add_syntax((*location, "array", "indices"), error)
-        return None
-    reading.elements_left -= len(indices)
-    if len(f"{model.id}[{indices[-1]}]") > MAX_NAME:
-        reading.faults.add((*location, "id"), f"Expected an id whose elements have at most {MAX_NAME} characters")
-    return indices
-
-
-def _read_malleable(reading: Reading, location: Location, model: MalleableModel | None) -> Malleability | None:
-    if model is None:
-        return None
-    shares = set(model.shares)
-    if len(shares) < len(model.shares):
+def _read_malleability(reading: Reading, location: Location, malleable: _Entry, said: dict[str, Any]) -> Malleability:
+    shares = said["shares"]
+    if len({*shares}) < len(shares):
         reading.faults.add((*location, "shares"), "Expected every share once")
     stretch: dict[float, float] = {}
-    for key, factor in model.stretch.items():
+    for key, factor in said.get("stretch", {}).items():
         share = _number(key)
         if share not in shares:
-            listed = ", ".join(map(str, model.shares[:10]))
+            listed = ", ".join(map(str, shares[:10]))
             reading.faults.add((*location, "stretch", key), f"Expected one of the shares {listed}; got {shown(key)}")
         elif share in stretch:
             reading.faults.add((*location, "stretch", key), "Expected every share once")
         else:
             stretch[share] = factor
-    descending = tuple(sorted(model.shares, reverse=True))
-    return Malleability(shares=descending, model=RuntimeModel(model.model), stretch=FrozenMap(stretch))
+    said |= {"shares": tuple(sorted(shares, reverse=True)), "stretch": FrozenMap(stretch)}
+    return Malleability(**said)
 
 
 def _number(text: str) -> float:
@@ -137,7 +129,7 @@ def _number(text: str) -> float:
 def _read_running(
     reading: Reading,
     location: Location,
-    model: JobModel,
+    running: _Entry,
     steps: Sequence[Step],
     malleability: Malleability | None,
 ) -> Running | None:
@@ -145,12 +137,9 @@ def _read_running(
 
     A job that should have ended by `now` ends one second from now, with a warning (BRIDI-11).
     """
-    running = model.running
-    if running is None:
-        return None
     where = (*location, "running")
-    if running.start > reading.now:
-        reading.faults.add((*where, "start"), f"Expected a start not after now = {reading.now}, got {running.start}")
+    if running["start"] > reading.now:
+        reading.faults.add((*where, "start"), f"Expected a start not after now = {reading.now}, got {running['start']}")
         return None
     if not _check_chunks(reading, where, running, steps, malleability):
         return None
@@ -160,20 +149,20 @@ def _read_running(
         segments[-1] = Segment(start=last.start, end=reading.now + 1, allocation=last.allocation)
         message = f"should have ended at {ended}, now is {reading.now}: taken to end at {reading.now + 1}"
         reading.on_warning(reading.faults.fault(where, message))
-    return Running(start=running.start, segments=tuple(segments))
+    return Running(start=running["start"], segments=tuple(segments))
 
 
 def _check_chunks(
-    reading: Reading, where: Location, running: RunningModel, steps: Sequence[Step], malleability: Malleability | None
+    reading: Reading, where: Location, running: _Entry, steps: Sequence[Step], malleability: Malleability | None
 ) -> bool:
     """Note what a running job states wrongly of its chunks; return whether all is right.
 
     Of a malleable job all chunks are stated, each on a share of its cores: that is what a plan changes. What another
     job holds is a fact, which need not be what it asked for; but the kinds of its chunks are those of its request.
     """
-    allocations = [((*where, "allocation"), running.allocation)] if running.allocation is not None else []
-    for index, segment in enumerate(running.segments or ()):
-        allocations.append(((*where, "segments", index, "allocation"), segment.allocation))
+    allocations = [((*where, "allocation"), running["allocation"])] if "allocation" in running else []
+    for index, segment in enumerate(running.get("segments", ())):
+        allocations.append(((*where, "segments", index, "allocation"), segment["allocation"]))
     is_right = True
 
     def refuse(at: Location, message: str) -> None:
@@ -183,20 +172,22 @@ def _check_chunks(
 
     stands: dict[tuple[str, int], int | None] | None = None
     for place, (at, models) in enumerate(allocations):
-        stated = {(held.node, held.chunk): held.count for held in models if held.chunk is not None}
+        stated = {(held["node"], held["chunk"]): held["count"] for held in models if "chunk" in held}
         among = steps[place : place + 1] if len(allocations) == len(steps) else steps
         num_kinds = max(len(step.request.chunks) for step in among)
         for index, held in enumerate(models if stated else ()):
-            if held.chunk is None:
+            if "chunk" not in held:
                 refuse((*at, index), "Expected chunk and count as on its other nodes, or on none of them")
-            elif held.chunk >= num_kinds:
-                refuse((*at, index, "chunk"), f"Expected a kind of chunks from 0 to {num_kinds - 1}, got {held.chunk}")
+            elif held["chunk"] >= num_kinds:
+                refuse(
+                    (*at, index, "chunk"), f"Expected a kind of chunks from 0 to {num_kinds - 1}, got {held['chunk']}"
+                )
             elif malleability is not None:
                 _check_share((*at, index), held, steps[0].request, malleability, refuse)
         if malleability is None:
             continue
         for kind, chunk in enumerate(steps[0].request.chunks if stated and is_right else ()):
-            placed = sum(held.count or 0 for held in models if held.chunk == kind)
+            placed = sum(held["count"] for held in models if held.get("chunk") == kind)
             if placed != chunk.count:
                 refuse(at, f"Expected {chunk.count} chunks of kind {kind} in all, got {placed}")
         if stands is not None and stated != stands and is_right:
@@ -207,14 +198,14 @@ def _check_chunks(
 
 def _check_share(
     at: Location,
-    held: PlacementModel,
+    held: _Entry,
     request: Request,
     malleability: Malleability,
     refuse: Callable[[Location, str], None],
 ) -> None:
     """Refuse chunks of a malleable job that run on none of its shares."""
-    chunk, count = held.chunk or 0, held.count or 0
-    asked, cores = request.chunks[chunk].resources.get("cores", 0), held.resources.get("cores", 0)
+    chunk, count = held["chunk"], held["count"]
+    asked, cores = request.chunks[chunk].resources.get("cores", 0), held["resources"].get("cores", 0)
     if share_of(malleability, cores, asked, count) is None:
         shares = ", ".join(map(str, malleability.shares[:10]))
         expected = f"Expected all {asked * count} cores or a share of them ({shares}), at least one per chunk"
@@ -222,23 +213,150 @@ def _check_share(
 
 
 def _read_segments(
-    reading: Reading, where: Location, running: RunningModel, steps: Sequence[Step], malleability: Malleability | None
+    reading: Reading, where: Location, running: _Entry, steps: Sequence[Step], malleability: Malleability | None
 ) -> list[Segment]:
-    if running.allocation is not None:
-        allocation = read_allocation(reading, (*where, "allocation"), running.allocation)
+    start = running["start"]
+    if "allocation" in running:
+        allocation = read_allocation(reading, (*where, "allocation"), running["allocation"])
         seconds = sum(step.walltime for step in steps)
         if malleability is not None:
             seconds = time_on(seconds, steps[0].request, malleability, allocation)
-        return [Segment(start=running.start, end=running.start + seconds, allocation=allocation)]
+        return [Segment(start=start, end=start + seconds, allocation=allocation)]
+    reading.segmented.add(where[:-1])
     segments: list[Segment] = []
-    before = running.start
-    for index, segment in enumerate(running.segments or ()):
+    before = start
+    for index, segment in enumerate(running["segments"]):
         at = (*where, "segments", index)
-        if segment.start != before:
-            reading.faults.add((*at, "start"), f"Expected {before}, where the one before ends, got {segment.start}")
-        if segment.end <= segment.start:
-            reading.faults.add((*at, "end"), f"Expected an end > {segment.start}, got {segment.end}")
-        allocation = read_allocation(reading, (*at, "allocation"), segment.allocation)
-        segments.append(Segment(start=segment.start, end=segment.end, allocation=allocation))
-        before = segment.end
+        start, end = segment["start"], segment["end"]
+        if start != before:
+            reading.faults.add((*at, "start"), f"Expected {before}, where the one before ends, got {start}")
+        if end <= start:
+            reading.faults.add((*at, "end"), f"Expected an end > {start}, got {end}")
+        allocation = read_allocation(reading, (*at, "allocation"), segment["allocation"])
+        segments.append(Segment(start=start, end=end, allocation=allocation))
+        before = end
     return segments
+
+
+class Requests:
+    """How requests are written: as text where the text means the same again, else in parsed form. Mutable: a cache."""
+
+    def __init__(self, countable: Collection[str]) -> None:
+        self._countable = countable
+        self._written: dict[tuple[Chunk, ...], Any] = {}
+
+    def __getitem__(self, chunks: tuple[Chunk, ...]) -> Any:
+        if chunks not in self._written:
+            self._written[chunks] = self._write(chunks)
+        return self._written[chunks]
+
+    def _write(self, chunks: tuple[Chunk, ...]) -> Any:
+        request = Request(chunks=chunks)
+        try:
+            text = format_request(request)
+            if parse_request(text, countable=self._countable).request == request:
+                return text
+        except (ValueError, SyntaxFault):
+            pass
+        return [kind_of(Chunk).write(chunk, self) for chunk in chunks]
+
+
+def _write_job(job: Job, requests: Requests) -> dict[str, Any]:
+    is_rigid = not job.is_evolving and job.expand_limit == 1
+    steps = [{"walltime": step.walltime, "request": requests[step.request.chunks]} for step in job.steps]
+    return {
+        "walltime": job.walltime if is_rigid else None,
+        "request": steps[0]["request"] if is_rigid else None,
+        "steps": None if is_rigid else steps,
+        "place": written_place(job.steps[0].request),
+        "running": None if job.running is None else _write_running(job, job.running),
+    }
+
+
+def _write_running(job: Job, running: Running) -> dict[str, Any]:
+    """Write one allocation where it is held for as long as the job takes on it, else the segments."""
+    last = running.segments[-1]
+    seconds = job.walltime
+    if job.malleability is not None:
+        seconds = time_on(job.walltime, job.request, job.malleability, last.allocation)
+    if len(running.segments) == 1 and last.end == running.start + seconds:
+        return {"start": running.start, "allocation": kind_of(tuple[Placement, ...]).write(last.allocation, None)}
+    return {"start": running.start, "segments": [kind_of(Segment).write(one, None) for one in running.segments]}
+
+
+def written_place(request: Request) -> str | None:
+    """Return the key ``place`` of a request, or None for the default."""
+    return None if request.place == Place() else format_place(request.place)
+
+
+class _Share(Number):
+    """A share of the cores: more than 0, less than 1."""
+
+    def explain(self, value: Any, at: Location, faults: Faults) -> None:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            expected = "Expected a share of the cores between 0 and 1 (the full share, 1, is not named)"
+            return faults.add(at, f"{expected}, got {value:g}")
+        return super().explain(value, at, faults)
+
+
+def _running_segments() -> Listed:
+    """Return the kind of the segments of a running job: of a plan's they are those in the bounds of a document."""
+    keys = {"start": Time, "end": Time, "allocation": Annotated[tuple[Placement, ...], Entries(1)]}
+    return Listed(object_of("RunningSegment", "A time during which the allocation does not change.", keys), 1)
+
+
+def _rule_of_placements(held: _Entry) -> str | None:
+    is_counted = ("chunk" in held) == ("count" in held)
+    return None if is_counted else "Expected chunk and count together, or neither"
+
+
+FORMS[Job] = Form(
+    instead={
+        "steps": {
+            "walltime": Annotated[Duration | None, Key("The requested duration (s)")],
+            "request": Annotated[Request | None, Key(_CHUNKS, examples=("8:ncpus=2:mem=10g:ngpus=1",))],
+            "steps": Annotated[
+                tuple[Step, ...] | None, Entries(1), Key("An evolving job, in place of walltime and request")
+            ],
+            "place": Annotated[
+                Text | None, Key("free, pack or scatter, then :excl or :shared", examples=("scatter:excl",))
+            ],
+        },
+        "running": {"running": Running | None},
+    },
+    rule=_rule_of_jobs,
+    read=read_job,
+    write=_write_job,
+)
+FORMS[Running] = Form(
+    instead={
+        "segments": {
+            "allocation": Annotated[
+                tuple[Placement, ...] | None, Entries(1), Key("What it holds until start + walltime")
+            ],
+            "segments": Annotated[
+                Any | None, Written("running segments"), Key("In place of allocation, where that has changed")
+            ],
+        }
+    },
+    rule=lambda running: (
+        "Expected either allocation or segments" if ("allocation" in running) == ("segments" in running) else None
+    ),
+)
+FORMS[Placement] = Form(rule=_rule_of_placements)
+FORMS[Malleability] = Form(read=_read_malleability)
+FORMS[Chunk] = Form(
+    rule=lambda chunk: (
+        None if any(chunk["resources"].values()) else "Expected at least one unit of a countable resource, got none"
+    )
+)
+NOTATIONS["running segments"] = _running_segments
+NOTATIONS["share"] = lambda: _Share(Bounds(above=0, below=1), is_whole=False)
+NOTATIONS["share as a key"] = lambda: Spelt(kind_of(Name), None, lambda share, writing: repr(share))
+NOTATIONS["indices"] = lambda: Spelt(
+    kind_of(Text), lambda text, at, reading: reading.indices(at, text), lambda value, writing: format_indices(value)
+)
+NOTATIONS["asked amounts"] = lambda: Spelt(
+    kind_of(Has), lambda value, at, reading: frozen_amounts(value), lambda value, writing: dict(value)
+)
+NOTATIONS[Request] = lambda: Either(kind_of(Text), Listed(kind_of(Chunk), 1))

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from cronsim import CronSim, CronSimError
 
-from cpsched.domain import Arrangement, ItemBound, Place
+from cpsched.domain import MAX_AMOUNT, MAX_ARRAY, MAX_DURATION, MAX_NAME, Arrangement, ItemBound, Place
 from cpsched.errors import SyntaxFault
 
 __all__ = [
@@ -28,14 +28,6 @@ __all__ = [
     "parse_items",
     "parse_place",
 ]
-
-#: The largest amount of a resource, and the most elements of an array (formats.md, limits of the documents).
-MAX_AMOUNT = 2**31 - 1
-#: Walltimes, durations and delays of a document (s).
-MAX_DURATION = 10**10
-MAX_ARRAY = 10**6
-#: The most characters of a name.
-MAX_NAME = 256
 
 #: A name: no control characters in it.
 _NAME = re.compile(rf"[^\x00-\x1f\x7f-\x9f]{{1,{MAX_NAME}}}")

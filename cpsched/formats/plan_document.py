@@ -2,40 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any, Literal
 
-from pydantic import ValidationError
-
-from cpsched.domain import (
-    Amounts,
-    EngineReport,
-    Event,
-    Incumbent,
-    Placement,
-    Plan,
-    PlannedJob,
-    ReservedSlice,
-    Score,
-    Segment,
-    WaitingJob,
-    WaitingReason,
-    Work,
-)
-from cpsched.formats import plan_model
+from cpsched.domain import Name, Plan, PlannedJob, ReservedSlice, Segment
 from cpsched.formats.faults import Faults, Location, path_of, refuse_other_kind, shown
-from cpsched.formats.fields import FaultsLeft, keys_of_models, schema_of
-from cpsched.formats.plan_model import PlacementModel, PlanModel, PlannedJobModel
+from cpsched.formats.kinds import FORMS, Form, Object, kind_of, schema_of
 
 __all__ = ["parse_plan", "plan_schema", "plan_to_document"]
 
-_KEYS = keys_of_models(vars(plan_model))
+_Entry = Mapping[str, Any]
+
+
+def _rule_of_intervals(entry: _Entry) -> str | None:
+    start, end = entry["start"], entry["end"]
+    return None if start < end else f"Expected start < end, got {start} and {end}"
+
+
+def _rule_of_jobs(job: _Entry) -> str | None:
+    ends = [job["start"], *(segment["end"] for segment in job["segments"])]
+    if [*(segment["start"] for segment in job["segments"]), job["end"]] != ends:
+        return "Expected segments from start to end of the job, each beginning where the one before ends"
+    return None
+
+
+def _rule_of_slices(entry: _Entry) -> str | None:
+    if ("allocation" in entry) == ("reason" in entry):
+        return _rule_of_intervals(entry) or "Expected either allocation or reason"
+    return _rule_of_intervals(entry)
+
+
+def _rule_of_plans(plan: _Entry) -> str | None:
+    is_record = plan.get("record", False)
+    if plan.get("attempts") and not is_record:
+        return "Expected attempts only in a record"
+    if not is_record and any(job["reason"] == "not_started" for job in plan.get("waiting_room", ())):
+        return "Expected a job that is not_started only in a record"
+    return None
+
+
+FORMS[Segment] = Form(rule=_rule_of_intervals)
+FORMS[PlannedJob] = Form(rule=_rule_of_jobs)
+FORMS[ReservedSlice] = Form(rule=_rule_of_slices)
+FORMS[Plan] = Form(
+    instead={"instance": {"format": Literal["cpsched-plan/1"], "instance": Name}},
+    rule=_rule_of_plans,
+    read=lambda reading, at, plan, said: Plan(instance=plan["instance"], **said),
+    write=lambda plan, writing: {"format": "cpsched-plan/1", "instance": plan.instance},
+)
+
+
+@cache
+def _keys() -> tuple[str, ...]:
+    """Return all keys of a plan document."""
+    kind: Object = kind_of(Plan)
+    return kind.all_keys()
 
 
 def plan_schema() -> dict[str, Any]:
     """Return the JSON Schema of the plan document."""
-    return schema_of(PlanModel)
+    return schema_of(kind_of(Plan))
 
 
 def parse_plan(document: object, *, source: str = "<memory>") -> Plan:
@@ -47,22 +74,22 @@ def parse_plan(document: object, *, source: str = "<memory>") -> Plan:
         With all faults, in document order.
     """
     refuse_other_kind(document, source, "plan")
-    faults = Faults(document)
-    try:
-        model = PlanModel.model_validate(document, context=FaultsLeft())
-    except ValidationError as error:
-        faults.add_shape(error, _KEYS)
+    faults = Faults(document, _keys())
+    kind = kind_of(Plan)
+    if not kind.accepts(document):
+        kind.explain(document, (), faults)
         faults.refuse(source)
-    _check_once(faults, "job", _job_ids(model))
-    slices = ((("reservations", i, "id"), f"{r.id} at {r.start}") for i, r in enumerate(model.reservations))
+    plan: Plan = kind.read(document, (), None)
+    _check_once(faults, "job", _job_ids(plan))
+    slices = ((("reservations", i, "id"), f"{r.id} at {r.start}") for i, r in enumerate(plan.reservations))
     _check_once(faults, "time of a reservation", slices)
     faults.raise_if_any(source)
-    return _read_plan(model)
+    return plan
 
 
-def _job_ids(model: PlanModel) -> Iterable[tuple[Location, str]]:
-    yield from ((("jobs", index, "id"), job.id) for index, job in enumerate(model.jobs))
-    yield from ((("waiting_room", index, "id"), job.id) for index, job in enumerate(model.waiting_room))
+def _job_ids(plan: Plan) -> Iterable[tuple[Location, str]]:
+    yield from ((("jobs", index, "id"), job.id) for index, job in enumerate(plan.jobs))
+    yield from ((("waiting_room", index, "id"), job.id) for index, job in enumerate(plan.waiting_room))
 
 
 def _check_once(faults: Faults, noun: str, ids: Iterable[tuple[Location, str]]) -> None:
@@ -73,106 +100,7 @@ def _check_once(faults: Faults, noun: str, ids: Iterable[tuple[Location, str]]) 
         first.setdefault(name, location)
 
 
-def _read_plan(model: PlanModel) -> Plan:
-    return Plan(
-        instance=model.instance,
-        now=model.now,
-        objective=Score(**model.objective.model_dump()),
-        engine=EngineReport(**model.engine.model_dump()),
-        jobs=tuple(map(_read_job, model.jobs)),
-        waiting_room=tuple(
-            WaitingJob(id=job.id, reason=WaitingReason(job.reason), detail=job.detail) for job in model.waiting_room
-        ),
-        reservations=tuple(
-            ReservedSlice(
-                id=r.id, start=r.start, end=r.end, allocation=_read_allocation(r.allocation or ()), reason=r.reason
-            )
-            for r in model.reservations
-        ),
-        incumbents=tuple(Incumbent(**incumbent.model_dump()) for incumbent in model.incumbents),
-        events=tuple(Event(**event.model_dump()) for event in model.events),
-        work=tuple(Work(**work.model_dump()) for work in model.work),
-        record=model.record,
-        attempts=tuple(map(_read_job, model.attempts)),
-    )
-
-
-def _read_job(model: PlannedJobModel) -> PlannedJob:
-    return PlannedJob(
-        id=model.id,
-        start=model.start,
-        end=model.end,
-        segments=tuple(
-            Segment(start=segment.start, end=segment.end, allocation=_read_allocation(segment.allocation))
-            for segment in model.segments
-        ),
-    )
-
-
-def _read_allocation(models: Sequence[PlacementModel]) -> tuple[Placement, ...]:
-    return tuple(
-        Placement(node=model.node, resources=Amounts(model.resources), chunk=model.chunk, count=model.count)
-        for model in models
-    )
-
-
 def plan_to_document(plan: Plan) -> dict[str, Any]:
     """Return the canonical plan document; reading it gives `plan` again."""
-    document: dict[str, Any] = {
-        "format": "cpsched-plan/1",
-        "instance": plan.instance,
-        "now": plan.now,
-        "objective": _write_score(plan.objective),
-        "engine": asdict(plan.engine),
-        "jobs": [_write_job(job) for job in plan.jobs],
-        "waiting_room": [{"id": job.id, "reason": str(job.reason), "detail": job.detail} for job in plan.waiting_room],
-    }
-    if plan.reservations:
-        document["reservations"] = [
-            {"id": r.id, "start": r.start, "end": r.end}
-            | ({"allocation": _write_allocation(r.allocation)} if r.reason is None else {"reason": r.reason})
-            for r in plan.reservations
-        ]
-    if plan.incumbents:
-        document["incumbents"] = [_stated(incumbent) for incumbent in plan.incumbents]
-    if plan.events:
-        document["events"] = [asdict(event) for event in plan.events]
-    if plan.work:
-        document["work"] = [_stated(work) for work in plan.work]
-    if plan.record:
-        document["record"] = True
-    if plan.attempts:
-        document["attempts"] = [_write_job(attempt) for attempt in plan.attempts]
+    document: dict[str, Any] = kind_of(Plan).write(plan, None)
     return document
-
-
-def _stated(entry: Incumbent | Work) -> dict[str, Any]:
-    return {key: value for key, value in asdict(entry).items() if value is not None}
-
-
-def _write_job(job: PlannedJob) -> dict[str, Any]:
-    return {
-        "id": job.id,
-        "start": job.start,
-        "end": job.end,
-        "segments": [
-            {"start": segment.start, "end": segment.end, "allocation": _write_allocation(segment.allocation)}
-            for segment in job.segments
-        ],
-    }
-
-
-def _write_score(score: Score) -> dict[str, Any]:
-    """Write the objective; a proof that there is none of is left out, a bound and a gap are null."""
-    written = asdict(score)
-    if score.proof is None:
-        del written["proof"]
-    return written
-
-
-def _write_allocation(allocation: Sequence[Placement]) -> list[dict[str, Any]]:
-    written = []
-    for held in allocation:
-        kind = {} if held.chunk is None else {"chunk": held.chunk, "count": held.count}
-        written.append({"node": held.node, **kind, "resources": dict(held.resources)})
-    return written

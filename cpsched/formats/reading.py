@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from cpsched.domain import Amounts, Chunk, FrozenMap, Place, Placement, Request
+from cpsched.domain import Amounts, Chunk, Cluster, FrozenMap, Place, Placement, Request
 from cpsched.errors import Fault, SyntaxFault
-from cpsched.formats.faults import Faults, Location, shown
-from cpsched.formats.instance_model import ChunkModel, PlacementModel
-from cpsched.formats.notations import MAX_ARRAY, parse_place
+from cpsched.formats.faults import Faults, Location, first_few, path_of, shown
+from cpsched.formats.hostlist import MAX_NODES, expand_hostlist, meant_range
+from cpsched.formats.notations import MAX_ARRAY, parse_indices, parse_place
 from cpsched.formats.request_text import ParsedRequest, parse_request
 
 __all__ = ["Reading", "frozen_amounts", "read_allocation"]
@@ -29,22 +30,27 @@ class Reading:
     now: int
     #: Sections of which some part was refused for its shape: what refers to them cannot be checked.
     incomplete: Collection[str]
-    #: The location in the document of each entry that is left of a section.
-    positions: Mapping[str, list[int]]
+    #: By the location of a list: which of its entries are left; a list that is not here is whole.
+    places: Mapping[Location, list[int]]
     #: All countable resources.
     countable: Collection[str]
     #: The licences, which may be limited or pooled too.
     licenses: Mapping[str, int]
     has_epoch: bool
-    #: Jobs whose running part is given in segments.
-    segmented: Collection[Location]
     #: The number of further array elements that the document may have.
     elements_left: int = MAX_ARRAY
+    #: Jobs whose running part is given in segments.
+    segmented: set[Location] = field(default_factory=set)
+    #: Once it has been read.
+    cluster: Cluster = field(default_factory=lambda: Cluster(classes=()))
+    #: Where each node was named first.
+    _first_places: dict[str, Location] = field(default_factory=dict)
     _parsed: dict[str, ParsedRequest | SyntaxFault] = field(default_factory=dict)
 
-    def location(self, section: str, index: int) -> Location:
-        """Return the location of entry `index` of a section in the document."""
-        return (section, self.positions[section][index])
+    def location(self, at: Location, index: int) -> Location:
+        """Return the location in the document of entry `index` of a list."""
+        left = self.places.get(at)
+        return (*at, index if left is None else left[index])
 
     def check_known(self, location: Location, noun: str, name: str, known: Collection[str], section: str) -> bool:
         """Note a fault unless `name` is known, or the section that declares it was refused in part."""
@@ -54,13 +60,68 @@ class Reading:
             self.faults.add_unknown(location, noun, name, known)
         return False
 
-    def check_resource(self, location: Location, name: str, *, also: Collection[str] = ()) -> None:
-        """Note a fault unless `name` is a countable resource, or one of the names in `also`."""
-        if not {"nodes", "licenses"} & set(self.incomplete):
-            self.check_known(location, "resource", name, [*self.countable, *also], "nodes")
+    def resource(self, location: Location, name: str, also: Collection[str]) -> str:
+        """Return a name, with a fault noted unless it is a countable resource or one of the names in `also`."""
+        if name not in self.countable and not {"nodes", "licenses"} & set(self.incomplete):
+            more = [other for one in also for other in (self.licenses if one == "licenses" else [one])]
+            self.check_known(location, "resource", name, [*self.countable, *more], "nodes")
+        return name
+
+    def new_nodes(self, location: Location, text: str) -> tuple[str, ...]:
+        """Return the names of nodes that a host list declares: none was declared before."""
+        try:
+            names = expand_hostlist(text, limit=MAX_NODES - len(self._first_places))
+        except SyntaxFault as error:
+            self.faults.add_syntax(location, error)
+            return ()
+        for name in names:
+            if meant := meant_range(name):
+                message = f"one node is called {shown(name)}; did you mean the nodes {meant}?"
+                self.on_warning(self.faults.fault(location, message))
+        twice: list[str] = []
+        for name in names:
+            if name in self._first_places:
+                twice.append(name)
+            else:
+                self._first_places[name] = location
+        if twice:
+            earlier = path_of(self._first_places[twice[0]])
+            self.faults.add(location, f"Expected every node once, got again: {first_few(twice)} (first in {earlier})")
+        return names
+
+    def node_list(self, location: Location, text: str) -> tuple[str, ...]:
+        """Return the nodes of the cluster that a host list names."""
+        known, limit = self.cluster.class_of, len(self.cluster.node_names)
+        try:
+            names = expand_hostlist(text, limit=MAX_NODES if "nodes" in self.incomplete else limit)
+        except SyntaxFault as error:
+            self.faults.add_syntax(location, error)
+            return ()
+        unknown = [name for name in names if name not in known]
+        if unknown and "nodes" not in self.incomplete:
+            meant = meant_range(unknown[0])
+            hint = f", did you mean {meant}?" if meant else self.faults.suggestion(unknown[0], known)
+            self.faults.add(location, f"Expected nodes of the cluster, got also: {first_few(unknown)}{hint}")
+        if len(set(names)) < len(names):
+            self.faults.add(location, "Expected every node once")
+        return names
+
+    def indices(self, location: Location, text: str) -> tuple[int, ...] | None:
+        """Return the indices of an array, or None for a text that has none."""
+        try:
+            indices = parse_indices(text, limit=self.elements_left)
+        except SyntaxFault as error:
+            self.faults.add_syntax(location, error)
+            return None
+        self.elements_left -= len(indices)
+        return indices
 
     def request(
-        self, location: Location, written: str | list[ChunkModel], place: str | None, licenses: Mapping[str, int] | None
+        self,
+        location: Location,
+        written: str | list[dict[str, Any]],
+        place: str | None,
+        licenses: Mapping[str, int] | None,
     ) -> tuple[Request, Amounts] | None:
         """Read the request at `location`, with the keys ``place`` and ``licenses`` of the job that it belongs to."""
         if isinstance(written, str):
@@ -101,24 +162,25 @@ class Reading:
         return self._parsed[text]
 
 
-def _read_chunk(model: ChunkModel) -> Chunk:
-    return Chunk(count=model.count, resources=frozen_amounts(model.resources), where=FrozenMap(model.where))
+def _read_chunk(chunk: Mapping[str, Any]) -> Chunk:
+    where = FrozenMap(chunk.get("where", {}))
+    return Chunk(count=chunk["count"], resources=frozen_amounts(chunk["resources"]), where=where)
 
 
-def read_allocation(reading: Reading, where: Location, models: Sequence[PlacementModel]) -> tuple[Placement, ...]:
+def read_allocation(
+    reading: Reading, where: Location, placements: Sequence[Mapping[str, Any]]
+) -> tuple[Placement, ...]:
     """Return the amounts held on each node, once for each kind of chunks."""
     seen: set[tuple[str, int | None]] = set()
-    for index, model in enumerate(models):
-        if (model.node, model.chunk) in seen:
-            of_kind = (
-                "" if model.chunk is None else f" for each kind of its chunks, got chunks of kind {model.chunk} on"
-            )
-            message = f"Expected every node once{of_kind or ', got'} {shown(model.node)} twice"
+    read = []
+    for index, held in enumerate(placements):
+        node, chunk, resources = held["node"], held.get("chunk"), frozen_amounts(held["resources"])
+        if (node, chunk) in seen:
+            of_kind = "" if chunk is None else f" for each kind of its chunks, got chunks of kind {chunk} on"
+            message = f"Expected every node once{of_kind or ', got'} {shown(node)} twice"
             reading.faults.add((*where, index, "node"), message)
-        seen.add((model.node, model.chunk))
-        if not any(model.resources.values()):
+        seen.add((node, chunk))
+        if not resources:
             reading.faults.add((*where, index, "resources"), "Expected at least one unit on the node, got none")
-    return tuple(
-        Placement(node=model.node, resources=frozen_amounts(model.resources), chunk=model.chunk, count=model.count)
-        for model in models
-    )
+        read.append(Placement(node=node, resources=resources, chunk=chunk, count=held.get("count")))
+    return tuple(read)

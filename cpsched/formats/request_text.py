@@ -9,14 +9,11 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from cpsched.domain import Amounts, Chunk, FrozenMap, Place, Request
+from cpsched.domain import MAX_AMOUNT, MAX_COUNT, MAX_NAME, Amounts, Chunk, FrozenMap, Place, Request
 from cpsched.errors import SyntaxFault
-from cpsched.formats.notations import MAX_AMOUNT, MAX_NAME, format_place, parse_place
+from cpsched.formats.notations import format_place, parse_place
 
 __all__ = ["MAX_COUNT", "ParsedRequest", "format_request", "parse_request"]
-
-#: The largest count of a chunk (formats.md, limits of the documents).
-MAX_COUNT = 10**6
 
 _ALIASES = {"ncpus": "cores", "ngpus": "gpus", "nmics": "mics"}
 _TEXT_NAMES = {name: alias for alias, name in _ALIASES.items()}

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Collection
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
-
-from pydantic import BaseModel, ValidationError
+from typing import Any, NoReturn
 
 from cpsched.errors import DocumentError, Fault
-from cpsched.formats.faults import Faults, path_of, shown
+from cpsched.formats.faults import path_of, shown
 from cpsched.formats.files import walk
 from cpsched.formats.opening import open_input
 
-__all__ = ["load_toml", "parse_toml", "read_settings"]
-
-M = TypeVar("M", bound=BaseModel)
+__all__ = ["load_toml", "parse_toml"]
 
 #: The largest file; the shipped ones have a few thousand bytes.
 _MAX_BYTES = 2**20
@@ -56,39 +51,6 @@ def load_toml(path: Path) -> dict[str, Any]:
         return parse_toml(content.decode("utf-8").replace("\r\n", "\n"), source)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         _refuse(source, "", f"Expected TOML, got: {error}")
-
-
-def read_settings(path: Path, model: type[M], keys: Collection[str], *, table: str | None = None) -> tuple[M, Faults]:
-    """Read a file of settings by its model.
-
-    Parameters
-    ----------
-    path
-        The TOML file.
-    model
-        The model of the whole file, or of one of its tables.
-    keys
-        Candidates for unknown keys, by `keys_of_models`.
-    table
-        The name of that table; None: the whole file.
-
-    Returns
-    -------
-    tuple
-        The settings, and where more that is wrong with them can be noted.
-
-    Raises
-    ------
-    DocumentError
-        As `load_toml`, or with everything that does not fit the model.
-    """
-    document = load_toml(path)
-    faults = Faults(document, mapping="a table")
-    try:
-        return model.model_validate(document if table is None else document.get(table, {})), faults
-    except ValidationError as error:
-        faults.add_shape(error, keys, at=() if table is None else (table,))
-        faults.refuse(str(path))
 
 
 def parse_toml(text: str, source: str) -> dict[str, Any]:

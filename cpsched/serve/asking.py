@@ -24,12 +24,10 @@ from cpsched.formats import fold_hostlist, instance_to_document, plan_to_documen
 from cpsched.serve.access import Viewer
 from cpsched.serve.models import (
     BlockedModel,
-    CauseModel,
     ChangeModel,
     ChangesQuery,
     ComparisonModel,
     ExplanationModel,
-    HolderModel,
     InsteadQuery,
     SubmissionModel,
     SubmitQuery,
@@ -63,31 +61,6 @@ async def explanation(parts: AllParts, viewer: Reader, job_id: JobId, at: int | 
 
 def _explanation_model(view: View, told: Explanation) -> ExplanationModel:
     """Return an explanation as the API has it."""
-    blocked = [
-        BlockedModel(
-            start=one.start,
-            end=one.end,
-            cause=CauseModel(
-                kind=str(one.cause.kind),
-                detail=one.cause.detail,
-                resources=list(one.cause.resources),
-                nodes=fold_hostlist(one.cause.nodes),
-                rule=one.cause.rule,
-                holders=[
-                    HolderModel(
-                        job=holder.job,
-                        user=holder.user,
-                        is_running=holder.is_running,
-                        start=holder.start,
-                        end=holder.end,
-                        nodes=fold_hostlist(holder.nodes),
-                    )
-                    for holder in one.cause.holders
-                ],
-            ),
-        )
-        for one in told.blocked
-    ]
     row = view.row_of[told.job]
     return ExplanationModel(
         version=view.version,
@@ -99,13 +72,10 @@ def _explanation_model(view: View, told: Explanation) -> ExplanationModel:
         reason=row.reason if told.reason is None else str(told.reason),
         detail=row.detail if told.detail is None else told.detail,
         form=told.form,
-        blocked=blocked,
+        blocked=[BlockedModel.model_validate(one) for one in told.blocked],
         is_whole=told.is_whole,
         free_start=told.free_start,
-        changes=[
-            ChangeModel(kind=str(one.kind), detail=one.detail, start=one.start, amount=one.amount)
-            for one in told.changes
-        ],
+        changes=[ChangeModel.model_validate(one) for one in told.changes],
         summary=first_line(view.instance, told),
         words=list(explanation_lines(view.instance, told)),
     )

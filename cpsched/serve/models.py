@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from cpsched.arguments import SEED
+from cpsched.formats import fold_hostlist
 
 __all__ = [
     "ChangeModel",
@@ -36,6 +37,19 @@ class _Strict(BaseModel):
     """A document that a client sends: no unknown keys, nothing converted."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _Noun(BaseModel):
+    """A noun of the program, taken field by field."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+
+def _folded(nodes: object) -> object:
+    return fold_hostlist(nodes) if isinstance(nodes, tuple) else nodes
+
+
+HostList = Annotated[str, BeforeValidator(_folded)]
 
 
 class CycleModel(BaseModel):
@@ -132,19 +146,17 @@ class StateModel(BaseModel):
     viewer: ViewerModel
 
 
-class MoveModel(BaseModel):
+class MoveModel(_Noun):
     """A planned start as a user was told it."""
 
-    model_config = ConfigDict(from_attributes=True)
     at: int = Field(description="Since when")
     start: int | None = Field(description="null: it was taken back")
     reason: str = Field(description="Empty where it may name jobs that the reader may not see")
 
 
-class JobModel(BaseModel):
+class JobModel(_Noun):
     """A job; times are seconds on the instance's clock."""
 
-    model_config = ConfigDict(from_attributes=True)
     id: str
     user: str | None
     group: str | None
@@ -214,7 +226,7 @@ class NodesModel(BaseModel):
     nodes: list[NodeModel]
 
 
-class HolderModel(BaseModel):
+class HolderModel(_Noun):
     """Another job in the way."""
 
     job: str
@@ -222,21 +234,21 @@ class HolderModel(BaseModel):
     is_running: bool
     start: int | None
     end: int | None
-    nodes: str
+    nodes: HostList
 
 
-class CauseModel(BaseModel):
+class CauseModel(_Noun):
     """One cause for which a job cannot start."""
 
     kind: str = Field(description="As in docs/answers.md")
     detail: str
     resources: list[str]
-    nodes: str
+    nodes: HostList
     rule: str | None
     holders: list[HolderModel]
 
 
-class BlockedModel(BaseModel):
+class BlockedModel(_Noun):
     """An interval at each second of which it cannot start for the same cause."""
 
     start: int
@@ -244,7 +256,7 @@ class BlockedModel(BaseModel):
     cause: CauseModel
 
 
-class ChangeModel(BaseModel):
+class ChangeModel(_Noun):
     """A change with which it could start earlier; it was tried."""
 
     kind: str

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from cpsched.domain import Outage
+from cpsched.domain import Instance, Outage, Plan
 from cpsched.errors import DocumentError, Fault
-from cpsched.formats import DocumentModel, instance_model, parse_instance, parse_plan, plan_model
-from cpsched.formats.faults import UNITS
+from cpsched.formats import Faults, parse_instance, parse_plan
+from cpsched.formats.kinds import Number, kind_of
 from tests.formats.format_documents import job, minimal_instance, small_instance, small_plan
 
 
@@ -644,15 +644,15 @@ def test_states_and_nodes_get_a_hint() -> None:
 
 
 def test_every_time_has_its_unit() -> None:
-    """Each key of both documents with the bounds of a time, a duration or a time of a plan is said to be in seconds."""
-    models = [
-        model
-        for module in (instance_model, plan_model)
-        for model in vars(module).values()
-        if isinstance(model, type) and issubclass(model, DocumentModel)
-    ]
-    for model in models:
-        for key, entry in model.model_fields.items():
-            described = f"{entry.annotation} {entry.metadata}"
-            if any(f"le={bound})" in described for bound in (10**12, 10**10, 10**17)):
-                assert UNITS.get(entry.alias or key) == "seconds", (model, key)
+    """Each number of both documents with the bounds of a time, a duration or a time of a plan is said in seconds."""
+    pending, seen = [kind_of(Instance), kind_of(Plan)], 0
+    while pending:
+        kind = pending.pop()
+        pending += kind.parts()
+        if isinstance(kind, Number) and kind.schema({}).get("maximum") in (10**12, 10**10, 10**17):
+            faults = Faults({})
+            kind.explain("long", ("key",), faults)
+            with pytest.raises(DocumentError, match=r"an integer \(seconds\), got"):
+                faults.refuse("document")
+            seen += 1
+    assert seen > 20

@@ -221,11 +221,11 @@ def test_schemas_forbid_unknown_keys_and_know_the_words_of_the_documents() -> No
         assert json.loads(json.dumps(schema)) == schema
         assert schema["$schema"].startswith("https://json-schema.org/")
     definitions = instance_schema()["$defs"]
-    assert definitions["JobModel"]["required"] == ["id", "submit"]
-    assert definitions["JobModel"]["properties"]["walltime"]["exclusiveMinimum"] == 0
-    assert "default" not in definitions["JobModel"]["properties"]["walltime"]
-    assert "for" in definitions["KeepFreeModel"]["properties"]
-    assert "from" in definitions["TimesModel"]["properties"]
+    assert definitions["Job"]["required"] == ["id", "submit"]
+    assert definitions["Job"]["properties"]["walltime"]["exclusiveMinimum"] == 0
+    assert "default" not in definitions["Job"]["properties"]["walltime"]
+    assert "for" in definitions["KeepFree"]["properties"]
+    assert "from" in definitions["Validity"]["properties"]
 
 
 @pytest.mark.slow

@@ -28,7 +28,7 @@ from cpsched.formats.logs.selection import Logged, Selection
 from cpsched.formats.logs.swf_jobs import MemoryField, SwfTranslator
 from cpsched.formats.notations import MAX_DURATION, is_name
 from cpsched.formats.swf import BadCalendar, SwfLog, date_of
-from cpsched.formats.trusted import trusted
+from cpsched.formats.trust import trusted
 
 __all__ = ["LogWindow", "log_to_instance"]
 

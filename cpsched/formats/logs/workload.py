@@ -17,7 +17,7 @@ from cpsched.formats.logs.machine import machine_of_jobs
 from cpsched.formats.logs.selection import Selection
 from cpsched.formats.logs.swf_jobs import MemoryField
 from cpsched.formats.swf import SwfLog, machine_of_log, read_machine
-from cpsched.formats.trusted import trusted
+from cpsched.formats.trust import trusted
 from cpsched.text import printable
 
 __all__ = ["LogOptions", "TakenJobs", "WorkloadNotes", "is_log", "read_workload", "take_jobs"]
