@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.booking import CheapFirst, Columns, amounts_aside, booked_remainder
-from cpsched.domain import FOR_EVER, Amounts, Instance, Job, PlannedJob, Segment
+from cpsched.domain import FOR_EVER, Instance, Job, PlannedJob, Segment
 from cpsched.errors import DocumentError, Fault
-from cpsched.problem import is_made_up, stated_name
+from cpsched.problem import stated_node, without_rules
 from cpsched.rusv import FOREVER, Booking, Timeline
 
 __all__ = ["Occupation", "Uses"]
@@ -70,8 +70,7 @@ class Occupation:
     Parameters
     ----------
     instance
-        An instance without rules (`cpsched.problem.reduced`) and licences, whose running jobs fit
-        (`cpsched.domain.fitted`).
+        That of a `cpsched.problem.Problem`, without licences.
     planned
         The jobs of a plan of it, running ones included.
 
@@ -184,9 +183,7 @@ class Occupation:
         whole = job.steps[0].request.place.exclusive and not is_stated
         amounts: dict[int, int] = {}
         for held in segment.allocation:
-            resources = held.resources
-            if is_stated:
-                resources = Amounts({name: amount for name, amount in resources.items() if not is_made_up(name)})
+            resources = without_rules(held.resources) if is_stated else held.resources
             for column, amount, _ in self.columns.columns_on(held.node, resources, whole=whole):
                 amounts[column] = amount if whole else amounts.get(column, 0) + amount
         return amounts
@@ -278,7 +275,7 @@ class Occupation:
     @cached_property
     def node_names(self) -> tuple[str, ...]:
         """The names of the nodes of the timeline, by their numbers, as documents state them."""
-        return tuple(map(stated_name, self.columns.node_names))
+        return tuple(map(stated_node, self.columns.node_names))
 
     @cached_property
     def node_of(self) -> Ints:

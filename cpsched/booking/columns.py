@@ -29,9 +29,8 @@ from cpsched.domain import (
     NodeState,
     Placement,
     Request,
-    is_optional,
 )
-from cpsched.problem import Column, chunks_on_empty_node, columns_of, packs
+from cpsched.problem import Column, chunks_on_empty_node, columns_of, is_optional, packs
 from cpsched.rusv import Demands, KindDemand, Layout, Run
 
 __all__ = ["WHOLE_REQUEST", "Columns", "MappingOrder", "kind_of_units"]

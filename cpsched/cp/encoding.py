@@ -222,9 +222,7 @@ def encode(
     tasks = [replace(task, is_optional=task.job.id in optional or task.job.id in others) for task in tasks]
     tasks += [_continuing_task(instance, entries[name], of_job, horizon, sites) for name, of_job in continuing.items()]
     is_rigid = not any(job.malleability is not None for job in instance.jobs)
-    has_all_plans = (
-        is_rigid and not instance.is_restricted and all(_is_unrestricted(instance, task, machine) for task in tasks)
-    )
+    has_all_plans = is_rigid and all(_is_unrestricted(instance, task, machine) for task in tasks)
     costs = costs_of(instance, tasks, horizon=horizon)
     milestones = precedences.milestones()
     known = [planned.start - now for planned in plan]

@@ -19,7 +19,6 @@ from cpsched.domain.events import (
     ReservationMade,
     WindowEvent,
 )
-from cpsched.domain.facts import Fitted, fitted
 from cpsched.domain.frozen import Amounts, FrozenMap, with_fields
 from cpsched.domain.instance import DEFAULT_EXPECTED_WAIT, FOR_EVER, Instance, Objective, ObjectiveTerm, SetAside
 from cpsched.domain.job import (
@@ -60,7 +59,7 @@ from cpsched.domain.remaining import (
     share_of,
     time_on,
 )
-from cpsched.domain.request import OPTIONAL, Arrangement, Chunk, Place, Request, is_optional
+from cpsched.domain.request import Arrangement, Chunk, Place, Request
 from cpsched.domain.rules import (
     Access,
     AreaScope,
@@ -81,7 +80,6 @@ from cpsched.domain.states import TRANSITIONS, RequestState, may_become, state_o
 __all__ = [
     "DEFAULT_EXPECTED_WAIT",
     "FOR_EVER",
-    "OPTIONAL",
     "TRANSITIONS",
     "Access",
     "AdmitCondition",
@@ -99,7 +97,6 @@ __all__ = [
     "DependencyType",
     "EngineReport",
     "Event",
-    "Fitted",
     "FreePool",
     "FrozenMap",
     "Incumbent",
@@ -153,8 +150,6 @@ __all__ = [
     "counted",
     "duration_range",
     "end_of_work",
-    "fitted",
-    "is_optional",
     "may_become",
     "modes",
     "needs_migration",

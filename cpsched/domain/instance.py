@@ -74,7 +74,7 @@ class Instance:
     """The first of the two public documents, checked.
 
     Invariants, established where documents are read: ids are unique, names refer to what is declared, running jobs
-    end after `now`. Whether they fit on their nodes together is not said: see `fitted`.
+    end after `now`. Whether they fit on their nodes together is not said.
     """
 
     name: str
@@ -95,10 +95,8 @@ class Instance:
     has_strict_priorities: bool = False
     #: Future outages of nodes: for simulators only.
     outages: tuple[Outage, ...] = ()
-    #: Amounts that rules set aside; no document has them, `cpsched.problem.reduced` makes them of rules.
+    #: Amounts that rules set aside; no document has them, `cpsched.problem.compiled` makes them of rules.
     set_aside: tuple[SetAside, ...] = ()
-    #: Whether the instance allows only some of the plans that the rules allow, so that a bound for it is none for them.
-    is_restricted: bool = False
 
     def local_time(self, time: int) -> datetime | None:
         """Return a second of the clock as the clocks of the site show it; None where there is no `epoch`.

@@ -3,8 +3,8 @@
 May import: `booking`, `problem`, `engine`, `rusv`, `domain`, `errors`. Begin with `planner.py`; `admission_result.py`
 has the jobs that may be planned at all and the outcome of each, `support.py` the refused features, `costs.py` the costs
 of starts, `shrink.py` shrinks malleable jobs, `live.py` keeps a plan up to date, `warm.py` begins from an earlier plan,
-`advance.py` advances a window in time, `happening.py` applies an event to it, `profile.py` changes the steps of a
-running job, `compiling.py` compiles the kernels ahead of time.
+`compiled.py` compiles a window, `advance.py` advances it in time, `happening.py` applies an event to it, `profile.py`
+changes the steps of a running job, `compiling.py` compiles the kernels ahead of time.
 """
 
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from cpsched.planner.admission_result import AdmissionResult
     from cpsched.planner.advance import advanced, with_slices
     from cpsched.planner.alone import placeable_beside
+    from cpsched.planner.compiled import problem_of, stated_outcome
     from cpsched.planner.compiling import compiling_announced, warmup, warmup_evolving, warmup_window
     from cpsched.planner.costs import FIRST_KINK, LEVEL, RATE, costs_at, end_price, start_costs
     from cpsched.planner.ending import remove_temporary_kernels
@@ -51,10 +52,12 @@ __all__ = [
     "latest_starts",
     "place_cheaply",
     "placeable_beside",
+    "problem_of",
     "remove_temporary_kernels",
     "replanned",
     "slices_of",
     "start_costs",
+    "stated_outcome",
     "unreduced",
     "unsupported",
     "warm_order",
@@ -72,6 +75,7 @@ __getattr__ = opener(
         "admission_result": "AdmissionResult",
         "advance": "advanced with_slices",
         "alone": "placeable_beside",
+        "compiled": "problem_of stated_outcome",
         "compiling": "compiling_announced warmup warmup_evolving warmup_window",
         "ending": "remove_temporary_kernels",
         "costs": "FIRST_KINK LEVEL RATE costs_at end_price start_costs",

@@ -10,7 +10,7 @@ __all__ = ["changing", "unreduced", "unsupported"]
 def unreduced(instance: Instance) -> tuple[str, ...]:
     """Return the rules of an instance that was not made for engines, each with its path: no engine knows rules."""
     return tuple(
-        f"{key}: {what}, which engines know only as `cpsched.problem.reduced` states them"
+        f"{key}: {what}, which engines know only as `cpsched.problem.compiled` has them"
         for key, what, present in (
             ("limits", "limits of consumers", instance.limits),
             ("free_pools", "free pools", instance.free_pools),

@@ -18,7 +18,7 @@ from cpsched.policies.conservative import insert_by_counts
 from cpsched.policies.event_loop import start_in_turn
 from cpsched.policies.insertion import insert
 from cpsched.policies.policy import Policy
-from cpsched.problem import by_turn, planning_order
+from cpsched.problem import by_turn, dominant_share, planning_order
 from cpsched.sim import BackfillRule, Expectation, Order, QueueRule
 
 __all__ = ["QUEUE_RULES", "WINDOW_RULES", "by_smith"]
@@ -50,7 +50,7 @@ def by_smith(instance: Instance, jobs: Sequence[Job]) -> list[Job]:
     """
 
     def key(job: Job) -> tuple[Fraction, int]:
-        share = instance.cluster.dominant_share(job.request, job.licenses)
+        share = dominant_share(instance.cluster, job)
         return instance.expected_wait(job) * job.expected_runtime * share / instance.weight(job), job.submit
 
     return sorted(jobs, key=key)

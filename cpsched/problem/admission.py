@@ -20,10 +20,10 @@ from cpsched.domain import (
     NodeState,
     Request,
     WaitingReason,
-    is_optional,
     modes,
 )
 from cpsched.problem.precedences import awaited_ends, missing_from
+from cpsched.problem.rule import Part, Rule, is_optional, without_rules
 
 __all__ = ["Refusal", "capacity_for", "chunks_on_empty_node", "packs", "placeable", "refusal", "refusals"]
 
@@ -149,7 +149,8 @@ def _of_amounts(instance: Instance, job: Job) -> Refusal | None:
     for name, amount in job.licenses.items():
         total = instance.cluster.licenses.get(name, 0)
         if amount > total:
-            return WaitingReason.UNSATISFIABLE, f"asks for {amount} {name} licenses; there are {total}"
+            has = f"its reservation has {total}" if isinstance(name, Part) else f"there are {total}"
+            return WaitingReason.UNSATISFIABLE, f"asks for {amount} {name} licenses; {has}"
     return None
 
 
@@ -258,7 +259,8 @@ def _lacking_chunk(classes: list[NodeClass], chunk: Chunk, walltime: int, *, exc
     for name, amount in amounts.items():
         most = max((c.resources.get(name, 0) for c in classes), default=0)
         if most < amount:
-            return f"asks for {amount} {name} in one chunk; the largest node has {most}"
+            asked = str(name) if isinstance(name, Rule) else f"{amount} {name} in one chunk"
+            return f"asks for {asked}; the largest node has {most}"
     for name, value in chunk.where.items():
         if not any(c.properties.get(name) == value for c in classes):
             return f"asks for {name}={value}; no node has it"
@@ -279,6 +281,6 @@ def _lacking_chunk(classes: list[NodeClass], chunk: Chunk, walltime: int, *, exc
 
 def _words(chunk: Chunk) -> str:
     """Return a chunk as people write it."""
-    parts = [f"{amount} {name}" for name, amount in chunk.resources.items() if not is_optional(name)]
+    parts = [f"{amount} {name}" for name, amount in without_rules(chunk.resources).items()]
     parts += [f"{name}={value}" for name, value in chunk.where.items()]
     return " + ".join(parts)

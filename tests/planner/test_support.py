@@ -60,9 +60,9 @@ MOVING = tuple(
     Step(walltime=5, request=Request(chunks=(chunk(count, cores=cores),))) for count, cores in ((2, 1), (1, 4))
 )
 
-UNREDUCED = "which engines know only as `cpsched.problem.reduced` states them"
+UNREDUCED = "which engines know only as `cpsched.problem.compiled` has them"
 
-#: What `solve` reduces for its engines, which refuse it.
+#: What `solve` compiles for its engines, which refuse it.
 RULES = {
     f"limits: limits of consumers, {UNREDUCED}": replace(SUPPORTED, limits=(LIMIT,)),
     f"free_pools: free pools, {UNREDUCED}": replace(SUPPORTED, free_pools=(POOL,)),

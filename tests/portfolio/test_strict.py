@@ -29,11 +29,10 @@ from cpsched.engine import Outcome, Progress
 from cpsched.errors import UnsupportedError
 from cpsched.formats import instance_to_document, parse_instance, plan_to_document
 from cpsched.metrics import objective_value
-from cpsched.planner import PlannerEngine
+from cpsched.planner import PlannerEngine, problem_of
 from cpsched.policies import POLICIES
 from cpsched.portfolio import Team, make_engine_scheduler, replan, solve
 from cpsched.portfolio.classes import ByClass, rank
-from cpsched.portfolio.engine_window import EngineWindow
 from cpsched.search import Search, SearchParams
 from cpsched.sim import simulate
 from cpsched.verify import verify
@@ -208,7 +207,7 @@ def test_no_class_pays_for_a_lower_one(seed: int, draw: Callable[[int], Any]) ->
     document, dice = draw(seed), Random(seed)
     for job in document["jobs"]:
         job |= {"priority": dice.randint(0, 3)} if dice.random() < 0.7 else {}
-    if PlannerEngine().unsupported(EngineWindow.of(parse_instance(document, source="case")).instance):
+    if PlannerEngine().unsupported(problem_of(parse_instance(document, source="case")).instance):
         pytest.skip("no engine plans it")
     team = Team(first=PlannerEngine(), lanes=((Search(SearchParams(max_steps=30)),),))
     _, plan = never_worse_by_class(document, "search", 600, team)
