@@ -13,7 +13,7 @@ from cpsched.answers.occupation import Occupation
 from cpsched.answers.world import World
 from cpsched.booking import WHOLE_REQUEST
 from cpsched.domain import Job, WaitingReason
-from cpsched.problem import without_rules
+from cpsched.problem import own_start, without_rules
 from cpsched.rusv import FOREVER
 
 __all__ = ["Inquiry"]
@@ -38,8 +38,7 @@ class Inquiry:
         self.question = world.question(job)
         instance = world.instance
         self._now = instance.now
-        earliest = instance.earliest_start(job)
-        self.earliest = earliest if job.start_at is None else max(earliest, job.start_at)
+        self.earliest = own_start(instance, job)
         self.latest = instance.latest_start(job)
         self._released = world.released(job)
 

@@ -9,8 +9,8 @@ are up, one for each resource and group of equal nodes, and one for each license
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Mapping as MappingType
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby, permutations
 from typing import TypeVar
@@ -30,7 +30,7 @@ from cpsched.domain import (
     Placement,
     Request,
 )
-from cpsched.problem import Column, chunks_on_empty_node, columns_of, is_optional, packs
+from cpsched.problem import Column, amount_of, chunks_on_empty_node, columns_of, is_optional, packs, placements
 from cpsched.rusv import Demands, KindDemand, Layout, Run
 
 __all__ = ["WHOLE_REQUEST", "Columns", "MappingOrder", "kind_of_units"]
@@ -307,16 +307,8 @@ class Columns:
         """Return the demand for `need` units, each of a number of chunks of some kinds together on one node."""
         takes = []
         for run in runs:
-            taken: dict[int, int] = {}
-            for place, (name, kept_for) in enumerate(self.run_columns[run]):
-                amount = sum(
-                    count * chunk.resources.get(name, 0)
-                    for chunk, count in unit
-                    if kept_for is None or kept_for not in chunk.resources
-                )
-                if amount:
-                    taken[place] = amount
-            takes.append((run, tuple(taken.items())))
+            amounts = (amount_of(column, unit) for column in self.run_columns[run])
+            takes.append((run, tuple((place, amount) for place, amount in enumerate(amounts) if amount)))
         return KindDemand(need=need, most=most, takes=tuple(takes))
 
     def _system_needs(self, totals: MappingType[str, int], runs: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
@@ -380,17 +372,17 @@ class Columns:
 
     def allocation_of(self, request: Request, entries: NDArray[np.int32]) -> tuple[Placement, ...]:
         """Return entries of a demand for a request as placements on nodes with names."""
-        chunks = request.chunks
-        taken: dict[tuple[int, int], Amounts] = {}  # most nodes hold the same: one value serves them all
-        allocation: list[Placement] = []
-        for number, kind_number, units in entries.tolist():
-            node, kind = self.node_names[number], self.kind_of(kind_number)
-            held = [(kind, units)] if kind != WHOLE_REQUEST else [(k, chunk.count) for k, chunk in enumerate(chunks)]
-            for place, count in held:
-                if (place, count) not in taken:
-                    taken[place, count] = chunks[place].taken(count)
-                allocation.append(Placement(node=node, chunk=place, count=count, resources=taken[place, count]))
-        return tuple(allocation)
+        rows = ((self.node_names[number], self.kind_of(kind), units) for number, kind, units in entries.tolist())
+        return placements(request.chunks, self.in_chunks(request, rows))
+
+    @staticmethod
+    def in_chunks(request: Request, units: Iterable[tuple[str, int, int]]) -> Iterator[tuple[str, int, int]]:
+        """Yield units on nodes as chunks: the unit of a packed request is all of them."""
+        for node, kind, count in units:
+            if kind != WHOLE_REQUEST:
+                yield node, kind, count
+            else:
+                yield from ((node, place, chunk.count) for place, chunk in enumerate(request.chunks))
 
 
 def kind_of_units(layer: ChunkLayer) -> int:

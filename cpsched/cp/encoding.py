@@ -36,6 +36,7 @@ from cpsched.problem import (
     Machine,
     Milestone,
     Precedences,
+    amount_of,
     awaited_ends,
     chunks_on_empty_node,
     columns_of,
@@ -203,7 +204,7 @@ def encode(
     optional = _optional(instance, jobs) if further else frozenset()
     jobs = [*jobs, *_startable(instance, jobs, further)]
     precedences = Precedences(instance, jobs)
-    earliest = _earliest(instance, jobs, precedences)
+    earliest = [precedences.earliest(job) or 0 for job in jobs]
     horizon = instance.last_end(*_horizon(plan, now, jobs, earliest, awaited))
     horizon = max([horizon, *(mode.most for of_job in continuing.values() for mode in of_job)])
     sites, licenses = sites_of(instance, facts, horizon), licenses_of(instance, facts, horizon)
@@ -253,9 +254,9 @@ def _startable(instance: Instance, jobs: Sequence[Job], further: Sequence[Job]) 
         precedences = Precedences(instance, (*jobs, *left))
         found = [
             job
-            for job, earliest in zip(left, _earliest(instance, left, precedences), strict=True)
-            if ((last := instance.latest_start(job)) is None or instance.now + earliest <= last)
-            and precedences.released(job) is not None
+            for job in left
+            if (earliest := precedences.earliest(job)) is not None
+            and ((last := instance.latest_start(job)) is None or instance.now + earliest <= last)
         ]
         if len(found) == len(left):
             return found
@@ -317,18 +318,6 @@ def num_pairs(instance: Instance, plan: Sequence[Planned], others: Collection[st
     of_jobs = (len(waiting_modes(job, is_awaited=job.id in awaited, longest=0)) for job in jobs)
     parts = sum(len(chunk_layers(job)) * of_job for job, of_job in zip(jobs, of_jobs, strict=True))
     return parts * len(instance.cluster.node_names)
-
-
-def _earliest(instance: Instance, jobs: Sequence[Job], precedences: Precedences) -> list[int]:
-    """Return the earliest start of each job, as its own times and running jobs leave it."""
-    return [
-        max(
-            instance.earliest_start(job) - instance.now,
-            0 if job.start_at is None else job.start_at - instance.now,
-            precedences.released(job) or 0,
-        )
-        for job in jobs
-    ]
 
 
 def _is_unrestricted(instance: Instance, task: Task, machine: Machine | None) -> bool:
@@ -420,24 +409,15 @@ def _fitting(node_class: NodeClass, job: Job, layer: ChunkLayer, mode: TaskMode,
     Guards look at what a malleable job asks for, not at the share that it runs on.
     """
     request = mode.requests[segment]
-    if job.malleability is not None:
-        chunks = job.request.chunks if layer.kind is None else job.request.chunks[layer.kind : layer.kind + 1]
-        if not all(node_class.is_admitted(chunk.resources, job.walltime) for chunk in chunks):
-            return 0
-        node_class = replace(node_class, admits=())
+    asked, place = request if job.malleability is None else job.request, request.place
     if layer.kind is None:
-        return int(packs(node_class, request, job.walltime))
-    most = 1 if request.place.arrangement is Arrangement.SCATTER else layer.count
-    chunk = request.chunks[layer.kind]
-    return min(most, chunks_on_empty_node(node_class, chunk, job.walltime, exclusive=request.place.exclusive))
+        return int(packs(node_class, request, job.walltime, asked))
+    chunk, by_guard = request.chunks[layer.kind], asked.chunks[layer.kind]
+    fit = chunks_on_empty_node(node_class, chunk, job.walltime, exclusive=place.exclusive, asked=by_guard)
+    return min(1 if place.arrangement is Arrangement.SCATTER else layer.count, fit)
 
 
 def _takes(node_class: NodeClass, request: Request, unit: Sequence[tuple[int, int]]) -> dict[Column, int]:
     """Return the amount of each column of a node that the chunks of a unit take together."""
     chunks = [(request.chunks[kind], count) for kind, count in unit]
-    takes = {}
-    for name, kept_for in columns_of(node_class):
-        amount = sum(count * c.resources.get(name, 0) for c, count in chunks if kept_for not in c.resources)
-        if amount:
-            takes[name, kept_for] = amount
-    return takes
+    return {column: amount for column in columns_of(node_class) if (amount := amount_of(column, chunks))}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,6 +20,7 @@ from cpsched.mzn.data import (
 )
 from cpsched.mzn.prices import Price, scale_of
 from cpsched.mzn.times import Times
+from cpsched.problem import placements
 
 __all__ = ["Costs", "Staged", "allocations_of", "changing_data", "times_data"]
 
@@ -129,17 +130,12 @@ def allocations_of(
     instance: Instance, kinds: Sequence[Staged], counts: Sequence[Sequence[int]]
 ) -> Mapping[int, tuple[Placement, ...]]:
     """Return the allocation of each stage, from the number of chunks of each kind on each node."""
-    held: dict[int, Counter[tuple[str, int]]] = {}
-    chunks: dict[tuple[int, int], Chunk] = {}
+    units = defaultdict[int, list[tuple[str, int, int]]](list)
+    chunks = defaultdict[int, dict[int, Chunk]](dict)
+    names = instance.cluster.node_names
     for kind, row in zip(kinds, counts, strict=True):
-        for node, count in zip(instance.cluster.node_names, row, strict=True):
-            if count:
-                held.setdefault(kind.stage, Counter())[node, kind.number] += count
-                chunks[kind.stage, kind.number] = kind.chunk
-    return {
-        stage: tuple(
-            Placement(node=node, chunk=number, count=count, resources=chunks[stage, number].taken(count))
-            for (node, number), count in of_stage.items()
-        )
-        for stage, of_stage in held.items()
-    }
+        held = [(node, kind.number, count) for node, count in zip(names, row, strict=True) if count]
+        if held:
+            units[kind.stage] += held
+            chunks[kind.stage][kind.number] = kind.chunk
+    return {stage: placements(chunks[stage], of_stage) for stage, of_stage in units.items()}

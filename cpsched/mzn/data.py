@@ -198,10 +198,8 @@ def most_on_nodes(instance: Instance, job: Job, chunk: Chunk, asked: Chunk | Non
     """
     row: list[int] = []
     for node_class in instance.cluster.classes:
-        is_admitted = asked is None or node_class.is_admitted(asked.resources, job.walltime)
-        guarded = node_class if asked is None else replace(node_class, admits=())
         exclusive = job.steps[0].request.place.exclusive
-        fit = chunks_on_empty_node(guarded, chunk, job.walltime, exclusive=exclusive) if is_admitted else 0
+        fit = chunks_on_empty_node(node_class, chunk, job.walltime, exclusive=exclusive, asked=asked)
         row += [min(fit, chunk.count) if node_class.state is NodeState.UP else 0] * len(node_class.names)
     return row
 

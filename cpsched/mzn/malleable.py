@@ -30,7 +30,7 @@ from cpsched.mzn.data import columns, most_on_nodes
 from cpsched.mzn.prices import MOST_INTEGER, start_prices
 from cpsched.mzn.times import Times
 from cpsched.planner import end_price
-from cpsched.problem import awaited_ends
+from cpsched.problem import awaited_ends, in_segments
 
 __all__ = ["MalleableWindow", "lending", "longer_by", "parts_of"]
 
@@ -98,8 +98,7 @@ class MalleableWindow:
                 mode = left.modes.index(self.shares[share - 1].mode)
                 yield resumed_plan(job, left, now, [(now, mode), *([(end, 0)] if solution.length[stage + 1] else [])])
             else:
-                segment = Segment(start=begin, end=end, allocation=allocations[stage])
-                yield PlannedJob(id=job.id, start=begin, end=end, segments=(segment,))
+                yield in_segments(job.id, [Segment(start=begin, end=end, allocation=allocations[stage])])
 
 
 def lending(instance: Instance) -> dict[str, Remaining]:

@@ -13,11 +13,12 @@ from cpsched.problem.amounts import dominant_share
 from cpsched.problem.asides import held_by
 from cpsched.problem.calendar import Intervals, intervals, minus, occurrences, union
 from cpsched.problem.overcommitment import is_overcommitted
-from cpsched.problem.precedences import Lag, Milestone, Precedences, awaited_ends, by_job, missing_from
-from cpsched.problem.problem import Problem, compiled, exchanged
+from cpsched.problem.placing import in_segments, placements
+from cpsched.problem.precedences import Lag, Milestone, Precedences, awaited_ends, by_job, missing_from, own_start
+from cpsched.problem.problem import Problem, compiled, exchanged, is_compiled
 from cpsched.problem.queue import Turn, awaited_first, bound_jobs, by_turn, is_bound, planning_order, turn_of
 from cpsched.problem.rule import Part, Rule, is_optional, stated_node, without_rules
-from cpsched.problem.taken import Column, columns_of, taken_licenses, taken_on_nodes
+from cpsched.problem.taken import Column, amount_of, columns_of, taken_licenses, taken_on_nodes
 from cpsched.problem.whole_node_mapping import Hold, map_to_nodes, planned_on_nodes
 from cpsched.problem.whole_nodes import (
     Application,
@@ -41,6 +42,7 @@ __all__ = [
     "Refusal",
     "Rule",
     "Turn",
+    "amount_of",
     "application_of",
     "awaited_ends",
     "awaited_first",
@@ -55,16 +57,20 @@ __all__ = [
     "dominant_share",
     "exchanged",
     "held_by",
+    "in_segments",
     "intervals",
     "is_bound",
+    "is_compiled",
     "is_optional",
     "is_overcommitted",
     "map_to_nodes",
     "minus",
     "missing_from",
     "occurrences",
+    "own_start",
     "packs",
     "placeable",
+    "placements",
     "planned_on_nodes",
     "planning_order",
     "refusal",

@@ -43,15 +43,18 @@ def capacity_for(node_class: NodeClass, chunk: Chunk) -> Mapping[str, int]:
     return offered
 
 
-def chunks_on_empty_node(node_class: NodeClass, chunk: Chunk, walltime: int, *, exclusive: bool) -> int:
+def chunks_on_empty_node(
+    node_class: NodeClass, chunk: Chunk, walltime: int, *, exclusive: bool, asked: Chunk | None = None
+) -> int:
     """Return the number of such chunks that an empty node of this class holds, 0 if it does not admit them (P of
     BRIDI-6).
 
-    The node's state does not count.
+    The node's state does not count. Its guard looks at what is `asked` for: of a job on a share of its cores that on
+    all of them; None: the chunk itself.
     """
     if any(node_class.properties.get(name) != value for name, value in chunk.where.items()):
         return 0
-    if not node_class.is_admitted(chunk.resources, walltime):
+    if not node_class.is_admitted((asked or chunk).resources, walltime):
         return 0
     if exclusive and any(rule.beneficiary not in chunk.resources for rule in node_class.keep_free):
         return 0
@@ -231,10 +234,13 @@ def _lacking_node(classes: list[NodeClass], request: Request, walltime: int) -> 
     return None
 
 
-def packs(node_class: NodeClass, request: Request, walltime: int) -> bool:
-    """Return whether an empty node of this class, whatever its state, holds all chunks of a request together."""
+def packs(node_class: NodeClass, request: Request, walltime: int, asked: Request | None = None) -> bool:
+    """Return whether an empty node of this class, whatever its state, holds all chunks of a request together; `asked`
+    is what its guard looks at, None: the request itself.
+    """
     if not all(
-        chunks_on_empty_node(node_class, chunk, walltime, exclusive=request.place.exclusive) for chunk in request.chunks
+        chunks_on_empty_node(node_class, chunk, walltime, exclusive=request.place.exclusive, asked=by_guard)
+        for chunk, by_guard in zip(request.chunks, (asked or request).chunks, strict=True)
     ):
         return False
     has = node_class.resources

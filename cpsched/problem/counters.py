@@ -114,7 +114,7 @@ def counters_of(
     soft
         Whether soft limits are kept, too.
     record
-        Whether the jobs are played, see `reduced`.
+        Whether the jobs are played, see `compiled`.
     about
         The only job whose limits matter; None: all.
     hopeless

@@ -572,7 +572,7 @@ class NodeRules:
     # --- the instance -------------------------------------------------------------------------------------------
 
     def apply(self, instance: Instance, counted: Mapping[str, Mapping[str, Any]] = FrozenMap()) -> Instance:
-        """Return an instance without these rules: the window, of which other rules may have been reduced before.
+        """Return an instance without these rules: the window, of which other rules may have been compiled before.
 
         Parameters
         ----------
@@ -711,12 +711,12 @@ class NodeRules:
         asked = self._asked.get(element) or self._asked.get(element.partition("[")[0])
         return None if asked is None or asked.slice_ is None else asked.slice_.id
 
-    def reduced_node(self, job: Job, node: str) -> str:
+    def held_node(self, job: Job, node: str) -> str:
         """Return the node for engines on which a waiting job is, where a plan of the window has it on a node."""
         asked = self._asked.get(job.id)
         return node if asked is None or asked.slice_ is None else _part(node, asked.slice_)
 
-    def reduced_amounts(self, job: Job, resources: Amounts, count: int | None) -> Amounts:
+    def held_amounts(self, job: Job, resources: Amounts, count: int | None) -> Amounts:
         """Return the amounts on a node of chunks of a waiting job for engines, where a plan of the window gives them
         `resources`.
         """

@@ -31,7 +31,7 @@ from cpsched.problem.nodes import NodeRules
 from cpsched.problem.overcommitment import fitted
 from cpsched.problem.rule import Rule, stated_node, without_rules
 
-__all__ = ["Problem", "compiled", "exchanged"]
+__all__ = ["Problem", "compiled", "exchanged", "is_compiled"]
 
 #: Seconds of calendars that are enumerated beyond the last second that jobs name: at most, and at least.
 _LONGEST, _SPARE = 2 * 366 * 86_400, 31 * 86_400
@@ -112,7 +112,7 @@ class Problem:
         if held is not None and job == stated:
             return held
         of_job = self._stated[job.id]
-        return _mapped(job, partial(self._nodes.reduced_node, of_job), partial(self._nodes.reduced_amounts, of_job))
+        return _mapped(job, partial(self._nodes.held_node, of_job), partial(self._nodes.held_amounts, of_job))
 
     def held(self, plan: Plan) -> Plan:
         """Return a plan of a stated instance, this one or an earlier one, as engines have it."""
@@ -233,6 +233,13 @@ def _without_rules(instance: Instance, slices: Sequence[ReservedSlice], *, soft:
         _closing=_closing(instance, counters, nodes.closing),
         _common=_Common(window=instance, times=times, measures=measures, hopeless=hopeless),
     )
+
+
+def is_compiled(instance: Instance) -> bool:
+    """Tell whether an instance is one for engines with something in place of rules: no document can have it."""
+    cluster = instance.cluster
+    names = (*cluster.licenses, *cluster.totals, *(name for one in cluster.classes for name in one.properties))
+    return bool(instance.set_aside) or any(isinstance(name, Rule) for name in names)
 
 
 def exchanged(window: Instance, job: Job) -> Instance:

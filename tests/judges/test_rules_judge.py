@@ -39,7 +39,7 @@ def test_oracle_and_verifier_agree(seed: int) -> None:
     assert case.failures == []
 
 
-#: Windows in which something failed once: words with names that no document has, a job that a limit shut out from some second on,
+#: Windows in which something failed once: words with strange names, a job that a limit shut out from some second on,
 #: openings that the engines' window does not have, a bound that took the nodes of a reservation for given, an
 #: outstanding area that was given to jobs which the limit never meets, or which could have waited for its end, free
 #: pools that did not count jobs in reservations, or some running ones, a job that the search
