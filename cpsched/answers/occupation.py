@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -180,13 +180,10 @@ class Occupation:
         """Return the amounts of each column that a job holds in a segment; with `is_stated`, only those of resources
         that documents state.
         """
-        whole = job.steps[0].request.place.exclusive and not is_stated
-        amounts: dict[int, int] = {}
-        for held in segment.allocation:
-            resources = without_rules(held.resources) if is_stated else held.resources
-            for column, amount, _ in self.columns.columns_on(held.node, resources, whole=whole):
-                amounts[column] = amount if whole else amounts.get(column, 0) + amount
-        return amounts
+        if is_stated:
+            stated = (replace(held, resources=without_rules(held.resources)) for held in segment.allocation)
+            return self.columns.amounts_of(stated)
+        return self.columns.amounts_of(segment.allocation, whole=job.steps[0].request.place.exclusive)
 
     # --- taking away --------------------------------------------------------------------------------------------
 

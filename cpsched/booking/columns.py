@@ -102,6 +102,14 @@ class Columns:
                 found.append((column, capacity if whole else amount, capacity))
         return found
 
+    def amounts_of(self, allocation: Iterable[Placement], *, whole: bool = False) -> dict[int, int]:
+        """Return the amount of each column that an allocation takes; with `whole`, all of its nodes."""
+        amounts: dict[int, int] = {}
+        for held in allocation:
+            for column, amount, _ in self.columns_on(held.node, held.resources, whole=whole):
+                amounts[column] = amount if whole else amounts.get(column, 0) + amount
+        return amounts
+
     # --- system columns -----------------------------------------------------------------------------------------
 
     def _number_system(self) -> None:
@@ -216,7 +224,7 @@ class Columns:
             self._compiled[key] = self.demands.add(
                 [KindDemand(need=need, most=most, takes=takes)],
                 system=self._system_needs(_least(totals), [runs]),
-                licenses=self._licenses_of(licenses),
+                licenses=list(self.licenses_of(licenses).items()),
                 exclusive=place.exclusive,
             )
         return self._compiled[key]
@@ -225,8 +233,9 @@ class Columns:
         """Return the runs whose nodes may hold a whole request."""
         return tuple(run for run in self._up_runs() if packs(self.run_class[run], request, walltime))
 
-    def _licenses_of(self, licenses: Amounts) -> list[tuple[int, int]]:
-        return [(self.license_number[name], amount) for name, amount in licenses.items()]
+    def licenses_of(self, licenses: Amounts) -> dict[int, int]:
+        """Return amounts of licences by the system column of each."""
+        return {self.license_number[name]: amount for name, amount in licenses.items()}
 
     def _up_runs(self) -> list[int]:
         return [run for run, node_class in enumerate(self.run_class) if node_class.state is NodeState.UP]
@@ -243,7 +252,7 @@ class Columns:
     def _add_demand(self, request: Request, licenses: Amounts, runs: Sequence[Sequence[int]], *, pack: bool) -> int:
         """Add a demand to the table; `runs` has those of each kind, or of the whole request if it is packed."""
         arrangement = request.place.arrangement
-        held = self._licenses_of(licenses)
+        held = list(self.licenses_of(licenses).items())
         needs = self._system_needs(request.totals, runs)
         if pack:
             self._kinds.append(WHOLE_REQUEST)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cpsched.planner.rescue import latest_starts
     from cpsched.planner.reservations import slices_of
     from cpsched.planner.shrink import Values, go_on_shrunk, place_cheaply
-    from cpsched.planner.support import changing, unreduced, unsupported
+    from cpsched.planner.support import changing, uncompiled, unsupported
     from cpsched.planner.warm import warm_order, with_promised_starts
 
 __all__ = [
@@ -58,7 +58,7 @@ __all__ = [
     "slices_of",
     "start_costs",
     "stated_outcome",
-    "unreduced",
+    "uncompiled",
     "unsupported",
     "warm_order",
     "warmup",
@@ -87,7 +87,7 @@ __getattr__ = opener(
         "rescue": "latest_starts",
         "reservations": "slices_of",
         "shrink": "Values go_on_shrunk place_cheaply",
-        "support": "changing unreduced unsupported",
+        "support": "changing uncompiled unsupported",
         "warm": "warm_order with_promised_starts",
     },
 )

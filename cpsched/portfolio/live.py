@@ -34,7 +34,7 @@ from cpsched.planner import (
 from cpsched.portfolio.causes import Delay, delays
 from cpsched.portfolio.classes import ByClass
 from cpsched.portfolio.warm_start import WarmStart
-from cpsched.problem import Problem, is_overcommitted
+from cpsched.problem import Problem, has_rules, is_overcommitted
 
 __all__ = ["Happened", "LivePlan"]
 
@@ -118,7 +118,7 @@ class LivePlan:
         for job in self._window.jobs:
             if job.told is not None:
                 self._told |= dict.fromkeys(job.element_ids, job.told)
-        if isinstance(self._live, LivePlanner) and not _has_rules(window):
+        if isinstance(self._live, LivePlanner) and not (window.has_strict_priorities or has_rules(window)):
             self._live.follow(window, concern)
             _repeat(self._live, concern)
             self._plan = replace(self._plan, now=window.now)
@@ -132,7 +132,7 @@ class LivePlan:
         After an event soft limits are not looked at: jobs that the plan before has moved up beyond them keep their
         starts.
         """
-        if not _has_rules(window):
+        if not (window.has_strict_priorities or has_rules(window)):
             self._live, self._engines = LivePlanner(window, before.jobs, before.now, concern), None
             _repeat(self._live, concern)
             self._plan = replace(before, now=window.now, reservations=())
@@ -229,12 +229,6 @@ def _repeat(planner: LivePlanner, concern: Concern | None) -> None:
         planner.follow(window, Concern())
         if planner.outcome().jobs == before:
             break
-
-
-def _has_rules(window: Instance) -> bool:
-    """Return whether engines plan a window that is not the one that documents state."""
-    has_nodes = any(queue.nodes is not None for queue in window.queues.values())
-    return bool(window.has_strict_priorities or window.limits or window.free_pools or window.reservations or has_nodes)
 
 
 def _later(window: Instance, plan: Plan, at: int) -> Instance:

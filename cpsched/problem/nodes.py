@@ -40,7 +40,7 @@ from cpsched.problem.amounts import Amount, Supply
 from cpsched.problem.asides import beside, closed, closed_within, held_by
 from cpsched.problem.calendar import Intervals
 from cpsched.problem.counters import Times, is_let_in, left_to_others
-from cpsched.problem.rule import Part, Rule
+from cpsched.problem.rule import Part, Rule, RuleOnNodes
 from cpsched.problem.spread import Spread, has_room, most_held, orders, quotas
 
 __all__ = ["NodeRules"]
@@ -242,12 +242,8 @@ class NodeRules:
             if not asking:
                 self._unasked.add(number)
                 continue
-            rule = Rule.of(
-                f"free_pools[{number}]",
-                WaitingReason.FREE_POOL,
-                f"jobs that are not let in may have {left} {pool.resource} of the pool's nodes at a time",
-                is_optional=True,
-            )
+            words = f"jobs that are not let in may have {left} {pool.resource} of the pool's nodes at a time"
+            rule = RuleOnNodes(words, f"free_pools[{number}]", WaitingReason.FREE_POOL)
             self.is_strict = True  # what is left is spread over the nodes
             taken = self._taken(others, pool.resource)
             hosting = list(self._hosting(others, pool))
@@ -394,12 +390,8 @@ class NodeRules:
         but for amounts at some times.
         """
         number = self._instance.cluster.classes.index(self._instance.cluster.class_of[node])
-        rule = Rule.of(
-            f"cluster.nodes[{number}].keep_free",
-            WaitingReason.RESERVATION,
-            f"{kept.resource} of {node} for jobs that ask for no {kept.beneficiary}",
-            is_optional=True,
-        )
+        words = f"{kept.resource} of {node} for jobs that ask for no {kept.beneficiary}"
+        rule = RuleOnNodes(words, f"cluster.nodes[{number}].keep_free", WaitingReason.RESERVATION)
         self.is_strict = True  # its parts are given to reservations in order
         name = _part(node, slice_)
         self._of_guests.setdefault(name, {})[rule] = most
@@ -500,7 +492,7 @@ class NodeRules:
 
     def _refuse(self, job: Job, path: str, words: str) -> None:
         """Give a waiting job a licence of which there is none, so that it has no start."""
-        rule = Rule.of(path, WaitingReason.RESERVATION, words)
+        rule = Rule(words, path, WaitingReason.RESERVATION)
         self._totals[rule] = 0
         self._of(job).refused = rule
 
@@ -514,11 +506,8 @@ class NodeRules:
         alone: Alone,
     ) -> None:
         """Make nodes of a reservation for its jobs."""
-        entry = Rule.of(
-            path,
-            WaitingReason.RESERVATION,
-            f"a place in reservation {reservation.id} at {slice_.start}",
-        )
+        words = f"a place in reservation {reservation.id} at {slice_.start}"
+        entry = Rule(words, path, WaitingReason.RESERVATION)
         for node, amounts in held.items():
             name = _part(node, slice_)
             self._parts.add(name)
@@ -728,7 +717,7 @@ class NodeRules:
 
 def _rule_of_queue(name: str) -> Rule:
     """Return the rule that stands for the nodes of a queue."""
-    return Rule.of(f"queues.{name}.nodes", WaitingReason.UNSATISFIABLE, f"nodes of {name}")
+    return Rule(f"nodes of {name}", f"queues.{name}.nodes", WaitingReason.UNSATISFIABLE)
 
 
 def _has_nodes(slice_: ReservedSlice, pool: FreePool) -> bool:
@@ -739,7 +728,7 @@ def _has_nodes(slice_: ReservedSlice, pool: FreePool) -> bool:
 
 def _part(whole: str, slice_: ReservedSlice) -> Part:
     """Return the part of a node or licence that a reservation has."""
-    return Part.of(whole, slice_.id, slice_.start)
+    return Part(whole, slice_.id, slice_.start)
 
 
 def _asked_for(jobs: Sequence[Job], kept: KeepFree) -> int:

@@ -31,7 +31,7 @@ from cpsched.problem.nodes import NodeRules
 from cpsched.problem.overcommitment import fitted
 from cpsched.problem.rule import Rule, stated_node, without_rules
 
-__all__ = ["Problem", "compiled", "exchanged", "is_compiled"]
+__all__ = ["Problem", "compiled", "exchanged", "has_rules", "is_compiled"]
 
 #: Seconds of calendars that are enumerated beyond the last second that jobs name: at most, and at least.
 _LONGEST, _SPARE = 2 * 366 * 86_400, 31 * 86_400
@@ -190,8 +190,7 @@ def compiled(
         that runs may start again, when it has been cut short; a soft limit holds for jobs together, not for one; and
         running jobs that do not fit are left as they are.
     """
-    has_nodes = any(queue.nodes is not None for queue in instance.queues.values())
-    if instance.limits or instance.free_pools or instance.reservations or has_nodes:
+    if has_rules(instance):
         problem = _without_rules(instance, slices, soft=soft, record=record)
     else:
         problem = Problem(instance=instance, slices=tuple(slices))
@@ -201,6 +200,12 @@ def compiled(
     # the rules about nodes have other allocations than documents already
     facts = {job_id: (problem._facts.get(job_id, (stated,))[0], held) for job_id, (stated, held) in changed.items()}
     return replace(problem, instance=fit, _overcommitted=facts)
+
+
+def has_rules(instance: Instance) -> bool:
+    """Tell whether engines plan an instance that has other means than the rules that documents state."""
+    has_nodes = any(queue.nodes is not None for queue in instance.queues.values())
+    return bool(instance.limits or instance.free_pools or instance.reservations or has_nodes)
 
 
 def _without_rules(instance: Instance, slices: Sequence[ReservedSlice], *, soft: bool, record: bool) -> Problem:

@@ -6,89 +6,70 @@ from typing import Self
 
 from cpsched.domain import Amounts, WaitingReason
 
-__all__ = ["Part", "Rule", "is_optional", "stated_node", "without_rules"]
+__all__ = ["Part", "Rule", "RuleOnNodes", "is_optional", "stated_node", "without_rules"]
 
 
 class _Key(str):
     """A name that is equal to no name of a document, whatever its text says."""
 
-    __slots__ = ("_fields",)
-    _fields: tuple[object, ...]
+    __slots__ = ("marks",)
+    #: Keys of the same kind, text and marks are equal.
+    marks: tuple[str | int, ...]
 
-    def __new__(cls, text: str, *fields: object) -> Self:
-        """Return the key with such a text for people; keys of the same text and fields are equal."""
+    def __new__(cls, text: str, *marks: str | int) -> Self:
+        """Return the key with a text for people."""
         key = super().__new__(cls, text)
-        key._fields = (text, *fields)
+        key.marks = marks
         return key
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (type(other) is type(self) and self._fields == other._fields)
+        return type(other) is type(self) and self.marks == other.marks and str.__eq__(self, other)
 
     def __ne__(self, other: object) -> bool:
         return not self == other
 
     def __hash__(self) -> int:
-        return hash(self._fields)
+        return hash((str.__hash__(self), self.marks))
 
-    def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
-        return type(self), self._fields
+    def __reduce__(self) -> tuple[type[Self], tuple[str | int, ...]]:
+        return type(self), (str(self), *self.marks)
 
 
 class Rule(_Key):
-    """A rule of the site that takes amounts as a licence or resource does, or admits as a property does.
+    """A rule of the site, of which jobs take as of a licence or resource, or which nodes have as a property.
 
-    Its text says what it allows, to whom: ``user alice may have 16 cores at a time``.
+    Its text is what it allows, to whom: ``user alice may have 16 cores at a time``; its marks are its place in the
+    document, ``limits[3]``, and the reason of a job that waits because of it.
     """
 
     __slots__ = ()
 
-    @classmethod
-    def of(cls, path: str, reason: WaitingReason, words: str, *, is_optional: bool = False) -> Self:
-        """Return a rule.
-
-        Parameters
-        ----------
-        path
-            Its place in the document: ``limits[3]``.
-        reason
-            The reason of a job that waits because of it.
-        words
-            Its text.
-        is_optional
-            Whether chunks take of it only on nodes which have it.
-        """
-        return cls(words, path, reason, is_optional)
-
     @property
     def path(self) -> str:
         """Its place in the document."""
-        return str(self._fields[1])
+        return str(self.marks[0])
 
     @property
     def reason(self) -> WaitingReason:
         """The reason of a job that waits because of it."""
-        return WaitingReason(str(self._fields[2]))
-
-    @property
-    def is_optional(self) -> bool:
-        """Whether chunks take of it only on nodes which have it."""
-        return bool(self._fields[3])
+        return WaitingReason(str(self.marks[1]))
 
 
-class Part(_Key):
-    """The part of a node or licence that a reservation has for its jobs."""
+class RuleOnNodes(Rule):
+    """A rule of some nodes: chunks take of it only there, and may also be on others."""
 
     __slots__ = ()
 
-    @classmethod
-    def of(cls, whole: str, reservation: str, start: int) -> Self:
-        """Return the part of a node or licence that a reservation has at a time; its text is the name of the whole."""
-        return cls(whole, reservation, start)
+
+class Part(_Key):
+    """The part of a node or licence that a reservation has for its jobs; its marks are the reservation and a start."""
+
+    __slots__ = ()
 
 
 def is_optional(name: str) -> bool:
-    """Tell whether a chunk takes of a resource only on nodes which have it, and may also be on others."""
-    return isinstance(name, Rule) and name.is_optional
+    """Tell whether a chunk takes of a resource only on nodes which have it."""
+    return isinstance(name, RuleOnNodes)
 
 
 def stated_node(name: str) -> str:

@@ -13,10 +13,10 @@ from cpsched.planner import PlannerEngine, problem_of
 from cpsched.problem import (
     Part,
     Rule,
+    RuleOnNodes,
     compiled,
     in_segments,
     is_compiled,
-    is_optional,
     is_overcommitted,
     placements,
     stated_node,
@@ -26,13 +26,13 @@ from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.judges.ruled_windows import ruled_window
 from tests.sizes import seeds
 
-LIMIT = Rule.of("limits[0]", WaitingReason.LIMIT, "cores")
+LIMIT = Rule("cores", "limits[0]", WaitingReason.LIMIT)
 KEYS = (
     LIMIT,
-    Rule.of("limits[1]", WaitingReason.LIMIT, "cores"),
-    Rule.of("limits[0]", WaitingReason.LIMIT, "cores", is_optional=True),
-    Part.of("cores", "maintenance", 0),
-    Part.of("cores", "maintenance", 10),
+    Rule("cores", "limits[1]", WaitingReason.LIMIT),
+    RuleOnNodes("cores", "limits[0]", WaitingReason.LIMIT),
+    Part("cores", "maintenance", 0),
+    Part("cores", "maintenance", 10),
     "cores",
 )
 
@@ -43,7 +43,6 @@ def test_no_two_keys_are_equal() -> None:
     assert [one == other for one in KEYS for other in KEYS] == [one is other for one in KEYS for other in KEYS]
     assert [one != other for one in KEYS for other in KEYS] == [one is not other for one in KEYS for other in KEYS]
     assert {f"{key}" for key in KEYS} == {"cores"}
-    assert [is_optional(key) for key in KEYS] == [False, False, True, False, False, False]
 
 
 def test_keys_survive_a_process() -> None:
@@ -51,14 +50,14 @@ def test_keys_survive_a_process() -> None:
     again = pickle.loads(pickle.dumps({key: number for number, key in enumerate(KEYS)}))  # noqa: S301
     assert again == {key: number for number, key in enumerate(KEYS)}
     (rule, *_) = again
-    assert (rule.path, rule.reason, rule.is_optional) == (LIMIT.path, WaitingReason.LIMIT, False)
+    assert (rule.path, rule.reason, f"{rule}") == ("limits[0]", WaitingReason.LIMIT, "cores")
 
 
 def test_documents_get_their_own_names() -> None:
     """Amounts lose what stands for rules, and a part of a node is the node."""
     assert without_rules(Amounts({"cores": 4, LIMIT: 1})) == {"cores": 4}
-    assert type(stated_node(Part.of("n1", "maintenance", 0))) is str
-    assert stated_node(Part.of("n1", "maintenance", 0)) == "n1"
+    assert type(stated_node(Part("n1", "maintenance", 0))) is str
+    assert stated_node(Part("n1", "maintenance", 0)) == "n1"
 
 
 def test_units_are_put_together() -> None:
