@@ -17,7 +17,7 @@ from operator import itemgetter
 from cpsched.cp.costs import Costs, costs_of
 from cpsched.cp.layers import has_layers_only
 from cpsched.cp.running import running_modes, totals_of
-from cpsched.cp.sites import Hold, Pool, Site, licenses_of, machine_of, sites_of
+from cpsched.cp.sites import Pool, Site, licenses_of, machine_of, sites_of
 from cpsched.cp.task_modes import TaskMode, waiting_modes
 from cpsched.cp.tight_starts import Pieces, tight_starts
 from cpsched.domain import (
@@ -33,6 +33,7 @@ from cpsched.domain import (
 from cpsched.domain import PlannedJob as Planned
 from cpsched.problem import (
     Column,
+    Hold,
     Machine,
     Milestone,
     Precedences,

@@ -16,7 +16,7 @@ __all__ = ["Hold", "map_to_nodes", "planned_on_nodes"]
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A number of nodes over ``[start, end)``."""
+    """An amount over ``[start, end)``: of nodes, or of what a pool has."""
 
     start: int
     end: int
