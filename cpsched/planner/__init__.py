@@ -3,7 +3,7 @@
 May import: `booking`, `problem`, `engine`, `rusv`, `domain`, `errors`. Begin with `planner.py`; `admission_result.py`
 has the jobs that may be planned at all and the outcome of each, `support.py` the refused features, `costs.py` the costs
 of starts, `shrink.py` shrinks malleable jobs, `live.py` keeps a plan up to date, `warm.py` begins from an earlier plan,
-`compiled.py` compiles a window, `advance.py` advances it in time, `happening.py` applies an event to it, `profile.py`
+`problems.py` compiles a window, `advance.py` advances it in time, `happening.py` applies an event to it, `profile.py`
 changes the steps of a running job, `compiling.py` compiles the kernels ahead of time.
 """
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from cpsched.planner.admission_result import AdmissionResult
     from cpsched.planner.advance import advanced, with_slices
     from cpsched.planner.alone import placeable_beside
-    from cpsched.planner.compiled import problem_of, stated_outcome
     from cpsched.planner.compiling import compiling_announced, warmup, warmup_evolving, warmup_window
     from cpsched.planner.costs import FIRST_KINK, LEVEL, RATE, costs_at, end_price, start_costs
     from cpsched.planner.ending import remove_temporary_kernels
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from cpsched.planner.live import Concern, LivePlanner, replanned
     from cpsched.planner.planner import Planner
     from cpsched.planner.planner_engine import PlannerEngine
+    from cpsched.planner.problems import problem_of, stated_outcome
     from cpsched.planner.profile import with_profile
     from cpsched.planner.rescue import latest_starts
     from cpsched.planner.reservations import slices_of
@@ -75,7 +75,6 @@ __getattr__ = opener(
         "admission_result": "AdmissionResult",
         "advance": "advanced with_slices",
         "alone": "placeable_beside",
-        "compiled": "problem_of stated_outcome",
         "compiling": "compiling_announced warmup warmup_evolving warmup_window",
         "ending": "remove_temporary_kernels",
         "costs": "FIRST_KINK LEVEL RATE costs_at end_price start_costs",
@@ -84,6 +83,7 @@ __getattr__ = opener(
         "planner": "Planner",
         "planner_engine": "PlannerEngine",
         "profile": "with_profile",
+        "problems": "problem_of stated_outcome",
         "rescue": "latest_starts",
         "reservations": "slices_of",
         "shrink": "Values go_on_shrunk place_cheaply",
