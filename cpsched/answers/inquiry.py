@@ -13,7 +13,7 @@ from cpsched.answers.occupation import Occupation
 from cpsched.answers.world import World
 from cpsched.booking import WHOLE_REQUEST
 from cpsched.domain import Job, WaitingReason
-from cpsched.problem import is_made_up, stated_name
+from cpsched.problem import own_start, without_rules
 from cpsched.rusv import FOREVER
 
 __all__ = ["Inquiry"]
@@ -33,8 +33,7 @@ class Inquiry:
         self.question = world.question(job)
         instance = world.instance
         self._now = instance.now
-        earliest = instance.earliest_start(job)
-        self.earliest = earliest if job.start_at is None else max(earliest, job.start_at)
+        self.earliest = own_start(instance, job)
         self.latest = instance.latest_start(job)
         self._released = world.released(job)
 
@@ -134,7 +133,7 @@ class Inquiry:
         for counter in question.counters:
             free = counter.first(None, second, duration)
             if counter.rule is not None and free > second:
-                return Cause(kind=CauseKind.RULE, detail=counter.rule.words, rule=counter.rule.path), min(until, free)
+                return Cause(kind=CauseKind.RULE, detail=str(counter.rule), rule=counter.rule.path), min(until, free)
         first, end = second + self._now, second + self._now + duration
         paths = {one.id: f"reservations[{number}]" for number, one in enumerate(self.world.instance.reservations)}
         if self.job.reservation is not None:
@@ -158,7 +157,7 @@ class Inquiry:
                 held = holders_at(occupation, question, second, min(until, free))
                 return Cause(
                     kind=CauseKind.LIMIT if counter.rule.reason is WaitingReason.LIMIT else CauseKind.FREE_POOL,
-                    detail=counter.rule.words,
+                    detail=str(counter.rule),
                     rule=counter.rule.path,
                     holders=tuple(self._holders(held, second, second + duration)),
                 ), held.until
@@ -199,12 +198,13 @@ class Inquiry:
         resources, fitting = self._lacking(form, second) if is_on_nodes else ((), "")
         held = holders_at(occupation, question, second, until, is_promise=is_promise)
         kind = CauseKind.PROMISE if is_promise else CauseKind.LICENSE if licenses else CauseKind.RESOURCE
-        words = _sentence(kind, [stated_name(name) for name in (*licenses, *resources)], fitting)
+        lacking = list(dict.fromkeys(map(str, (*licenses, *resources))))
+        words = _sentence(kind, lacking, fitting)
         nodes = self._names(self._contested(held, second, end)) if is_on_nodes else ()
         cause = Cause(
             kind=kind,
             detail=words,
-            resources=tuple(dict.fromkeys(map(stated_name, (*licenses, *resources)))),
+            resources=tuple(lacking),
             nodes=nodes,
             holders=tuple(self._holders(held, second, end)),
         )
@@ -257,7 +257,7 @@ class Inquiry:
                 place = columns.kind_of(kind)
                 chunks = request.chunks if place == WHOLE_REQUEST else (request.chunks[place],)
                 need = 1 if place == WHOLE_REQUEST else chunks[0].count
-                names = dict.fromkeys(name for chunk in chunks for name in chunk.resources if not is_made_up(name))
+                names = dict.fromkeys(name for chunk in chunks for name in without_rules(chunk.resources))
                 asked |= dict.fromkeys(names)
                 for name in names:
                     alone = np.where(occupation.counts(name), free, _PLENTY)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.booking import CheapFirst, Columns, amounts_aside, booked_remainder
-from cpsched.domain import FOR_EVER, Amounts, Instance, Job, PlannedJob, Segment
+from cpsched.domain import FOR_EVER, Instance, Job, PlannedJob, Segment
 from cpsched.errors import DocumentError, Fault
-from cpsched.problem import is_made_up, stated_name
+from cpsched.problem import stated_node, without_rules
 from cpsched.rusv import FOREVER, Booking, Timeline
 
 __all__ = ["Occupation", "Uses"]
@@ -68,8 +68,8 @@ class Occupation:
     """All that a plan books on nodes; mutable: jobs are taken away for a question, and put back after it.
 
     Raises `DocumentError` if the plan has a job that the instance does not have, or has jobs that do not fit beside
-    each other. `instance`: an instance without rules (`cpsched.problem.reduced`) and licences, whose running jobs fit
-    (`cpsched.domain.fitted`). `planned`: the jobs of a plan of it, running ones included.
+    each other. `instance`: that of a `cpsched.problem.Problem`, without licences. `planned`: the jobs of a plan of it,
+    running ones included.
     """
 
     def __init__(self, instance: Instance, planned: Sequence[PlannedJob]) -> None:
@@ -172,15 +172,10 @@ class Occupation:
         """Return the amounts of each column that a job holds in a segment; with `is_stated`, only those of resources
         that documents state.
         """
-        whole = job.steps[0].request.place.exclusive and not is_stated
-        amounts: dict[int, int] = {}
-        for held in segment.allocation:
-            resources = held.resources
-            if is_stated:
-                resources = Amounts({name: amount for name, amount in resources.items() if not is_made_up(name)})
-            for column, amount, _ in self.columns.columns_on(held.node, resources, whole=whole):
-                amounts[column] = amount if whole else amounts.get(column, 0) + amount
-        return amounts
+        if is_stated:
+            stated = (replace(held, resources=without_rules(held.resources)) for held in segment.allocation)
+            return self.columns.amounts_of(stated)
+        return self.columns.amounts_of(segment.allocation, whole=job.steps[0].request.place.exclusive)
 
     # --- taking away --------------------------------------------------------------------------------------------
 
@@ -269,7 +264,7 @@ class Occupation:
     @cached_property
     def node_names(self) -> tuple[str, ...]:
         """The names of the nodes of the timeline, by their numbers, as documents state them."""
-        return tuple(map(stated_name, self.columns.node_names))
+        return tuple(map(stated_node, self.columns.node_names))
 
     @cached_property
     def node_of(self) -> Ints:

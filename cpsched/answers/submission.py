@@ -47,7 +47,7 @@ class Submission:
         if found is None:
             rule = inquiry.question.refusing
             words = "no start leaves it enough time before its latest end"
-            return cls(job=job, planned=None, detail=words if rule is None else f"{rule.words} ({rule.path})")
+            return cls(job=job, planned=None, detail=words if rule is None else f"{rule} ({rule.path})")
         segments = found.segments(world.occupation.columns, now)
         planned = PlannedJob(id=job.id, start=segments[0].start, end=segments[-1].end, segments=segments)
         return cls(job=job, planned=world.stated(job, planned))

@@ -21,11 +21,10 @@ from cpsched.domain import (
     NodeState,
     Plan,
     PlannedJob,
-    fitted,
 )
 from cpsched.errors import DocumentError, Fault, UnsupportedError
 from cpsched.planner import unsupported
-from cpsched.problem import Reduced, exchanged, is_made_up, reduced, refusal
+from cpsched.problem import Problem, Rule, compiled, exchanged, refusal, without_rules
 from cpsched.rusv import FOREVER
 
 __all__ = ["World"]
@@ -54,16 +53,14 @@ class World:
         self._known_uses: dict[str, Uses] = {}
         #: Of the licences of rules: the job that was left out last, and what the others took.
         self._known_takes: dict[str, tuple[str, dict[str, int], Uses]] = {}
-        self._asked: tuple[Job, Reduced | None] | None = None  # the last window with another job
-        self._reduced = reduced(instance, plan.reservations)
-        features = unsupported(self._reduced.instance)
+        self._asked: tuple[Job, Problem | None] | None = None  # the last window with another job
+        self._problem = compiled(instance, plan.reservations)
+        engines = self._problem.instance
+        features = unsupported(engines)
         if features:
             raise UnsupportedError("explain", features)
-        fit = fitted(self._reduced.instance)
-        self._licensed = fit.instance
-        self._jobs = {job.id: job for job in fit.instance.elements()}
-        held = fit.to_held(self._reduced.to_reduced(plan.jobs))
-        self.occupation = Occupation(_without_licenses(fit.instance), held)
+        self._jobs = {job.id: job for job in engines.elements()}
+        self.occupation = Occupation(_without_licenses(engines), self._problem.to_held(plan.jobs))
 
     def question(self, job: Job) -> Question | None:
         """Return a waiting job as it is looked for; None: even an empty cluster could not run it in time.
@@ -74,9 +71,9 @@ class World:
         window = self._window_of(job)
         if window is None:
             raise ValueError(f"asked about job {job.id!r} beside nodes that have no part for it")
-        counted = self._jobs[job.id] if window is self._reduced else window.instance.jobs[0]
-        plain = replace(counted, licenses=_stated(counted.licenses))
-        if refusal(self._licensed, plain) is not None:
+        counted = self._jobs[job.id] if window is self._problem else window.instance.jobs[0]
+        plain = replace(counted, licenses=without_rules(counted.licenses))
+        if refusal(self._problem.instance, plain) is not None:
             return None
         return Question(
             form=form_of(engine, replace(plain, licenses=Amounts()), columns),
@@ -95,30 +92,31 @@ class World:
         instance = replace(instance, jobs=tuple(replace(one, after=()) for one in instance.jobs))
         return World(instance, replace(self.plan, jobs=run))
 
-    def _window_of(self, job: Job) -> Reduced | None:
+    def _window_of(self, job: Job) -> Problem | None:
         """Return the window without rules that has a job; None: the nodes of this world have no part for it."""
         if self.entries.get(job.id) is job:
-            return self._reduced
+            return self._problem
         if self._asked is None or self._asked[0] is not job:
-            self._asked = job, self._reduced.with_job(job)
+            self._asked = job, self._problem.with_job(job)
         return self._asked[1]
 
-    def _counters(self, window: Reduced, job: Job) -> Iterator[Counter]:
+    def _counters(self, window: Problem, job: Job) -> Iterator[Counter]:
         """Yield the licences, and the rules that count what a job takes, beside the jobs of the plan.
 
         `window`: the window without rules, with the job. `job`: the job in it.
         """
         now = self.instance.now
         for name, amount in job.licenses.items():
-            counter = window.counters.get(name)
+            rule = name if isinstance(name, Rule) else None
+            counter = None if rule is None else window.counters.get(rule)
             if counter is not None:
                 # while a rule holds, all is closed that it closes: what running jobs have then is counted as theirs
                 total, most = counter.total, counter.total - counter.left
                 closed = [(start, end, most) for start, end, _ in counter.closed]
                 uses = self._counted_uses(name, counter.takes, job.id)
             else:
-                total = self._licensed.cluster.licenses.get(name, 0)
-                asides = (one for one in self._licensed.set_aside if name in one.licenses)
+                total = self._problem.instance.cluster.licenses.get(name, 0)
+                asides = (one for one in self._problem.instance.set_aside if name in one.licenses)
                 closed = [(one.start, one.end, one.licenses[name]) for one in asides]
                 uses = self._license_uses(name)
             from_now = [
@@ -126,7 +124,7 @@ class World:
                 for start, end, most in closed
                 if end > now
             ]
-            yield Counter(name, window.rules.get(name), amount, total, from_now, uses)
+            yield Counter(name, rule, amount, total, from_now, uses)
 
     def _counted_uses(self, name: str, takes: Mapping[str, int], but: str) -> Uses:
         """Return the uses of the licence of a rule, as `_uses` does: mostly those of another form of the same job."""
@@ -139,7 +137,9 @@ class World:
     def _license_uses(self, name: str) -> Uses:
         """Return the amounts of a licence of the cluster that the jobs of the plan take."""
         if name not in self._known_uses:
-            takes = {job.id: amount for job in self._licensed.elements() if (amount := job.licenses.get(name, 0))}
+            takes = {
+                job.id: amount for job in self._problem.instance.elements() if (amount := job.licenses.get(name, 0))
+            }
             self._known_uses[name] = self._uses(takes, None)
         return self._known_uses[name]
 
@@ -163,7 +163,7 @@ class World:
 
     def stated(self, job: Job, planned: PlannedJob) -> PlannedJob:
         """Return a place that was found for a job as a plan of the instance has it."""
-        (stated,) = (self._window_of(job) or self._reduced).to_stated((planned,))
+        (stated,) = (self._window_of(job) or self._problem).to_stated((planned,))
         return stated
 
     def released(self, job: Job) -> dict[str, int | None]:
@@ -217,7 +217,3 @@ def _without_licenses(instance: Instance) -> Instance:
         jobs=tuple(replace(job, licenses=Amounts()) if job.licenses else job for job in instance.jobs),
         set_aside=tuple(one._replace(licenses=Amounts()) for one in instance.set_aside),
     )
-
-
-def _stated(licenses: Amounts) -> Amounts:
-    return Amounts({name: amount for name, amount in licenses.items() if not is_made_up(name)})

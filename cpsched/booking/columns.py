@@ -9,8 +9,8 @@ are up, one for each resource and group of equal nodes, and one for each license
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Mapping as MappingType
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby, permutations
 from typing import TypeVar
@@ -29,9 +29,8 @@ from cpsched.domain import (
     NodeState,
     Placement,
     Request,
-    is_optional,
 )
-from cpsched.problem import Column, chunks_on_empty_node, columns_of, packs
+from cpsched.problem import Column, amount_of, chunks_on_empty_node, columns_of, is_optional, packs, placements
 from cpsched.rusv import Demands, KindDemand, Layout, Run
 
 __all__ = ["WHOLE_REQUEST", "Columns", "MappingOrder", "kind_of_units"]
@@ -102,6 +101,14 @@ class Columns:
                 column = self.demands.columns[run][place] + number - self._run_first[run]
                 found.append((column, capacity if whole else amount, capacity))
         return found
+
+    def amounts_of(self, allocation: Iterable[Placement], *, whole: bool = False) -> dict[int, int]:
+        """Return the amount of each column that an allocation takes; with `whole`, all of its nodes."""
+        amounts: dict[int, int] = {}
+        for held in allocation:
+            for column, amount, _ in self.columns_on(held.node, held.resources, whole=whole):
+                amounts[column] = amount if whole else amounts.get(column, 0) + amount
+        return amounts
 
     # --- system columns -----------------------------------------------------------------------------------------
 
@@ -217,7 +224,7 @@ class Columns:
             self._compiled[key] = self.demands.add(
                 [KindDemand(need=need, most=most, takes=takes)],
                 system=self._system_needs(_least(totals), [runs]),
-                licenses=self._licenses_of(licenses),
+                licenses=list(self.licenses_of(licenses).items()),
                 exclusive=place.exclusive,
             )
         return self._compiled[key]
@@ -226,8 +233,9 @@ class Columns:
         """Return the runs whose nodes may hold a whole request."""
         return tuple(run for run in self._up_runs() if packs(self.run_class[run], request, walltime))
 
-    def _licenses_of(self, licenses: Amounts) -> list[tuple[int, int]]:
-        return [(self.license_number[name], amount) for name, amount in licenses.items()]
+    def licenses_of(self, licenses: Amounts) -> dict[int, int]:
+        """Return amounts of licences by the system column of each."""
+        return {self.license_number[name]: amount for name, amount in licenses.items()}
 
     def _up_runs(self) -> list[int]:
         return [run for run, node_class in enumerate(self.run_class) if node_class.state is NodeState.UP]
@@ -244,7 +252,7 @@ class Columns:
     def _add_demand(self, request: Request, licenses: Amounts, runs: Sequence[Sequence[int]], *, pack: bool) -> int:
         """Add a demand to the table; `runs` has those of each kind, or of the whole request if it is packed."""
         arrangement = request.place.arrangement
-        held = self._licenses_of(licenses)
+        held = list(self.licenses_of(licenses).items())
         needs = self._system_needs(request.totals, runs)
         if pack:
             self._kinds.append(WHOLE_REQUEST)
@@ -308,16 +316,8 @@ class Columns:
         """Return the demand for `need` units, each of a number of chunks of some kinds together on one node."""
         takes = []
         for run in runs:
-            taken: dict[int, int] = {}
-            for place, (name, kept_for) in enumerate(self.run_columns[run]):
-                amount = sum(
-                    count * chunk.resources.get(name, 0)
-                    for chunk, count in unit
-                    if kept_for is None or kept_for not in chunk.resources
-                )
-                if amount:
-                    taken[place] = amount
-            takes.append((run, tuple(taken.items())))
+            amounts = (amount_of(column, unit) for column in self.run_columns[run])
+            takes.append((run, tuple((place, amount) for place, amount in enumerate(amounts) if amount)))
         return KindDemand(need=need, most=most, takes=tuple(takes))
 
     def _system_needs(self, totals: MappingType[str, int], runs: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
@@ -381,17 +381,17 @@ class Columns:
 
     def allocation_of(self, request: Request, entries: NDArray[np.int32]) -> tuple[Placement, ...]:
         """Return entries of a demand for a request as placements on nodes with names."""
-        chunks = request.chunks
-        taken: dict[tuple[int, int], Amounts] = {}  # most nodes hold the same: one value serves them all
-        allocation: list[Placement] = []
-        for number, kind_number, units in entries.tolist():
-            node, kind = self.node_names[number], self.kind_of(kind_number)
-            held = [(kind, units)] if kind != WHOLE_REQUEST else [(k, chunk.count) for k, chunk in enumerate(chunks)]
-            for place, count in held:
-                if (place, count) not in taken:
-                    taken[place, count] = chunks[place].taken(count)
-                allocation.append(Placement(node=node, chunk=place, count=count, resources=taken[place, count]))
-        return tuple(allocation)
+        rows = ((self.node_names[number], self.kind_of(kind), units) for number, kind, units in entries.tolist())
+        return placements(request.chunks, self.in_chunks(request, rows))
+
+    @staticmethod
+    def in_chunks(request: Request, units: Iterable[tuple[str, int, int]]) -> Iterator[tuple[str, int, int]]:
+        """Yield units on nodes as chunks: the unit of a packed request is all of them."""
+        for node, kind, count in units:
+            if kind != WHOLE_REQUEST:
+                yield node, kind, count
+            else:
+                yield from ((node, place, chunk.count) for place, chunk in enumerate(request.chunks))
 
 
 def kind_of_units(layer: ChunkLayer) -> int:

@@ -30,6 +30,7 @@ from cpsched.domain import (
     Segment,
     chunk_layers,
 )
+from cpsched.problem import placements
 from cpsched.rusv import FOREVER, Timeline
 
 __all__ = ["Units", "continuation", "units_on"]
@@ -274,19 +275,15 @@ class _Search:
 
     def _allocation(self, request: Request, units: Mapping[int, Ints]) -> tuple[Placement, ...]:
         """Return the chunks on each node as placements, in the order of the document."""
-        found: dict[str, list[Placement]] = {}
-        for kind, counts in units.items():
-            for number in np.flatnonzero(counts).tolist():
-                node, units_here = self._columns.node_names[number], int(counts[number])
-                held = [(kind, units_here)]
-                if kind == WHOLE_REQUEST:
-                    held = [(place, chunk.count) for place, chunk in enumerate(request.chunks)]
-                found.setdefault(node, []).extend(
-                    Placement(node=node, chunk=place, count=count, resources=request.chunks[place].taken(count))
-                    for place, count in held
-                )
-        order = [name for name in self._columns.cluster.node_names if name in found]
-        return tuple(placement for name in order for placement in found[name])
+        names = self._columns.node_names
+        rows = (
+            (names[node], kind, int(counts[node]))
+            for kind, counts in units.items()
+            for node in np.flatnonzero(counts).tolist()
+        )
+        held = placements(request.chunks, self._columns.in_chunks(request, rows))
+        order = {name: place for place, name in enumerate(self._columns.cluster.node_names)}
+        return tuple(sorted(held, key=lambda one: order[one.node]))
 
 
 class _Attempt:

@@ -31,7 +31,7 @@ from cpsched.booking.running import RunningJobs
 from cpsched.booking.shapes import Shape
 from cpsched.domain import Instance, Job, PlannedJob, Segment, SetAside, stretches_of
 from cpsched.domain import modes as domain_modes
-from cpsched.problem import awaited_ends
+from cpsched.problem import awaited_ends, in_segments, own_start
 from cpsched.rusv import FOREVER, NOWHERE, Booking, JobTable, StepSequences, Timeline, TimelineMark, behind
 
 __all__ = ["Ledger", "Mark", "Place"]
@@ -109,10 +109,8 @@ class Ledger:
         """Return a waiting job as (demand, earliest start, latest start, duration) on the timeline's clock, which
         begins at `now`.
         """
-        earliest = self.instance.earliest_start(job)
-        if job.start_at is not None:
-            earliest = max(earliest, job.start_at)
-        return mode.demand, earliest - self.instance.now, mode.latest, mode.duration
+        earliest = own_start(self.instance, job) - self.instance.now
+        return mode.demand, earliest, mode.latest, mode.duration
 
     def _compile_shapes(self, awaited: frozenset[str]) -> dict[int, Shape]:
         """Return the waiting jobs that change, by row; a job for whose end others wait holds no step (so that its end
@@ -572,7 +570,7 @@ class Ledger:
             start = self.instance.now + int(self.table.starts[row])
             allocation = self._columns.allocation_of(mode.request, self.table.entries(row))
             segments = (Segment(start=start, end=start + mode.duration, allocation=allocation),)
-        return PlannedJob(id=job_id, start=segments[0].start, end=segments[-1].end, segments=segments)
+        return in_segments(job_id, segments)
 
     # --- for chains of a search, which book on the timeline themselves ------------------------------------------
 
@@ -622,7 +620,7 @@ class Ledger:
             Segment(start=now + start, end=now + end, allocation=self._columns.allocation_of(requests[number], entries))
             for start, end, number, entries in pieces
         )
-        return PlannedJob(id=job_id, start=segments[0].start, end=segments[-1].end, segments=segments)
+        return in_segments(job_id, segments)
 
     @property
     def num_slots(self) -> int:

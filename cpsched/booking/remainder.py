@@ -16,11 +16,7 @@ __all__ = ["amounts_aside", "book_asides", "booked_remainder"]
 
 def amounts_aside(aside: SetAside, columns: Columns) -> tuple[dict[int, int], dict[int, int]]:
     """Return the amounts that are set aside, of node columns and of system columns."""
-    amounts: dict[int, int] = {}
-    for held in aside.allocation:
-        for column, amount, _ in columns.columns_on(held.node, held.resources, whole=False):
-            amounts[column] = amounts.get(column, 0) + amount
-    return amounts, {columns.license_number[name]: amount for name, amount in aside.licenses.items()}
+    return columns.amounts_of(aside.allocation), columns.licenses_of(aside.licenses)
 
 
 def book_asides(timeline: Timeline, asides: Sequence[SetAside], columns: Columns, now: int) -> None:

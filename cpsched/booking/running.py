@@ -89,7 +89,7 @@ class RunningJobs:
             mine = {column: amount for column, amount in left.items() if amount > 0}
             for column, amount in mine.items():
                 taken[column] = taken.get(column, 0) + amount
-            self._book(job, self._timeline.booking(0, segment.end - now, mine, self._licenses_of(job)))
+            self._book(job, self._timeline.booking(0, segment.end - now, mine, self._columns.licenses_of(job.licenses)))
         return short
 
     def _short(self, columns: set[int]) -> list[str]:
@@ -123,7 +123,7 @@ class RunningJobs:
             free, _ = self._timeline.least_free(first, last)
             left = {column: min(amount, int(free[column])) for column, amount in amounts.items()}
             mine = {column: amount for column, amount in left.items() if amount > 0}
-            self._book(job, self._timeline.booking(first, last, mine, self._licenses_of(job)))
+            self._book(job, self._timeline.booking(first, last, mine, self._columns.licenses_of(job.licenses)))
         return short
 
     def _book(self, job: Job, booking: Booking) -> None:
@@ -136,16 +136,7 @@ class RunningJobs:
 
     def _held_by(self, job: Job, segment: Segment) -> dict[int, int]:
         """Return the amounts of each column that a running job holds in one of its segments."""
-        amounts: dict[int, int] = {}
-        whole = job.steps[0].request.place.exclusive
-        for held in segment.allocation:
-            for column, amount, _ in self._columns.columns_on(held.node, held.resources, whole=whole):
-                amounts[column] = amount if whole else amounts.get(column, 0) + amount
-        return amounts
-
-    def _licenses_of(self, job: Job) -> dict[int, int]:
-        """Return the amounts of each licence that a job holds."""
-        return {self._columns.license_number[name]: amount for name, amount in job.licenses.items()}
+        return self._columns.amounts_of(segment.allocation, whole=job.steps[0].request.place.exclusive)
 
     # --- jobs that start and end, while time passes ---------------------------------------------------------------
 
@@ -204,7 +195,7 @@ class RunningJobs:
                 max(0, segment.start - self._now),
                 segment.end - self._now,
                 self._held_by(job, segment),
-                self._licenses_of(job),
+                self._columns.licenses_of(job.licenses),
             )
             for segment in planned.segments
             if segment.end > self._now

@@ -14,9 +14,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from cpsched.cp.encoding import Alternative, Encoding, Task
-from cpsched.cp.sites import Hold, Pool, added_up
+from cpsched.cp.sites import Pool, added_up
 from cpsched.cp.variables import Key, Variables, alternatives_of
-from cpsched.problem import Column
+from cpsched.problem import Column, Hold
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel, IntervalVar, IntVar, LinearExpr

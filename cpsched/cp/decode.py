@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import accumulate, pairwise
 
 from cpsched.cp.encoding import Encoding, Task
@@ -12,9 +11,9 @@ from cpsched.cp.running import coming, joined, resumed, totals_of
 from cpsched.cp.solution import ABSENT, Placed
 from cpsched.cp.task_modes import lengths_in
 from cpsched.cp.variables import alternatives_of
-from cpsched.domain import Amounts, Placement, PlannedJob, Request, Segment
+from cpsched.domain import PlannedJob, Segment
 from cpsched.errors import EngineError
-from cpsched.problem import Hold, Machine, map_to_nodes
+from cpsched.problem import Hold, Machine, in_segments, map_to_nodes, placements
 
 __all__ = ["decode", "decode_tasks", "place_of", "placed_as_in"]
 
@@ -63,13 +62,11 @@ def _planned(encoding: Encoding, task: Task, placed: Placed) -> PlannedJob:
     if task.is_running:
         times = [encoding.now + time for time in placed.times]
         return resumed(task.job, task.modes[placed.mode], times, encoding.now)
-    held: list[list[Placement]] = [[] for _ in placed.lengths]
+    held: list[list[tuple[str, int, int]]] = [[] for _ in placed.lengths]
     for place, site, units in sorted(placed.counts):
-        part = task.parts[place]
+        part, name = task.parts[place], encoding.sites[site].name
         for segment, unit in enumerate(part.units, start=part.first):
-            for kind, per_unit in unit:
-                request = task.modes[placed.mode].requests[segment]
-                held[segment].append(_placement(request, kind, encoding.sites[site].name, units * per_unit))
+            held[segment] += ((name, kind, units * per_unit) for kind, per_unit in unit)
     return _in_segments(encoding, task, placed, held)
 
 
@@ -87,42 +84,22 @@ def _on_whole_nodes(
     ]
     planned = {}
     nodes = map_to_nodes(holds, machine.free_from)
-    for task, placed, of_task, of_steps in zip(tasks, solution, requests, nodes, strict=True):
-        held = [
-            [_placement(request, 0, machine.names[node], 1) for node in numbers]
-            for request, numbers in zip(of_task, of_steps, strict=True)
-        ]
+    for task, placed, of_steps in zip(tasks, solution, nodes, strict=True):
+        held = [[(machine.names[node], 0, 1) for node in numbers] for numbers in of_steps]
         planned[task.job.id] = _in_segments(encoding, task, placed, held)
     return planned
 
 
-def _placement(request: Request, kind: int, node: str, count: int) -> Placement:
-    """Return the placement of a number of chunks of a kind on a node."""
-    return Placement(node=node, chunk=kind, count=count, resources=request.chunks[kind].taken(count))
-
-
-def _in_segments(encoding: Encoding, task: Task, placed: Placed, held: Sequence[Sequence[Placement]]) -> PlannedJob:
-    """Return a job that holds something in each of its segments: on each node one entry for each kind of its chunks."""
-    times = [encoding.now + time for time in placed.times]
+def _in_segments(
+    encoding: Encoding, task: Task, placed: Placed, held: Sequence[Sequence[tuple[str, int, int]]]
+) -> PlannedJob:
+    """Return a job that holds (node, kind of chunks, how many) in each of its segments."""
+    times = pairwise(encoding.now + time for time in placed.times)
     segments = [
-        Segment(start=start, end=end, allocation=_merged(of_segment))
-        for (start, end), of_segment in zip(pairwise(times), held, strict=True)
+        Segment(start=start, end=end, allocation=placements(request.chunks, units))
+        for (start, end), request, units in zip(times, task.modes[placed.mode].requests, held, strict=True)
     ]
-    if not task.job.is_evolving:
-        segments = joined(segments)
-    return PlannedJob(id=task.job.id, start=times[0], end=times[-1], segments=tuple(segments))
-
-
-def _merged(held: Sequence[Placement]) -> tuple[Placement, ...]:
-    """Add up what chunks of one kind, that came at different times, hold on a node."""
-    merged: dict[tuple[str, int | None], Placement] = {}
-    for one in held:
-        other = merged.get((one.node, one.chunk))
-        if other is not None:
-            together = {name: amount + other.resources.get(name, 0) for name, amount in one.resources.items()}
-            one = replace(one, count=(one.count or 0) + (other.count or 0), resources=Amounts(together))
-        merged[one.node, one.chunk] = one
-    return tuple(merged.values())
+    return in_segments(task.job.id, segments if task.job.is_evolving else joined(segments))
 
 
 # --- and back --------------------------------------------------------------------------------------------------------

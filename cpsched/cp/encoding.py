@@ -17,7 +17,7 @@ from operator import itemgetter
 from cpsched.cp.costs import Costs, costs_of
 from cpsched.cp.layers import has_layers_only
 from cpsched.cp.running import running_modes, totals_of
-from cpsched.cp.sites import Hold, Pool, Site, licenses_of, machine_of, sites_of
+from cpsched.cp.sites import Pool, Site, licenses_of, machine_of, sites_of
 from cpsched.cp.task_modes import TaskMode, waiting_modes
 from cpsched.cp.tight_starts import Pieces, tight_starts
 from cpsched.domain import (
@@ -33,9 +33,11 @@ from cpsched.domain import (
 from cpsched.domain import PlannedJob as Planned
 from cpsched.problem import (
     Column,
+    Hold,
     Machine,
     Milestone,
     Precedences,
+    amount_of,
     awaited_ends,
     chunks_on_empty_node,
     columns_of,
@@ -203,7 +205,7 @@ def encode(
     optional = _optional(instance, jobs) if further else frozenset()
     jobs = [*jobs, *_startable(instance, jobs, further)]
     precedences = Precedences(instance, jobs)
-    earliest = _earliest(instance, jobs, precedences)
+    earliest = [precedences.earliest(job) or 0 for job in jobs]
     horizon = instance.last_end(*_horizon(plan, now, jobs, earliest, awaited))
     horizon = max([horizon, *(mode.most for of_job in continuing.values() for mode in of_job)])
     sites, licenses = sites_of(instance, facts, horizon), licenses_of(instance, facts, horizon)
@@ -222,9 +224,7 @@ def encode(
     tasks = [replace(task, is_optional=task.job.id in optional or task.job.id in others) for task in tasks]
     tasks += [_continuing_task(instance, entries[name], of_job, horizon, sites) for name, of_job in continuing.items()]
     is_rigid = not any(job.malleability is not None for job in instance.jobs)
-    has_all_plans = (
-        is_rigid and not instance.is_restricted and all(_is_unrestricted(instance, task, machine) for task in tasks)
-    )
+    has_all_plans = is_rigid and all(_is_unrestricted(instance, task, machine) for task in tasks)
     costs = costs_of(instance, tasks, horizon=horizon)
     milestones = precedences.milestones()
     known = [planned.start - now for planned in plan]
@@ -255,9 +255,9 @@ def _startable(instance: Instance, jobs: Sequence[Job], further: Sequence[Job]) 
         precedences = Precedences(instance, (*jobs, *left))
         found = [
             job
-            for job, earliest in zip(left, _earliest(instance, left, precedences), strict=True)
-            if ((last := instance.latest_start(job)) is None or instance.now + earliest <= last)
-            and precedences.released(job) is not None
+            for job in left
+            if (earliest := precedences.earliest(job)) is not None
+            and ((last := instance.latest_start(job)) is None or instance.now + earliest <= last)
         ]
         if len(found) == len(left):
             return found
@@ -319,18 +319,6 @@ def num_pairs(instance: Instance, plan: Sequence[Planned], others: Collection[st
     of_jobs = (len(waiting_modes(job, is_awaited=job.id in awaited, longest=0)) for job in jobs)
     parts = sum(len(chunk_layers(job)) * of_job for job, of_job in zip(jobs, of_jobs, strict=True))
     return parts * len(instance.cluster.node_names)
-
-
-def _earliest(instance: Instance, jobs: Sequence[Job], precedences: Precedences) -> list[int]:
-    """Return the earliest start of each job, as its own times and running jobs leave it."""
-    return [
-        max(
-            instance.earliest_start(job) - instance.now,
-            0 if job.start_at is None else job.start_at - instance.now,
-            precedences.released(job) or 0,
-        )
-        for job in jobs
-    ]
 
 
 def _is_unrestricted(instance: Instance, task: Task, machine: Machine | None) -> bool:
@@ -422,24 +410,15 @@ def _fitting(node_class: NodeClass, job: Job, layer: ChunkLayer, mode: TaskMode,
     Guards look at what a malleable job asks for, not at the share that it runs on.
     """
     request = mode.requests[segment]
-    if job.malleability is not None:
-        chunks = job.request.chunks if layer.kind is None else job.request.chunks[layer.kind : layer.kind + 1]
-        if not all(node_class.is_admitted(chunk.resources, job.walltime) for chunk in chunks):
-            return 0
-        node_class = replace(node_class, admits=())
+    asked, place = request if job.malleability is None else job.request, request.place
     if layer.kind is None:
-        return int(packs(node_class, request, job.walltime))
-    most = 1 if request.place.arrangement is Arrangement.SCATTER else layer.count
-    chunk = request.chunks[layer.kind]
-    return min(most, chunks_on_empty_node(node_class, chunk, job.walltime, exclusive=request.place.exclusive))
+        return int(packs(node_class, request, job.walltime, asked))
+    chunk, by_guard = request.chunks[layer.kind], asked.chunks[layer.kind]
+    fit = chunks_on_empty_node(node_class, chunk, job.walltime, exclusive=place.exclusive, asked=by_guard)
+    return min(1 if place.arrangement is Arrangement.SCATTER else layer.count, fit)
 
 
 def _takes(node_class: NodeClass, request: Request, unit: Sequence[tuple[int, int]]) -> dict[Column, int]:
     """Return the amount of each column of a node that the chunks of a unit take together."""
     chunks = [(request.chunks[kind], count) for kind, count in unit]
-    takes = {}
-    for name, kept_for in columns_of(node_class):
-        amount = sum(count * c.resources.get(name, 0) for c, count in chunks if kept_for not in c.resources)
-        if amount:
-            takes[name, kept_for] = amount
-    return takes
+    return {column: amount for column in columns_of(node_class) if (amount := amount_of(column, chunks))}

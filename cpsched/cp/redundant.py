@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 
 from cpsched.cp.constraints import Use, cumulative
 from cpsched.cp.encoding import Encoding
-from cpsched.cp.sites import Hold, Pool, Site, added_up
+from cpsched.cp.sites import Pool, Site, added_up
 from cpsched.cp.symmetry import equal_sites, equal_tasks, ranking_parts
 from cpsched.cp.variables import Variables, groups_of
-from cpsched.domain import is_optional
-from cpsched.problem import Column
+from cpsched.problem import Column, Hold, is_optional
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel

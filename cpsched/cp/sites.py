@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cpsched.domain import Instance, NodeState, PlannedJob, resumable
-from cpsched.problem import Column, Machine, beyond_equal_nodes, columns_of, taken_licenses, taken_on_nodes
+from cpsched.problem import Column, Hold, Machine, beyond_equal_nodes, columns_of, taken_licenses, taken_on_nodes
 
 __all__ = [
-    "Hold",
     "Pool",
     "Site",
     "added_up",
@@ -18,15 +17,6 @@ __all__ = [
     "machine_of",
     "sites_of",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Hold:
-    """An amount that is taken in ``[start, end)`` in every plan."""
-
-    start: int
-    end: int
-    amount: int
 
 
 @dataclass(frozen=True, slots=True)

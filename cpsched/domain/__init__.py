@@ -38,7 +38,6 @@ from cpsched.domain.events import (
     ReservationMade,
     WindowEvent,
 )
-from cpsched.domain.facts import Fitted, fitted
 from cpsched.domain.frozen import Amounts, FrozenMap, with_fields
 from cpsched.domain.instance import DEFAULT_EXPECTED_WAIT, FOR_EVER, Instance, Objective, ObjectiveTerm, SetAside
 from cpsched.domain.job import (
@@ -79,7 +78,7 @@ from cpsched.domain.remaining import (
     share_of,
     time_on,
 )
-from cpsched.domain.request import OPTIONAL, Arrangement, Chunk, Place, Request, is_optional
+from cpsched.domain.request import Arrangement, Chunk, Place, Request
 from cpsched.domain.rules import (
     Access,
     AreaScope,
@@ -105,7 +104,6 @@ __all__ = [
     "MAX_COUNT",
     "MAX_DURATION",
     "MAX_NAME",
-    "OPTIONAL",
     "TRANSITIONS",
     "Access",
     "AdmitCondition",
@@ -126,7 +124,6 @@ __all__ = [
     "EngineReport",
     "Entries",
     "Event",
-    "Fitted",
     "FreePool",
     "FrozenMap",
     "Has",
@@ -189,8 +186,6 @@ __all__ = [
     "counted",
     "duration_range",
     "end_of_work",
-    "fitted",
-    "is_optional",
     "may_become",
     "modes",
     "needs_migration",

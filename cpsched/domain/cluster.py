@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from fractions import Fraction
 from functools import cached_property
 from typing import Annotated
 
@@ -23,7 +22,6 @@ from cpsched.domain.annotations import (
     Written,
 )
 from cpsched.domain.frozen import Amounts, FrozenMap
-from cpsched.domain.request import Request, is_optional
 
 __all__ = ["AdmitCondition", "Cluster", "KeepFree", "NodeClass", "NodeState", "Outage"]
 
@@ -112,17 +110,6 @@ class Cluster:
             for name, amount in node_class.resources.items():
                 totals[name] = totals.get(name, 0) + amount * len(node_class.names)
         return Amounts(totals)
-
-    def dominant_share(self, request: Request, licenses: Amounts) -> Fraction:
-        """Return the largest share of the cluster's total that a request takes of any resource or licence.
-
-        The cluster must have some of everything that is asked for.
-        """
-        of_nodes = (
-            Fraction(amount, self.totals[name]) for name, amount in request.totals.items() if not is_optional(name)
-        )
-        of_licenses = (Fraction(amount, self.licenses[name]) for name, amount in licenses.items() if amount)
-        return max((*of_nodes, *of_licenses))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

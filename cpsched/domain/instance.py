@@ -75,8 +75,7 @@ class Instance:
     """One scheduling window: the machine, what runs, what waits, and the rules.
 
     The first of the two public documents, checked. Invariants, established where documents are read: ids are unique,
-    names refer to what is declared, running jobs end after `now`. Whether they fit on their nodes together is not said:
-    see `fitted`.
+    names refer to what is declared, running jobs end after `now`. Whether they fit on their nodes together is not said.
     """
 
     name: Name
@@ -107,10 +106,8 @@ class Instance:
         ),
     ] = False
     outages: Annotated[tuple[Outage, ...], Key("What will happen to nodes: for simulators only")] = ()
-    #: Amounts that rules set aside; no document has them, `cpsched.problem.reduced` makes them of rules.
+    #: Amounts that rules set aside; no document has them, `cpsched.problem.compiled` makes them of rules.
     set_aside: tuple[SetAside, ...] = ()
-    #: Whether the instance allows only some of the plans that the rules allow, so that a bound for it is none for them.
-    is_restricted: bool = False
 
     def local_time(self, time: int) -> datetime | None:
         """Return a second of the clock as the clocks of the site show it; None where there is no `epoch`.

@@ -10,15 +10,7 @@ from typing import Annotated
 from cpsched.domain.annotations import Asks, Count, Key, Name, Text
 from cpsched.domain.frozen import Amounts, FrozenMap
 
-__all__ = ["OPTIONAL", "Arrangement", "Chunk", "Place", "Request", "is_optional"]
-
-#: Names of made-up resources that a chunk takes only on nodes which have them begin with this; no document has such.
-OPTIONAL = "\x1f?"
-
-
-def is_optional(name: str) -> bool:
-    """Tell whether a chunk takes a resource only on nodes which have it, and may also be on others."""
-    return name.startswith(OPTIONAL)
+__all__ = ["Arrangement", "Chunk", "Place", "Request"]
 
 
 class Arrangement(StrEnum):

@@ -70,7 +70,7 @@ __all__ = [
 ]
 
 # behind pydantic, which documents need not
-__getattr__ = opener(__name__, {"settings": "DocumentModel Omittable add_shape keys_of_models read_settings refusal"})
+__getattr__ = opener(__name__)
 
 
 @at_the_door

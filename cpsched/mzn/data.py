@@ -15,11 +15,10 @@ from cpsched.domain import (
     NodeClass,
     NodeState,
     PlannedJob,
-    is_optional,
     repeated,
 )
 from cpsched.mzn.prices import MOST_INTEGER
-from cpsched.problem import chunks_on_empty_node, taken_licenses, taken_on_nodes
+from cpsched.problem import chunks_on_empty_node, is_optional, taken_licenses, taken_on_nodes
 
 __all__ = [
     "Kind",

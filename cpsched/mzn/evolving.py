@@ -33,7 +33,7 @@ from cpsched.mzn.data import (
 from cpsched.mzn.prices import Price, scale_of, start_prices
 from cpsched.mzn.times import Times
 from cpsched.planner import end_price
-from cpsched.problem import awaited_ends
+from cpsched.problem import awaited_ends, in_segments
 
 __all__ = ["EvolvingWindow", "can_be_held"]
 
@@ -159,11 +159,11 @@ class EvolvingWindow:
             number = len(job.steps)
             begins = [self.instance.now + begin for begin in solution.begin[stage : stage + number]]
             times = [*begins, begins[-1] + solution.length[stage + number - 1]]
-            segments = tuple(
+            segments = (
                 Segment(start=start, end=end, allocation=allocations[step])
                 for step, (start, end) in enumerate(pairwise(times), start=stage)
             )
-            yield PlannedJob(id=job.id, start=times[0], end=times[-1], segments=segments)
+            yield in_segments(job.id, segments)
             stage += number
 
 

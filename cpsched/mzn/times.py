@@ -36,7 +36,7 @@ class Times:
         now = instance.now
         precedences = Precedences(instance, jobs)
         lags = tuple(lag for milestone in precedences.milestones() for lag in milestone.lags())
-        earliest = [max(_first(instance, job) - now, precedences.released(job) or 0) for job in jobs]
+        earliest = [precedences.earliest(job) or 0 for job in jobs]
         ends = [job.running.segments[-1].end - now for job in instance.jobs if job.running is not None]
         longest = longer + sum(job.walltime for job in jobs) + sum(lag.seconds for lag in lags)
         horizon = instance.last_end(max([0, *ends, *earliest]), longest)
@@ -59,9 +59,3 @@ class Times:
             "lag": [lag.seconds for lag in self.lags],
             "horizon": self.horizon,
         }
-
-
-def _first(instance: Instance, job: Job) -> int:
-    """Return the earliest start that the job's own limits allow."""
-    earliest = instance.earliest_start(job)
-    return earliest if job.start_at is None else max(earliest, job.start_at)

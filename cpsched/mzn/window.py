@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from cpsched.domain import Instance, Job, Placement, PlannedJob, Segment
+from cpsched.domain import Instance, Job, PlannedJob, Segment
 from cpsched.metrics import objective_value
 from cpsched.mzn.data import kept_data, kinds_of, license_data, machine_data, request_data, running_data
 from cpsched.mzn.prices import Prices, prices_of
 from cpsched.mzn.times import Times
+from cpsched.problem import in_segments, placements
 
 __all__ = ["Window"]
 
@@ -74,14 +75,9 @@ class Window:
     def planned(self, solution: Any) -> Iterator[PlannedJob]:
         """Yield the jobs of a solution: from their starts, and the number of chunks of each kind on each node."""
         names = self.instance.cluster.node_names
-        allocations: list[list[Placement]] = [[] for _ in self.jobs]
+        units: list[list[tuple[str, int, int]]] = [[] for _ in self.jobs]
         for kind, row in zip(kinds_of(self.jobs), solution.count, strict=True):
-            allocations[kind.job] += [
-                Placement(node=name, resources=kind.chunk.taken(count), chunk=kind.number, count=count)
-                for name, count in zip(names, row, strict=True)
-                if count
-            ]
-        for job, start, allocation in zip(self.jobs, solution.start, allocations, strict=True):
-            begin = self.instance.now + start
-            segment = Segment(start=begin, end=begin + job.walltime, allocation=tuple(allocation))
-            yield PlannedJob(id=job.id, start=begin, end=segment.end, segments=(segment,))
+            units[kind.job] += ((name, kind.number, count) for name, count in zip(names, row, strict=True) if count)
+        for job, start, held in zip(self.jobs, solution.start, units, strict=True):
+            begin, allocation = self.instance.now + start, placements(job.request.chunks, held)
+            yield in_segments(job.id, [Segment(start=begin, end=begin + job.walltime, allocation=allocation)])

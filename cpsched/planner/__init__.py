@@ -3,8 +3,8 @@
 May import: `booking`, `problem`, `engine`, `rusv`, `domain`, `errors`. Begin with `planner.py`; `admission_result.py`
 has the jobs that may be planned at all and the outcome of each, `support.py` the refused features, `costs.py` the costs
 of starts, `shrink.py` shrinks malleable jobs, `live.py` keeps a plan up to date, `warm.py` begins from an earlier plan,
-`advance.py` advances a window in time, `happening.py` applies an event to it, `profile.py` changes the steps of a
-running job, `compiling.py` compiles the kernels ahead of time.
+`problems.py` compiles a window, `advance.py` advances it in time, `happening.py` applies an event to it, `profile.py`
+changes the steps of a running job, `compiling.py` compiles the kernels ahead of time.
 """
 
 from typing import TYPE_CHECKING
@@ -27,11 +27,12 @@ if TYPE_CHECKING:
     from cpsched.planner.live import Concern, LivePlanner, replanned
     from cpsched.planner.planner import Planner
     from cpsched.planner.planner_engine import PlannerEngine
+    from cpsched.planner.problems import problem_of, stated_outcome
     from cpsched.planner.profile import with_profile
     from cpsched.planner.rescue import latest_starts
     from cpsched.planner.reservations import slices_of
     from cpsched.planner.shrink import Values, go_on_shrunk, place_cheaply
-    from cpsched.planner.support import changing, unreduced, unsupported
+    from cpsched.planner.support import changing, uncompiled, unsupported
     from cpsched.planner.warm import with_promised_starts
     from cpsched.rusv import announced as compiling_announced
     from cpsched.rusv import own_interpretation, remove_temporary_kernels
@@ -61,11 +62,13 @@ __all__ = [
     "own_interpretation",
     "place_cheaply",
     "placeable_beside",
+    "problem_of",
     "remove_temporary_kernels",
     "replanned",
     "slices_of",
     "start_costs",
-    "unreduced",
+    "stated_outcome",
+    "uncompiled",
     "unsupported",
     "warmup",
     "warmup_evolving",

@@ -12,15 +12,28 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from cpsched.booking import LiveLedger
-from cpsched.domain import Fitted, FrozenMap, Instance, Job, Plan, PlannedJob, fitted
+from cpsched.domain import FrozenMap, Instance, Job, Plan, PlannedJob
 from cpsched.engine import Outcome
+from cpsched.errors import UnsupportedError
 from cpsched.planner.admission_result import AdmissionResult, without_start
 from cpsched.planner.alone import hopeless
 from cpsched.planner.planner import NAME
 from cpsched.planner.rescue import rescue
 from cpsched.planner.shrink import Values, go_on_shrunk
+from cpsched.planner.support import unsupported
 from cpsched.planner.warm import displace, ordered, planned_by, shrink_more, shrunk
-from cpsched.problem import Refusal, Turn, awaited_first, bound_jobs, is_bound, planning_order, refusal, turn_of
+from cpsched.problem import (
+    Problem,
+    Refusal,
+    Turn,
+    awaited_first,
+    bound_jobs,
+    compiled,
+    is_bound,
+    planning_order,
+    refusal,
+    turn_of,
+)
 
 __all__ = ["Concern", "LivePlanner", "replanned"]
 
@@ -118,7 +131,7 @@ class LivePlanner:
             What an event means that has led to this window.
         """
         before = self._stated
-        can_follow = not self._fitted.stated and self._ledger.can_follow and _is_same_site(before, instance)
+        can_follow = not self._problem.is_overcommitted and self._ledger.can_follow and _is_same_site(before, instance)
         if not (can_follow and self._followed(instance, concern)):
             self._begin(instance, self.outcome().jobs, before.now, concern)
 
@@ -136,14 +149,16 @@ class LivePlanner:
             else:
                 left.append(job)
         waiting_room = tuple(without_start(ledger, left, self._refused))
-        return Outcome(jobs=self._fitted.to_stated(planned), waiting_room=waiting_room)
+        return Outcome(jobs=self._problem.to_stated(planned), waiting_room=waiting_room)
 
     # --- anew ---------------------------------------------------------------------------------------------------
 
     def _begin(self, instance: Instance, jobs: Sequence[PlannedJob], now: int, concern: Concern | None) -> None:
         """Make the ledger of a window anew, and the plan from an earlier one."""
-        self._stated, self._fitted = instance, fitted(instance)
-        instance, jobs = self._fitted.instance, self._fitted.to_held(jobs)
+        if features := unsupported(instance):
+            raise UnsupportedError(NAME, features)
+        self._stated, self._problem = instance, compiled(instance)
+        instance, jobs = self._problem.instance, self._problem.to_held(jobs)
         admission = AdmissionResult.of(instance, engine=NAME)
         self._turns: dict[str, Turn] = {}
         self._verdicts: dict[str, _Verdict] = {}
@@ -279,7 +294,7 @@ class LivePlanner:
         for name in change.ended:
             self._repeated.pop(name, None)
         self._stated = instance
-        self._fitted = Fitted(instance=instance, stated={}, held={})
+        self._problem = Problem(instance=instance)
         for name in (*(job.id for job in change.started), *change.leaving):
             self._turns.pop(name, None)
         self._take(instance, elements, refused, waiting)
@@ -461,7 +476,6 @@ def _is_same_site(before: Instance, instance: Instance) -> bool:
         "has_strict_priorities",
         "epoch",
         "time_zone",
-        "is_restricted",
     )
     return (
         instance.now >= before.now

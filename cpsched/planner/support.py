@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from cpsched.domain import Instance, Job, needs_migration
 
-__all__ = ["changing", "unreduced", "unsupported"]
+__all__ = ["changing", "uncompiled", "unsupported"]
 
 
-def unreduced(instance: Instance) -> tuple[str, ...]:
+def uncompiled(instance: Instance) -> tuple[str, ...]:
     """Return the rules of an instance that was not made for engines, each with its path: no engine knows rules."""
     return tuple(
-        f"{key}: {what}, which engines know only as `cpsched.problem.reduced` states them"
+        f"{key}: {what}, which engines know only as `cpsched.problem.compiled` has them"
         for key, what, present in (
             ("limits", "limits of consumers", instance.limits),
             ("free_pools", "free pools", instance.free_pools),
@@ -22,7 +22,7 @@ def unreduced(instance: Instance) -> tuple[str, ...]:
 
 def unsupported(instance: Instance) -> tuple[str, ...]:
     """Return the features of an instance that the planner cannot honour, each with its path."""
-    features = [*unreduced(instance)]
+    features = [*uncompiled(instance)]
     for job in instance.jobs:
         features.extend(f"job {job.id}: {what}" for what in _unsupported_of(job))
     return tuple(features)

@@ -17,16 +17,24 @@ from cpsched.domain import (
     ReservedSlice,
     Segment,
     WindowEvent,
-    fitted,
 )
 from cpsched.engine import Outcome
 from cpsched.errors import DocumentError, EngineError, Fault
 from cpsched.formats import instance_to_document, parse_instance
-from cpsched.planner import Aftermath, Concern, LivePlanner, advanced, after_event, with_slices
+from cpsched.planner import (
+    Aftermath,
+    Concern,
+    LivePlanner,
+    advanced,
+    after_event,
+    problem_of,
+    stated_outcome,
+    with_slices,
+)
 from cpsched.portfolio.causes import Delay, delays
 from cpsched.portfolio.classes import ByClass
-from cpsched.portfolio.engine_window import EngineWindow
 from cpsched.portfolio.warm_start import WarmStart
+from cpsched.problem import Problem, has_rules, is_overcommitted
 
 __all__ = ["Happened", "LivePlan"]
 
@@ -69,7 +77,7 @@ class LivePlan:
         #: What follows the window; or the outcome of one that has rules, or of the first plan.
         self._live: LivePlanner | Outcome = Outcome(jobs=plan.jobs, waiting_room=plan.waiting_room)
         #: The window as engines plan it, where it has rules.
-        self._engines: EngineWindow | None = None
+        self._engines: Problem | None = None
         #: The starts that users were told, of jobs that run by now as well.
         self._told: dict[str, PromisedStart] = {}
 
@@ -110,7 +118,7 @@ class LivePlan:
         for job in self._window.jobs:
             if job.told is not None:
                 self._told |= dict.fromkeys(job.element_ids, job.told)
-        if isinstance(self._live, LivePlanner) and not _has_rules(window):
+        if isinstance(self._live, LivePlanner) and not (window.has_strict_priorities or has_rules(window)):
             self._live.follow(window, concern)
             _repeat(self._live, concern)
             self._plan = replace(self._plan, now=window.now)
@@ -124,12 +132,12 @@ class LivePlan:
         After an event soft limits are not looked at: jobs that the plan before has moved up beyond them keep their
         starts.
         """
-        if not _has_rules(window):
+        if not (window.has_strict_priorities or has_rules(window)):
             self._live, self._engines = LivePlanner(window, before.jobs, before.now, concern), None
             _repeat(self._live, concern)
             self._plan = replace(before, now=window.now, reservations=())
             return
-        engines = EngineWindow.of(window, soft=concern is None)
+        engines = problem_of(window, soft=concern is None)
         held = engines.held(before)
         if window.has_strict_priorities:
             outcome = ByClass(WarmStart(held)).plan(engines.instance, None)
@@ -140,7 +148,7 @@ class LivePlan:
             planner = LivePlanner(engines.instance, held.jobs, held.now, concern)
             _repeat(planner, concern)
             outcome = planner.outcome()
-        self._live, self._engines = engines.outcome(outcome), engines
+        self._live, self._engines = stated_outcome(engines, outcome), engines
         self._plan = replace(before, now=window.now, reservations=engines.slices)
 
     def happened(self, event: WindowEvent, *, at: int | None = None) -> Happened:
@@ -223,12 +231,6 @@ def _repeat(planner: LivePlanner, concern: Concern | None) -> None:
             break
 
 
-def _has_rules(window: Instance) -> bool:
-    """Return whether engines plan a window that is not the one that documents state."""
-    has_nodes = any(queue.nodes is not None for queue in window.queues.values())
-    return bool(window.has_strict_priorities or window.limits or window.free_pools or window.reservations or has_nodes)
-
-
 def _later(window: Instance, plan: Plan, at: int) -> Instance:
     """Return a window at a later second, if all has gone as in a plan of it.
 
@@ -248,7 +250,7 @@ def _later(window: Instance, plan: Plan, at: int) -> Instance:
     moved = with_slices(advanced(window, plan, at), plan.reservations)
     source, warnings = f"the window at {at}", list[Fault]()
     read = parse_instance(instance_to_document(moved), source=source, on_warning=warnings.append)
-    if fitted(read).stated and not fitted(window).stated:
+    if is_overcommitted(read) and not is_overcommitted(window):
         raise DocumentError(source, warnings)  # such is no fact, but a plan of something else
     return read
 
@@ -258,7 +260,7 @@ def _check_extended(
 ) -> None:
     """Refuse an extension for which others would have to wait."""
     refused = f"job {event.job} cannot be extended by {event.seconds} s"
-    if fitted(window).stated and not fitted(_unextended(window, event)).stated:
+    if is_overcommitted(window) and not is_overcommitted(_unextended(window, event)):
         raise EngineError(f"{refused}: its nodes are promised to other running jobs then")
     jobs = {job.id: job for job in window.elements()}
     (last,) = [segment for job, segment in _last_segments(window) if job == event.job]

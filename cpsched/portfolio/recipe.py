@@ -14,8 +14,15 @@ from cpsched.engine import LONGEST_EVENT, Board, Budget, Progress
 from cpsched.errors import SolverWarning
 from cpsched.formats import checked
 from cpsched.metrics import least_value, objective_value
-from cpsched.planner import compile_from_now_on, interprets, own_interpretation, placeable_beside, warmup_evolving
-from cpsched.portfolio.engine_window import EngineWindow
+from cpsched.planner import (
+    compile_from_now_on,
+    interprets,
+    own_interpretation,
+    placeable_beside,
+    problem_of,
+    stated_outcome,
+    warmup_evolving,
+)
 from cpsched.portfolio.lanes import run_lanes
 from cpsched.portfolio.merit import run_solver
 from cpsched.portfolio.repair import verified
@@ -151,7 +158,7 @@ def solve(
         if not ((opens or engine == "planner") and interprets(instance)):
             _prepare_first(engine, changing=changing)
     clock = Budget(budget)
-    window = EngineWindow.of(instance)
+    window = problem_of(instance)
     strict = None
     if instance.has_strict_priorities:
         strict = Strict(instance=instance, window=window, document=document, engine=engine, team=team, clock=clock)
@@ -163,11 +170,11 @@ def solve(
         beginning = Earlier(instance=instance, window=window, judge=judge, engine=engine, clock=clock, warm=warm)
         earlier, said = beginning.begun()
     since, by = clock.elapsed, team.first.name
-    outcome = window.outcome(team.first.plan(window.instance, progress))
+    outcome = stated_outcome(window, team.first.plan(window.instance, progress))
     began = clock.elapsed
     plan = plan_of(instance, engine, outcome, slices=window.slices, budget=budget, elapsed=began, by=by)
     # a job of the waiting room may get a start that the engines' window does not have: then last of all
-    are_all = not window.instance.is_restricted
+    are_all = window.has_all_plans
     plan = verified(judge, instance, plan, engine=by, elapsed=clock.elapsed, claims=are_all)
     first = plan.jobs
     plan = replace(plan if earlier is None else better(instance, earlier, plan), events=(*said, *plan.events))

@@ -28,7 +28,7 @@ from cpsched.domain import (
 from cpsched.engine import Board, Outcome
 from cpsched.formats import checked, instance_to_document, plan_to_document
 from cpsched.metrics import honest_gap, objective_value, suffered
-from cpsched.problem import is_made_up, missing_from
+from cpsched.problem import is_compiled, missing_from
 from cpsched.verify import Judge, Violation
 
 __all__ = ["Trusting", "faults_of", "judge_of", "plan_of", "scored", "verify_plan", "with_jobs", "with_openings"]
@@ -57,9 +57,7 @@ class Trusting(Judge):
 
 def judge_of(instance: Instance, document: object | None = None) -> Judge:
     """Return the verifier for an instance: on the document that it was read from, or else on one written anew."""
-    cluster = instance.cluster
-    names = (*cluster.licenses, *cluster.totals, *(name for one in cluster.classes for name in one.properties))
-    if instance.set_aside or any(map(is_made_up, names)):
+    if is_compiled(instance):
         return Trusting()
     return Judge(instance_to_document(instance) if document is None else document)
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 from cpsched.domain import Event, Incumbent, Instance, Plan
 from cpsched.formats import plan_to_document
 from cpsched.metrics import objective_value
-from cpsched.planner import replanned
-from cpsched.portfolio.engine_window import EngineWindow
+from cpsched.planner import problem_of, replanned, stated_outcome
 from cpsched.verify import Judge
 
 __all__ = ["beyond_soft_limits"]
@@ -19,8 +18,8 @@ def beyond_soft_limits(judge: Judge, instance: Instance, plan: Plan, *, elapsed:
 
     No job starts later. The bound stays one: it was none for plans that keep the soft limits, but for all.
     """
-    window = EngineWindow.of(instance, soft=False)
-    outcome = window.outcome(replanned(window.instance, window.held(plan)))
+    window = problem_of(instance, soft=False)
+    outcome = stated_outcome(window, replanned(window.instance, window.held(plan)))
     moved = {job.id: job for job in outcome.jobs}
     jobs = tuple(moved.get(job.id, job) for job in plan.jobs)
     earlier = sum(new.start < old.start for new, old in zip(jobs, plan.jobs, strict=True))

@@ -10,13 +10,13 @@ from cpsched.domain import Event, Incumbent, Instance, Plan, PlannedJob, Waiting
 from cpsched.engine import Board, Budget, Outcome
 from cpsched.formats import plan_to_document
 from cpsched.metrics import least_value, objective_value
-from cpsched.planner import placeable_beside
+from cpsched.planner import placeable_beside, stated_outcome
 from cpsched.portfolio.classes import ByClass, Classes, Opened, class_values, is_plain, rank
-from cpsched.portfolio.engine_window import EngineWindow
 from cpsched.portfolio.lanes import run_lanes
 from cpsched.portfolio.scoring import faults_of, judge_of, plan_of, with_openings
 from cpsched.portfolio.teams import Team
 from cpsched.portfolio.warm_start import WarmStart
+from cpsched.problem import Problem
 from cpsched.verify import Judge
 
 __all__ = ["Strict", "compared"]
@@ -33,7 +33,7 @@ class Strict:
 
     instance: Instance
     #: As engines plan it.
-    window: EngineWindow
+    window: Problem
     #: The document of the instance, None: it is written anew.
     document: object | None
     #: The engine's name for users, and its team.
@@ -56,7 +56,7 @@ class Strict:
         """What finds starts beside a class before the next one is planned; none where a start may be one that the
         engines' window does not have: such starts are given last of all.
         """
-        return None if self.window.instance.is_restricted else self._opened
+        return self._opened if self.window.has_all_plans else None
 
     def improved(
         self, plan: Plan, *, reserve: float, seed: int, warm: Plan | None, watch: Callable[[Board], None] | None
@@ -134,7 +134,7 @@ class Strict:
             placeable=placeable_beside(window, {job.id for job in outcome.jobs}),
             least_of=lambda jobs: least_value(window, jobs),
         )
-        board.takes_proofs = not window.is_restricted
+        board.takes_proofs = self.window.has_all_plans
         return board
 
     def _partial(self, jobs: Sequence[PlannedJob]) -> Plan:
@@ -154,7 +154,7 @@ class Strict:
     def _opened(self, jobs: Sequence[PlannedJob], waiting: Sequence[WaitingJob]) -> Outcome:
         """Return a plan of some classes with starts for those waiting jobs for which the verifier finds one."""
         outcome = Outcome(jobs=tuple(jobs), waiting_room=tuple(waiting))
-        plan = self._plan_of(self.window.outcome(outcome))
+        plan = self._plan_of(stated_outcome(self.window, outcome))
         opened = with_openings(self.judge, self.instance, plan, elapsed=self.clock.elapsed)
         if opened is plan:
             return outcome
@@ -162,10 +162,10 @@ class Strict:
 
     def _whole(self, first: Plan, outcome: Outcome, events: Sequence[Event]) -> Plan:
         """Return the plan of all classes, or the first plan if that is the same, or if it breaks a rule."""
-        plan = self._plan_of(self.window.outcome(outcome))
+        plan = self._plan_of(stated_outcome(self.window, outcome))
         if {job.id: job for job in plan.jobs} == {job.id: job for job in first.jobs}:
             return _with_events(first, *events)
-        are_all = not self.window.instance.is_restricted
+        are_all = self.window.has_all_plans
         if are_all:
             plan = with_openings(self.judge, self.instance, plan, elapsed=self.clock.elapsed)
         faults = self.judge.violations(plan_to_document(plan), claims=are_all)

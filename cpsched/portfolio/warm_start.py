@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from cpsched.domain import Event, Instance, Plan, PlannedJob, repeated, resumable
 from cpsched.engine import LONGEST_EVENT, Board, Budget, Outcome, Progress
 from cpsched.formats import plan_to_document
-from cpsched.planner import replanned
+from cpsched.planner import replanned, stated_outcome
 from cpsched.portfolio.classes import ByClass, rank
-from cpsched.portfolio.engine_window import EngineWindow
 from cpsched.portfolio.repair import verified
 from cpsched.portfolio.scoring import Trusting, plan_of, with_jobs
-from cpsched.problem import placeable
+from cpsched.problem import Problem, placeable
 from cpsched.verify import Judge
 
 __all__ = ["Earlier", "WarmStart", "better"]
@@ -56,7 +55,7 @@ class Earlier:
 
     instance: Instance
     #: As engines plan it.
-    window: EngineWindow
+    window: Problem
     judge: Judge
     #: The engine's name for users, and its clock.
     engine: str
@@ -76,7 +75,7 @@ class Earlier:
         try:
             # in strict windows one class after the other
             outcome = ByClass(WarmStart(self.window.held(self.warm))).plan(self.window.instance, None)
-            updated = self._verified(self._plan_of(self.window.outcome(outcome)))
+            updated = self._verified(self._plan_of(stated_outcome(self.window, outcome)))
         except Exception as error:
             updated, wrong = None, [*wrong, f"it cannot be brought up to date: {type(error).__name__}: {error}"]
         found = [plan for plan in (as_it_is, updated) if plan is not None]
@@ -117,7 +116,7 @@ class Earlier:
         return plan_of(self.instance, self.engine, outcome, slices=slices, budget=seconds, elapsed=elapsed, by=NAME)
 
     def _verified(self, plan: Plan) -> Plan:
-        are_all = not self.window.instance.is_restricted
+        are_all = self.window.has_all_plans
         return verified(self.judge, self.instance, plan, engine=NAME, elapsed=self.clock.elapsed, claims=are_all)
 
 

@@ -9,7 +9,7 @@ from cpsched.domain import Instance, Job, Plan, priority_classes
 from cpsched.engine import Budget, Engine, Outcome, Progress
 from cpsched.formats import instance_to_document
 from cpsched.metrics import objective_value
-from cpsched.portfolio.engine_window import EngineWindow
+from cpsched.planner import problem_of
 from cpsched.portfolio.live import LivePlan
 from cpsched.portfolio.recipe import prepare, solve
 from cpsched.portfolio.scoring import plan_of
@@ -50,7 +50,7 @@ class WindowPlanner:
         team = team_of(self.name, workers=self.workers)
         head = self.head(window)
         if before is not None and team.first.name == "planner":
-            team = replace(team, first=WarmStart(EngineWindow.of(head).held(before)))
+            team = replace(team, first=WarmStart(problem_of(head).held(before)))
         if self.budget > 0:
             team = replace(team, first=_Better(team.first, POLICIES["wspt_list"]))
         document = instance_to_document(head)

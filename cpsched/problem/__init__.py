@@ -1,20 +1,24 @@
 """The problem that all engines solve, compiled once from an instance.
 
-May import: `domain`. Begin with `reduction.py`: the rules of a site become licences that only those jobs take that the
+May import: `domain`. Begin with `problem.py`: the rules of a site become licences that only those jobs take that the
 rule is about, and amounts set aside (`domain.SetAside`); no engine knows of limits, pools, reservations and calendars.
+Where documents have a name, engines have the `Rule` itself, which says what it allows (`rule.py`).
 `admission.py` has the checks that do not depend on time, `taken.py` what is taken in every plan, `precedences.py` the
 dependencies as distances between starts, `queue.py` the order in which jobs are planned, and `whole_nodes.py` and
 `whole_node_mapping.py` the view in which only numbers of nodes count.
 """
 
 from cpsched.problem.admission import Refusal, chunks_on_empty_node, packs, placeable, refusal, refusals
+from cpsched.problem.amounts import dominant_share
 from cpsched.problem.asides import held_by
 from cpsched.problem.calendar import Intervals, intervals, minus, occurrences, union
-from cpsched.problem.precedences import Lag, Milestone, Precedences, awaited_ends, by_job, missing_from
+from cpsched.problem.overcommitment import is_overcommitted
+from cpsched.problem.placing import in_segments, placements
+from cpsched.problem.precedences import Lag, Milestone, Precedences, awaited_ends, by_job, missing_from, own_start
+from cpsched.problem.problem import Problem, compiled, exchanged, has_rules, is_compiled
 from cpsched.problem.queue import Turn, awaited_first, bound_jobs, by_turn, is_bound, planning_order, turn_of
-from cpsched.problem.reduction import Reduced, exchanged, reduced
-from cpsched.problem.rule import Rule, is_made_up, stated_name
-from cpsched.problem.taken import Column, columns_of, taken_licenses, taken_on_nodes
+from cpsched.problem.rule import Part, Rule, RuleOnNodes, is_optional, stated_node, without_rules
+from cpsched.problem.taken import Column, amount_of, columns_of, taken_licenses, taken_on_nodes
 from cpsched.problem.whole_node_mapping import Hold, map_to_nodes, planned_on_nodes
 from cpsched.problem.whole_nodes import (
     Application,
@@ -32,11 +36,14 @@ __all__ = [
     "Lag",
     "Machine",
     "Milestone",
+    "Part",
     "Precedences",
-    "Reduced",
+    "Problem",
     "Refusal",
     "Rule",
+    "RuleOnNodes",
     "Turn",
+    "amount_of",
     "application_of",
     "awaited_ends",
     "awaited_first",
@@ -47,25 +54,33 @@ __all__ = [
     "by_turn",
     "chunks_on_empty_node",
     "columns_of",
+    "compiled",
+    "dominant_share",
     "exchanged",
+    "has_rules",
     "held_by",
+    "in_segments",
     "intervals",
     "is_bound",
-    "is_made_up",
+    "is_compiled",
+    "is_optional",
+    "is_overcommitted",
     "map_to_nodes",
     "minus",
     "missing_from",
     "occurrences",
+    "own_start",
     "packs",
     "placeable",
+    "placements",
     "planned_on_nodes",
     "planning_order",
-    "reduced",
     "refusal",
     "refusals",
-    "stated_name",
+    "stated_node",
     "taken_licenses",
     "taken_on_nodes",
     "turn_of",
     "union",
+    "without_rules",
 ]

@@ -20,10 +20,10 @@ from cpsched.domain import (
     NodeState,
     Request,
     WaitingReason,
-    is_optional,
     modes,
 )
 from cpsched.problem.precedences import awaited_ends, missing_from
+from cpsched.problem.rule import Part, Rule, is_optional, without_rules
 
 __all__ = ["Refusal", "capacity_for", "chunks_on_empty_node", "packs", "placeable", "refusal", "refusals"]
 
@@ -43,15 +43,18 @@ def capacity_for(node_class: NodeClass, chunk: Chunk) -> Mapping[str, int]:
     return offered
 
 
-def chunks_on_empty_node(node_class: NodeClass, chunk: Chunk, walltime: int, *, exclusive: bool) -> int:
+def chunks_on_empty_node(
+    node_class: NodeClass, chunk: Chunk, walltime: int, *, exclusive: bool, asked: Chunk | None = None
+) -> int:
     """Return the number of such chunks that an empty node of this class holds, 0 if it does not admit them (P of
     BRIDI-6).
 
-    The node's state does not count.
+    The node's state does not count. Its guard looks at what is `asked` for: of a job on a share of its cores that on
+    all of them; None: the chunk itself.
     """
     if any(node_class.properties.get(name) != value for name, value in chunk.where.items()):
         return 0
-    if not node_class.is_admitted(chunk.resources, walltime):
+    if not node_class.is_admitted((asked or chunk).resources, walltime):
         return 0
     if exclusive and any(rule.beneficiary not in chunk.resources for rule in node_class.keep_free):
         return 0
@@ -149,7 +152,8 @@ def _of_amounts(instance: Instance, job: Job) -> Refusal | None:
     for name, amount in job.licenses.items():
         total = instance.cluster.licenses.get(name, 0)
         if amount > total:
-            return WaitingReason.UNSATISFIABLE, f"asks for {amount} {name} licenses; there are {total}"
+            has = f"its reservation has {total}" if isinstance(name, Part) else f"there are {total}"
+            return WaitingReason.UNSATISFIABLE, f"asks for {amount} {name} licenses; {has}"
     return None
 
 
@@ -230,10 +234,13 @@ def _lacking_node(classes: list[NodeClass], request: Request, walltime: int) -> 
     return None
 
 
-def packs(node_class: NodeClass, request: Request, walltime: int) -> bool:
-    """Return whether an empty node of this class, whatever its state, holds all chunks of a request together."""
+def packs(node_class: NodeClass, request: Request, walltime: int, asked: Request | None = None) -> bool:
+    """Return whether an empty node of this class, whatever its state, holds all chunks of a request together; `asked`
+    is what its guard looks at, None: the request itself.
+    """
     if not all(
-        chunks_on_empty_node(node_class, chunk, walltime, exclusive=request.place.exclusive) for chunk in request.chunks
+        chunks_on_empty_node(node_class, chunk, walltime, exclusive=request.place.exclusive, asked=by_guard)
+        for chunk, by_guard in zip(request.chunks, (asked or request).chunks, strict=True)
     ):
         return False
     has = node_class.resources
@@ -258,7 +265,8 @@ def _lacking_chunk(classes: list[NodeClass], chunk: Chunk, walltime: int, *, exc
     for name, amount in amounts.items():
         most = max((c.resources.get(name, 0) for c in classes), default=0)
         if most < amount:
-            return f"asks for {amount} {name} in one chunk; the largest node has {most}"
+            asked = str(name) if isinstance(name, Rule) else f"{amount} {name} in one chunk"
+            return f"asks for {asked}; the largest node has {most}"
     for name, value in chunk.where.items():
         if not any(c.properties.get(name) == value for c in classes):
             return f"asks for {name}={value}; no node has it"
@@ -279,6 +287,6 @@ def _lacking_chunk(classes: list[NodeClass], chunk: Chunk, walltime: int, *, exc
 
 def _words(chunk: Chunk) -> str:
     """Return a chunk as people write it."""
-    parts = [f"{amount} {name}" for name, amount in chunk.resources.items() if not is_optional(name)]
+    parts = [f"{amount} {name}" for name, amount in without_rules(chunk.resources).items()]
     parts += [f"{name}={value}" for name, value in chunk.where.items()]
     return " + ".join(parts)

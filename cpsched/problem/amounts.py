@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
-from cpsched.domain import Instance, Job, NodeState, Segment
+from cpsched.domain import Cluster, Instance, Job, NodeState, Segment
+from cpsched.problem.rule import is_optional
 
-__all__ = ["JOBS", "Amount", "Measures", "Size", "Supply"]
+__all__ = ["JOBS", "Amount", "Measures", "Size", "Supply", "dominant_share"]
 
 #: The resources of limits that count jobs, and elements of arrays.
 JOBS, ARRAY_JOBS = "jobs", "arrayjobs"
@@ -52,6 +54,17 @@ class Supply:
             return self._up.get(resource, 0)
         classes = (self._cluster.class_of[node] for node in nodes)
         return sum(one.resources.get(resource, 0) for one in classes if one.state is NodeState.UP)
+
+
+def dominant_share(cluster: Cluster, job: Job) -> Fraction:
+    """Return the largest share of a cluster's total that a job takes of any resource or licence.
+
+    The cluster must have some of everything that the job asks for.
+    """
+    asked = job.request.totals.items()
+    of_nodes = (Fraction(amount, cluster.totals[name]) for name, amount in asked if not is_optional(name))
+    of_licenses = (Fraction(amount, cluster.licenses[name]) for name, amount in job.licenses.items() if amount)
+    return max((*of_nodes, *of_licenses))
 
 
 class Size(NamedTuple):

@@ -114,7 +114,7 @@ def counters_of(
     soft
         Whether soft limits are kept, too.
     record
-        Whether the jobs are played, see `reduced`.
+        Whether the jobs are played, see `compiled`.
     about
         The only job whose limits matter; None: all.
     hopeless
@@ -296,7 +296,7 @@ class _Limits:
         return self._found[key]
 
     def _rule(self, bound: _Bound, words: str) -> Rule:
-        return Rule(path=bound.path, reason=WaitingReason.LIMIT, words=f"{bound.consumer} {words}")
+        return Rule(f"{bound.consumer} {words}", bound.path, WaitingReason.LIMIT)
 
     def _items(self, bound: _Bound, items: ItemBound) -> Iterator[Counter]:
         """Yield the counter of a limit on items at a time."""
@@ -454,11 +454,8 @@ def _counter_of_pool(
     others = [job for job in instance.jobs if not is_let_in(pool, job)]
     takes = {name: size.most for name, size in measures.of_all(others, pool.resource).items() if size.most}
     left = left_to_others(pool.items, supply.of(pool.resource))
-    rule = Rule(
-        path=path,
-        reason=WaitingReason.FREE_POOL,
-        words=f"jobs that are not let in may have {left} {pool.resource} at a time",
-    )
+    words = f"jobs that are not let in may have {left} {pool.resource} at a time"
+    rule = Rule(words, path, WaitingReason.FREE_POOL)
     is_strict = any(_is_uneven(job) for job in others if job.id in takes)
     found = times.of(pool.validity)
     yield from _counter(instance, rule, others, takes, left, found, is_strict=is_strict, record=record)

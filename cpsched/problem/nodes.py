@@ -40,14 +40,14 @@ from cpsched.problem.amounts import Amount, Supply
 from cpsched.problem.asides import beside, closed, closed_within, held_by
 from cpsched.problem.calendar import Intervals
 from cpsched.problem.counters import Times, is_let_in, left_to_others
-from cpsched.problem.rule import MARK, Rule
+from cpsched.problem.rule import Part, Rule, RuleOnNodes
 from cpsched.problem.spread import Spread, has_room, most_held, orders, quotas
 
 __all__ = ["NodeRules"]
 
 #: No field of a job.
 _UNCHANGED: Mapping[str, Any] = FrozenMap()
-#: More of a made-up resource than all jobs together ask for.
+#: More of a rule than all jobs together ask for.
 _PLENTY = 10**6
 #: The most nodes of a cluster for which it is weighed on which of them free pools leave how much.
 _MOST_WEIGHED = 32
@@ -57,9 +57,9 @@ _MOST_WEIGHED = 32
 class _Asked:
     """What a job asks for besides, and when it may run; mutable."""
 
-    #: Amounts of each chunk: a made-up resource, taken for each unit of another one, or once for a chunk (None).
+    #: The rules of which each chunk takes: one for each unit of a resource, or once for a chunk (None).
     takes: dict[str, str | None] = field(default_factory=dict)
-    #: By made-up resource, the resource that a chunk which takes the made-up one does not ask for.
+    #: By rule, the resource that a chunk which takes of the rule does not ask for.
     unless: dict[str, str] = field(default_factory=dict)
     where: dict[str, str] = field(default_factory=dict)
     #: The reservation that it runs in.
@@ -69,11 +69,11 @@ class _Asked:
 
     def keep(self, rule: Rule, kept: KeepFree) -> None:
         """Take of what a node keeps something free of, but for chunks that it is kept free for."""
-        self.takes[rule.name] = kept.resource
-        self.unless[rule.name] = kept.beneficiary
+        self.takes[rule] = kept.resource
+        self.unless[rule] = kept.beneficiary
 
     def amounts(self, resources: Mapping[str, int], count: int) -> dict[str, int]:
-        """Return what `count` chunks that take `resources` take of made-up resources."""
+        """Return what `count` chunks that take `resources` take of rules."""
         return {
             name: count if of is None else resources[of]
             for name, of in self.takes.items()
@@ -114,7 +114,7 @@ class NodeRules:
         self._instance, self._times, self._record = instance, times, record
         self._slices = [one for one in slices if one.reason is None]
         self._supply = Supply(instance)
-        #: Made-up resources and properties of nodes.
+        #: Rules as resources and properties of nodes.
         self._has: dict[str, dict[str, int]] = {}
         self._is: dict[str, dict[str, str]] = {}
         self._asked: dict[str, _Asked] = {}
@@ -134,16 +134,13 @@ class NodeRules:
         self._totals = dict(instance.cluster.licenses)
         #: The second from which on a rule leaves a waiting job nothing for ever, and that rule, by the job's id.
         self.closing: dict[str, tuple[int, Rule]] = {}
-        #: The made-up resources, properties and licences.
-        self.rules: dict[str, Rule] = {}
         #: Whether plans that keep to the rules are lost.
         self.is_strict = False
-        #: The names of nodes as the window states them, and made-up licences in words.
-        self.stated: dict[str, str] = {}
-        self.words: dict[str, str] = {}
+        #: The nodes of reservations.
+        self._parts: set[str] = set()
         #: The jobs of each reservation that has got something.
         self._guests: dict[ReservedSlice, list[Job]] = {}
-        #: Made-up resources of the nodes of a reservation, by its names of the nodes.
+        #: Rules as resources of the nodes of reservations.
         self._of_guests: dict[str, dict[str, int]] = {}
         self._find_guests()
         self._queues()
@@ -160,11 +157,11 @@ class NodeRules:
         None: a rule concerns that job and no job of the window, so that the nodes have no part for it.
         """
         found = copy(self)
-        found._asked, found.closing, found.rules, found._totals = {}, {}, {}, {}
+        found._asked, found.closing, found._totals = {}, {}, {}
         instance = self._instance
         queue = None if job.queue is None else instance.queues.get(job.queue)
         if job.queue is not None and queue is not None and queue.nodes is not None:
-            found._of(job).where[_rule_of_queue(job.queue).name] = "yes"
+            found._of(job).where[_rule_of_queue(job.queue)] = "yes"
         slice_ = None if job.reservation is None else self._slice_beside(job)
         for number, pool in enumerate(instance.free_pools):
             if is_let_in(pool, job):
@@ -176,7 +173,7 @@ class NodeRules:
                 continue
             if slice_ is not None and is_asking and slice_ not in spread.hosts and _has_nodes(slice_, pool):
                 return None
-            found._of(job).takes[spread.rule.name] = pool.resource
+            found._of(job).takes[spread.rule] = pool.resource
             if job.reservation is None:
                 found._close(spread.rule, pool, [job], spread.quota, spread.times)
         if job.reservation is None:
@@ -221,12 +218,11 @@ class NodeRules:
             if queue.nodes is None:
                 continue
             rule = _rule_of_queue(name)
-            self.rules[rule.name] = rule
             for node in queue.nodes:
-                self._is.setdefault(node, {})[rule.name] = "yes"
+                self._is.setdefault(node, {})[rule] = "yes"
             for job in self._instance.jobs:
                 if job.queue == name and (self._record or job.running is None):
-                    self._of(job).where[rule.name] = "yes"
+                    self._of(job).where[rule] = "yes"
 
     # --- free pools of some nodes -------------------------------------------------------------------------------
 
@@ -246,13 +242,8 @@ class NodeRules:
             if not asking:
                 self._unasked.add(number)
                 continue
-            rule = Rule(
-                path=f"free_pools[{number}]",
-                reason=WaitingReason.FREE_POOL,
-                words=f"jobs that are not let in may have {left} {pool.resource} of the pool's nodes at a time",
-                is_optional=True,
-            )
-            self.rules[rule.name] = rule
+            words = f"jobs that are not let in may have {left} {pool.resource} of the pool's nodes at a time"
+            rule = RuleOnNodes(words, f"free_pools[{number}]", WaitingReason.FREE_POOL)
             self.is_strict = True  # what is left is spread over the nodes
             taken = self._taken(others, pool.resource)
             hosting = list(self._hosting(others, pool))
@@ -263,24 +254,24 @@ class NodeRules:
             up = [node for node in pool.nodes if classes[node].state is NodeState.UP]
             quota = self._best_quota(pool, has, asking, (quotas(has, first, order, left) for order in orders(up)))
             self._close(rule, pool, [job for job in asking if job.reservation is None], quota, times)
-            spread = Spread(rule.name, times, quota, taken)
+            spread = Spread(rule, times, quota, taken)
             is_always = times == ((instance.now, instance.now + FOR_EVER),)
             alike: dict[tuple[int, int, tuple[Amount, ...]], list[str]] = {}
             for node, most in has.items():
                 held = tuple(taken.get(node, ()))
                 is_plain = is_always and sum(amount for _, _, amount in held) <= quota[node]
-                self._has.setdefault(node, {})[rule.name] = quota[node] if is_plain else most
+                self._has.setdefault(node, {})[rule] = quota[node] if is_plain else most
                 if not is_plain:
                     alike.setdefault((most, quota[node], held), []).append(node)
             for (most, kept, held), alike_nodes in alike.items():
                 spread.close(alike_nodes, closed(most, kept, times, held))
             for slice_, node, amount in hosting:
-                name = _virtual(node, slice_)
-                self._of_guests.setdefault(name, {})[rule.name] = amount
+                name = _part(node, slice_)
+                self._of_guests.setdefault(name, {})[rule] = amount
                 spread.part(slice_, node, name, amount)
             self._asides += spread.asides()
             for job in others:
-                self._of(job).takes[rule.name] = pool.resource
+                self._of(job).takes[rule] = pool.resource
             hosts = frozenset(slice_ for slice_, _, _ in hosting)
             self._spread[number] = _SpreadPool(rule=rule, quota=quota, times=times, hosts=hosts)
 
@@ -399,19 +390,14 @@ class NodeRules:
         but for amounts at some times.
         """
         number = self._instance.cluster.classes.index(self._instance.cluster.class_of[node])
-        rule = Rule(
-            path=f"cluster.nodes[{number}].keep_free",
-            reason=WaitingReason.RESERVATION,
-            words=f"{kept.resource} of {node} for jobs that ask for no {kept.beneficiary}",
-            is_optional=True,
-        )
-        self.rules[rule.name] = rule
+        words = f"{kept.resource} of {node} for jobs that ask for no {kept.beneficiary}"
+        rule = RuleOnNodes(words, f"cluster.nodes[{number}].keep_free", WaitingReason.RESERVATION)
         self.is_strict = True  # its parts are given to reservations in order
-        name = _virtual(node, slice_)
-        self._of_guests.setdefault(name, {})[rule.name] = most
+        name = _part(node, slice_)
+        self._of_guests.setdefault(name, {})[rule] = most
         for start, end, amount in shut:
             if amount:
-                allocation = (Placement(node=name, resources=Amounts({rule.name: amount})),)
+                allocation = (Placement(node=name, resources=Amounts([(rule, amount)])),)
                 self._asides.append(SetAside(start=start, end=end, allocation=allocation))
         self._kept.setdefault(slice_, {})[rule] = kept
         for job in self._guests[slice_]:
@@ -506,9 +492,8 @@ class NodeRules:
 
     def _refuse(self, job: Job, path: str, words: str) -> None:
         """Give a waiting job a licence of which there is none, so that it has no start."""
-        rule = Rule(path=path, reason=WaitingReason.RESERVATION, words=words)
-        self.rules[rule.name] = rule
-        self._totals[rule.name] = 0
+        rule = Rule(words, path, WaitingReason.RESERVATION)
+        self._totals[rule] = 0
         self._of(job).refused = rule
 
     def _host(
@@ -521,25 +506,21 @@ class NodeRules:
         alone: Alone,
     ) -> None:
         """Make nodes of a reservation for its jobs."""
-        entry = Rule(
-            path=path,
-            reason=WaitingReason.RESERVATION,
-            words=f"a place in reservation {reservation.id} at {slice_.start}",
-        )
-        self.rules[entry.name] = entry
+        words = f"a place in reservation {reservation.id} at {slice_.start}"
+        entry = Rule(words, path, WaitingReason.RESERVATION)
         for node, amounts in held.items():
-            name = _virtual(node, slice_)
-            self.stated[name] = node
+            name = _part(node, slice_)
+            self._parts.add(name)
             node_class = self._instance.cluster.class_of[node]
-            whole = {entry.name: "whole"} if node in alone.shared else {}
+            whole: dict[str, str] = {entry: "whole"} if node in alone.shared else {}
             self._virtual.append(
                 replace(
                     node_class,
                     names=(name,),
-                    resources=Amounts({**amounts, **self._of_guests.get(name, {}), entry.name: _PLENTY}),
+                    resources=Amounts({**amounts, **self._of_guests.get(name, {}), entry: _PLENTY}),
                     properties=FrozenMap({**node_class.properties, **self._is.get(node, {}), **whole}),
                     admits=tuple(
-                        replace(one, min=Amounts({**one.min, entry.name: 1}))
+                        replace(one, min=Amounts({**one.min, entry: 1}))
                         for one in node_class.admits or (AdmitCondition(),)
                     ),
                     keep_free=tuple(_kept(one, node_class, amounts) for one in node_class.keep_free),
@@ -548,7 +529,7 @@ class NodeRules:
             )
         for node, times in alone.shared.items():
             # of a node that others are on, something is set aside: enough is left for those who do not want it whole
-            allocation = (Placement(node=_virtual(node, slice_), resources=Amounts({entry.name: 1})),)
+            allocation = (Placement(node=_part(node, slice_), resources=Amounts([(entry, 1)])),)
             self._asides += [SetAside(start=start, end=end, allocation=allocation) for start, end in times]
         inside = {job.id for job in guests}
         running = (job for job in self._instance.jobs if job.running is not None and job.reservation == slice_.id)
@@ -567,21 +548,20 @@ class NodeRules:
             return
         asked = self._of(job)
         asked.slice_ = slice_
-        asked.takes[entry.name] = None
+        asked.takes[entry] = None
         if job.steps[0].request.place.exclusive:
-            asked.where[entry.name] = "whole"
+            asked.where[entry] = "whole"
         for license_name in job.licenses:
             self._license(license_name, slice_, reservation.licenses.get(license_name, 0))
 
     def _license(self, name: str, slice_: ReservedSlice, amount: int) -> None:
         """Give a reservation licences of its own."""
-        self._totals[_virtual(name, slice_)] = amount
-        self.words[_virtual(name, slice_)] = f"{name} (of the reservation)"
+        self._totals[_part(name, slice_)] = amount
 
     # --- the instance -------------------------------------------------------------------------------------------
 
     def apply(self, instance: Instance, counted: Mapping[str, Mapping[str, Any]] = FrozenMap()) -> Instance:
-        """Return an instance without these rules: the window, of which other rules may have been reduced before.
+        """Return an instance without these rules: the window, of which other rules may have been compiled before.
 
         Parameters
         ----------
@@ -603,11 +583,10 @@ class NodeRules:
             free_pools=(),
             reservations=(),
             set_aside=(*instance.set_aside, *self._asides),
-            is_restricted=instance.is_restricted or self.is_strict,
         )
 
     def _classes(self, cluster: Cluster) -> Iterator[NodeClass]:
-        """Yield the classes with made-up resources and properties; nodes that differ in these form classes apart."""
+        """Yield the classes with rules as resources and properties; nodes that differ in these form classes apart."""
         for node_class in cluster.classes:
             parts: dict[tuple[tuple[tuple[str, int], ...], tuple[tuple[str, str], ...]], list[str]] = {}
             for name in node_class.names:
@@ -643,13 +622,13 @@ class NodeRules:
         licenses, deadline = fields.get("licenses", job.licenses), fields.get("deadline", job.deadline)
         slice_, own = asked.slice_, self._instance.cluster.licenses
         if asked.refused is not None:
-            fields["licenses"] = Amounts({**licenses, asked.refused.name: 1})
+            fields["licenses"] = Amounts({**licenses, asked.refused: 1})
         elif slice_ is None:
             if job.id in self.closing:
                 since, _ = self.closing[job.id]
                 fields["deadline"] = since if deadline is None else min(deadline, since)
         else:
-            renamed = {_virtual(name, slice_) if name in own else name: amount for name, amount in licenses.items()}
+            renamed = {_part(name, slice_) if name in own else name: amount for name, amount in licenses.items()}
             fields["licenses"] = Amounts(renamed)
             if job.running is None:
                 fields["not_before"] = max(slice_.start, job.not_before or slice_.start)
@@ -657,7 +636,7 @@ class NodeRules:
         return with_fields(job, fields)
 
     def _extended(self, request: Request, asked: _Asked) -> Request:
-        """Return a request that asks for made-up resources and properties, too; one for all jobs that ask alike."""
+        """Return a request that asks for what stands for rules, too; one for all jobs that ask alike."""
         key = request, tuple(asked.takes.items()), tuple(asked.where.items())
         if key not in self._requests:
             chunks = tuple(
@@ -672,7 +651,7 @@ class NodeRules:
         return self._requests[key]
 
     def _running(self, job: Job, asked: _Asked) -> Running | None:
-        """Return where a job runs, with what it takes of made-up resources, on the nodes of its reservation."""
+        """Return where a job runs, with what it takes of rules, on the nodes of its reservation."""
         if job.running is None:
             return None
         known: dict[tuple[Amounts, tuple[str, ...]], Amounts] = {}
@@ -689,12 +668,12 @@ class NodeRules:
     def _placement(
         self, held: Placement, asked: _Asked, known: dict[tuple[Amounts, tuple[str, ...]], Amounts]
     ) -> Placement:
-        """Return the placement of a running job with its amounts of made-up resources there; on most nodes a job has
+        """Return the placement of a running job with its amounts of rules there; on most nodes a job has
         the same (`known`).
         """
         has = self._has_of(held.node, asked)
-        node = held.node if asked.slice_ is None else _virtual(held.node, asked.slice_)
-        node = node if node in self.stated else held.node
+        node = held.node if asked.slice_ is None else _part(held.node, asked.slice_)
+        node = node if node in self._parts else held.node
         if not has:
             return held if node == held.node else replace(held, node=node)
         key = held.resources, tuple(name for name, amount in has.items() if amount)
@@ -707,9 +686,9 @@ class NodeRules:
         return Placement(node=node, resources=known[key], chunk=held.chunk, count=held.count)
 
     def _has_of(self, node: str, asked: _Asked) -> Mapping[str, int]:
-        """Return the made-up resources of a node for a job, which may have it in its reservation."""
-        if asked.slice_ is not None and _virtual(node, asked.slice_) in self.stated:
-            return self._of_guests.get(_virtual(node, asked.slice_), {})
+        """Return the rules that a node has as resources for a job, which may have the node in its reservation."""
+        if asked.slice_ is not None and _part(node, asked.slice_) in self._parts:
+            return self._of_guests.get(_part(node, asked.slice_), {})
         return self._has.get(node, {})
 
     def touches(self, job: Job) -> bool:
@@ -721,12 +700,12 @@ class NodeRules:
         asked = self._asked.get(element) or self._asked.get(element.partition("[")[0])
         return None if asked is None or asked.slice_ is None else asked.slice_.id
 
-    def reduced_node(self, job: Job, node: str) -> str:
+    def held_node(self, job: Job, node: str) -> str:
         """Return the node for engines on which a waiting job is, where a plan of the window has it on a node."""
         asked = self._asked.get(job.id)
-        return node if asked is None or asked.slice_ is None else _virtual(node, asked.slice_)
+        return node if asked is None or asked.slice_ is None else _part(node, asked.slice_)
 
-    def reduced_amounts(self, job: Job, resources: Amounts, count: int | None) -> Amounts:
+    def held_amounts(self, job: Job, resources: Amounts, count: int | None) -> Amounts:
         """Return the amounts on a node of chunks of a waiting job for engines, where a plan of the window gives them
         `resources`.
         """
@@ -738,7 +717,7 @@ class NodeRules:
 
 def _rule_of_queue(name: str) -> Rule:
     """Return the rule that stands for the nodes of a queue."""
-    return Rule(path=f"queues.{name}.nodes", reason=WaitingReason.UNSATISFIABLE, words=f"nodes of {name}")
+    return Rule(f"nodes of {name}", f"queues.{name}.nodes", WaitingReason.UNSATISFIABLE)
 
 
 def _has_nodes(slice_: ReservedSlice, pool: FreePool) -> bool:
@@ -747,9 +726,9 @@ def _has_nodes(slice_: ReservedSlice, pool: FreePool) -> bool:
     return any(held.node in among for held in slice_.allocation)
 
 
-def _virtual(name: str, slice_: ReservedSlice) -> str:
-    """Return the name of a node or licence inside a reservation."""
-    return f"{name}{MARK}{slice_.id}{MARK}{slice_.start}"
+def _part(whole: str, slice_: ReservedSlice) -> Part:
+    """Return the part of a node or licence that a reservation has."""
+    return Part(whole, slice_.id, slice_.start)
 
 
 def _asked_for(jobs: Sequence[Job], kept: KeepFree) -> int:
@@ -801,7 +780,7 @@ def _held_before(slice_: ReservedSlice, held: Mapping[str, Amounts], jobs: Seque
                 if node in held and start < end
             }
             allocation = tuple(
-                Placement(node=_virtual(node, slice_), resources=held[node] if is_alone else Amounts(here))
+                Placement(node=_part(node, slice_), resources=held[node] if is_alone else Amounts(here))
                 for node, here in amounts.items()
             )
             if allocation:

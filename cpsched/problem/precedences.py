@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from cpsched.domain import Dependency, DependencyType, Instance, Job
 
-__all__ = ["Lag", "Milestone", "Precedences", "awaited_ends", "by_job", "missing_from"]
+__all__ = ["Lag", "Milestone", "Precedences", "awaited_ends", "by_job", "missing_from", "own_start"]
 
 
 class Lag(NamedTuple):
@@ -77,7 +77,7 @@ class Precedences:
     """
 
     def __init__(self, instance: Instance, waiting: Sequence[Job]) -> None:
-        self._jobs, self._now = waiting, instance.now
+        self._jobs, self._instance, self._now = waiting, instance, instance.now
         has_any = any(job.after for job in waiting)
         self._members = instance.members() if has_any else {}
         self._index = {job.id: index for index, job in enumerate(waiting)} if has_any else {}
@@ -113,6 +113,13 @@ class Precedences:
                     after.setdefault(_event_of(dependency), []).append((index, dependency.delay))
         return tuple(Milestone(self._known[key].waiting, tuple(jobs), key[1]) for key, jobs in after.items())
 
+    def earliest(self, job: Job) -> int | None:
+        """Return the earliest start (s after `now`) that its own times and running jobs leave a job; None: none."""
+        released = self.released(job)
+        if released is None:
+            return None
+        return max(released, own_start(self._instance, job) - self._now)
+
     def released(self, job: Job) -> int | None:
         """Return the earliest start (s after `now`) that all jobs allow that it waits for and that run; None: none."""
         earliest = 0
@@ -128,6 +135,12 @@ class Precedences:
 def _event_of(dependency: Dependency) -> tuple[str, bool]:
     """Return the job or array that a dependency names, and whether it is their end that counts."""
     return dependency.job, dependency.type is not DependencyType.AFTER
+
+
+def own_start(instance: Instance, job: Job) -> int:
+    """Return the earliest second at which a waiting job may start by its own times alone."""
+    earliest = instance.earliest_start(job)
+    return earliest if job.start_at is None else max(earliest, job.start_at)
 
 
 def awaited_ends(instance: Instance) -> frozenset[str]:

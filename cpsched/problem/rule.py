@@ -1,41 +1,84 @@
-"""A rule of the site as engines see it: a licence, resource or property with a name that no document can have."""
+"""What engines have in place of a rule, where documents have the name of a licence, resource, property or node."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Self
 
-from cpsched.domain import OPTIONAL, WaitingReason
+from cpsched.domain import Amounts, WaitingReason
 
-__all__ = ["MARK", "Rule", "is_made_up", "stated_name"]
-
-#: Names that stand for rules begin with this; no text of a document has control characters.
-MARK = "\x1f"
+__all__ = ["Part", "Rule", "RuleOnNodes", "is_optional", "stated_node", "without_rules"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """The rule that a made-up licence or resource stands for."""
+class _Key(str):
+    """A name that is equal to no name of a document, whatever its text says."""
 
-    #: Its place in the document: ``limits[3]``.
-    path: str
-    #: The reason of a job that waits because of it.
-    reason: WaitingReason
-    #: What it allows, to whom: ``user alice may have 16 cores at a time``.
-    words: str
-    #: Whether it stands for a resource that chunks take only on nodes which have it.
-    is_optional: bool = False
+    __slots__ = ("marks",)
+    #: Keys of the same kind, text and marks are equal.
+    marks: tuple[str | int, ...]
+
+    def __new__(cls, text: str, *marks: str | int) -> Self:
+        """Return the key with a text for people."""
+        key = super().__new__(cls, text)
+        key.marks = marks
+        return key
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self.marks == other.marks and str.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((str.__hash__(self), self.marks))
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str | int, ...]]:
+        return type(self), (str(self), *self.marks)
+
+
+class Rule(_Key):
+    """A rule of the site, of which jobs take as of a licence or resource, or which nodes have as a property.
+
+    Its text is what it allows, to whom: ``user alice may have 16 cores at a time``; its marks are its place in the
+    document, ``limits[3]``, and the reason of a job that waits because of it.
+    """
+
+    __slots__ = ()
 
     @property
-    def name(self) -> str:
-        """The name of the licence or resource."""
-        return f"{OPTIONAL if self.is_optional else MARK}{self.path}: {self.words}"
+    def path(self) -> str:
+        """Its place in the document."""
+        return str(self.marks[0])
+
+    @property
+    def reason(self) -> WaitingReason:
+        """The reason of a job that waits because of it."""
+        return WaitingReason(str(self.marks[1]))
 
 
-def is_made_up(name: str) -> bool:
-    """Tell whether a licence, resource or property stands for a rule."""
-    return name.startswith(MARK)
+class RuleOnNodes(Rule):
+    """A rule of some nodes: chunks take of it only there, and may also be on others."""
+
+    __slots__ = ()
 
 
-def stated_name(name: str) -> str:
-    """Return the name in the document of a node or licence inside a reservation; of any other its own."""
-    return name if is_made_up(name) else name.partition(MARK)[0]
+class Part(_Key):
+    """The part of a node or licence that a reservation has for its jobs; its marks are the reservation and a start."""
+
+    __slots__ = ()
+
+
+def is_optional(name: str) -> bool:
+    """Tell whether a chunk takes of a resource only on nodes which have it."""
+    return isinstance(name, RuleOnNodes)
+
+
+def stated_node(name: str) -> str:
+    """Return the node of the document that a node is, or is a part of."""
+    return str(name) if isinstance(name, Part) else name
+
+
+def without_rules(amounts: Amounts) -> Amounts:
+    """Return those amounts that documents have a name for."""
+    if not any(isinstance(name, Rule) for name in amounts):
+        return amounts
+    return Amounts({name: amount for name, amount in amounts.items() if not isinstance(name, Rule)})

@@ -97,7 +97,7 @@ class Spread:
     Parameters
     ----------
     resource
-        The made-up resource.
+        The rule as a resource.
     times
         When the pool is kept free.
     quota

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from cpsched.domain import Amounts, Instance, NodeClass, PlannedJob
+from cpsched.domain import Amounts, Chunk, Instance, NodeClass, PlannedJob
 
-__all__ = ["Column", "TakenLicense", "TakenOnNode", "columns_of", "taken_licenses", "taken_on_nodes"]
+__all__ = ["Column", "TakenLicense", "TakenOnNode", "amount_of", "columns_of", "taken_licenses", "taken_on_nodes"]
 
 #: A resource of a node; with a beneficiary, the part of it that chunks which do not ask for the beneficiary may have
 #: together (``keep_free``).
@@ -66,6 +66,12 @@ def taken_licenses(instance: Instance, running: Sequence[PlannedJob]) -> Iterato
         for name, amount in amounts.items() if end > now else ():
             if amount:
                 yield TakenLicense(name, amount, max(0, start - now), end - now)
+
+
+def amount_of(column: Column, unit: Sequence[tuple[Chunk, int]]) -> int:
+    """Return what a unit, of a number of chunks of some kinds together on a node, takes of a column."""
+    name, kept_for = column
+    return sum(count * chunk.resources.get(name, 0) for chunk, count in unit if kept_for not in chunk.resources)
 
 
 def columns_of(node_class: NodeClass) -> dict[Column, int]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from heapq import heapify, heappop, heappush
 
-from cpsched.domain import Instance, Job, Placement, PlannedJob, Segment
+from cpsched.domain import Instance, Job, PlannedJob, Segment
+from cpsched.problem.placing import in_segments, placements
 from cpsched.problem.whole_nodes import Machine
 
 __all__ = ["Hold", "map_to_nodes", "planned_on_nodes"]
@@ -15,7 +16,7 @@ __all__ = ["Hold", "map_to_nodes", "planned_on_nodes"]
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A number of nodes over ``[start, end)``."""
+    """An amount over ``[start, end)``: of nodes, or of what a pool has."""
 
     start: int
     end: int
@@ -83,15 +84,12 @@ def planned_on_nodes(
         What it may have in each of them: it takes the first of these.
     """
     (chunk, *_) = job.steps[0].request.chunks
-    segments = tuple(
+    segments = (
         Segment(
             start=instance.now + step.start,
             end=instance.now + step.end,
-            allocation=tuple(
-                Placement(node=machine.names[node], resources=chunk.resources, chunk=0, count=1)
-                for node in held[: step.amount]
-            ),
+            allocation=placements([chunk], ((machine.names[node], 0, 1) for node in held[: step.amount])),
         )
         for step, held in zip(steps, nodes, strict=True)
     )
-    return PlannedJob(id=job.id, start=segments[0].start, end=segments[-1].end, segments=segments)
+    return in_segments(job.id, segments)

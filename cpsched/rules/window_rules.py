@@ -12,7 +12,7 @@ from functools import partial
 from cpsched.booking import Ledger
 from cpsched.domain import Instance, Job
 from cpsched.engine import Progress
-from cpsched.problem import by_turn, planning_order
+from cpsched.problem import by_turn, dominant_share, planning_order
 from cpsched.rules.counting import insert_by_counts
 from cpsched.rules.event_loop import start_in_turn
 from cpsched.rules.insertion import insert
@@ -41,7 +41,7 @@ def by_smith(instance: Instance, jobs: Sequence[Job]) -> list[Job]:
     """
 
     def key(job: Job) -> tuple[Fraction, int]:
-        share = instance.cluster.dominant_share(job.request, job.licenses)
+        share = dominant_share(instance.cluster, job)
         return instance.expected_wait(job) * job.expected_runtime * share / instance.weight(job), job.submit
 
     return sorted(jobs, key=key)

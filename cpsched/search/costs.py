@@ -9,8 +9,9 @@ from operator import or_
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.domain import Instance, Job, NodeState, Request, is_optional
+from cpsched.domain import Instance, Job, NodeState, Request
 from cpsched.planner import FIRST_KINK, RATE, Values, costs_at, end_price
+from cpsched.problem import is_optional
 from cpsched.rusv import JobTable
 from cpsched.search.links import awaited_first
 

@@ -15,7 +15,7 @@ from cpsched.domain import FOR_EVER, DependencyType, Instance, Job, WaitingReaso
 from cpsched.errors import UnsupportedError
 from cpsched.metrics import Ending
 from cpsched.planner import slices_of
-from cpsched.problem import reduced, refusal
+from cpsched.problem import compiled, dominant_share, refusal, stated_node
 from cpsched.rusv import FOREVER, Scratch, Tables, Timeline, grouped, instant_kernels
 from cpsched.sim import arrays
 from cpsched.sim.asides import Asides
@@ -80,8 +80,8 @@ class Load:
         #: The workload as it was given, and what its reservations got; `instance` and `jobs` have licences, guards,
         #: nodes of reservations, and amounts set aside in place of rules.
         self.stated, self.slices = instance, slices_of(instance) if instance.reservations else ()
-        self.reduced = reduced(instance, self.slices, record=True)
-        self.instance = instance = self.reduced.instance
+        self.problem = compiled(instance, self.slices, record=True)
+        self.instance = instance = self.problem.instance
         features = unsupported(instance)
         if features:
             raise UnsupportedError("simulation", features)
@@ -166,7 +166,7 @@ class Load:
             if self.demand[number] >= 0:
                 key = id(job.request), job.licenses
                 if key not in shares:
-                    shares[key] = float(self.stated.cluster.dominant_share(job.request, job.licenses))
+                    shares[key] = float(dominant_share(self.stated.cluster, job))
                 found[number] = shares[key]
         return found
 
@@ -326,7 +326,7 @@ class Load:
         """
         parts: dict[str, list[int]] = {}  # a node, and its parts that are reserved
         for name, number in self.columns.node_number.items():
-            parts.setdefault(self.reduced.stated_node(name), []).append(number)
+            parts.setdefault(stated_node(name), []).append(number)
         nodes: list[int] = []
         rows = []
         for outage in self.instance.outages:

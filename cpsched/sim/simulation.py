@@ -25,6 +25,7 @@ from cpsched.domain import (
 from cpsched.errors import UnsupportedError
 from cpsched.formats import checked
 from cpsched.metrics import Runs, RunsSummary, objective_value, runs_summary, suffered
+from cpsched.problem import stated_node
 from cpsched.sim import arrays
 from cpsched.sim.checkpoint import Checkpoint, Keeper
 from cpsched.sim.load import Load
@@ -76,13 +77,13 @@ class History:
             elif job in load.refused:
                 reason, detail = load.refused[job]
                 is_shrinkable = load.jobs[job].malleability is not None
-                if reason is WaitingReason.NOT_MAPPED or is_shrinkable or load.instance.is_restricted:
+                if reason is WaitingReason.NOT_MAPPED or is_shrinkable or not load.problem.has_all_plans:
                     # another mapping, a share of its cores, or what the rules allow beyond it might fit
                     reason = WaitingReason.NOT_STARTED
                 waiting.append(WaitingJob(id=load.jobs[job].id, reason=reason, detail=detail))
             else:
                 waiting.append(self._left_over(job))
-        jobs = list(load.reduced.to_stated(jobs))
+        jobs = list(load.problem.to_stated(jobs))
         value = objective_value(instance, jobs, is_record=True)
         return Plan(
             instance=instance.name,
@@ -98,9 +99,9 @@ class History:
                 stopped="done",
             ),
             jobs=tuple(jobs),
-            waiting_room=load.reduced.reasons(waiting),
+            waiting_room=load.problem.reasons(waiting),
             record=True,
-            attempts=load.reduced.to_stated([self._run(*attempt) for attempt in world.attempts()]),
+            attempts=load.problem.to_stated([self._run(*attempt) for attempt in world.attempts()]),
             reservations=load.slices,
         )
 
@@ -153,14 +154,14 @@ class History:
         """Return the nodes of each job, in document order, as ranges of their numbers in the cluster: ``0-3 7``."""
         world, load = self._world, self._world.load
         number = {name: index for index, name in enumerate(load.stated.cluster.node_names)}
-        stated = map(load.reduced.stated_node, load.columns.node_names)
+        stated = map(stated_node, load.columns.node_names)
         by_filling = np.array([number[name] for name in stated], dtype=np.int64)
         found = [""] * len(load.jobs)
         for job, _, _, entries in world.placements():
             nodes = by_filling[entries[:, 0]].tolist()
             running = load.jobs[job].running
             if running is not None and not nodes:
-                nodes = [number[load.reduced.stated_node(held.node)] for held in running.segments[-1].allocation]
+                nodes = [number[stated_node(held.node)] for held in running.segments[-1].allocation]
             found[int(load.places[job])] = _ranges(sorted(set(nodes)))
         return found
 

@@ -283,11 +283,8 @@ class World:
 
     def _held_by(self, job: int, allocation: Sequence[Placement]) -> Held:
         """Return the amounts that a job which changes while it runs takes on some nodes."""
-        load, taken = self.load, dict[int, int]()
-        is_whole = load.jobs[job].request.place.exclusive
-        for held in allocation:
-            for column, amount, _ in load.columns.columns_on(held.node, held.resources, whole=is_whole):
-                taken[column] = amount if is_whole else taken.get(column, 0) + amount
+        load = self.load
+        taken = load.columns.amounts_of(allocation, whole=load.jobs[job].request.place.exclusive)
         sums = np.zeros(len(self.scratch.samounts), dtype=np.int64)
         for column, amount in taken.items():
             for system in self.tables.colsys[column].tolist():

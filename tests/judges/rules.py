@@ -8,14 +8,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random
 
-from cpsched.domain import fitted
 from cpsched.engine import Board, Budget
 from cpsched.errors import UnsupportedError
 from cpsched.formats import parse_instance, plan_to_document
 from cpsched.metrics import least_value, objective_value
-from cpsched.planner import PlannerEngine, placeable_beside, slices_of
+from cpsched.planner import PlannerEngine, placeable_beside, problem_of
 from cpsched.portfolio import Team, solve
-from cpsched.problem import reduced
 from cpsched.rules import POLICIES
 from cpsched.search import Search, SearchParams
 from cpsched.verify import Judge
@@ -170,10 +168,9 @@ class Comparison:
         """Let CP-SAT prove the engines' window, whether or not it has all plans that the rules allow, and compare with
         the best plan beside the same nodes of reservations.
         """
-        slices = slices_of(self.instance)
-        window = fitted(reduced(self.instance, slices).instance).instance
-        kind = "some plans are lost" if window.is_restricted else "has all plans"
-        window = replace(window, is_restricted=False)
+        problem = problem_of(self.instance)
+        slices, window = problem.slices, problem.instance
+        kind = "has all plans" if problem.has_all_plans else "some plans are lost"
         first = PlannerEngine().plan(window, None).jobs
         board = Board(
             first,

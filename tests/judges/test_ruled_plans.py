@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from cpsched.domain import Amounts, Instance, Job, Placement, PlannedJob, ReservedSlice, Segment, repeated
+from cpsched.domain import Amounts, Job, Placement, PlannedJob, ReservedSlice, Segment, repeated
 from cpsched.formats import parse_instance
 from cpsched.mzn import Window
-from cpsched.planner import slices_of
+from cpsched.planner import problem_of
 from cpsched.portfolio import solve
-from cpsched.problem import reduced
+from cpsched.problem import Problem, compiled
 from cpsched.verify import Judge
 from tests.cp.fixed_plans import has_plan
 from tests.judges.ruled_plans import RULED_PLANS, Document, RuledPlan
@@ -104,20 +104,20 @@ def test_verifier(case: RuledPlan) -> None:
     assert bool(violations) != case.is_allowed, violations
 
 
-def _planned(case: RuledPlan) -> tuple[Instance, list[PlannedJob], list[str]]:
-    """Return the window that the engines see, and the plan's jobs as they would have it."""
+def _planned(case: RuledPlan) -> tuple[Problem, list[PlannedJob], list[str]]:
+    """Return the problem of the engines, and the plan's jobs as they would have it."""
     oracle, slices, jobs = _read(case)
     instance = parse_instance(case.document)
     got = [
         ReservedSlice(id=one.id, start=one.start, end=one.end, allocation=_allocation(oracle.reservations[one.id], one))
         for one in slices
     ]
-    fit = reduced(instance, got, soft=False)
+    problem = compiled(instance, got, soft=False)
     planned = [repeated(job) for job in instance.elements() if job.running is not None]
     for one in jobs:
         segment = Segment(start=one.start, end=one.end, allocation=_allocation(one.job, one))
         planned.append(PlannedJob(id=one.id, start=one.start, end=one.end, segments=(segment,)))
-    return fit.instance, list(fit.to_reduced(planned)), [one.id for one in jobs]
+    return problem, list(problem.to_held(planned)), [one.id for one in jobs]
 
 
 def _allocation(entry: Document, booked: Booked) -> tuple[Placement, ...]:
@@ -145,9 +145,9 @@ def test_cp(case: RuledPlan) -> None:
     oracle, slices, _ = _read(case)
     if oracle.forgotten(slices) or oracle.faults(slices, []):
         return  # the engines see the reservations that were had, and do not judge them
-    instance, planned, decided = _planned(case)
-    has = has_plan(instance, planned, decided)
-    assert has == case.is_allowed or (instance.is_restricted and not has)
+    problem, planned, decided = _planned(case)
+    has = has_plan(problem.instance, planned, decided)
+    assert has == case.is_allowed or not (problem.has_all_plans or has)
 
 
 @needs_minizinc
@@ -159,11 +159,12 @@ def test_minizinc(case: RuledPlan, tmp_path: Path) -> None:
     if oracle.forgotten(slices) or oracle.faults(slices, []) or not jobs:
         return  # the engines see the reservations that were had, and do not judge them
     parsed = parse_instance(document)
-    instance = reduced(parsed, slices_of(parsed), soft=False).instance
+    problem = problem_of(parsed, soft=False)
+    instance = problem.instance
     known = [repeated(job) if job.running is not None else _somewhere(job) for job in instance.elements()]
     printed = printed_by("window", Window.of(instance, known), tmp_path)
     has = "UNSATISFIABLE" not in printed
-    assert has == case.is_allowed or (instance.is_restricted and not has), printed
+    assert has == case.is_allowed or not (problem.has_all_plans or has), printed
 
 
 def _somewhere(job: Job) -> PlannedJob:

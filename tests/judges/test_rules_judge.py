@@ -39,8 +39,8 @@ def test_oracle_and_verifier_agree(seed: int) -> None:
     assert case.failures == []
 
 
-#: Windows in which something failed once: words with made-up names, a job that a limit shut out from some second on,
-#: openings that the reduced window does not have, a bound that took the nodes of a reservation for given, an
+#: Windows in which something failed once: words with strange names, a job that a limit shut out from some second on,
+#: openings that the engines' window does not have, a bound that took the nodes of a reservation for given, an
 #: outstanding area that was given to jobs which the limit never meets, or which could have waited for its end, free
 #: pools that did not count jobs in reservations, or some running ones, a job that the search
 #: could not have; some that only a soft limit leaves with fewer jobs; a job that only one of all orders of jobs gives a

@@ -189,7 +189,7 @@ def test_what_the_models_do_not_know_is_named() -> None:
     downtime = Reservation(id="d", start=0, end=5, request=step.request, kind=ReservationKind.DOWNTIME)
     large = NodeClass(names=("big",), resources=Amounts({"mem": 1 << 31}))
     refused = {
-        "reservations: reservations and downtimes, which engines know only as `cpsched.problem.reduced` states them": (
+        "reservations: reservations and downtimes, which engines know only as `cpsched.problem.compiled` has them": (
             replace(ORDER, reservations=(downtime,))
         ),
         "job a: can run on fewer cores": changed(ORDER, malleability=half),

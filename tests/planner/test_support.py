@@ -60,13 +60,13 @@ MOVING = tuple(
     Step(walltime=5, request=Request(chunks=(chunk(count, cores=cores),))) for count, cores in ((2, 1), (1, 4))
 )
 
-UNREDUCED = "which engines know only as `cpsched.problem.reduced` states them"
+UNCOMPILED = "which engines know only as `cpsched.problem.compiled` has them"
 
-#: What `solve` reduces for its engines, which refuse it.
+#: What `solve` compiles for its engines, which refuse it.
 RULES = {
-    f"limits: limits of consumers, {UNREDUCED}": replace(SUPPORTED, limits=(LIMIT,)),
-    f"free_pools: free pools, {UNREDUCED}": replace(SUPPORTED, free_pools=(POOL,)),
-    f"reservations: reservations and downtimes, {UNREDUCED}": replace(SUPPORTED, reservations=(RESERVATION,)),
+    f"limits: limits of consumers, {UNCOMPILED}": replace(SUPPORTED, limits=(LIMIT,)),
+    f"free_pools: free pools, {UNCOMPILED}": replace(SUPPORTED, free_pools=(POOL,)),
+    f"reservations: reservations and downtimes, {UNCOMPILED}": replace(SUPPORTED, reservations=(RESERVATION,)),
 }
 
 ASKS_FOR = {
@@ -75,7 +75,7 @@ ASKS_FOR = {
 
 
 @pytest.mark.parametrize("feature", RULES)
-def test_rules_are_reduced_before_an_engine_sees_them(feature: str) -> None:
+def test_rules_are_compiled_before_an_engine_sees_them(feature: str) -> None:
     """`solve` plans an instance with rules; the engines by themselves refuse it, and never ignore a rule."""
     assert unsupported(RULES[feature]) == (feature,)
     with pytest.raises(UnsupportedError) as caught:
@@ -103,8 +103,8 @@ def test_all_are_named_at_once() -> None:
     downtime = replace(RESERVATION, kind=ReservationKind.DOWNTIME)
     instance = replace(with_job(steps=MOVING, reservation="r1"), limits=(LIMIT,), reservations=(downtime,))
     assert unsupported(instance) == (
-        f"limits: limits of consumers, {UNREDUCED}",
-        f"reservations: reservations and downtimes, {UNREDUCED}",
+        f"limits: limits of consumers, {UNCOMPILED}",
+        f"reservations: reservations and downtimes, {UNCOMPILED}",
         "job j: cannot keep its nodes from step to step: step 1 asks for more in fewer chunks",
     )
 

@@ -28,7 +28,7 @@ from cpsched.domain import (
 from cpsched.metrics import Ending
 from cpsched.planner import slices_of
 from cpsched.policies import make_scheduler
-from cpsched.problem import reduced
+from cpsched.problem import compiled
 from cpsched.sim import Order, Prediction
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle.naive_simulator import play_naively
@@ -53,7 +53,7 @@ def test_queue_rules_keep_the_rules_of_a_site(first: int) -> None:
         has_parts = bool(instance.outages and instance.reservations)
         if has_parts or rule.order in (Order.WSPT, Order.SMITH) or any(pool.nodes for pool in instance.free_pools):
             continue  # the twin knows neither parts of a node, nor shares of the stated machine, nor spread pools
-        window_of_engines = reduced(instance, slices_of(instance), record=True).instance
+        window_of_engines = compiled(instance, slices_of(instance), record=True).instance
         story = play_naively(window_of_engines, rule, predicts=predicts)
         assert {
             name: (start, end)

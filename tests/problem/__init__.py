@@ -1,1 +1,1 @@
-"""The rules of a site, reduced: calendars."""
+"""The rules of a site, compiled: calendars."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from cpsched.booking import Ledger
 from cpsched.domain import Arrangement, Chunk, Instance, Job
 from cpsched.engine import Budget
-from cpsched.problem import refusal
+from cpsched.problem import own_start, refusal
 
 __all__ = ["earliest_starts"]
 
@@ -21,9 +21,7 @@ def earliest_starts(instance: Instance, jobs: Sequence[Job], budget: Budget) -> 
     Evolving jobs count with their first step. Malleable jobs are left out. When the budget is spent, the remaining
     jobs get the earliest start of their own limits.
     """
-    starts = [
-        max(instance.earliest_start(job), job.start_at if job.start_at is not None else instance.now) for job in jobs
-    ]
+    starts = [own_start(instance, job) for job in jobs]
     if all(job.running is None for job in instance.jobs):
         return starts
     probes: dict[Job, int] = {}

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from cpsched.cp.encoding import Alternative, Encoding, Part, Task
 from cpsched.cp.neighbourhoods.positions import Positions, Use
-from cpsched.cp.sites import Hold
 from cpsched.cp.solution import Placed
-from cpsched.problem import Column, by_job
+from cpsched.problem import Column, Hold, by_job
 
 __all__ = ["Free", "Occupation"]
 

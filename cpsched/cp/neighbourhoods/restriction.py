@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from cpsched.cp.costs import Costs, Rate
 from cpsched.cp.encoding import Alternative, Encoding, Part, Task
 from cpsched.cp.neighbourhoods.occupation import Free, Occupation
-from cpsched.cp.sites import Hold, Pool, Site, added_up
+from cpsched.cp.sites import Pool, Site, added_up
 from cpsched.cp.solution import Placed
-from cpsched.problem import Column, Milestone
+from cpsched.problem import Column, Hold, Milestone
 
 __all__ = ["Neighbourhood", "first_fit", "restricted"]
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from cpsched.domain import Instance, Job, PlannedJob, Step, WaitingJob, repeated
 from cpsched.engine import Outcome, Progress
 from cpsched.errors import UnsupportedError
-from cpsched.planner import unreduced
+from cpsched.planner import uncompiled
 from cpsched.problem import (
     Machine,
     application_of,
@@ -41,7 +41,7 @@ class EvolvingEngine:
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
         """Return the features of the instance other than whole nodes of one kind."""
-        return (*unreduced(instance), *beyond_whole_nodes(instance))
+        return (*uncompiled(instance), *beyond_whole_nodes(instance))
 
     def plan(self, instance: Instance, progress: Progress | None) -> Outcome:
         """Plan all jobs by the variant.

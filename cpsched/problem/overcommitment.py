@@ -3,60 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
-from cpsched.domain.cluster import Cluster
-from cpsched.domain.frozen import Amounts
-from cpsched.domain.instance import Instance
-from cpsched.domain.job import Job, Placement, Running, Segment
-from cpsched.domain.plan import PlannedJob, repeated
+from cpsched.domain import Amounts, Cluster, Instance, Job, Placement, PlannedJob, Running, Segment, repeated
 
-__all__ = ["Fitted", "fitted"]
+__all__ = ["fitted", "is_overcommitted"]
 
 #: On a node during ``[start, end)``, the place of the job in the instance that is taken to hold all of the node.
 _Blocked = tuple[int, int, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fitted:
-    """An instance whose running jobs fit on their nodes, made from one whose running jobs need not.
+def fitted(instance: Instance) -> tuple[Instance, dict[str, tuple[PlannedJob, PlannedJob]]]:
+    """Return an instance in which what runs fits on the nodes and within the licences, and the running jobs that differ
+    in it, by id: as a plan of the given instance has them, and as one of the new instance does.
 
-    While they take more of a node than there is, one of them holds all of it here, and the others nothing on it: so
-    nothing else can be planned there. Plans are translated between both; where the running jobs fit, all is the same.
+    While running jobs take more of a node than there is, one of them holds all of it in the new instance, and the
+    others nothing on it: so nothing else can be planned there.
     """
-
-    #: For engines.
-    instance: Instance
-    #: The running jobs that differ, as plans of the two instances have them, by id.
-    stated: dict[str, PlannedJob]
-    held: dict[str, PlannedJob]
-
-    def to_stated(self, jobs: Sequence[PlannedJob]) -> tuple[PlannedJob, ...]:
-        """Return the jobs of a plan of an engine as a plan of the instance that was given has them."""
-        return tuple(self.stated.get(job.id, job) for job in jobs)
-
-    def to_held(self, jobs: Sequence[PlannedJob]) -> tuple[PlannedJob, ...]:
-        """Return the jobs of a plan of the instance that was given as an engine has them."""
-        return tuple(self.held.get(job.id, job) for job in jobs)
-
-
-def fitted(instance: Instance) -> Fitted:
-    """Return an instance for engines, in which what runs fits on the nodes and within the licences."""
     running = [(place, job) for place, job in enumerate(instance.jobs) if job.running is not None]
     blocked = _blocked(instance, running)
     licenses = _licenses_left(instance, running)
-    jobs = list(instance.jobs)
-    stated, held = {}, {}
+    jobs, found = list(instance.jobs), dict[str, tuple[PlannedJob, PlannedJob]]()
     for place, job in running:
         fit = _fit(instance.cluster, job, place, blocked)
         if place in licenses:
             fit = replace(fit, licenses=licenses[place])
         if fit is not job:
-            jobs[place], stated[job.id], held[job.id] = fit, repeated(job), repeated(fit)
-    if not stated:
-        return Fitted(instance=instance, stated={}, held={})
-    return Fitted(instance=replace(instance, jobs=tuple(jobs)), stated=stated, held=held)
+            jobs[place], found[job.id] = fit, (repeated(job), repeated(fit))
+    return (replace(instance, jobs=tuple(jobs)) if found else instance), found
+
+
+def is_overcommitted(instance: Instance) -> bool:
+    """Tell whether running jobs together take more of a node or licence than there is."""
+    return bool(fitted(instance)[1])
 
 
 def _blocked(instance: Instance, running: Iterable[tuple[int, Job]]) -> dict[str, list[_Blocked]]:

@@ -1,8 +1,7 @@
-"""From an instance with rules to one without, all plans of which keep the rules."""
+"""`Problem`: an instance compiled for engines. It has no rules, and all its plans keep them; what runs fits."""
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from cpsched.domain import (
     Instance,
     Job,
     Placement,
+    Plan,
     PlannedJob,
     ReservedSlice,
     WaitingJob,
@@ -28,9 +28,10 @@ from cpsched.problem.amounts import Measures
 from cpsched.problem.asides import merged
 from cpsched.problem.counters import Counter, Times, counters_of
 from cpsched.problem.nodes import NodeRules
-from cpsched.problem.rule import Rule, is_made_up
+from cpsched.problem.overcommitment import fitted
+from cpsched.problem.rule import Rule, stated_node, without_rules
 
-__all__ = ["Reduced", "exchanged", "reduced"]
+__all__ = ["Problem", "compiled", "exchanged", "has_rules", "is_compiled"]
 
 #: Seconds of calendars that are enumerated beyond the last second that jobs name: at most, and at least.
 _LONGEST, _SPARE = 2 * 366 * 86_400, 31 * 86_400
@@ -55,48 +56,69 @@ class _Common:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reduced:
-    """An instance without rules, made from one with rules, for engines; plans are translated between both."""
+class Problem:
+    """An instance compiled for engines; plans are translated between it and the instance as documents state it."""
 
-    #: For engines.
+    #: What engines plan: limits and pools are licences of a `Rule`, queues and pools of some nodes amounts and
+    #: properties of one, reservations have nodes of their own (`Part`), and the running jobs fit on their nodes.
     instance: Instance
-    #: The rules, by the names of the licences, resources and properties that stand for them.
-    rules: Mapping[str, Rule]
-    #: The rules that count amounts, by the licences that stand for them.
-    counters: Mapping[str, Counter]
+    #: What reservations got.
+    slices: tuple[ReservedSlice, ...] = ()
+    #: Whether it has every plan that the rules allow, so that a bound for it is one for them.
+    has_all_plans: bool = True
+    #: The rules that count amounts.
+    counters: Mapping[Rule, Counter] = field(default_factory=dict)
     _nodes: NodeRules | None = None
     #: The jobs that rules about nodes are about, as they are stated, by the ids that they have in a plan; and of those
     #: that run the allocations, stated and as engines have them.
     _stated: Mapping[str, Job] = field(default_factory=dict)
     _facts: Mapping[str, tuple[PlannedJob, PlannedJob]] = field(default_factory=dict)
+    #: The running jobs that take more than there is: their allocations, stated and as engines have them.
+    _overcommitted: Mapping[str, tuple[PlannedJob, PlannedJob]] = field(default_factory=dict)
     #: The rules that close for ever from some second on to jobs without a last start of their own, by the same ids.
     _closing: Mapping[str, Rule] = field(default_factory=dict)
     #: What a window with one other job has in common with this one.
     _common: _Common | None = None
 
+    @property
+    def is_overcommitted(self) -> bool:
+        """Whether running jobs together take more of a node or licence than there is."""
+        return bool(self._overcommitted)
+
     def to_stated(self, jobs: Sequence[PlannedJob]) -> tuple[PlannedJob, ...]:
-        """Return the jobs of a plan of an engine as a plan of the instance that was given has them."""
-        return tuple(self._one_stated(job) if job.id in self._stated else job for job in jobs)
+        """Return the jobs of a plan of an engine as a plan of the stated instance has them."""
+        return tuple(map(self._one_stated, jobs))
 
     def _one_stated(self, job: PlannedJob) -> PlannedJob:
+        if job.id in self._overcommitted:
+            return self._overcommitted[job.id][0]
+        if job.id not in self._stated:
+            return job
         stated, held = self._facts.get(job.id, (None, None))
         if stated is not None and job == held:
             return stated
-        nodes = {} if self._nodes is None else self._nodes.stated
-        return _mapped(job, lambda node: nodes.get(node, node), lambda resources, _: _without_made_up(resources))
+        return _mapped(job, stated_node, lambda resources, _: without_rules(resources))
 
-    def to_reduced(self, jobs: Sequence[PlannedJob]) -> tuple[PlannedJob, ...]:
-        """Return the jobs of a plan of the instance that was given as an engine has them."""
-        return tuple(self._one_reduced(job) if job.id in self._stated else job for job in jobs)
+    def to_held(self, jobs: Sequence[PlannedJob]) -> tuple[PlannedJob, ...]:
+        """Return the jobs of a plan of the stated instance as engines have them."""
+        return tuple(map(self._one_held, jobs))
 
-    def _one_reduced(self, job: PlannedJob) -> PlannedJob:
+    def _one_held(self, job: PlannedJob) -> PlannedJob:
+        if job.id in self._overcommitted:
+            return self._overcommitted[job.id][1]
+        if self._nodes is None or job.id not in self._stated:
+            return job
         stated, held = self._facts.get(job.id, (None, None))
-        if self._nodes is None or (held is not None and job == stated):
-            return job if held is None else held
+        if held is not None and job == stated:
+            return held
         of_job = self._stated[job.id]
-        return _mapped(job, partial(self._nodes.reduced_node, of_job), partial(self._nodes.reduced_amounts, of_job))
+        return _mapped(job, partial(self._nodes.held_node, of_job), partial(self._nodes.held_amounts, of_job))
 
-    def with_job(self, job: Job) -> Reduced | None:
+    def held(self, plan: Plan) -> Plan:
+        """Return a plan of a stated instance, this one or an earlier one, as engines have it."""
+        return replace(plan, jobs=self.to_held(plan.jobs))
+
+    def with_job(self, job: Job) -> Problem | None:
         """Return the window of one waiting job more, or of another one of the same id, to be asked about: it has only
         that job, and only the limits and free pools that count it. What the job waits for does not matter to rules.
 
@@ -111,55 +133,49 @@ class Reduced:
         asked = window.jobs[-1]
         counters = _counters_about(asked, window, common)
         counted = _counted(replace(window, jobs=(asked,)), counters).get(job.id, {})
-        return Reduced(
+        return Problem(
+            slices=self.slices,
             instance=replace(self.instance, jobs=(nodes.applied_to(asked, counted),)),
-            rules={counter.rule.name: counter.rule for counter in counters} | nodes.rules,
-            counters={counter.rule.name: counter for counter in counters},
+            counters={counter.rule: counter for counter in counters},
             _nodes=nodes,
             _stated={job.id: asked} if nodes.touches(asked) else {},
         )
 
-    def stated_node(self, name: str) -> str:
-        """Return the node of the instance that was given behind a node for engines."""
-        return name if self._nodes is None else self._nodes.stated.get(name, name)
-
     def reasons(self, waiting_room: Sequence[WaitingJob]) -> tuple[WaitingJob, ...]:
-        """Return a waiting room of an engine with the rules in place of the licences that stand for them."""
-        jobs = {job.id: job for job in self.instance.elements()} if self.rules else {}
-        return tuple(self._reason(waiting, jobs[waiting.id]) if self.rules else waiting for waiting in waiting_room)
+        """Return a waiting room of an engine with the rules for which jobs wait as reasons."""
+        if self._nodes is None:
+            return tuple(waiting_room)
+        jobs = {job.id: job for job in self.instance.elements()}
+        return tuple(self._reason(waiting, jobs[waiting.id], self._nodes) for waiting in waiting_room)
 
-    def _reason(self, waiting: WaitingJob, job: Job) -> WaitingJob:
+    def _reason(self, waiting: WaitingJob, job: Job, nodes: NodeRules) -> WaitingJob:
         """Return why a job waits: the rule that never leaves it what it takes, or else what the engine says."""
-        if waiting.reason is not WaitingReason.DEPENDENCY:
-            for name, amount in job.licenses.items():
-                if name in self.rules and amount > self.instance.cluster.licenses[name]:
-                    rule = self.rules[name]
-                    detail = f"{rule.words} ({rule.path})"
-                    return WaitingJob(id=waiting.id, reason=rule.reason, detail=detail)
+        has = self.instance.cluster.licenses
+        rules = [name for name, amount in job.licenses.items() if isinstance(name, Rule) and amount > has[name]]
+        if waiting.reason is not WaitingReason.DEPENDENCY and rules:
+            return _by_rule(waiting, rules[0])
         if waiting.reason is WaitingReason.TOO_LATE and job.id in self._closing:
-            rule = self._closing[job.id]
-            return WaitingJob(id=waiting.id, reason=rule.reason, detail=f"{rule.words} ({rule.path})")
-        detail = waiting.detail
-        for name, rule in self.rules.items():
-            # what a chunk asks for besides is no news to its user
-            detail = re.sub(rf"( \+ )?\d+ {re.escape(name)}", "", detail).replace(name, rule.words)
-        for name, words in ({} if self._nodes is None else self._nodes.words | self._nodes.stated).items():
-            detail = detail.replace(name, words)
-        reservation = None if self._nodes is None else self._nodes.reservation_of(job.id)
+            return _by_rule(waiting, self._closing[job.id])
+        reservation = nodes.reservation_of(job.id)
         if reservation is not None and waiting.reason in _NO_ROOM:
-            detail = f"reservation {reservation} has no room for it: {detail}"
+            detail = f"reservation {reservation} has no room for it: {waiting.detail}"
             return WaitingJob(id=waiting.id, reason=WaitingReason.RESERVATION, detail=detail)
-        return replace(waiting, detail=detail)
+        return waiting
 
 
-def reduced(
+def _by_rule(waiting: WaitingJob, rule: Rule) -> WaitingJob:
+    """Return a job as one that waits because of a rule."""
+    return WaitingJob(id=waiting.id, reason=rule.reason, detail=f"{rule} ({rule.path})")
+
+
+def compiled(
     instance: Instance,
     slices: Sequence[ReservedSlice] = (),
     *,
     soft: bool = True,
     record: bool = False,
-) -> Reduced:
-    """Return an instance for engines, which has other means than rules: licences, guards, and amounts set aside.
+) -> Problem:
+    """Compile an instance for engines, which have other means than rules: licences, guards, and amounts set aside.
 
     Parameters
     ----------
@@ -171,11 +187,29 @@ def reduced(
         Whether soft limits are kept, too.
     record
         Whether the jobs are played, not planned. An outstanding area is then that of the jobs that run at a time; a job
-        that runs may start again, when it has been cut short; and a soft limit holds for jobs together, not for one.
+        that runs may start again, when it has been cut short; a soft limit holds for jobs together, not for one; and
+        running jobs that do not fit are left as they are.
     """
+    if has_rules(instance):
+        problem = _without_rules(instance, slices, soft=soft, record=record)
+    else:
+        problem = Problem(instance=instance, slices=tuple(slices))
+    if record:
+        return problem
+    fit, changed = fitted(problem.instance)
+    # the rules about nodes have other allocations than documents already
+    facts = {job_id: (problem._facts.get(job_id, (stated,))[0], held) for job_id, (stated, held) in changed.items()}
+    return replace(problem, instance=fit, _overcommitted=facts)
+
+
+def has_rules(instance: Instance) -> bool:
+    """Tell whether engines plan an instance that has other means than the rules that documents state."""
     has_nodes = any(queue.nodes is not None for queue in instance.queues.values())
-    if not (instance.limits or instance.free_pools or instance.reservations or has_nodes):
-        return Reduced(instance=instance, rules={}, counters={})
+    return bool(instance.limits or instance.free_pools or instance.reservations or has_nodes)
+
+
+def _without_rules(instance: Instance, slices: Sequence[ReservedSlice], *, soft: bool, record: bool) -> Problem:
+    """Return an instance with other means than rules; its running jobs need not fit. See `compiled`."""
     if any(limit.area_scope is AreaScope.OUTSTANDING for limit in instance.limits):
         instance = _expanded(instance)
     times = Times(instance, _end_of_calendars(instance))
@@ -189,19 +223,28 @@ def reduced(
     measures = Measures(instance.now)
     counters = list(counters_of(instance, times, measures, soft=soft, record=record, hopeless=hopeless))
     plain = nodes.apply(_without_limits(instance, counters), _counted(instance, counters))
-    plain = replace(plain, set_aside=merged(plain.set_aside, {one.rule.name: one.closed for one in counters}))
+    plain = replace(plain, set_aside=merged(plain.set_aside, {one.rule: one.closed for one in counters}))
     touched = {job.id: job for job in instance.jobs if nodes.touches(job)}
     running = {job.id: repeated(job) for job in plain.jobs if job.running is not None and job.id in touched}
-    return Reduced(
+    is_strict = nodes.is_strict or any(counter.is_strict for counter in counters)
+    return Problem(
         instance=plain,
-        rules={counter.rule.name: counter.rule for counter in counters} | nodes.rules,
-        counters={counter.rule.name: counter for counter in counters},
+        slices=tuple(slices),
+        has_all_plans=not is_strict and not any(limit.soft for limit in instance.limits),
+        counters={counter.rule: counter for counter in counters},
         _nodes=nodes,
         _stated={element: job for job in touched.values() for element in job.element_ids},
         _facts={job_id: (repeated(touched[job_id]), held) for job_id, held in running.items()},
         _closing=_closing(instance, counters, nodes.closing),
         _common=_Common(window=instance, times=times, measures=measures, hopeless=hopeless),
     )
+
+
+def is_compiled(instance: Instance) -> bool:
+    """Tell whether an instance is one for engines with something in place of rules: no document can have it."""
+    cluster = instance.cluster
+    names = (*cluster.licenses, *cluster.totals, *(name for one in cluster.classes for name in one.properties))
+    return bool(instance.set_aside) or any(isinstance(name, Rule) for name in names)
 
 
 def exchanged(window: Instance, job: Job) -> Instance:
@@ -279,13 +322,6 @@ def _mapped(
     return replace(job, segments=segments)
 
 
-def _without_made_up(resources: Amounts) -> Amounts:
-    """Return the amounts of a job on a node, without the resources that stand for rules."""
-    if not any(map(is_made_up, resources)):
-        return resources
-    return Amounts({name: amount for name, amount in resources.items() if not is_made_up(name)})
-
-
 def _end_of_calendars(instance: Instance) -> int:
     """Return the second up to which calendars are enumerated: plans end before, but for very long ones."""
     jobs = instance.jobs
@@ -331,9 +367,8 @@ def _counted(instance: Instance, counters: Sequence[Counter]) -> dict[str, dict[
     takes = defaultdict[str, list[tuple[str, int]]](list)
     ends: dict[str, int] = {}  # the seconds by which jobs have to end, since a rule then closes for ever
     for counter in counters:
-        name = counter.rule.name
         for job_id, amount in counter.takes.items():
-            takes[job_id].append((name, amount))
+            takes[job_id].append((counter.rule, amount))
         for job_id, time in counter.last_chances(instance.now + FOR_EVER):
             ends[job_id] = min(time, ends.get(job_id, time))
     steady = frozenset[str]().union(*(counter.steady for counter in counters))
@@ -358,13 +393,10 @@ def _without_limits(instance: Instance, counters: Sequence[Counter]) -> Instance
     """Return an instance without limits, with the licences that stand for them and for free pools; no job takes them
     yet, and nothing of them is set aside.
     """
-    licenses = {**instance.cluster.licenses, **{counter.rule.name: counter.total for counter in counters}}
+    licenses = (*instance.cluster.licenses.items(), *((counter.rule, counter.total) for counter in counters))
     return replace(
         instance,
         cluster=replace(instance.cluster, licenses=Amounts(licenses)),
         limits=(),
         usage=(),
-        is_restricted=instance.is_restricted
-        or any(counter.is_strict for counter in counters)
-        or any(limit.soft for limit in instance.limits),
     )
