@@ -3,8 +3,9 @@
 May import: `booking`, `problem`, `engine`, `rusv`, `domain`, `errors`. Begin with `planner.py`; `admission_result.py`
 has the jobs that may be planned at all and the outcome of each, `support.py` the refused features, `costs.py` the costs
 of starts, `shrink.py` shrinks malleable jobs, `live.py` keeps a plan up to date, `warm.py` begins from an earlier plan,
-`advance.py` advances a window in time, `happening.py` applies an event to it, `profile.py` changes the steps of a
-running job, `compiling.py` compiles the kernels ahead of time.
+`beside.py` has the windows of some jobs beside a plan of others, `insertion.py` finds starts there for jobs that an
+engine left out, `advance.py` advances a window in time, `happening.py` applies an event to it, `profile.py` changes the
+steps of a running job, `compiling.py` compiles the kernels ahead of time.
 """
 
 from typing import TYPE_CHECKING
@@ -15,10 +16,12 @@ if TYPE_CHECKING:
     from cpsched.planner.admission_result import AdmissionResult
     from cpsched.planner.advance import advanced, with_slices
     from cpsched.planner.alone import placeable_beside
+    from cpsched.planner.beside import Beside
     from cpsched.planner.compiling import compiling_announced, warmup, warmup_evolving, warmup_window
     from cpsched.planner.costs import FIRST_KINK, LEVEL, RATE, costs_at, end_price, start_costs
     from cpsched.planner.ending import remove_temporary_kernels
     from cpsched.planner.happening import EXPECTED_STATES, Aftermath, after_event
+    from cpsched.planner.insertion import elements_apart, inserted, never_placed
     from cpsched.planner.live import Concern, LivePlanner, replanned
     from cpsched.planner.planner import Planner
     from cpsched.planner.planner_engine import PlannerEngine
@@ -36,6 +39,7 @@ __all__ = [
     "RATE",
     "AdmissionResult",
     "Aftermath",
+    "Beside",
     "Concern",
     "LivePlanner",
     "Planner",
@@ -46,9 +50,12 @@ __all__ = [
     "changing",
     "compiling_announced",
     "costs_at",
+    "elements_apart",
     "end_price",
     "go_on_shrunk",
+    "inserted",
     "latest_starts",
+    "never_placed",
     "place_cheaply",
     "placeable_beside",
     "remove_temporary_kernels",
@@ -72,10 +79,12 @@ __getattr__ = opener(
         "admission_result": "AdmissionResult",
         "advance": "advanced with_slices",
         "alone": "placeable_beside",
+        "beside": "Beside",
         "compiling": "compiling_announced warmup warmup_evolving warmup_window",
         "ending": "remove_temporary_kernels",
         "costs": "FIRST_KINK LEVEL RATE costs_at end_price start_costs",
         "happening": "EXPECTED_STATES Aftermath after_event",
+        "insertion": "elements_apart inserted never_placed",
         "live": "Concern LivePlanner replanned",
         "planner": "Planner",
         "planner_engine": "PlannerEngine",

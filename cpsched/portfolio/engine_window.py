@@ -24,9 +24,12 @@ class EngineWindow:
     _fitted: Fitted
 
     @classmethod
-    def of(cls, instance: Instance, *, soft: bool = True) -> Self:
-        """Return the window for engines; with `soft`, they keep soft limits too."""
-        slices = slices_of(instance)
+    def of(cls, instance: Instance, *, slices: tuple[ReservedSlice, ...] | None = None, soft: bool = True) -> Self:
+        """Return the window for engines; with `soft`, they keep soft limits too.
+
+        `slices` are what reservations got, None: it is chosen.
+        """
+        slices = slices_of(instance) if slices is None else slices
         without_rules = reduced(instance, slices, soft=soft)
         return cls(slices=slices, _reduced=without_rules, _fitted=fitted(without_rules.instance))
 

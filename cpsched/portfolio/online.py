@@ -13,7 +13,8 @@ from cpsched.metrics import objective_value
 from cpsched.policies import POLICIES, by_smith
 from cpsched.portfolio.engine_window import EngineWindow
 from cpsched.portfolio.live import LivePlan
-from cpsched.portfolio.recipe import prepare, solve
+from cpsched.portfolio.preparing import prepare
+from cpsched.portfolio.recipe import solve
 from cpsched.portfolio.scoring import plan_of
 from cpsched.portfolio.teams import team_of
 from cpsched.portfolio.warm_start import WarmStart

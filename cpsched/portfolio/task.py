@@ -1,0 +1,79 @@
+"""`Task`: one window that is solved, and what all stages of the recipe need of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from cpsched.domain import Event, Instance, Plan
+from cpsched.engine import LONGEST_EVENT, Budget, Outcome
+from cpsched.portfolio.engine_window import EngineWindow
+from cpsched.portfolio.judging import Check
+from cpsched.portfolio.params import SolveParams
+from cpsched.portfolio.preparing import prepare
+from cpsched.portfolio.scoring import plan_of
+from cpsched.portfolio.teams import Team
+
+__all__ = ["Task"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """A window, how it is solved, and by whom."""
+
+    instance: Instance
+    params: SolveParams
+    clock: Budget
+    team: Team
+    #: Whether the team is compiled and loaded.
+    is_ready: bool = False
+    #: The document of the instance; None: it is written anew.
+    document: object | None = None
+
+    @cached_property
+    def window(self) -> EngineWindow:
+        """The window as engines plan it."""
+        return EngineWindow.of(self.instance)
+
+    @cached_property
+    def check(self) -> Check:
+        """The verifier."""
+        return Check.of(self.instance, self.document)
+
+    @property
+    def has_all_plans(self) -> bool:
+        """Whether engines know all plans of the window: some rules leave them only a part."""
+        return not self.window.instance.is_restricted
+
+    @property
+    def is_by_class(self) -> bool:
+        """Whether solvers improve one class of priorities after the other."""
+        return self.instance.has_strict_priorities and bool(self.team.lanes) and self.params.budget > 0
+
+    def load(self) -> None:
+        """Compile or load what the solvers need, in seconds that do not count."""
+        if not self.is_ready:
+            params, changing = self.params, any(job.changes for job in self.instance.jobs)
+            with self.clock.paused():
+                prepare(params.engine, workers=params.workers, solver=params.solver, changing=changing)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the engine began, as events have them."""
+        return round(self.clock.elapsed, 3)
+
+    def plan_of(self, outcome: Outcome, *, by: str | None = None) -> Plan:
+        """Return the plan of an outcome of the window for engines; `by` has found it, None: the engine."""
+        return plan_of(
+            self.instance,
+            self.params.engine,
+            self.window.outcome(outcome),
+            slices=self.window.slices,
+            budget=self.params.budget,
+            elapsed=self.clock.elapsed,
+            by=by,
+        )
+
+    def event(self, by: str, what: str) -> Event:
+        """Return an event of now."""
+        return Event(at=self.elapsed, by=by, what=what[:LONGEST_EVENT])
