@@ -72,7 +72,7 @@ def elements_apart(instance: Instance) -> Instance:
     """Return a window in which each element of an array is planned by itself."""
     if all(job.array is None for job in instance.jobs):
         return instance
-    of_arrays = {name for job in instance.jobs if job.array for name in job.element_ids}
+    of_arrays = {name for job in instance.jobs if job.array is not None for name in job.element_ids}
     jobs = (replace(job, array=()) if job.id in of_arrays else job for job in instance.elements())
     return replace(instance, jobs=tuple(jobs))
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from cpsched.domain import Plan, PlannedJob, WaitingJob, WaitingReason
+from cpsched.domain import Instance, Job, Plan, WaitingJob, WaitingReason
 from cpsched.engine import Outcome
 from cpsched.planner import elements_apart, inserted, never_placed
 from cpsched.portfolio.engine_window import EngineWindow
 from cpsched.portfolio.judging import Check
-from cpsched.portfolio.scoring import changed, with_jobs
+from cpsched.portfolio.scoring import changed
 from cpsched.problem import missing_from, planning_order
 
 __all__ = ["filled"]
@@ -38,34 +38,46 @@ def filled(check: Check, plan: Plan, *, at: float) -> Plan:
     if not possible:
         return plan
     window = EngineWindow.of(instance, slices=plan.reservations)
-    jobs = _with_more(check, plan, plan.jobs, window, plan.waiting_room)
+    best = _with_more(check, plan, plan, window, plan.waiting_room, at)
     if window.instance.is_restricted:
         apart = elements_apart(instance)
         for job in planning_order(apart, [job for job in apart.jobs if job.id in possible])[:_MOST_TRIED]:
-            had = {one.id for one in jobs}
-            if job.id in had or any(map(missing_from(apart, had), (one.job for one in job.after))):
+            starts = {one.id: one.start for one in best.jobs}
+            if job.id in starts or any(map(missing_from(apart, starts), (one.job for one in job.after))):
                 continue
-            alone = replace(apart, jobs=tuple(one for one in apart.jobs if one.id in had or one.id == job.id))
-            own = EngineWindow.of(alone, slices=plan.reservations, soft=False)
+            own = EngineWindow.of(_alone(apart, job, starts), slices=plan.reservations, soft=False)
             asked = WaitingJob(id=job.id, reason=WaitingReason.NOT_MAPPED, detail="is asked about")
-            jobs = _with_more(check, plan, jobs, own, (asked,))
-    if len(jobs) == len(plan.jobs):
-        return plan
-    names = [job.id for job in jobs if job.id in waiting]
-    words = ", ".join(names[:_MOST_NAMED]) + (", ..." if len(names) > _MOST_NAMED else "")
-    what = f"found a start beside the plan for {len(names)} more: {words}"
-    return changed(instance, plan, jobs, at=at, by=_NAME, what=what)
+            best = _with_more(check, plan, best, own, (asked,), at)
+    return best
+
+
+def _alone(apart: Instance, job: Job, starts: Mapping[str, int]) -> Instance:
+    """Return the window of a waiting job beside jobs that start at given times: rules know when they take something."""
+    jobs = []
+    for one in apart.jobs:
+        if one.id in starts:
+            jobs.append(one if one.running is not None else replace(one, start_at=starts[one.id]))
+        elif one.id == job.id:
+            jobs.append(one)
+    return replace(apart, jobs=tuple(jobs))
 
 
 def _with_more(
-    check: Check, plan: Plan, jobs: Sequence[PlannedJob], window: EngineWindow, waiting: Sequence[WaitingJob]
-) -> tuple[PlannedJob, ...]:
-    """Return jobs, and those waiting ones that find a start beside them in a window for engines, in document order."""
-    found = inserted(window.instance, Outcome(jobs=window.to_held(jobs), waiting_room=tuple(waiting)))
-    asked, placed = {job.id for job in waiting}, {job.id: job for job in jobs}
-    more = {job.id: job for job in window.to_stated(found.jobs) if job.id in asked}
-    if not more:
-        return tuple(jobs)
-    both = placed | more
-    ordered = tuple(both[name] for job in check.instance.jobs for name in job.element_ids if name in both)
-    return tuple(jobs) if check.faults(with_jobs(check.instance, plan, ordered), claims=False) else ordered
+    check: Check, plan: Plan, best: Plan, window: EngineWindow, waiting: Sequence[WaitingJob], at: float
+) -> Plan:
+    """Return the best plan so far with those waiting jobs that find a start beside it in a window for engines.
+
+    All that was found beside the first `plan` is one event.
+    """
+    found = inserted(window.instance, Outcome(jobs=window.to_held(best.jobs), waiting_room=tuple(waiting)))
+    asked, both = {job.id for job in waiting}, {job.id: job for job in best.jobs}
+    both |= {job.id: job for job in window.to_stated(found.jobs) if job.id in asked}
+    if len(both) == len(best.jobs):
+        return best
+    jobs = tuple(both[name] for job in check.instance.jobs for name in job.element_ids if name in both)
+    planned = {job.id for job in plan.jobs}
+    names = [job.id for job in jobs if job.id not in planned]
+    words = ", ".join(names[:_MOST_NAMED]) + (", ..." if len(names) > _MOST_NAMED else "")
+    what = f"found a start beside the plan for {len(names)} more: {words}"
+    more = changed(check.instance, plan, jobs, at=at, by=_NAME, what=what)
+    return best if check.faults(more, claims=False) else more

@@ -13,7 +13,8 @@ from cpsched.planner import placeable_beside
 from cpsched.portfolio import plan_of
 from cpsched.portfolio.judging import Check
 from cpsched.portfolio.leftovers import filled
-from cpsched.verify import Judge, verify
+from cpsched.verify import Judge
+from tests.verify.openings import strictly_verified
 
 __all__ = ["assert_judged", "board_for", "board_of", "faults_of"]
 
@@ -22,7 +23,7 @@ def assert_judged(instance: Instance, outcome: Outcome) -> None:
     """Verify the outcome of an engine, with starts for jobs that it leaves out and that find one beside its plan."""
     plan = plan_of(instance, "engine under test", outcome, budget=1, elapsed=0)
     plan = filled(Check.of(instance), plan, at=0)
-    violations = verify(instance_to_document(instance), plan_to_document(plan))
+    violations = strictly_verified(instance_to_document(instance), plan_to_document(plan))
     assert not violations, "\n".join(map(str, violations))
 
 
