@@ -106,12 +106,16 @@ class Beside:
         return {element for element in self.elements if element in self.planned or self.is_running(element)}
 
     def _awaiting(self, element: str, missing: Callable[[str], str | None]) -> WaitingJob:
-        """Return why a job that is in no window waits, given what is `missing_from` those that run or have a plan."""
-        for dependency in self.entries[self._entry_of[element]].after:
+        """Return why a job without a start waits, given what is `missing_from` those that run or have a plan."""
+        job = self.entries[self._entry_of[element]]
+        for dependency in job.after:
             if (name := missing(dependency.job)) is not None:
                 detail = f"waits for {name} ({dependency.type}), which has no start"
                 return WaitingJob(id=element, reason=WaitingReason.DEPENDENCY, detail=detail)
-        raise ValueError(f"job {element} is in no window, and waits for no job without a start")
+        is_bounded = self._instance.latest_start(job) is not None
+        reason = WaitingReason.TOO_LATE if is_bounded else WaitingReason.NOT_MAPPED
+        detail = "no start was found for it after those of the jobs that it waits for"
+        return WaitingJob(id=element, reason=reason, detail=detail)
 
     def _as_planned(self, job: Job, *, is_settled: bool) -> Job:
         """Return a running job as it is planned so far; one that is settled cannot be changed any more."""

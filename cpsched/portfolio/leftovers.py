@@ -56,7 +56,8 @@ def _alone(apart: Instance, job: Job, starts: Mapping[str, int]) -> Instance:
     jobs = []
     for one in apart.jobs:
         if one.id in starts:
-            jobs.append(one if one.running is not None else replace(one, start_at=starts[one.id]))
+            start = starts[one.id]
+            jobs.append(one if one.running is not None else replace(one, not_before=start, start_at=start))
         elif one.id == job.id:
             jobs.append(one)
     return replace(apart, jobs=tuple(jobs))

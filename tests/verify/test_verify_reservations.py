@@ -8,6 +8,7 @@ import pytest
 
 from cpsched.errors import DocumentError
 from cpsched.verify import verify
+from tests.verify.openings import strictly_verified
 from tests.verify.small_documents import Document, at, cluster, instance, job, on, plan, planned, segment, waiting
 
 EPOCH = "2026-06-01T00:00:00+02:00"  # a Monday
@@ -217,7 +218,8 @@ def test_jobs_of_a_recurring_reservation() -> None:
     assert _rules(document, plan([at("a", 8 * HOUR), beside], reservations=WEEKS)) == []
     assert _rules(document, plan([at("a", second), beside], reservations=WEEKS)) == []
     assert _rules(document, plan([at("a", 10 * HOUR - 50), beside], reservations=WEEKS)) == ["reservation"]
-    assert _rules(document, plan([beside], [waiting("a", "not_mapped")], reservations=WEEKS)) == ["waiting_room"]
+    said = strictly_verified(document, plan([beside], [waiting("a", "not_mapped")], reservations=WEEKS))
+    assert [violation.rule for violation in said] == ["waiting_room"]
     full = _recurring(job("f", "1:ncpus=4", 2 * HOUR, reservation="w"), job(reservation="w"), job("b", walltime=100))
     first = at("f", 8 * HOUR, on("n1", cores=4), walltime=2 * HOUR)
     claims = verify(full, plan([first, beside], [waiting("a", "reservation")], reservations=WEEKS))
