@@ -99,57 +99,56 @@ def solve(
     """
     params = SolveParams(engine=engine, budget=budget, seed=seed, workers=workers, bound=bound, solver=solver)
     instance = checked(instance) if document is None else instance
-    return _solved(instance, params, team, document, warm, _Seen(progress, watch))
+    task = Task(
+        instance=instance,
+        params=params,
+        team=_first_team(instance, params) if team is None else team,
+        is_ready=team is not None,
+        clock=Budget(params.budget),
+        document=document,
+        warm=warm,
+        progress=progress,
+        watch=watch,
+    )
+    plan, failures = _solved(task)
+    for words in dict.fromkeys(f"the solver {one.by} died: {one.what}" for one in failures):
+        warnings.warn(words, SolverWarning, stacklevel=3)
+    return plan
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """What is called while a window is solved."""
-
-    progress: Progress | None = None
-    watch: Watch | None = None
-
-
-def _solved(
-    instance: Instance, params: SolveParams, team: Team | None, document: object | None, warm: Plan | None, seen: _Seen
-) -> Plan:
-    """Solve a window: the recipe. The last thing that happens to the plan is its judgement."""
-    task = _compiled(instance, params, team, document)
-    first = _first(task, warm, seen.progress)
+def _solved(task: Task) -> tuple[Plan, Sequence[Event]]:
+    """Solve a window: the recipe. Return the plan, the judgement of which comes last, and which solvers died."""
+    replace(task.team, first=ByClass(task.team.first)).check(task.window.instance, task.params.engine)
+    first = _first(task)
     plan, failures = first.plan, list[Event]()
     if task.is_by_class:
-        plan, failures = by_class(task, plan, reserve=first.reserve + 2 * first.took, warm=warm, watch=seen.watch)
+        plan, failures = by_class(task, plan, reserve=first.reserve + 2 * first.took)
     board = _board(task, plan)
-    stopped = plan.engine.stopped if task.is_by_class else _improved(task, board, first.reserve, seen.watch)
+    stopped = plan.engine.stopped if task.is_by_class else _improved(task, board, first.reserve)
     elapsed = task.clock.elapsed
     if stopped != "interrupted" and not board.is_optimal:
-        _prove(task, board, seen.watch)
+        _prove(task, board)
     board.close()
     jobs = task.window.to_stated(board.best.jobs)
-    plan = scored(instance, plan, board, jobs, stopped=stopped, elapsed=elapsed)
+    plan = scored(task.instance, plan, board, jobs, stopped=stopped, elapsed=elapsed)
     plan = beyond_soft_limits(task.check, plan, at=task.elapsed)
     plan = filled(task.check, plan, at=task.elapsed)
-    if task.is_by_class or (warm is not None and instance.has_strict_priorities):
-        said = task.event("classes", compared(instance, first.jobs, plan, by=task.team.first.name))
+    if task.is_by_class or (task.warm is not None and task.instance.has_strict_priorities):
+        said = task.event("classes", compared(task.instance, first.jobs, plan, by=task.team.first.name))
         plan = replace(plan, events=(*plan.events, said))
-    _warn([*failures, *board.failures])
-    return verified(task.check, plan, engine=params.engine, at=task.elapsed)
+    plan = verified(task.check, plan, engine=task.params.engine, at=task.elapsed)
+    return plan, (*failures, *board.failures)
 
 
-def _compiled(instance: Instance, params: SolveParams, team: Team | None, document: object | None) -> Task:
-    """Return a window as it is solved; what the first plan needs is compiled or loaded before the clock begins.
+def _first_team(instance: Instance, params: SolveParams) -> Team:
+    """Return the team of an engine; what its first plan needs is compiled or loaded.
 
     For few jobs no solver need be loaded: those of the portfolio are when it is their turn.
     """
-    is_ready, is_lazy = team is not None, params.engine == "portfolio" and not instance.has_strict_priorities
-    if team is None:
-        team = Team(first=first_of(params.engine)) if is_lazy else _team_of(params)
-        prepare_first(params.engine, changing=any(job.changes for job in instance.jobs))
-    task = Task(
-        instance=instance, params=params, clock=Budget(params.budget), team=team, is_ready=is_ready, document=document
-    )
-    replace(team, first=ByClass(team.first)).check(task.window.instance, params.engine)
-    return task
+    is_lazy = params.engine == "portfolio" and not instance.has_strict_priorities
+    team = Team(first=first_of(params.engine)) if is_lazy else _team_of(params)
+    prepare_first(params.engine, changing=any(job.changes for job in instance.jobs))
+    return team
 
 
 def _team_of(params: SolveParams) -> Team:
@@ -168,17 +167,17 @@ class _First:
     reserve: float
 
 
-def _first(task: Task, warm: Plan | None, progress: Progress | None) -> _First:
+def _first(task: Task) -> _First:
     """Return the first plan: an earlier one, or else that of the first engine.
 
     It is judged if something follows that builds on it.
     """
-    earlier, said = (None, ()) if warm is None else begun(task, warm)
+    earlier, said = (None, ()) if task.warm is None else begun(task, task.warm)
     since, by = task.clock.elapsed, task.team.first.name
-    outcome = ByClass(task.team.first).plan(task.window.instance, progress)
+    outcome = ByClass(task.team.first).plan(task.window.instance, task.progress)
     began = task.clock.elapsed
     plan = task.plan_of(outcome, by=by)
-    if task.params.budget > 0 or task.params.bound > 0 or warm is not None:
+    if task.params.budget > 0 or task.params.bound > 0 or task.warm is not None:
         # a job of the waiting room may get a start that the engines' window does not have: then last of all
         plan = filled(task.check, plan, at=task.elapsed) if task.has_all_plans else plan
         plan = verified(task.check, plan, engine=by, at=task.elapsed, claims=False)
@@ -207,13 +206,13 @@ def _board(task: Task, plan: Plan) -> Board:
     return board
 
 
-def _improved(task: Task, board: Board, reserve: float, watch: Watch | None) -> str:
+def _improved(task: Task, board: Board, reserve: float) -> str:
     """Let solvers improve the plan until its budget ends, `reserve` seconds early; return why they stopped."""
     params, clock = task.params, task.clock
     try:
         for lanes in _crews(task, board):
             board.budget = clock.more(-min(reserve, 0.25 * params.budget))
-            if run_lanes(lanes, task.window.instance, board, seed=params.seed, deadline=clock, watch=watch):
+            if run_lanes(lanes, task.window.instance, board, seed=params.seed, deadline=clock, watch=task.watch):
                 return "interrupted"
     except KeyboardInterrupt:
         return "interrupted"
@@ -241,19 +240,14 @@ def _crews(task: Task, board: Board) -> Iterator[Lanes]:
         if board.is_over:
             return
         team = _team_of(params)
-    task.load()
+    if team.lanes:
+        task.load()
     yield team.able(window)
 
 
-def _prove(task: Task, board: Board, watch: Watch | None) -> None:
+def _prove(task: Task, board: Board) -> None:
     """Prove a bound, for the seconds that are given to that."""
     if task.params.bound > 0:
         board.budget = task.clock.more(task.params.bound)
         lanes = ((cp.LagrangianBound(cp.BoundParams(share=1.0)),),)
-        run_lanes(lanes, task.window.instance, board, seed=task.params.seed, deadline=board.budget, watch=watch)
-
-
-def _warn(failures: Sequence[Event]) -> None:
-    """Warn of solvers that died, of the same words once."""
-    for words in dict.fromkeys(f"the solver {one.by} died: {one.what}" for one in failures):
-        warnings.warn(words, SolverWarning, stacklevel=4)
+        run_lanes(lanes, task.window.instance, board, seed=task.params.seed, deadline=board.budget, watch=task.watch)

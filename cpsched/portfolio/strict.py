@@ -10,7 +10,7 @@ from cpsched.engine import Board, Budget, Outcome
 from cpsched.metrics import least_value, objective_value
 from cpsched.planner import placeable_beside
 from cpsched.portfolio.classes import ByClass, Classes, class_values, is_plain, rank
-from cpsched.portfolio.lanes import Watch, run_lanes
+from cpsched.portfolio.lanes import run_lanes
 from cpsched.portfolio.task import Task
 from cpsched.portfolio.warm_start import WarmStart
 
@@ -34,9 +34,7 @@ class _Log:
     given_up: list[bool] = field(default_factory=list)
 
 
-def by_class(
-    task: Task, plan: Plan, *, reserve: float, warm: Plan | None, watch: Watch | None
-) -> tuple[Plan, list[Event]]:
+def by_class(task: Task, plan: Plan, *, reserve: float) -> tuple[Plan, list[Event]]:
     """Return a plan that is no worse in the highest class in which it differs, and those events that tell of solvers
     that died.
 
@@ -49,8 +47,6 @@ def by_class(
         The first plan, which the verifier has passed.
     reserve
         The seconds that planning all classes once more, and the verifier, take.
-    warm, watch
-        As `solve` has them.
     """
     try:
         task.load()
@@ -69,7 +65,7 @@ def by_class(
         if board is None:
             return _left(plan, "fallback", task.event(_NAME, "not improved: a plan of a class breaks a rule")), []
         if not is_plain(window) or classes.size(entries) > 1:
-            _improve(task, board, window, share, log, warm=warm, watch=watch)
+            _improve(task, board, window, share, log)
             log.events.append(task.event(_NAME, _result(classes.priority(entries), board)))
         classes.add(entries, replace(outcome, jobs=board.best.jobs))
     ByClass(task.team.first).finish(classes)
@@ -77,14 +73,12 @@ def by_class(
     return _better(task, plan, task.plan_of(classes.outcome()), stopped, log.events), log.failures
 
 
-def _improve(
-    task: Task, board: Board, window: Instance, share: Budget, log: _Log, *, warm: Plan | None, watch: Watch | None
-) -> None:
+def _improve(task: Task, board: Board, window: Instance, share: Budget, log: _Log) -> None:
     """Let the solvers improve the plan of a class."""
     lanes, began = task.team.able(window), task.clock.elapsed
-    if warm is not None:
-        lanes = ((WarmStart(task.window.held(warm)), *lanes[0]), *lanes[1:])
-    is_interrupted = run_lanes(lanes, window, board, seed=task.params.seed, deadline=share, watch=watch)
+    if task.warm is not None:
+        lanes = ((WarmStart(task.window.held(task.warm)), *lanes[0]), *lanes[1:])
+    is_interrupted = run_lanes(lanes, window, board, seed=task.params.seed, deadline=share, watch=task.watch)
     if is_interrupted or (board.budget.remaining <= 0 and not board.is_optimal):
         log.stopped = "interrupted" if is_interrupted else "budget"
     board.close()

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from cpsched.domain import Event, Instance, Plan
-from cpsched.engine import LONGEST_EVENT, Budget, Outcome
+from cpsched.engine import LONGEST_EVENT, Budget, Outcome, Progress
 from cpsched.portfolio.engine_window import EngineWindow
 from cpsched.portfolio.judging import Check
+from cpsched.portfolio.lanes import Watch
 from cpsched.portfolio.params import SolveParams
 from cpsched.portfolio.preparing import prepare
 from cpsched.portfolio.scoring import plan_of
@@ -29,6 +30,11 @@ class Task:
     is_ready: bool = False
     #: The document of the instance; None: it is written anew.
     document: object | None = None
+    #: An earlier plan to begin from.
+    warm: Plan | None = None
+    #: Called while the first plan is made, and while it is improved.
+    progress: Progress | None = None
+    watch: Watch | None = None
 
     @cached_property
     def window(self) -> EngineWindow:
