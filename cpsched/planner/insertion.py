@@ -6,18 +6,19 @@ malleable job for which another one waits gets all its cores. Beside the plan th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, permutations
+from math import ceil
 
 from cpsched.booking import CheapFirst
 from cpsched.booking import Mapping as NodeMapping
-from cpsched.domain import Cluster, Instance, Job, Request, WaitingJob, WaitingReason
+from cpsched.domain import Cluster, Instance, Job, Request, Step, WaitingJob, WaitingReason, modes
 from cpsched.engine import Outcome
 from cpsched.planner.beside import Beside
 from cpsched.planner.planner import Planner
 from cpsched.planner.support import unsupported
-from cpsched.problem import planning_order, refusals
+from cpsched.problem import planning_order, refusal, refusals
 
 __all__ = ["elements_apart", "inserted", "never_placed"]
 
@@ -64,8 +65,11 @@ def never_placed(instance: Instance, names: Collection[str]) -> frozenset[str]:
     if not names:
         return frozenset()
     # no job waits for one that is tried by itself: it may be shrunk
-    jobs = (replace(job, after=()) for job in instance.elements() if job.id in names)
-    return frozenset(refusals(replace(instance, jobs=tuple(jobs))))
+    alone = {job.id: replace(job, after=()) for job in instance.elements() if job.id in names}
+    lost = refusals(replace(instance, jobs=tuple(alone.values())))
+    again = [rigid for name, job in alone.items() if name in lost for rigid in _rigid(job)]
+    possible = {job.id for job in again if refusal(instance, job) is None}
+    return frozenset(lost.keys() - possible)
 
 
 def elements_apart(instance: Instance) -> Instance:
@@ -84,17 +88,35 @@ def _insert(
     others is among the `reasons` then.
     """
     window = beside.window(names, lambda _: True)
-    if all(job.running is not None for job in window.jobs):
+    waiting = [job for job in window.jobs if job.running is None]
+    if not waiting:
         return  # they wait for jobs without a start
-    for mapping in mappings:
-        planner = Planner(window, mapping)
+    tries = [(window, mapping) for mapping in mappings]
+    if len(names) == 1:
+        others = tuple(job for job in window.jobs if job.running is not None)
+        tries += [(replace(window, jobs=(*others, rigid)), CheapFirst()) for rigid in _rigid(waiting[0])]
+    for one, mapping in tries:
+        planner = Planner(one, mapping)
         planner.plan()
         found = planner.outcome()
-        reasons |= {job.id: job for job in found.waiting_room}
+        reasons |= {job.id: job for job in found.waiting_room if job.id not in reasons}
         starts = {job.id: job for job in found.jobs if job.id in names}
         if starts:
             beside.planned |= starts
             return
+
+
+def _rigid(job: Job) -> Iterator[Job]:
+    """Yield a malleable job as it runs on each of its shares to its end, where these are rounded up to whole cores: the
+    modes of the engines are rounded down.
+    """
+    if job.malleability is None or job.is_evolving:
+        return
+    lower = {mode.request for mode in modes(job)}
+    for mode in modes(job, ceil):
+        if mode.request not in lower:
+            step = Step(walltime=mode.time_for(job.walltime), request=mode.request)
+            yield replace(job, steps=(step,), malleability=None)
 
 
 def _is_tried(job: Job) -> bool:

@@ -7,26 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-from cpsched.verify.model import Chunk, Job, NodeClass, Placement, Request, Step
+from cpsched.verify.model import Chunk, Job, NodeClass, Request, Step
 from cpsched.verify.space import Room
 
-__all__ = ["EmptyCluster", "Finder", "Layout", "lay", "lay_steps", "placements"]
+__all__ = ["EmptyCluster", "Finder", "Layout", "lay", "lay_steps"]
 
 #: The number of chunks of each kind on each node.
 Layout = dict[str, tuple[int, ...]]
 
 #: Returns what is left during ``[start, end)`` for a request, on all nodes or among some.
 Finder = Callable[[Request, int, int, Collection[str] | None], list[Room]]
-
-
-def placements(layout: Layout, request: Request) -> tuple[Placement, ...]:
-    """Return a layout as an allocation."""
-    return tuple(
-        Placement(node, kind, count, {name: count * amount for name, amount in chunk.resources.items()})
-        for node, counts in layout.items()
-        for kind, (count, chunk) in enumerate(zip(counts, request.chunks, strict=True))
-        if count
-    )
 
 
 def lay(request: Request, walltime: int, rooms: Sequence[Room]) -> Layout | None:

@@ -17,7 +17,7 @@ from math import ceil, floor
 from cpsched.verify import Violation, verify
 from cpsched.verify.case import Case
 from cpsched.verify.instance import read_instance
-from cpsched.verify.layouts import EmptyCluster, lay_steps, placements
+from cpsched.verify.layouts import EmptyCluster, Layout, lay_steps
 from cpsched.verify.model import (
     Booking,
     Chunk,
@@ -189,7 +189,7 @@ class Openings:
                 return None
             earliest = max(earliest, within.start)
         if case.plan.is_record:
-            earliest = max(earliest, case.horizon)
+            earliest = max(earliest, _horizon(case))
         if job.deadline is not None:
             latest.append(job.deadline - job.walltime)
         if job.start_at is not None:
@@ -262,7 +262,7 @@ class Openings:
     def _may_ever_join(self, waiting: Waiting, course: Sequence[Step]) -> bool:
         """Return whether the rules that always hold admit a job after everything else: else they never do."""
         return _may_join_others(
-            self._steady, (*self._case.bookings, *self._taken), _nowhere(waiting, course, self._case.horizon)
+            self._steady, (*self._case.bookings, *self._taken), _nowhere(waiting, course, _horizon(self._case))
         )
 
     def _may_start(self, waiting: Waiting, course: Sequence[Step], start: int) -> bool:
@@ -375,3 +375,22 @@ def _changes(validity: Validity, start: int, most: int) -> list[int]:
         found += [begin, end]
         begin = validity.first(end, far) if end < far else None
     return found[:most]
+
+
+def _horizon(case: Case) -> int:
+    """Return the moment after which nothing is booked or reserved."""
+    ends = [booking.end for booking in case.bookings]
+    ends += [slice_.end for slice_ in case.plan.slices]
+    ends += [one.time[1] for one in case.instance.reservations.values() if one.time is not None]
+    ends += [outage.end for outage in case.instance.outages if case.plan.is_record]
+    return max([case.instance.now, *ends])
+
+
+def placements(layout: Layout, request: Request) -> tuple[Placement, ...]:
+    """Return a layout as an allocation."""
+    return tuple(
+        Placement(node, kind, count, {name: count * amount for name, amount in chunk.resources.items()})
+        for node, counts in layout.items()
+        for kind, (count, chunk) in enumerate(zip(counts, request.chunks, strict=True))
+        if count
+    )
