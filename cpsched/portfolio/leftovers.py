@@ -17,8 +17,10 @@ __all__ = ["filled"]
 
 #: The finder of these starts.
 _NAME = "insertion"
-#: The most jobs that are tried one by one, and that an event names.
-_MOST_TRIED, _MOST_NAMED = 20, 5
+#: The most jobs that are tried one by one, and the most bookings that are made for them all; a window is made for each.
+_MOST_TRIED, _MOST_BOOKED = 20, 6_000
+#: The most jobs that an event names.
+_MOST_NAMED = 5
 
 
 def filled(check: Check, plan: Plan, *, at: float) -> Plan:
@@ -41,7 +43,8 @@ def filled(check: Check, plan: Plan, *, at: float) -> Plan:
     best = _with_more(check, plan, plan, window, plan.waiting_room, at)
     if window.instance.is_restricted:
         apart = elements_apart(instance)
-        for job in planning_order(apart, [job for job in apart.jobs if job.id in possible])[:_MOST_TRIED]:
+        order = planning_order(apart, [job for job in apart.jobs if job.id in possible])
+        for job in order[: max(1, min(_MOST_TRIED, _MOST_BOOKED // max(1, len(plan.jobs))))]:
             starts = {one.id: one.start for one in best.jobs}
             if job.id in starts or any(map(missing_from(apart, starts), (one.job for one in job.after))):
                 continue
