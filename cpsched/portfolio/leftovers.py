@@ -39,18 +39,22 @@ def filled(check: Check, plan: Plan, *, at: float) -> Plan:
     possible = waiting - never_placed(instance, waiting)
     if not possible:
         return plan
-    window = EngineWindow.of(instance, slices=plan.reservations)
-    best = _with_more(check, plan, plan, window, plan.waiting_room, at)
-    if window.instance.is_restricted:
+    whole = EngineWindow.of(instance, slices=plan.reservations)
+    best = _with_more(check, plan, plan, whole, plan.waiting_room, at)
+    if whole.instance.is_restricted:
         apart = elements_apart(instance)
         order = planning_order(apart, [job for job in apart.jobs if job.id in possible])
         for job in order[: max(1, min(_MOST_TRIED, _MOST_BOOKED // max(1, len(plan.jobs))))]:
             starts = {one.id: one.start for one in best.jobs}
             if job.id in starts or any(map(missing_from(apart, starts), (one.job for one in job.after))):
                 continue
-            own = EngineWindow.of(_alone(apart, job, starts), slices=plan.reservations, soft=False)
             asked = WaitingJob(id=job.id, reason=WaitingReason.NOT_MAPPED, detail="is asked about")
-            best = _with_more(check, plan, best, own, (asked,), at)
+            alone = _alone(apart, job, starts)
+            # of its starts without limits and pools the first one may keep to them all the same
+            for window in (alone, replace(alone, limits=(), usage=(), free_pools=())):
+                if all(one.id != job.id for one in best.jobs):
+                    own = EngineWindow.of(window, slices=plan.reservations, soft=False)
+                    best = _with_more(check, plan, best, own, (asked,), at)
     return best
 
 
