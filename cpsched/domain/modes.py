@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor
@@ -31,12 +31,12 @@ class Mode:
         return ceil(work / self.rate)
 
 
-def modes(job: Job) -> tuple[Mode, ...]:
+def modes(job: Job, rounded: Callable[[Fraction], int] = floor) -> tuple[Mode, ...]:
     """Return the modes of a job of one step, the full share first, then by falling share.
 
-    On a share a chunk has that share of its cores, rounded down, but at least one. A share that comes to the same
-    request as a larger one is left out, and so are all shares where no chunk asks for cores. Shares and stretches are
-    exactly what their decimals say: 0.7 of 10 cores is 7.
+    On a share a chunk has that share of its cores, `rounded` down or up, but at least one. A share that comes to the
+    same request as a larger one is left out, and so are all shares where no chunk asks for cores. Shares and stretches
+    are exactly what their decimals say: 0.7 of 10 cores is 7.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def modes(job: Job) -> tuple[Mode, ...]:
         return (full,)
     found = [full]
     for share in job.malleability.shares:
-        request = replace(job.request, chunks=tuple(_shrunk(chunk, share) for chunk in job.request.chunks))
+        request = replace(job.request, chunks=tuple(_shrunk(chunk, share, rounded) for chunk in job.request.chunks))
         if request != found[-1].request:
             found.append(Mode(share=share, request=request, rate=_rate(job.request, request, share, job.malleability)))
     return tuple(found)
@@ -99,12 +99,12 @@ def stretches_of(
     return found
 
 
-def _shrunk(chunk: Chunk, share: float) -> Chunk:
+def _shrunk(chunk: Chunk, share: float, rounded: Callable[[Fraction], int]) -> Chunk:
     """Return a chunk with a share of its cores."""
     cores = chunk.resources.get(_CORES, 0)
     if not cores:
         return chunk
-    left = max(1, floor(Fraction(str(share)) * cores))
+    left = max(1, rounded(Fraction(str(share)) * cores))
     return replace(chunk, resources=Amounts({**chunk.resources, _CORES: left}))
 
 

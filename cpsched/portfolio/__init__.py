@@ -2,11 +2,11 @@
 planner.
 
 May import: `arguments`, `planner`, `rules`, `search`, `cp`, `mzn`, `formats`, `metrics`, `verify`, `engine`,
-`domain`, `errors`. Begin with `recipe.py`; `teams.py` has the solvers of each engine, `lanes.py` runs them in parallel,
-`dask_lanes.py` on the workers of a Dask cluster as well, `scoring.py` judges plans and makes plan documents,
-`repair.py` puts right what is refused of one job. `live.py` has the plan that follows windows and events,
-`replanning.py` applies events to documents, and `window_planner.py` plans one window after the other; `outside.py`
-loads engines and policies of others.
+`domain`, `errors`. Begin with `recipe.py`; `teams.py` has the solvers of each engine, `lanes.py` runs them in
+parallel, `dask_lanes.py` on the workers of a Dask cluster as well. `scoring.py` values plans, `leftovers.py` finds
+starts for jobs that engines left out, and `repair.py` judges a plan last of all. `live.py` has the plan that follows
+windows and events, `replanning.py` applies events to documents, and `window_planner.py` plans one window after the
+other; `outside.py` loads engines and policies of others.
 """
 
 from typing import TYPE_CHECKING
@@ -16,11 +16,14 @@ from cpsched.doors import opener
 if TYPE_CHECKING:
     from cpsched.portfolio.dask_lanes import with_dask_lanes
     from cpsched.portfolio.engines import ENGINES
+    from cpsched.portfolio.judging import verify_plan
     from cpsched.portfolio.live import Happened, LivePlan
     from cpsched.portfolio.outside import ENGINE_GROUP, POLICY_GROUP, announced, is_engine, load_outside
-    from cpsched.portfolio.recipe import prepare, solve
+    from cpsched.portfolio.params import SolveParams
+    from cpsched.portfolio.preparing import prepare
+    from cpsched.portfolio.recipe import solve
     from cpsched.portfolio.replanning import replan
-    from cpsched.portfolio.scoring import plan_of, verify_plan
+    from cpsched.portfolio.scoring import plan_of
     from cpsched.portfolio.teams import Team, engine_names, team_of
     from cpsched.portfolio.window_planner import WindowPlanner
 
@@ -30,6 +33,7 @@ __all__ = [
     "POLICY_GROUP",
     "Happened",
     "LivePlan",
+    "SolveParams",
     "Team",
     "WindowPlanner",
     "announced",

@@ -7,33 +7,15 @@ classes have in their plans as amounts that are set aside. So every engine honou
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from cpsched.domain import (
-    Dependency,
-    DependencyType,
-    Instance,
-    Job,
-    Placement,
-    PlannedJob,
-    Running,
-    SetAside,
-    WaitingJob,
-    WaitingReason,
-    priority_classes,
-    repeated,
-    resumable,
-)
+from cpsched.domain import Instance, PlannedJob, SetAside, WaitingJob, priority_classes, resumable
 from cpsched.engine import Engine, Outcome, Progress
 from cpsched.metrics import objective_value
-from cpsched.planner import PlannerEngine
-from cpsched.problem import missing_from
+from cpsched.planner import Beside, PlannerEngine, inserted
 
-__all__ = ["ByClass", "Classes", "Opened", "class_values", "is_plain", "rank"]
-
-#: Given the jobs planned so far and the waiting ones of a class, returns both with starts for some of the latter.
-Opened = Callable[[Sequence[PlannedJob], Sequence[WaitingJob]], Outcome]
+__all__ = ["ByClass", "Classes", "class_values", "is_plain", "rank"]
 
 
 class Classes:
@@ -42,32 +24,28 @@ class Classes:
     Parameters
     ----------
     instance
-        The window.
-    opened
-        Finds starts for jobs of the waiting room before lower classes take what is free; None: there are none.
+        The window, for engines.
     """
 
-    def __init__(self, instance: Instance, opened: Opened | None = None) -> None:
-        self._instance, self._opened = instance, opened
+    def __init__(self, instance: Instance) -> None:
+        self._instance = instance
         self._class_of = priority_classes(instance)
-        self._members = instance.members()
-        self._entries = {job.id: job for job in instance.jobs}
-        self._entry_of = {element: job.id for job in instance.jobs for element in job.element_ids}
+        self._beside = Beside(instance)
         waiting = [job for job in instance.jobs if job.running is None]
         numbers = sorted({self._class_of[job.id] for job in waiting}, reverse=True)
         #: The entries of each class that has no plan yet, the highest class first.
         self.left = [tuple(job.id for job in waiting if self._class_of[job.id] == number) for number in numbers]
-        self._planned: dict[str, PlannedJob] = {}
         self._waiting: dict[str, WaitingJob] = {}
 
     @property
     def waiting_jobs(self) -> tuple[PlannedJob, ...]:
         """The plans of waiting jobs so far."""
-        return tuple(planned for name, planned in self._planned.items() if not self._runs(name))
+        beside = self._beside
+        return tuple(planned for name, planned in beside.planned.items() if not beside.is_running(name))
 
     def size(self, *classes: Iterable[str]) -> int:
         """Return the number of jobs in some classes."""
-        return sum(len(self._entries[name].element_ids) for entries in classes for name in entries)
+        return sum(len(self._beside.entries[name].element_ids) for entries in classes for name in entries)
 
     def priority(self, entries: Iterable[str]) -> int:
         """Return the priority of a class."""
@@ -80,110 +58,35 @@ class Classes:
         whose share a plan may change may be changed for jobs of its own class and higher ones only.
         """
         highest = max((self._class_of[name] for name in entries), default=None)
-        chosen = self._startable(entries)
-        jobs = []
-        for job in self._instance.jobs:
-            if job.running is not None:
-                is_settled = highest is not None and self._class_of[job.id] > highest
-                jobs.append(self._as_planned(job, is_settled=is_settled))
-            elif job.id in chosen:
-                jobs.append(self._after_settled(job, chosen))
-        return replace(
-            self._instance,
-            jobs=tuple(jobs),
-            set_aside=(*self._instance.set_aside, *self._settled()),
-            has_strict_priorities=False,
+        window = self._beside.window(
+            entries, lambda running: highest is not None and self._class_of[running.id] > highest
         )
+        return replace(window, has_strict_priorities=False)
 
     def add(self, entries: Collection[str], outcome: Outcome) -> None:
-        """Take the plan of the window of some entries as settled."""
+        """Take the plan of the window of some entries as settled, with starts for jobs that it leaves out and that find
+        one beside it before lower classes take what is free.
+        """
+        beside = self._beside
         self.left = [rest for one in self.left if (rest := tuple(name for name in one if name not in entries))]
-        waiting = {job.id: job for job in outcome.waiting_room}
-        self._planned |= {job.id: job for job in outcome.jobs}
-        missing = missing_from(self._instance, self._had())
-        for name in entries:
-            for element in self._entries[name].element_ids:
-                if element not in self._planned and element not in waiting:
-                    waiting[element] = self._awaiting(element, missing)
-        if waiting and self.left and self._opened is not None:
-            opened = self._opened(tuple(self._planned.values()), tuple(waiting.values()))
-            self._planned |= {job.id: job for job in opened.jobs}
-            waiting = {job.id: job for job in opened.waiting_room}
+        beside.planned |= {job.id: job for job in outcome.jobs}
+        elements = [element for name in entries for element in beside.entries[name].element_ids]
+        waiting = beside.without_start({job.id: job for job in outcome.waiting_room}, elements)
+        if waiting:
+            found = inserted(
+                self._instance, Outcome(jobs=tuple(beside.planned.values()), waiting_room=tuple(waiting.values()))
+            )
+            beside.planned |= {job.id: job for job in found.jobs}
+            waiting = {job.id: job for job in found.waiting_room}
         self._waiting |= waiting
 
     def outcome(self) -> Outcome:
         """Return the plan so far, in document order."""
-        elements = list(self._entry_of)
+        planned = self._beside.planned
         return Outcome(
-            jobs=tuple(self._planned[name] for name in elements if name in self._planned),
-            waiting_room=tuple(self._waiting[name] for name in elements if name in self._waiting),
+            jobs=tuple(planned[name] for name in self._beside.elements if name in planned),
+            waiting_room=tuple(self._waiting[name] for name in self._beside.elements if name in self._waiting),
         )
-
-    def _runs(self, element: str) -> bool:
-        """Return whether a job runs."""
-        return self._entries[self._entry_of[element]].running is not None
-
-    def _startable(self, entries: Collection[str]) -> set[str]:
-        """Return the entries that wait for no job without a start."""
-        chosen, had = set(entries), self._had()
-        while True:
-            startable = had.union(*(self._entries[name].element_ids for name in chosen))
-            missing = missing_from(self._instance, startable)
-            lost = {name for name in chosen if any(missing(one.job) for one in self._entries[name].after)}
-            if not lost:
-                return chosen
-            chosen -= lost
-
-    def _had(self) -> set[str]:
-        """Return the jobs that run, and those that have a plan."""
-        return {element for element in self._entry_of if element in self._planned or self._runs(element)}
-
-    def _awaiting(self, element: str, missing: Callable[[str], str | None]) -> WaitingJob:
-        """Return why a job that is in no window waits, given what is `missing_from` those that run or have a plan."""
-        for dependency in self._entries[self._entry_of[element]].after:
-            if (name := missing(dependency.job)) is not None:
-                detail = f"waits for {name} ({dependency.type}), which has no start"
-                return WaitingJob(id=element, reason=WaitingReason.DEPENDENCY, detail=detail)
-        raise ValueError(f"job {element} is in no window, and waits for no job without a start")
-
-    def _as_planned(self, job: Job, *, is_settled: bool) -> Job:
-        """Return a running job as it is planned so far; one that is settled cannot be changed any more."""
-        planned = self._planned.get(job.id)
-        if planned is not None and planned != repeated(job):
-            job = replace(job, running=Running(start=planned.start, segments=planned.segments))
-        return replace(job, malleability=None) if is_settled and job.malleability is not None else job
-
-    def _after_settled(self, job: Job, chosen: Collection[str]) -> Job:
-        """Return a waiting job that may start after those that it waits for: settled ones are an earliest start."""
-        if not job.after:
-            return job
-        earliest = [] if job.not_before is None else [job.not_before]
-        after: list[Dependency] = []
-        for dependency in job.after:
-            names = self._members[dependency.job]
-            if self._entry_of[names[0]] in chosen or self._runs(names[0]):
-                after.append(dependency)
-                continue
-            is_start = dependency.type is DependencyType.AFTER
-            earliest += (
-                (self._planned[name].start if is_start else self._planned[name].end) + dependency.delay
-                for name in names
-            )
-        return replace(job, after=tuple(after), not_before=max(earliest, default=None))
-
-    def _settled(self) -> Iterator[SetAside]:
-        """Yield what the waiting jobs that have a plan hold, segment by segment."""
-        has = self._instance.cluster.class_of
-        for name, planned in self._planned.items():
-            job = self._entries[self._entry_of[name]]
-            if job.running is not None:
-                continue  # it is in every window
-            for segment in planned.segments:
-                allocation = segment.allocation
-                if job.steps[0].request.place.exclusive:
-                    nodes = dict.fromkeys(one.node for one in allocation)
-                    allocation = tuple(Placement(node=node, resources=has[node].resources) for node in nodes)
-                yield SetAside(start=segment.start, end=segment.end, allocation=allocation, licenses=job.licenses)
 
 
 class ByClass:
@@ -193,12 +96,10 @@ class ByClass:
     ----------
     engine
         Plans the window of each class.
-    opened
-        As `Classes` has it.
     """
 
-    def __init__(self, engine: Engine, opened: Opened | None = None) -> None:
-        self._engine, self._opened = engine, opened
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
         self.name = engine.name
 
     def prepare(self) -> None:
@@ -218,7 +119,7 @@ class ByClass:
         """Plan all jobs of an instance."""
         if not instance.has_strict_priorities:
             return self._engine.plan(instance, progress)
-        classes = Classes(instance, self._opened)
+        classes = Classes(instance)
         self.finish(classes, progress)
         return classes.outcome()
 

@@ -20,7 +20,7 @@ from cpsched.engine import Board, Budget, Improver, Offer, Proof
 from cpsched.errors import EngineError
 from cpsched.metrics import objective_value
 from cpsched.portfolio.lanes import run_lanes
-from cpsched.portfolio.recipe import prepare
+from cpsched.portfolio.preparing import prepare
 from cpsched.portfolio.teams import Team, team_of
 
 if TYPE_CHECKING:

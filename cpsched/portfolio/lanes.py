@@ -9,20 +9,26 @@ from cpsched.domain import Instance
 from cpsched.engine import Board, Budget, Improver
 from cpsched.portfolio.merit import ByMerit, run_solver
 
-__all__ = ["run_lanes"]
+__all__ = ["Lanes", "Watch", "run_lanes"]
+
+#: The solvers of each lane, in the order in which they work.
+Lanes = Sequence[Sequence[Improver]]
+
+#: Called repeatedly with the board while a plan is improved.
+Watch = Callable[[Board], None]
 
 #: Seconds between two checks of the lanes.
 _LOOK = 0.1
 
 
 def run_lanes(
-    lanes: Sequence[Sequence[Improver]],
+    lanes: Lanes,
     instance: Instance,
     board: Board,
     *,
     seed: int,
     deadline: Budget,
-    watch: Callable[[Board], None] | None,
+    watch: Watch | None,
 ) -> bool:
     """Run all lanes until their work or the board's budget is over; return whether the user interrupted them.
 

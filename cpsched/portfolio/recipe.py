@@ -3,81 +3,32 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import cache
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from cpsched import cp, search
+from cpsched import cp
 from cpsched.arguments import Seconds, Seed, Workers, at_the_door
-from cpsched.domain import Event, Instance, Plan
-from cpsched.engine import LONGEST_EVENT, Board, Budget, Progress
+from cpsched.domain import Event, Instance, Plan, PlannedJob
+from cpsched.engine import Board, Budget, Progress
 from cpsched.errors import SolverWarning
 from cpsched.formats import checked
 from cpsched.metrics import least_value, objective_value
-from cpsched.planner import (
-    compile_from_now_on,
-    interprets,
-    own_interpretation,
-    placeable_beside,
-    problem_of,
-    stated_outcome,
-    warmup_evolving,
-)
-from cpsched.portfolio.lanes import run_lanes
-from cpsched.portfolio.merit import run_solver
+from cpsched.planner import compile_from_now_on, interprets, own_interpretation, placeable_beside
+from cpsched.portfolio.classes import ByClass
+from cpsched.portfolio.lanes import Lanes, Watch, run_lanes
+from cpsched.portfolio.leftovers import filled
+from cpsched.portfolio.params import SolveParams
+from cpsched.portfolio.preparing import prepare_first
 from cpsched.portfolio.repair import verified
-from cpsched.portfolio.scoring import faults_of, judge_of, plan_of, scored, with_openings
+from cpsched.portfolio.scoring import scored
 from cpsched.portfolio.soft_limits import beyond_soft_limits
-from cpsched.portfolio.strict import Strict, compared
+from cpsched.portfolio.strict import by_class, compared
+from cpsched.portfolio.task import Task
 from cpsched.portfolio.teams import Team, first_of, team_of
-from cpsched.portfolio.warm_start import Earlier, better
+from cpsched.portfolio.warm_start import begun, better
 from cpsched.problem import placeable
 
-__all__ = ["prepare", "solve"]
-
-
-@at_the_door
-def prepare(engine: str = "portfolio", *, workers: Workers = 2, solver: str = "gecode", changing: bool = True) -> None:
-    """Compile or load the kernels and programs of an engine now, so that its first plan need not do it.
-
-    Parameters
-    ----------
-    engine, workers, solver
-        As `solve` has them.
-    changing
-        Whether there will be evolving or malleable jobs, whose kernels take as long again.
-
-    Raises
-    ------
-    EngineError
-        If there is no such engine, or if something that it needs is not installed.
-    ValueError
-        If an argument is not what its type says.
-    """
-    _prepare(engine, workers, solver)
-    if changing:
-        _prepare_changing()
-
-
-@cache
-def _prepare_first(engine: str, *, changing: bool) -> None:
-    """Compile or load what the first plan of an engine needs, once in a process."""
-    first_of(engine).prepare()
-    if changing:
-        warmup_evolving()
-
-
-@cache
-def _prepare(engine: str, workers: int, solver: str) -> None:
-    """Compile or load what an engine needs, once in a process."""
-    team_of(engine, workers=workers, solver=solver).prepare()
-
-
-@cache
-def _prepare_changing() -> None:
-    """Compile or load what evolving and malleable jobs need besides, once in a process."""
-    warmup_evolving()
-    search.warm_up_changing_search()
+__all__ = ["solve"]
 
 
 @at_the_door
@@ -95,7 +46,7 @@ def solve(
     team: Team | None = None,
     document: object | None = None,
     progress: Progress | None = None,
-    watch: Callable[[Board], None] | None = None,
+    watch: Watch | None = None,
 ) -> Plan:
     """Plan every job of an instance, and verify the plan.
 
@@ -147,129 +98,162 @@ def solve(
     ValueError
         If an argument is not what its type says, or out of its limits.
     """
-    if document is None:
-        instance = checked(instance)
-    changing, is_given = any(job.changes for job in instance.jobs), team is not None
-    # for few jobs no solver need be loaded
-    opens = engine == "portfolio" and not is_given and not instance.has_strict_priorities
-    if team is None:
-        team = Team(first=first_of(engine)) if opens else team_of(engine, workers=workers, solver=solver)
-        # no compiled kernels need be loaded either
-        if not ((opens or engine == "planner") and interprets(instance)):
-            _prepare_first(engine, changing=changing)
-    clock = Budget(budget)
-    window = problem_of(instance)
-    strict = None
-    if instance.has_strict_priorities:
-        strict = Strict(instance=instance, window=window, document=document, engine=engine, team=team, clock=clock)
-        team = replace(team, first=strict.first)
-    team.check(window.instance, engine)
-    judge = judge_of(instance, document) if strict is None else strict.judge
-    earlier, said = None, tuple[Event, ...]()
-    if warm is not None:
-        beginning = Earlier(instance=instance, window=window, judge=judge, engine=engine, clock=clock, warm=warm)
-        earlier, said = beginning.begun()
-    since, by = clock.elapsed, team.first.name
-    outcome = stated_outcome(window, team.first.plan(window.instance, progress))
-    began = clock.elapsed
-    plan = plan_of(instance, engine, outcome, slices=window.slices, budget=budget, elapsed=began, by=by)
-    # a job of the waiting room may get a start that the engines' window does not have: then last of all
-    are_all = window.has_all_plans
-    plan = verified(judge, instance, plan, engine=by, elapsed=clock.elapsed, claims=are_all)
-    first = plan.jobs
-    plan = replace(plan if earlier is None else better(instance, earlier, plan), events=(*said, *plan.events))
-    is_interrupted = False
-    if budget > 0 and not is_given and team.lanes:
-        is_interrupted = _prepared(clock, engine, workers, solver, changing=changing)
-    has_soft_limits = any(limit.soft for limit in instance.limits)
-    # the time in which the last offers are judged, and jobs are moved up beyond soft limits
-    reserve, took = 0.05 + 3 * (clock.elapsed - began), began - since
-    reserve += took if has_soft_limits else 0
-    by_class, failures = "", list[Event]()
-    if strict is not None and not is_interrupted:
-        plan, by_class, failures = strict.improved(plan, reserve=reserve + 2 * took, seed=seed, warm=warm, watch=watch)
-    violations = faults_of(judge, instance, plan)
+    params = SolveParams(engine=engine, budget=budget, seed=seed, workers=workers, bound=bound, solver=solver)
+    instance = checked(instance) if document is None else instance
+    task = Task(
+        instance=instance,
+        params=params,
+        team=_first_team(instance, params) if team is None else team,
+        is_ready=team is not None,
+        clock=Budget(params.budget),
+        document=document,
+        warm=warm,
+        progress=progress,
+        watch=watch,
+    )
+    plan, failures = _solved(task)
+    for words in dict.fromkeys(f"the solver {one.by} died: {one.what}" for one in failures):
+        warnings.warn(words, SolverWarning, stacklevel=4)
+    return plan
+
+
+def _solved(task: Task) -> tuple[Plan, Sequence[Event]]:
+    """Solve a window: the recipe. Return the plan, the judgement of which comes last, and which solvers died."""
+    replace(task.team, first=ByClass(task.team.first)).check(task.window.instance, task.params.engine)
+    first = _first(task)
+    plan, failures = first.plan, list[Event]()
+    if task.is_by_class:
+        plan, failures = by_class(task, plan, reserve=first.reserve + 2 * first.took)
+    board = _board(task, plan)
+    stopped = plan.engine.stopped if task.is_by_class else _improved(task, board, first.reserve)
+    elapsed = task.clock.elapsed
+    if stopped != "interrupted" and not board.is_optimal:
+        _prove(task, board)
+    board.close()
+    jobs = task.window.to_stated(board.best.jobs)
+    plan = scored(task.instance, plan, board, jobs, stopped=stopped, elapsed=elapsed)
+    plan = beyond_soft_limits(task.check, plan, at=task.elapsed)
+    plan = filled(task.check, plan, at=task.elapsed)
+    if task.is_by_class or (task.warm is not None and task.instance.has_strict_priorities):
+        said = task.event("classes", compared(task.instance, first.jobs, plan, by=task.team.first.name))
+        plan = replace(plan, events=(*plan.events, said))
+    plan = verified(task.check, plan, engine=task.params.engine, at=task.elapsed)
+    return plan, (*failures, *board.failures)
+
+
+def _first_team(instance: Instance, params: SolveParams) -> Team:
+    """Return the team of an engine; what its first plan needs is compiled or loaded.
+
+    For few jobs no solver need be loaded: those of the portfolio are when it is their turn.
+    """
+    is_lazy = params.engine == "portfolio" and not instance.has_strict_priorities
+    team = Team(first=first_of(params.engine)) if is_lazy else _team_of(params)
+    # Python interprets the kernels of a small window
+    if not ((is_lazy or params.engine == "planner") and interprets(instance)):
+        prepare_first(params.engine, changing=any(job.changes for job in instance.jobs))
+    return team
+
+
+def _team_of(params: SolveParams) -> Team:
+    return team_of(params.engine, workers=params.workers, solver=params.solver)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _First:
+    """The plan that all else begins from."""
+
+    plan: Plan
+    #: The jobs of the first engine's plan.
+    jobs: tuple[PlannedJob, ...]
+    #: The seconds that it took, and those in which the last offers of solvers are judged and soft limits exceeded.
+    took: float
+    reserve: float
+
+
+def _first(task: Task) -> _First:
+    """Return the first plan: an earlier one, or else that of the first engine.
+
+    It is judged if something follows that builds on it.
+    """
+    earlier, said = (None, ()) if task.warm is None else begun(task, task.warm)
+    since, by = task.clock.elapsed, task.team.first.name
+    outcome = ByClass(task.team.first).plan(task.window.instance, task.progress)
+    began = task.clock.elapsed
+    plan = task.plan_of(outcome, by=by)
+    if task.params.budget > 0 or task.params.bound > 0 or task.warm is not None:
+        # a job of the waiting room may get a start that the engines' window does not have: then last of all
+        plan = filled(task.check, plan, at=task.elapsed) if task.has_all_plans else plan
+        plan = verified(task.check, plan, engine=by, at=task.elapsed, claims=False)
+    best = plan if earlier is None else better(task.instance, earlier, plan)
+    took, reserve = began - since, 0.05 + 3 * (task.clock.elapsed - began)
+    if any(limit.soft for limit in task.instance.limits):
+        reserve += took
+    return _First(plan=replace(best, events=(*said, *best.events)), jobs=plan.jobs, took=took, reserve=reserve)
+
+
+def _board(task: Task, plan: Plan) -> Board:
+    """Return the board for plans of the window for engines, with a first one on it."""
+    window, names = task.window, {job.id for job in plan.jobs}
+    violations = task.check.of_jobs(plan)
     board = Board(
         window.to_held(plan.jobs),
         by=plan.incumbents[-1].by,
-        budget=clock.more(-min(reserve, 0.25 * budget)),
+        budget=task.clock,
         value_of=lambda jobs: objective_value(window.instance, jobs),
         judge=lambda jobs: violations(window.to_stated(jobs)),
         # what a window with only some plans refuses can be planned in another way
-        placeable=placeable_beside(window.instance, {job.id for job in plan.jobs}) if are_all else placeable(instance),
-        least_of=lambda jobs: least_value(instance, window.to_stated(jobs)),
+        placeable=placeable_beside(window.instance, names) if task.has_all_plans else placeable(task.instance),
+        least_of=lambda jobs: least_value(task.instance, window.to_stated(jobs)),
     )
-    board.takes_proofs = are_all
-    if budget > 0 and opens:
-        is_interrupted = _opened(clock, window.instance, board, seed=seed)
-        if not is_interrupted and not board.is_over:
-            is_interrupted = _prepared(clock, engine, workers, solver, changing=changing)
-            # after the preparation, which loads the solvers in seconds that do not count
-            team = team if is_interrupted else team_of(engine, workers=workers, solver=solver)
-            board.budget = clock.more(-min(reserve, 0.25 * budget))
-    lanes = team.able(window.instance) if strict is None else ()
-    if not is_interrupted:
-        is_interrupted = run_lanes(lanes, window.instance, board, seed=seed, deadline=clock, watch=watch)
-    elapsed, stopped = clock.elapsed, by_class or _why(board, is_interrupted=is_interrupted)
-    if bound > 0 and stopped != "interrupted" and not board.is_optimal:
-        compile_from_now_on()
-        board.budget = clock.more(bound)
-        prover = cp.LagrangianBound(cp.BoundParams(share=1.0))
-        run_lanes(((prover,),), window.instance, board, seed=seed, deadline=board.budget, watch=watch)
-    board.close()
-    best = scored(instance, plan, board, window.to_stated(board.best.jobs), stopped=stopped, elapsed=elapsed)
-    if has_soft_limits:
-        best = beyond_soft_limits(judge, instance, best, elapsed=clock.elapsed)
-    if not are_all:
-        best = verified(judge, instance, best, engine=engine, elapsed=clock.elapsed)
-    elif board.best.version > 0:
-        best = with_openings(judge, instance, best, elapsed=clock.elapsed)
-    if by_class or (strict is not None and earlier is not None):
-        event = Event(
-            at=round(clock.elapsed, 3), by="classes", what=compared(instance, first, best, by=by)[:LONGEST_EVENT]
-        )
-        best = replace(best, events=(*best.events, event))
-    _warn([*failures, *board.failures])
-    return best
+    board.takes_proofs = task.has_all_plans
+    return board
 
 
-def _opened(clock: Budget, instance: Instance, board: Board, *, seed: int) -> bool:
-    """Try what solves a few jobs at once, and is loaded in seconds that do not count; return whether the user
-    interrupted it.
-    """
+def _improved(task: Task, board: Board, reserve: float) -> str:
+    """Let solvers improve the plan until its budget ends, `reserve` seconds early; return why they stopped."""
+    params, clock = task.params, task.clock
     try:
-        with clock.paused():
-            first = cp.Orders()
-        if first.is_for(board.best.jobs, instance) and not board.is_over:
-            run_solver(first, instance, board, seed=seed)
+        for lanes in _crews(task, board):
+            board.budget = clock.more(-min(reserve, 0.25 * params.budget))
+            if run_lanes(lanes, task.window.instance, board, seed=params.seed, deadline=clock, watch=task.watch):
+                return "interrupted"
     except KeyboardInterrupt:
-        return True
-    return False
-
-
-def _prepared(clock: Budget, engine: str, workers: int, solver: str, *, changing: bool) -> bool:
-    """Compile or load what an engine needs, in seconds that do not count; return whether the user interrupted it."""
-    try:
-        compile_from_now_on()
-        with clock.paused():
-            prepare(engine, workers=workers, solver=solver, changing=changing)
-    except KeyboardInterrupt:
-        return True
-    return False
-
-
-def _warn(failures: Sequence[Event]) -> None:
-    """Warn of solvers that died, of the same words once."""
-    for words in dict.fromkeys(f"the solver {one.by} died: {one.what}" for one in failures):
-        warnings.warn(words, SolverWarning, stacklevel=4)
-
-
-def _why(board: Board, *, is_interrupted: bool) -> str:
-    """Return the reason for which the solvers stopped."""
-    if is_interrupted:
         return "interrupted"
     if board.is_optimal:
         return "optimal"
     if board.is_given_up or (board.events and board.best.version == 0):
         return "fallback"
     return "budget" if board.budget.remaining <= 0 else "done"
+
+
+def _crews(task: Task, board: Board) -> Iterator[Lanes]:
+    """Yield the solvers that work one after the other: what solves a few jobs at once, and all others, which are
+    loaded when it is their turn, in seconds that do not count.
+    """
+    window, params, team = task.window.instance, task.params, task.team
+    if params.budget == 0:
+        return
+    if task.is_ready:
+        yield team.able(window)
+        return
+    if params.engine == "portfolio" and not team.lanes:
+        with task.clock.paused():
+            orders = cp.Orders()
+        if orders.is_for(board.best.jobs, window):
+            yield ((orders,),)
+        if board.is_over:
+            return
+        task.load()
+        team = _team_of(params)
+    elif team.lanes:
+        task.load()
+    yield team.able(window)
+
+
+def _prove(task: Task, board: Board) -> None:
+    """Prove a bound, for the seconds that are given to that."""
+    if task.params.bound > 0:
+        compile_from_now_on()
+        board.budget = task.clock.more(task.params.bound)
+        lanes = ((cp.LagrangianBound(cp.BoundParams(share=1.0)),),)
+        run_lanes(lanes, task.window.instance, board, seed=task.params.seed, deadline=board.budget, watch=task.watch)

@@ -7,19 +7,19 @@ from dataclasses import replace
 
 from cpsched.arguments import at_the_door
 from cpsched.domain import Event, Instance, Plan, WindowEvent
-from cpsched.engine import Budget
+from cpsched.engine import LONGEST_EVENT, Budget
 from cpsched.formats import checked
 from cpsched.portfolio.causes import Delay
+from cpsched.portfolio.judging import Check
+from cpsched.portfolio.leftovers import filled
 from cpsched.portfolio.live import LivePlan
 from cpsched.portfolio.repair import verified
-from cpsched.portfolio.scoring import judge_of, plan_of
+from cpsched.portfolio.scoring import plan_of
 
 __all__ = ["replan"]
 
 #: The engine's name in plans of `replan`.
 NAME = "replan"
-#: Characters of an event in a plan, at the most.
-_LONGEST_EVENT = 500
 
 
 @at_the_door
@@ -73,19 +73,25 @@ def replan(
         late |= live.elapsed(at).late
     moved = live.window
     current = plan_of(moved, NAME, live.outcome(), slices=live.slices, budget=0, elapsed=clock.elapsed)
-    new = verified(judge_of(moved), moved, current, engine=NAME, elapsed=clock.elapsed)
-    starts = {job.id: job.start for job in new.jobs}
-    late |= {
-        job.id: Delay(job=job.id, before=job.start, after=None, cause="the verifier refused the place found for it")
-        for job in current.jobs
-        if starts.get(job.id) != job.start and job.id not in late
-    }
+    check = Check.of(moved)
     first = {job.id: job.start for job in plan.jobs}
-    causes = [
-        str(replace(one, before=first.get(name, one.before), after=starts.get(name)))
-        for name, one in late.items()
-        if name not in starts or starts[name] > first.get(name, one.before)
-    ]
-    at_ = round(clock.elapsed, 3)
-    told_events = tuple(Event(at=at_, by=NAME, what=what[:_LONGEST_EVENT]) for what in (*said, *causes))
-    return moved, replace(new, events=(*new.events, *told_events))
+
+    def told(new: Plan) -> Plan:
+        """Return a plan with the events, and with the causes of later starts."""
+        starts = {job.id: job.start for job in new.jobs}
+        refused = {
+            job.id: Delay(job=job.id, before=job.start, after=None, cause="the verifier refused the place found for it")
+            for job in current.jobs
+            if starts.get(job.id) != job.start and job.id not in late
+        }
+        causes = [
+            str(replace(one, before=first.get(name, one.before), after=starts.get(name)))
+            for name, one in (late | refused).items()
+            if name not in starts or starts[name] > first.get(name, one.before)
+        ]
+        now = round(clock.elapsed, 3)
+        events = (Event(at=now, by=NAME, what=what[:LONGEST_EVENT]) for what in (*said, *causes))
+        return replace(new, events=(*new.events, *events))
+
+    current = filled(check, current, at=clock.elapsed)
+    return moved, verified(check, current, engine=NAME, at=clock.elapsed, finished=told)

@@ -1,95 +1,35 @@
-"""The value and the faults of a plan, and its plan document."""
+"""The value of a plan, and its plan document."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import version
-from typing import Any
 
-from cpsched.arguments import at_the_door
 from cpsched.domain import (
-    Amounts,
     DependencyType,
     EngineReport,
     Event,
     Incumbent,
     Instance,
     Job,
-    Placement,
     Plan,
     PlannedJob,
     ReservedSlice,
     Score,
-    Segment,
     WaitingJob,
     WaitingReason,
 )
-from cpsched.engine import Board, Outcome
-from cpsched.formats import checked, instance_to_document, plan_to_document
+from cpsched.engine import LONGEST_EVENT, Board, Outcome
 from cpsched.metrics import honest_gap, objective_value, suffered
-from cpsched.problem import is_compiled, missing_from
-from cpsched.verify import Judge, Violation
+from cpsched.problem import missing_from
 
-__all__ = ["Trusting", "faults_of", "judge_of", "plan_of", "scored", "verify_plan", "with_jobs", "with_openings"]
+__all__ = ["changed", "plan_of", "scored", "with_jobs"]
 
+#: The largest gap that rounding explains.
+_ROUNDING = 1e-9
 #: A bound that leaves more than this part of the avoidable cost unproven says nothing of the plan.
 _NOTHING_PROVEN = 0.99
-#: The most jobs that an event names.
-_MOST_NAMED = 5
-
-
-class Trusting(Judge):
-    """Finds no fault: of a window of a simulation, where no document has what stands for rules. Its record is judged by
-    the rules themselves.
-    """
-
-    def __init__(self) -> None: ...
-
-    def violations(self, plan: object, source: str = "plan", *, claims: bool = True) -> tuple[Violation, ...]:
-        """Return nothing."""
-        return ()
-
-    def openings(self, plan: object, source: str = "plan") -> tuple[dict[str, object], ...]:
-        """Return nothing."""
-        return ()
-
-
-def judge_of(instance: Instance, document: object | None = None) -> Judge:
-    """Return the verifier for an instance: on the document that it was read from, or else on one written anew."""
-    if is_compiled(instance):
-        return Trusting()
-    return Judge(instance_to_document(instance) if document is None else document)
-
-
-@at_the_door
-def verify_plan(instance: Instance, plan: Plan) -> tuple[Violation, ...]:
-    """Hold a plan to every rule of ``docs/formats.md``, as the independent judge reads both documents.
-
-    Returns
-    -------
-    tuple of Violation
-        Everything that is wrong; empty if the plan is valid.
-
-    Raises
-    ------
-    DocumentError
-        If the instance was built in Python and is not in order.
-    """
-    return Judge(instance_to_document(checked(instance))).violations(plan_to_document(plan))
-
-
-def faults_of(judge: Judge, instance: Instance, first: Plan) -> Callable[[Sequence[PlannedJob]], Sequence[str]]:
-    """Return the judge of further plans of a window, of the same jobs as the first one or of others.
-
-    Whether the other jobs still belong into the waiting room is asked of the last plan only (`with_openings`).
-    """
-
-    def violations(jobs: Sequence[PlannedJob]) -> Sequence[str]:
-        plan = with_jobs(instance, first, jobs)
-        return [str(violation) for violation in judge.violations(plan_to_document(plan), claims=False)]
-
-    return violations
 
 
 def with_jobs(instance: Instance, plan: Plan, jobs: Sequence[PlannedJob]) -> Plan:
@@ -135,68 +75,29 @@ def _waiting(
     return WaitingJob(id=job.id, reason=reason, detail=detail)
 
 
-def with_openings(judge: Judge, instance: Instance, plan: Plan, *, elapsed: float) -> Plan:
-    """Return a plan in which those jobs of the waiting room have a start for which the verifier finds one beside it.
+def changed(instance: Instance, plan: Plan, jobs: Sequence[PlannedJob], *, at: float, by: str, what: str) -> Plan:
+    """Return a plan with other jobs, or other places for its jobs, in document order; an event says what has changed.
 
-    No other job is moved. The bound stays one, since no further job makes a plan cheaper; the fallback's value grows as
-    much as the plan's, so that both are values of the same jobs.
+    A bound stays one, since no further job makes a plan cheaper, but not where jobs have lost their places. The
+    fallback's value grows as much as the plan's where it has other jobs, so that both are values of the same jobs.
     """
-    found: dict[str, PlannedJob] = {}
-    waiting = plan.waiting_room
-    while waiting:
-        entries = judge.openings(
-            plan_to_document(replace(plan, jobs=(*plan.jobs, *found.values()), waiting_room=waiting))
-        )
-        if not entries:
-            break
-        found.update((job.id, job) for job in map(_planned_job, entries))
-        # a plan of some classes of priorities has the other jobs neither planned nor waiting
-        left = {job.id for job in waiting} - found.keys()
-        room = with_jobs(instance, plan, (*plan.jobs, *found.values())).waiting_room
-        waiting = tuple(job for job in room if job.id in left)
-    if not found:
-        return plan
-    placed = {job.id: job for job in plan.jobs} | found
-    jobs = tuple(placed[job.id] for job in instance.elements() if job.id in placed)
-    old, value = plan.objective, objective_value(instance, jobs)
-    gap = None if old.bound is None else (value - old.bound) / abs(value) if value else 0.0
-    score = replace(
-        old,
-        value=value,
-        planner=old.planner + value - old.value,
-        suffered=suffered(instance, jobs),
-        gap=gap,
-    )
-    is_optimal = gap is not None and gap <= 1e-9
+    new, old = with_jobs(instance, plan, jobs), plan.objective
+    value, before, after = new.objective.value, {job.id for job in plan.jobs}, {job.id for job in jobs}
+    score = replace(new.objective, planner=old.planner if before == after else old.planner + value - old.value)
+    if not before <= after:
+        score = replace(score, bound=None, gap=None, proof=None)
+    elif old.bound is not None:
+        score = replace(score, gap=(value - old.bound) / abs(value) if value else 0.0)
+    is_optimal = score.gap is not None and score.gap <= _ROUNDING
     stopped = "done" if plan.engine.stopped == "optimal" and not is_optimal else plan.engine.stopped
-    names = ", ".join(list(found)[:_MOST_NAMED]) + (", ..." if len(found) > _MOST_NAMED else "")
-    event = Event(
-        at=round(elapsed, 3), by="verify", what=f"found a start beside the plan for {len(found)} more: {names}"
-    )
+    found = Incumbent(at=round(at, 3), value=value, by=by, planned=len(jobs))
     return replace(
-        plan,
+        new,
         objective=score,
         engine=replace(plan.engine, stopped=stopped),
-        jobs=jobs,
-        waiting_room=waiting,
-        incumbents=(*plan.incumbents, _incumbent(elapsed, value, "verify", jobs)),
-        events=(*plan.events, event),
+        incumbents=(*plan.incumbents, found),
+        events=(*plan.events, Event(at=round(at, 3), by=by, what=what[:LONGEST_EVENT])),
     )
-
-
-def _planned_job(entry: Mapping[str, Any]) -> PlannedJob:
-    """Return an entry of a plan as the verifier writes it."""
-    segments = tuple(
-        Segment(
-            start=segment["start"],
-            end=segment["end"],
-            allocation=tuple(
-                Placement(**{**one, "resources": Amounts(one["resources"])}) for one in segment["allocation"]
-            ),
-        )
-        for segment in entry["segments"]
-    )
-    return PlannedJob(id=entry["id"], start=entry["start"], end=entry["end"], segments=segments)
 
 
 def plan_of(
@@ -229,12 +130,8 @@ def plan_of(
         jobs=outcome.jobs,
         waiting_room=outcome.waiting_room,
         reservations=slices,
-        incumbents=(_incumbent(elapsed, value, by or engine, outcome.jobs),),
+        incumbents=(Incumbent(at=round(elapsed, 3), value=value, by=by or engine, planned=len(outcome.jobs)),),
     )
-
-
-def _incumbent(elapsed: float, value: float, by: str, jobs: Sequence[PlannedJob]) -> Incumbent:
-    return Incumbent(at=round(elapsed, 3), value=value, by=by, planned=len(jobs))
 
 
 def scored(

@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from cpsched.domain import Event, Incumbent, Instance, Plan
-from cpsched.formats import plan_to_document
+from cpsched.domain import Plan
 from cpsched.metrics import objective_value
 from cpsched.planner import problem_of, replanned, stated_outcome
-from cpsched.verify import Judge
+from cpsched.portfolio.judging import Check
+from cpsched.portfolio.scoring import changed
 
 __all__ = ["beyond_soft_limits"]
 
+#: The finder of these starts.
+_NAME = "soft limits"
 
-def beyond_soft_limits(judge: Judge, instance: Instance, plan: Plan, *, elapsed: float) -> Plan:
+
+def beyond_soft_limits(check: Check, plan: Plan, *, at: float) -> Plan:
     """Return a plan that keeps all soft limits with jobs moved to earlier starts beyond these limits.
 
     No job starts later. The bound stays one: it was none for plans that keep the soft limits, but for all.
     """
-    window = problem_of(instance, soft=False)
+    instance = check.instance
+    if not any(limit.soft for limit in instance.limits):
+        return plan
+    window = problem_of(instance, slices=plan.reservations, soft=False)
     outcome = stated_outcome(window, replanned(window.instance, window.held(plan)))
     moved = {job.id: job for job in outcome.jobs}
     jobs = tuple(moved.get(job.id, job) for job in plan.jobs)
     earlier = sum(new.start < old.start for new, old in zip(jobs, plan.jobs, strict=True))
-    value = objective_value(instance, jobs)
-    if not earlier or value > plan.objective.value:
+    if not earlier or objective_value(instance, jobs) > plan.objective.value:
         return plan
-    old = plan.objective
-    gap = None if old.bound is None else (value - old.bound) / abs(value) if value else 0.0
-    at = round(elapsed, 3)
-    better = replace(
-        plan,
-        objective=replace(old, value=value, planner=max(old.planner, value), gap=gap),
-        jobs=jobs,
-        incumbents=(*plan.incumbents, Incumbent(at=at, value=value, by="soft limits", planned=len(jobs))),
-        events=(*plan.events, Event(at=at, by="soft limits", what=f"moved {earlier} jobs up beyond their limits")),
-    )
-    return plan if judge.violations(plan_to_document(better), claims=False) else better
+    better = changed(instance, plan, jobs, at=at, by=_NAME, what=f"moved {earlier} jobs up beyond their limits")
+    return plan if check.faults(better, claims=False) else better

@@ -11,7 +11,8 @@ from cpsched.formats import instance_to_document
 from cpsched.metrics import objective_value
 from cpsched.planner import problem_of
 from cpsched.portfolio.live import LivePlan
-from cpsched.portfolio.recipe import prepare, solve
+from cpsched.portfolio.preparing import prepare
+from cpsched.portfolio.recipe import solve
 from cpsched.portfolio.scoring import plan_of
 from cpsched.portfolio.teams import team_of
 from cpsched.portfolio.warm_start import WarmStart

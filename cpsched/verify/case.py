@@ -142,15 +142,6 @@ class Case:
             first[booking.id] = min(booking.start, first.get(booking.id, booking.start))
         return first
 
-    @cached_property
-    def horizon(self) -> int:
-        """The moment after which nothing is booked or reserved."""
-        ends = [booking.end for booking in self.bookings]
-        ends += [slice_.end for slice_ in self.plan.slices]
-        ends += [one.time[1] for one in self.instance.reservations.values() if one.time is not None]
-        ends += [outage.end for outage in self.instance.outages if self.plan.is_record]
-        return max([self.instance.now, *ends])
-
     def requests_of(self, booking: Booking) -> Iterator[tuple[Segment, Request]]:
         """Yield each segment of a planned job with the request that it answers.
 

@@ -10,9 +10,8 @@ from cpsched.errors import Fault
 from cpsched.verify.case import Case
 from cpsched.verify.documents import load
 from cpsched.verify.instance import read_instance
-from cpsched.verify.model import Booking
 from cpsched.verify.plan import PlanReader
-from cpsched.verify.rules import RULES, check_waiting_room, openings_of
+from cpsched.verify.rules import RULES, check_waiting_room
 from cpsched.verify.violation import Violation
 
 __all__ = ["Judge", "verify", "verify_files"]
@@ -61,37 +60,6 @@ class Judge:
         case = Case(self._instance, reader.read())
         rules = [rule for rule in RULES if claims or rule is not check_waiting_room]
         return (*reader.violations, *(violation for rule in rules for violation in rule(case)))
-
-    def openings(self, plan: object, source: str = "plan") -> tuple[dict[str, object], ...]:
-        """Return entries for the ``jobs`` of a plan document: starts and nodes for jobs of its waiting room.
-
-        Each is the earliest one that is found at which the job fits beside all that the plan books, and beside the
-        entries before it. The search is bounded (`cpsched.verify.openings`): a job without an entry may fit all the
-        same.
-
-        Raises
-        ------
-        DocumentError
-            If the plan is no plan at all.
-        """
-        case = Case(self._instance, PlanReader(plan, source, self._instance).read())
-        return tuple(map(_entry, openings_of(case)))
-
-
-def _entry(booking: Booking) -> dict[str, object]:
-    """Return the entry of a job in a plan."""
-    segments = [
-        {
-            "start": segment.start,
-            "end": segment.end,
-            "allocation": [
-                {"node": one.node, "chunk": one.chunk, "count": one.count, "resources": dict(one.resources)}
-                for one in segment.allocation
-            ],
-        }
-        for segment in booking.segments
-    ]
-    return {"id": booking.id, "start": booking.start, "end": booking.end, "segments": segments}
 
 
 def verify(instance: Mapping[str, object], plan: Mapping[str, object]) -> tuple[Violation, ...]:

@@ -5,28 +5,18 @@ What is found is a proof that it fits. That nothing is found proves something on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-from cpsched.verify.model import Chunk, Placement, Request, Step
+from cpsched.verify.model import Chunk, Job, NodeClass, Request, Step
 from cpsched.verify.space import Room
 
-__all__ = ["Finder", "Layout", "lay", "lay_steps", "placements"]
+__all__ = ["EmptyCluster", "Finder", "Layout", "lay", "lay_steps"]
 
 #: The number of chunks of each kind on each node.
 Layout = dict[str, tuple[int, ...]]
 
 #: Returns what is left during ``[start, end)`` for a request, on all nodes or among some.
 Finder = Callable[[Request, int, int, Collection[str] | None], list[Room]]
-
-
-def placements(layout: Layout, request: Request) -> tuple[Placement, ...]:
-    """Return a layout as an allocation."""
-    return tuple(
-        Placement(node, kind, count, {name: count * amount for name, amount in chunk.resources.items()})
-        for node, counts in layout.items()
-        for kind, (count, chunk) in enumerate(zip(counts, request.chunks, strict=True))
-        if count
-    )
 
 
 def lay(request: Request, walltime: int, rooms: Sequence[Room]) -> Layout | None:
@@ -201,3 +191,35 @@ def _lay_around(request: Request, walltime: int, kept: Layout, rooms: Sequence[R
         rest = _lay_in_order(request, walltime, others, kinds, left)
         return None if rest is None else {**layout, **rest}
     return layout
+
+
+class EmptyCluster:
+    """The nodes of an instance, or those that are up, without any job.
+
+    Parameters
+    ----------
+    classes
+        Classes of nodes with their names.
+    queue
+        The queue for the jobs of which they are empty: other nodes than its own are left out.
+    """
+
+    def __init__(self, classes: Iterable[tuple[NodeClass, Sequence[str]]], queue: str | None) -> None:
+        self._classes = [one for one in classes if queue not in one[0].closed_to]
+
+    def rooms(self, request: Request, start: int, end: int, among: Collection[str] | None) -> list[Room]:
+        """Return the amounts of the nodes for a request, at any time."""
+        rooms = []
+        for node_class, names in self._classes:
+            nodes = names if among is None else [name for name in names if name in among]
+            if nodes:
+                free = {name: node_class.resources.get(name, 0) for name in request.names}
+                kept = [
+                    max(0, node_class.resources.get(entry.resource, 0) - entry.items) for entry in node_class.keep_free
+                ]
+                rooms.append(Room(node_class, free, kept, nodes))
+        return rooms
+
+    def layouts(self, job: Job) -> list[Layout] | None:
+        """Return nodes for each step of a job at full share, or None if none are found."""
+        return lay_steps(job.steps, job.walltime, 0, self.rooms)

@@ -6,10 +6,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from cpsched.verify.case import Case, Holder, HolderUse
-from cpsched.verify.model import Booking, NodeClass, Request, Slice
-from cpsched.verify.rules.capacity import license_uses, overcommitted, slice_amounts, sort_out
-from cpsched.verify.sweep import Use
+from cpsched.verify.case import Case, HolderUse
+from cpsched.verify.model import Booking, NodeClass, Request
+from cpsched.verify.rules.capacity import license_uses, overcommitted, sort_out
 
 __all__ = ["Levels", "Room", "Space"]
 
@@ -45,18 +44,6 @@ class Levels:
             return 0
         return min(levels[bisect_right(self.times, start) - 1 : bisect_left(self.times, end)])
 
-    def with_enough(self, needs: Mapping[str, int], duration: int, starts: Iterable[int]) -> Iterator[int]:
-        """Yield those of some starts, which ascend, from which on for `duration` seconds at least `needs` are left."""
-        times = self.times
-        columns = [(self._left.get(name, [0] * len(times)), need) for name, need in needs.items() if need]
-        lacking = [at for at in range(len(times)) if any(column[at] < need for column, need in columns)]
-        ahead = 0
-        for start in starts:
-            while ahead < len(lacking) and lacking[ahead] + 1 < len(times) and times[lacking[ahead] + 1] <= start:
-                ahead += 1
-            if ahead == len(lacking) or times[lacking[ahead]] >= start + duration:
-                yield start
-
 
 class Room(NamedTuple):
     """The amounts that are left on each of some equal nodes during an interval."""
@@ -87,12 +74,6 @@ class Group:
         self.capacity, self.taken, self.jobs, self.others = capacity, taken, jobs, others
         self._levels: tuple[Levels, Levels, list[Levels]] | None = None
         self._has_loners = False
-
-    def with_use(self, node: str, use: HolderUse) -> Group:
-        """Return a group of one of the nodes, on which a job holds something besides."""
-        self.nodes.remove(node)
-        taken, jobs, others = [*self.taken, use], [*self.jobs, use], [*self.others, use]
-        return Group(self.node_class, [node], self.capacity, taken, jobs, others)
 
     def room(self, start: int, end: int, names: Collection[str], *, alone: bool) -> Room | None:
         """Return the amounts of some resources that are left during ``[start, end)``; None if nothing is left, if no
@@ -135,13 +116,10 @@ class Group:
 
 
 class Space:
-    """The nodes that are up, and the licences, beside all that a plan books: of the cluster or `within` a reservation.
+    """The nodes that are up, and the licences, beside all that a plan books."""
 
-    Mutable: jobs may be added.
-    """
-
-    def __init__(self, case: Case, within: Slice | None) -> None:
-        self._case, self._within = case, within
+    def __init__(self, case: Case) -> None:
+        self._case = case
         groups: dict[object, Group] = {}
         self._group_of: dict[str, Group] = {}
         for node, node_class in case.instance.nodes.items():
@@ -153,21 +131,9 @@ class Space:
             else:
                 groups[key].nodes.append(node)
             self._group_of[node] = groups[key]
-        self.groups = [group for group in groups.values() if group.capacity]
-        self.total = Levels(
-            (
-                (use.start, use.end, {name: amount * len(group.nodes) for name, amount in use.amounts.items()})
-                for group in self.groups
-                for use in group.taken
-            ),
-            _sum((group.capacity, len(group.nodes)) for group in self.groups),
-        )
-        outside, inside = license_uses(case)
-        self._license_uses = [
-            (use.start, use.end, use.amounts) for use in (outside if within is None else inside.get(within.key, ()))
-        ]
-        self._has = case.instance.licenses if within is None else within.reservation.licenses
-        self._licenses: Levels | None = None
+        self._groups = [group for group in groups.values() if group.capacity]
+        uses, _ = license_uses(case)
+        self._licenses = Levels(((use.start, use.end, use.amounts) for use in uses), case.instance.licenses)
 
     def _keys_of(self, node: str) -> Iterator[tuple[object, ...]]:
         """Yield the differences between nodes of one class: holders, amounts, times and kinds of use."""
@@ -181,28 +147,15 @@ class Space:
 
     def _group(self, node: str, node_class: NodeClass) -> Group:
         """Return the group of which a node is the first one."""
-        case, own = self._case, self._within
-        jobs, closed = case.job_uses.get(node, []), case.closures.get(node, [])
-        slices = [*case.slice_uses.get(node, []), *closed]
-        outside, inside = sort_out(case, jobs)
-        if own is None:
-            return Group(node_class, [node], node_class.resources, [*outside, *slices], jobs, [*jobs, *slices])
-        foreign = [use for use in slices if use.owner.who is not own]
-        taken = [*inside.get(own.key, []), *closed]
-        return Group(node_class, [node], slice_amounts(own, node), taken, jobs, [*jobs, *foreign])
+        jobs = self._case.job_uses.get(node, [])
+        slices = [*self._case.slice_uses.get(node, []), *self._case.closures.get(node, [])]
+        outside, _ = sort_out(self._case, jobs)
+        return Group(node_class, [node], node_class.resources, [*outside, *slices], jobs, [*jobs, *slices])
 
-    def rooms(self, request: Request, start: int, end: int, among: Collection[str] | None) -> list[Room]:
-        """Return the amounts that are left for a request during ``[start, end)``, on all nodes or `among` some."""
-        names = request.names
-        if among is None:
-            found = (group.room(start, end, names, alone=request.exclusive) for group in self.groups)
-            return [room for room in found if room is not None and room.nodes]
-        rooms = []
-        for node in among:
-            room = self._group_of[node].room(start, end, names, alone=request.exclusive)
-            if room is not None:
-                rooms.append(room._replace(nodes=(node,)))
-        return rooms
+    def rooms(self, request: Request, start: int, end: int) -> list[Room]:
+        """Return the amounts that are left for a request during ``[start, end)``."""
+        found = (group.room(start, end, request.names, alone=request.exclusive) for group in self._groups)
+        return [room for room in found if room is not None]
 
     def is_empty(self, node: str, start: int, end: int) -> bool:
         """Return whether a node is up and nothing is on it during ``[start, end)``."""
@@ -211,27 +164,4 @@ class Space:
 
     def has_licenses(self, licenses: Mapping[str, int], start: int, end: int) -> bool:
         """Return whether licences are left during ``[start, end)``."""
-        if self._licenses is None:
-            self._licenses = Levels(self._license_uses, self._has)
         return all(self._licenses.least(name, start, end) >= amount for name, amount in licenses.items())
-
-    def add(self, booking: Booking) -> None:
-        """Book one more job of the cluster, or of the reservation that this is of."""
-        holder = Holder(booking, booking.job.is_exclusive)
-        for segment in booking.segments:
-            for placement in segment.allocation:
-                use = Use(segment.start, segment.end, placement.resources, holder)
-                group = self._group_of[placement.node].with_use(placement.node, use)
-                self._group_of[placement.node] = group
-                self.groups.append(group)
-        self._license_uses.append((booking.start, booking.end, booking.job.licenses))
-        self._licenses = None
-
-
-def _sum(amounts: Iterable[tuple[Mapping[str, int], int]]) -> dict[str, int]:
-    """Add up amounts, each times its count."""
-    total: dict[str, int] = {}
-    for one, times in amounts:
-        for name, amount in one.items():
-            total[name] = total.get(name, 0) + times * amount
-    return total

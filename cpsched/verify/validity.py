@@ -146,19 +146,6 @@ class Validity:
         end = end if self.until is None else min(end, self.until)
         return end if self.cron is None else self.cron.run_end(time, end)
 
-    def changes(self, start: int, most: int) -> list[int]:
-        """Return the first seconds from `start` on at which the rule begins or ceases to hold: at most so many, those
-        of ten years.
-        """
-        found: list[int] = []
-        far = start + 3660 * DAY
-        begin = self.first(start, far)
-        while begin is not None and len(found) < most:
-            end = self.run_end(begin, far)
-            found += [begin, end]
-            begin = self.first(end, far) if end < far else None
-        return found[:most]
-
 
 ALWAYS = Validity()
 

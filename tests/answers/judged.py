@@ -8,7 +8,8 @@ from dataclasses import replace
 from cpsched.domain import FrozenMap, Instance, Plan, WaitingJob, WaitingReason
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.portfolio import solve
-from cpsched.verify import Judge, verify
+from cpsched.verify import verify
+from tests.verify.openings import openings_of
 
 __all__ = ["could_start", "planned"]
 
@@ -22,7 +23,7 @@ def planned(instance: Instance) -> Plan:
 
 
 def could_start(instance: Instance, plan: Plan, job_id: str, second: int, without: Collection[str] = ()) -> bool:
-    """Tell whether the judge finds nodes for a job at a second beside a plan from which some jobs are taken.
+    """Tell whether the oracle of openings finds nodes for a job at a second, beside a plan without some other jobs.
 
     What the job's own times and its dependencies say is not asked.
     """
@@ -48,4 +49,4 @@ def could_start(instance: Instance, plan: Plan, job_id: str, second: int, withou
     )
     queues = FrozenMap({name: replace(queue, max_wait=None) for name, queue in instance.queues.items()})
     asked = replace(instance, jobs=tuple(jobs), queues=queues)
-    return bool(Judge(instance_to_document(asked)).openings(plan_to_document(left)))
+    return bool(openings_of(instance_to_document(asked), plan_to_document(left)))

@@ -22,6 +22,7 @@ from tests.judges.bounds import DEFECTS
 from tests.judges.ruled_windows import Document, features_of, ruled_window
 from tests.oracle.brute_force import Best, TooLargeError, Window
 from tests.oracle.literal_rules import Booked
+from tests.verify.openings import strictly_verified
 
 __all__ = ["Comparison", "RulesCase", "judge_proofs", "judge_rules", "mutants", "plan_document"]
 
@@ -221,8 +222,8 @@ class Comparison:
         """Compare the plan of an engine with the best one."""
         window, best, say = self.window, self.best, self.case.failures
         slices, jobs = _read(window, plan)
-        said = Judge(self.case.document).violations(plan)
-        say += [f"{name}: the verifier refuses its plan: {one}" for one in said]
+        said = strictly_verified(self.case.document, plan)
+        say += [f"{name}: the verifier, or the oracle of openings, refuses its plan: {one}" for one in said]
         say += [f"{name}: the oracle refuses its plan: {fault}" for fault in window.faults(slices, jobs)]
         if len(slices) < len(best.slices):
             say.append(f"{name}: has {len(slices)} reservations, {len(best.slices)} can be had")

@@ -1,27 +1,35 @@
-"""Plans of engines held to the rules as the recipe does it: the judge of a board, and starts that the judge finds."""
+"""Plans of engines held to the rules as the recipe does it: the judge of a board, and starts beside a plan."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
-from cpsched.domain import EngineReport, Instance, Plan, Score
+from cpsched.domain import EngineReport, Instance, Plan, PlannedJob, Score
 from cpsched.engine import Board, Budget, Outcome
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.metrics import objective_value, suffered
 from cpsched.planner import placeable_beside
-from cpsched.portfolio.scoring import faults_of, judge_of, plan_of, with_openings
-from cpsched.verify import Judge, verify
+from cpsched.portfolio import plan_of
+from cpsched.portfolio.judging import Check
+from cpsched.portfolio.leftovers import filled
+from cpsched.verify import Judge
+from tests.verify.openings import strictly_verified
 
 __all__ = ["assert_judged", "board_for", "board_of", "faults_of"]
 
 
 def assert_judged(instance: Instance, outcome: Outcome) -> None:
-    """Verify the outcome of an engine, after placing the jobs for which the judge finds a start."""
+    """Verify the outcome of an engine, with starts for jobs that it leaves out and that find one beside its plan."""
     plan = plan_of(instance, "engine under test", outcome, budget=1, elapsed=0)
-    plan = with_openings(judge_of(instance), instance, plan, elapsed=0)
-    violations = verify(instance_to_document(instance), plan_to_document(plan))
+    plan = filled(Check.of(instance), plan, at=0)
+    violations = strictly_verified(instance_to_document(instance), plan_to_document(plan))
     assert not violations, "\n".join(map(str, violations))
+
+
+def faults_of(judge: Judge, instance: Instance, first: Plan) -> Callable[[Sequence[PlannedJob]], Sequence[str]]:
+    """Return the judge of plans that have other jobs than a first one, or other places for its jobs."""
+    return Check(instance, judge).of_jobs(first)
 
 
 def board_for(

@@ -13,8 +13,9 @@ from cpsched.domain import FrozenMap, Instance, JobAltered, JobEnded, JobExtende
 from cpsched.errors import DocumentError, EngineError
 from cpsched.formats import instance_to_document, parse_instance, plan_to_document
 from cpsched.portfolio import LivePlan, plan_of, solve
+from cpsched.portfolio.judging import Check
+from cpsched.portfolio.leftovers import filled
 from cpsched.portfolio.repair import verified
-from cpsched.portfolio.scoring import judge_of
 from cpsched.verify import verify
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.judges.ruled_windows import ruled_window
@@ -26,7 +27,8 @@ from tests.sizes import examples, seeds
 def document(live: LivePlan) -> Plan:
     """Return the plan as a document has it; the judge finds no fault with it."""
     made = plan_of(live.window, "planner", live.outcome(), slices=live.slices, budget=0, elapsed=0)
-    made = verified(judge_of(live.window), live.window, made, engine="planner", elapsed=0)
+    check = Check.of(live.window)
+    made = verified(check, filled(check, made, at=0), engine="planner", at=0)
     assert verify(instance_to_document(live.window), plan_to_document(made)) == ()
     return made
 

@@ -16,10 +16,10 @@ from cpsched.errors import UnverifiedError
 from cpsched.formats import instance_to_document, plan_to_document, read_instance
 from cpsched.planner import PlannerEngine
 from cpsched.portfolio import Team, solve
-from cpsched.verify import verify
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle.random_instances import instances
 from tests.sizes import examples
+from tests.verify.openings import strictly_verified
 
 CASES = Path(__file__).parents[1] / "cases"
 
@@ -38,7 +38,7 @@ class Wrong(PlannerEngine):
 def solved(instance: Instance, change: Callable[[Outcome], Outcome]) -> Plan:
     """Return the plan that is made of a spoilt one; the judge finds no fault with it."""
     plan = solve(instance, engine="planner", budget=0, team=Team(first=Wrong(change)))
-    violations = verify(instance_to_document(instance), plan_to_document(plan))
+    violations = strictly_verified(instance_to_document(instance), plan_to_document(plan))
     assert not violations, "\n".join(map(str, violations))
     return plan
 

@@ -12,8 +12,8 @@ from cpsched.engine import Board, Outcome, Progress
 from cpsched.formats import parse_instance, plan_to_document
 from cpsched.planner import PlannerEngine
 from cpsched.portfolio import Team, solve
-from cpsched.verify import verify
 from tests.portfolio.fake_solver import Solver
+from tests.verify.openings import strictly_verified
 
 
 def _document(**more: Any) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def test_a_job_that_is_too_late_behind_one_that_was_found_a_start(more: dict[str
     """The first job runs from 0 to 20; the next one has a start at 20, or is too late, and no window is lost for it."""
     document = _document(**more)
     plan = solve(parse_instance(document, source="opened"), engine="planner", budget=0)
-    assert verify(document, plan_to_document(plan)) == ()
+    assert strictly_verified(document, plan_to_document(plan)) == ()
     assert {waiting.id: str(waiting.reason) for waiting in plan.waiting_room} == left
     starts = {job.id: (job.start, job.end) for job in plan.jobs}
     assert starts == {"first": (0, 20)} | ({} if left else {"next": (20, 25)})
@@ -72,7 +72,7 @@ def test_a_solver_plans_other_jobs() -> None:
 
     team = Team(first=_First(), lanes=((Solver(rescue),),))
     plan = solve(parse_instance(document, source="others"), team=team, budget=5)
-    assert verify(document, plan_to_document(plan)) == ()
+    assert strictly_verified(document, plan_to_document(plan)) == ()
     assert {job.id: job.start for job in plan.jobs} == {"one": 0, "two": 5}
     assert {job.id: str(job.reason) for job in plan.waiting_room} == {"long": "too_late", "behind": "dependency"}
     assert (plan.objective.value, plan.objective.suffered) == (7, 2)

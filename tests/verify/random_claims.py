@@ -10,13 +10,13 @@ from itertools import product
 from random import Random
 from typing import Any
 
-from cpsched.verify import verify
 from cpsched.verify.case import Case
 from cpsched.verify.instance import read_instance
 from cpsched.verify.model import Instance
 from cpsched.verify.plan import PlanReader
 from cpsched.verify.rules import RULES, check_waiting_room
 from cpsched.verify.rules.objective import check_objective
+from tests.verify.openings import strictly_verified
 from tests.verify.small_documents import Document, plan, waiting
 
 __all__ = ["Claim", "judged", "random_claims"]
@@ -35,7 +35,7 @@ class Claim:
     is_false: bool
     #: Whether the job would fit on the empty, healthy cluster, without limits and pools; None: not asked for.
     fits_alone: bool | None
-    #: Whether the judge promises to find out: one kind of chunks, one step, one share.
+    #: Whether the oracle promises to find out: one kind of chunks, one step, one share.
     is_simple: bool
     reason: str
 
@@ -277,12 +277,14 @@ def _fits_alone(document: Document, job: Document) -> bool:
 
 
 def judged(seed: int) -> Iterator[tuple[str, Claim]]:
-    """Yield what the verifier makes of each claim of a random plan, beside what brute force says.
+    """Yield what the oracle of openings makes of each claim of a random plan, beside what brute force says.
 
-    A false claim that the verifier does not promise to refuse counts apart if it is believed.
+    A false claim that it does not promise to refuse counts apart if it is believed.
     """
     document, answer, claims = random_claims(seed)
-    refused = {violation.subject for violation in verify(document, answer) if violation.rule == "waiting_room"}
+    refused = {
+        violation.subject for violation in strictly_verified(document, answer) if violation.rule == "waiting_room"
+    }
     for claim in claims:
         is_refused = claim.job in refused
         if claim.is_false:

@@ -1,4 +1,4 @@
-"""What a plan says of the jobs in its waiting room: false claims are refused, with a start and nodes that prove it."""
+"""What a plan says of the jobs in its waiting room, held against the oracle of openings: it names start and nodes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from cpsched.verify import Judge, verify
-from cpsched.verify.openings import EFFORT, SHARE, Openings
+from cpsched.verify import verify
+from tests.verify.openings import EFFORT, SHARE, Openings, openings_of, strictly_verified
 from tests.verify.random_claims import judged, random_claims
 from tests.verify.small_documents import Document, at, cluster, instance, job, on, plan, planned, segment, waiting
 
@@ -26,7 +26,7 @@ def _load(name: str) -> Any:
 )
 def test_a_false_claim_is_refused_with_start_and_node(case: str, opening: str) -> None:
     """A claim that one start on a free node proves wrong is a violation that names both."""
-    violations = verify(_load(f"{case}.json"), _load(f"{case}.plan.json"))
+    violations = strictly_verified(_load(f"{case}.json"), _load(f"{case}.plan.json"))
     assert [violation.rule for violation in violations] == ["waiting_room"]
     assert f"it could start at {opening}, beside all that is planned" in violations[0].message
 
@@ -40,7 +40,7 @@ STEPS = [{"walltime": 10, "request": "1:ncpus=4"}, {"walltime": 10, "request": "
 def _against(*jobs: Document, booked: list[Document], reason: str, **members: Any) -> list[str]:
     """Return the violations of the claim about the last of some jobs."""
     room = [waiting(jobs[-1]["id"], reason)]
-    return [violation.message for violation in verify(instance(*jobs, **members), plan(booked, room))]
+    return [violation.message for violation in strictly_verified(instance(*jobs, **members), plan(booked, room))]
 
 
 @pytest.mark.parametrize(
@@ -67,6 +67,15 @@ def test_the_earliest_start_beside_the_plan(entry: Document, start: int | None) 
     said = _against(*XY, entry, booked=FULL, reason="too_late")
     assert len(said) == (start is not None)
     assert start is None or f"it could start at {start} on" in said[0]
+
+
+def test_the_verifier_looks_for_no_start() -> None:
+    """That no start was found beside a plan is believed, whatever is free; to find one is the engines' work."""
+    for reason in ("not_mapped", "too_late"):
+        claim = plan([], [waiting("a", reason)])
+        document = instance(job("a", deadline=500))
+        assert verify(document, claim) == ()
+        assert "could start at 0" in strictly_verified(document, claim)[0].message
 
 
 def test_a_malleable_job_fits_on_a_share() -> None:
@@ -107,7 +116,7 @@ def test_openings_fit_beside_each_other() -> None:
     """Of two jobs for which one node is free, the first one gets it, and the second one what comes after that."""
     jobs = [*XY, job("a", "ncpus=4", walltime=10), job("b", "ncpus=4", walltime=10)]
     room = [waiting("a", "not_mapped"), waiting("b", "not_mapped")]
-    openings = Judge(instance(*jobs)).openings(plan(FULL, room))
+    openings = openings_of(instance(*jobs), plan(FULL, room))
     assert [(entry["id"], entry["start"]) for entry in openings] == [("a", 50), ("b", 60)]
     assert openings[0] == planned("a", segment(50, 60, on("n2", cores=4)))
     assert not verify(instance(*jobs), plan([*FULL, *openings]))
@@ -118,9 +127,9 @@ def test_in_a_record_only_what_comes_after_counts() -> None:
     jobs = (job("x", runtime=10), job("a", "ncpus=4", deadline=105))
     booked = [at("x", 0, walltime=10)]
     record = plan(booked, [waiting("a", "too_late")], record=True)
-    assert verify(instance(*jobs), record) == ()
+    assert strictly_verified(instance(*jobs), record) == ()
     late = (jobs[0], {**jobs[1], "deadline": 110})
-    assert len(verify(instance(*late), record)) == 1
+    assert len(strictly_verified(instance(*late), record)) == 1
 
 
 @pytest.mark.slow
@@ -136,7 +145,7 @@ def test_random_claims(seed: int) -> None:
 def test_random_openings_keep_every_rule(seed: int) -> None:
     """A random plan with its openings booked breaks no rule that it did not break before."""
     document, answer, _ = random_claims(seed)
-    taken = Judge(document).openings(answer)
+    taken = openings_of(document, answer)
     names = {entry["id"] for entry in taken}
     room = [entry for entry in answer["waiting_room"] if entry["id"] not in names]
     with_them = {**answer, "jobs": [*answer["jobs"], *taken], "waiting_room": room}
@@ -160,7 +169,7 @@ def test_the_effort_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     late = [job(f"a{number}", "ncpus=2", walltime=101 + number, deadline=202 + number) for number in range(300)]
     document = instance(*running, *late, cluster={"nodes": [nodes]})
     answer = plan(booked, [waiting(entry["id"], "too_late") for entry in late])
-    violations = verify(document, answer)
+    violations = strictly_verified(document, answer)
     assert {violation.rule for violation in violations} <= {"waiting_room"}
     assert EFFORT / 2 < sum(looks) <= EFFORT + SHARE
 
@@ -175,7 +184,7 @@ def test_no_opening_is_looked_for_where_a_rule_always_forbids_it(monkeypatch: py
     claim = plan([], [waiting("a", "limit")])
     with monkeypatch.context() as patched:
         patched.setattr(Openings, "_at", refuse)
-        assert verify(instance(job(user="u"), limits=[limit]), claim) == ()
+        assert strictly_verified(instance(job(user="u"), limits=[limit]), claim) == ()
     ends = {**limit, "validity": {"until": 50}}
-    (violation,) = verify(instance(job(user="u"), limits=[ends]), claim)
+    (violation,) = strictly_verified(instance(job(user="u"), limits=[ends]), claim)
     assert "could start at 50" in violation.message

@@ -8,6 +8,7 @@ import pytest
 
 from cpsched.errors import DocumentError
 from cpsched.verify import verify
+from tests.verify.openings import strictly_verified
 from tests.verify.small_documents import Document, at, cluster, instance, job, on, plan, planned, segment, waiting
 
 EPOCH = "2026-06-01T00:00:00+02:00"  # a Monday
@@ -217,16 +218,19 @@ def test_jobs_of_a_recurring_reservation() -> None:
     assert _rules(document, plan([at("a", 8 * HOUR), beside], reservations=WEEKS)) == []
     assert _rules(document, plan([at("a", second), beside], reservations=WEEKS)) == []
     assert _rules(document, plan([at("a", 10 * HOUR - 50), beside], reservations=WEEKS)) == ["reservation"]
-    assert _rules(document, plan([beside], [waiting("a", "not_mapped")], reservations=WEEKS)) == ["waiting_room"]
+    said = strictly_verified(document, plan([beside], [waiting("a", "not_mapped")], reservations=WEEKS))
+    assert [violation.rule for violation in said] == ["waiting_room"]
     full = _recurring(job("f", "1:ncpus=4", 2 * HOUR, reservation="w"), job(reservation="w"), job("b", walltime=100))
     first = at("f", 8 * HOUR, on("n1", cores=4), walltime=2 * HOUR)
-    claims = verify(full, plan([first, beside], [waiting("a", "reservation")], reservations=WEEKS))
+    claims = strictly_verified(full, plan([first, beside], [waiting("a", "reservation")], reservations=WEEKS))
     assert [one.message for one in claims] == [
         f"it is said to be reservation, but it could start at {7 * DAY + 8 * HOUR} on n1, beside all that is planned"
     ]
     blocked = [WEEKS[0], *(_slice("w", one["start"], one["end"], reason="full") for one in WEEKS[1:])]
     answer = plan([first, beside], [waiting("a", "reservation")], reservations=blocked)
-    assert _rules(full, answer) == ["reservation"] * 4  # the weeks could be had, but nothing is said of the job
+    assert [one.rule for one in strictly_verified(full, answer)] == [
+        "reservation"
+    ] * 4  # the weeks could be had, but nothing is said of the job
 
 
 def test_two_jobs_in_two_occurrences_share_nothing() -> None:

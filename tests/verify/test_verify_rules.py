@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from cpsched.verify import verify
+from tests.verify.openings import strictly_verified
 from tests.verify.small_documents import (
     Document,
     at,
@@ -676,8 +677,8 @@ def test_the_changed_plan_is_refused(trial: Trial) -> None:
 def test_claims_of_the_waiting_room(reason: str, true: Document, false: Document) -> None:
     """A true reason stands, a false one is a violation."""
     room = plan([], [waiting("a", reason)])
-    assert verify(true, room) == ()
-    assert [violation.rule for violation in verify(false, room)] == ["waiting_room"]
+    assert strictly_verified(true, room) == ()
+    assert [violation.rule for violation in strictly_verified(false, room)] == ["waiting_room"]
 
 
 TWO_OF_ONE = _waits_for("afterany", 0, array={"indices": "1-2"}, deadline=100)

@@ -8,6 +8,7 @@ import pytest
 
 from cpsched.errors import DocumentError
 from cpsched.verify import verify
+from tests.verify.openings import strictly_verified
 from tests.verify.small_documents import Document, at, cluster, instance, job, on, plan, planned, segment, waiting
 
 RACKS = cluster({"names": "n1", "properties": {"rack": "1"}}, {"names": "n2", "properties": {"rack": "2"}})
@@ -61,7 +62,8 @@ def test_claims_about_jobs_of_a_queue_with_nodes(
 ) -> None:
     """The evidence against a claim is looked for on the nodes of the queue alone."""
     document = instance(job(**entry), cluster={**RACKS, **extra}, queues=_queues("n2"))
-    assert _rules(document, plan([], [waiting("a", reason)])) == rules
+    said = strictly_verified(document, plan([], [waiting("a", reason)]))
+    assert [violation.rule for violation in said] == rules
 
 
 def test_openings_of_like_jobs_of_other_queues() -> None:
@@ -72,7 +74,7 @@ def test_openings_of_like_jobs_of_other_queues() -> None:
         cluster=RACKS, queues=_queues("n2"),
     )  # fmt: skip
     answer = plan([first], [waiting("a", "too_late"), waiting("b", "too_late")])
-    assert [(one.rule, one.subject) for one in verify(document, answer)] == [("waiting_room", "b")]
+    assert [(one.rule, one.subject) for one in strictly_verified(document, answer)] == [("waiting_room", "b")]
 
 
 def test_states_of_single_nodes() -> None:
@@ -126,7 +128,7 @@ def _limited(validity: object, *more: Document) -> Document:
 )
 def test_openings_after_a_calendar_has_changed(validity: Document, start: int) -> None:
     """That a limit leaves a job no start is false where it does so only at some times of the day."""
-    said = verify(_limited(validity), plan([], [waiting("a", "limit")]))
+    said = strictly_verified(_limited(validity), plan([], [waiting("a", "limit")]))
     assert [one.message for one in said] == [
         f"it is said to be limit, but it could start at {start} on n1, beside all that is planned"
     ]
@@ -135,7 +137,7 @@ def test_openings_after_a_calendar_has_changed(validity: Document, start: int) -
 def test_openings_where_an_own_limit_begins() -> None:
     """A limit on all resources gives way to one of its own for cores as soon as that holds."""
     own = {"consumer": {"user": "alice"}, "resource": "cores", "items": "2", "validity": {"from": 700}}
-    said = verify(_limited("always", own), plan([], [waiting("a", "limit")]))
+    said = strictly_verified(_limited("always", own), plan([], [waiting("a", "limit")]))
     assert [one.rule for one in said] == ["waiting_room"]
     assert "start at 700 on n1" in said[0].message
     assert verify(_limited("always"), plan([], [waiting("a", "limit")])) == ()

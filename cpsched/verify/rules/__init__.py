@@ -33,10 +33,10 @@ from cpsched.verify.rules.timing import (
     check_start_at,
     check_walltime,
 )
-from cpsched.verify.rules.waiting_room import check_waiting_room, openings_of
+from cpsched.verify.rules.waiting_room import check_waiting_room
 from cpsched.verify.violation import Violation
 
-__all__ = ["RULES", "check_waiting_room", "openings_of"]
+__all__ = ["RULES", "check_waiting_room"]
 
 RULES: tuple[Callable[[Case], Iterator[Violation]], ...] = (
     check_record,

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from cpsched.verify.case import Case
 from cpsched.verify.model import Booking, Instance, Job, Limit, Pool
 from cpsched.verify.sweep import Use, holders, overloads
-from cpsched.verify.validity import ALWAYS, Validity, first_moment
+from cpsched.verify.validity import Validity, first_moment
 from cpsched.verify.violation import Violation
 
-__all__ = ["check_free_pools", "check_limits", "is_let_in", "is_ruled_out", "may_join", "with_steady_rules"]
+__all__ = ["check_free_pools", "check_limits", "is_let_in", "is_ruled_out"]
 
 JobUse = Use[Booking]
 
@@ -88,29 +87,6 @@ def _check_subject(case: Case, kind: str, subject: str, own: Sequence[Booking]) 
         yield from _check_items(case.instance, bound, uses)
         yield from _check_requests(bound, uses)
         yield from _check_outstanding(case, bound, uses)
-
-
-def may_join(case: Case, bookings: Sequence[Booking], candidate: Booking) -> bool:
-    """Return whether one more job may be planned beside others as far as limits and free pools go.
-
-    The answer is no, too, where the others break one of its limits or pools by themselves.
-    """
-    for kind in ("user", "group") if case.instance.limits else ():
-        subject = _subject(kind, candidate.job)
-        if subject is not None:
-            own = [booking for booking in bookings if _subject(kind, booking.job) == subject]
-            if any(_check_subject(case, kind, subject, [*own, candidate])):
-                return False
-    pools = (pool for pool in case.instance.pools if not is_let_in(pool, candidate.job))
-    return not any(any(_check_pool(case, pool, [*bookings, candidate])) for pool in pools)
-
-
-def with_steady_rules(case: Case) -> Case:
-    """Return a case of whose limits and free pools only those are left that hold at all times, on whichever nodes."""
-    instance = case.instance
-    limits = tuple(one for one in instance.limits if one.validity == ALWAYS and one.resource != "*")
-    pools = tuple(one for one in instance.pools if one.validity == ALWAYS and one.nodes is None)
-    return replace(case, instance=replace(instance, limits=limits, pools=pools))
 
 
 def _bounds(instance: Instance, limits: Sequence[Limit], subject: str) -> Iterator[Bound]:

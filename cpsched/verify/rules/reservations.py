@@ -69,7 +69,7 @@ def _space_for(case: Case, reservation: Reservation) -> Space:
     nodes = {name: bare[id(one)] for name, one in instance.nodes.items()}
     jobs = {name: job for name, job in instance.jobs.items() if job.reservation != reservation.id}
     alone = replace(case.plan, entries=(), attempts=())
-    return Space(Case(replace(instance, nodes=nodes, jobs=jobs), alone), None)
+    return Space(Case(replace(instance, nodes=nodes, jobs=jobs), alone))
 
 
 def _denial(case: Case, space: Space, slice_: Slice) -> str | None:
@@ -84,7 +84,7 @@ def _denial(case: Case, space: Space, slice_: Slice) -> str | None:
     if reservation.request is None:
         is_free = all(space.is_empty(node, start, end) for node in reservation.nodes)
         return "its nodes are up, and nothing is on them" if is_free else None
-    layout = lay(reservation.request, end - start, space.rooms(reservation.request, start, end, None))
+    layout = lay(reservation.request, end - start, space.rooms(reservation.request, start, end))
     if layout is None:
         return None
     named = ", ".join(list(layout)[:NAMED]) + (f" and {len(layout) - NAMED} more" if len(layout) > NAMED else "")

@@ -1,27 +1,24 @@
-"""The plan's claims about jobs without a start must be true.
+"""The plan's claims about jobs without a start must be true, as far as that is judged without a search.
 
-A claim is refused only where it is certainly false: mapping many kinds of chunks is hard, so the answer to "does it
-fit" may also be "cannot tell". A start and nodes that are found prove that it fits; a kind that does not fit alone
-proves that it does not.
+Whether a job has a place beside all that is planned is asked of nobody here: to find places is the engines' work. A
+claim is refused only where it is certainly false. Nodes on which a job fits if it is alone prove that it can be had; a
+kind of chunks that does not fit alone proves that it cannot; mapping many kinds is hard, so that the answer may also be
+"cannot tell".
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 
 from cpsched.verify.case import Case
-from cpsched.verify.layouts import lay
-from cpsched.verify.model import Booking, Job, Waiting
-from cpsched.verify.openings import EmptyCluster, Openings
+from cpsched.verify.layouts import EmptyCluster, lay
+from cpsched.verify.model import Job, Waiting
 from cpsched.verify.rules.limits import is_let_in, is_ruled_out
 from cpsched.verify.rules.timing import released_at
 from cpsched.verify.violation import Violation
 
-__all__ = ["check_waiting_room", "openings_of"]
-
-#: The reasons that an opening beside the plan proves wrong.
-REFUTED_BY_OPENING = ("unsatisfiable", "unavailable", "too_late", "not_mapped", "limit", "free_pool", "reservation")
+__all__ = ["check_waiting_room"]
 
 #: The most nodes that a message names.
 NAMED = 5
@@ -29,58 +26,36 @@ NAMED = 5
 
 def check_waiting_room(case: Case) -> Iterator[Violation]:
     """Check that what the waiting room says of a job is true, as far as that can be checked."""
-    claims = {
-        "walltime": deny_walltime,
-        "unsatisfiable": deny_unsatisfiable,
-        "unavailable": deny_unavailable,
-        "too_late": deny_too_late,
-        "not_mapped": deny_not_mapped,
-        "dependency": deny_dependency,
-        "limit": deny_limit,
-        "free_pool": deny_free_pool,
-        "reservation": deny_reservation,
-        "not_started": deny_not_started,
-    }
     room = WaitingRoom(case)
     for entry in case.plan.waiting:
-        if not entry.job.running:
-            denial = claims[entry.reason](room, entry)
-            if denial is not None:
-                yield Violation("waiting_room", entry.id, f"it is said to be {entry.reason}, but {denial}")
-
-
-def openings_of(case: Case) -> Iterator[Booking]:
-    """Yield places beside a plan, and beside each other, for jobs of its waiting room.
-
-    Without any, `check_waiting_room` finds no opening either: both ask for the same jobs in the same order.
-    """
-    openings = WaitingRoom(case).openings
-    waiting = [entry for entry in case.plan.waiting if not entry.job.running]
-    behind = [entry for entry in waiting if entry.reason == "dependency"]
-    for entry in (*(entry for entry in waiting if entry.reason in REFUTED_BY_OPENING), *behind):
-        booking = openings.of(entry)
-        if booking is not None:
-            openings.take(booking)
-            yield booking
+        if not entry.job.running and (denial := room.denial(entry)) is not None:
+            yield Violation("waiting_room", entry.id, f"it is said to be {entry.reason}, but {denial}")
 
 
 class WaitingRoom:
-    """The evidence against claims about jobs of the waiting room; mutable only in its caches."""
+    """The evidence against claims about jobs of the waiting room; mutable only in its cache."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
-        self.openings = Openings(case, sum(one.reason in REFUTED_BY_OPENING for one in case.plan.waiting))
         self._answers: dict[tuple[int, bool], str | bool | None] = {}
 
-    def opening(self, entry: Waiting) -> str | None:
-        """Return where and when a job fits beside all that the plan books, or None if no such place is found."""
-        booking = self.openings.of(entry)
-        if booking is None:
-            return None
-        nodes = dict.fromkeys(one.node for segment in booking.segments for one in segment.allocation)
-        return f"it could start at {booking.start} on {_named(nodes)}, beside all that is planned"
+    def denial(self, entry: Waiting) -> str | None:
+        """Return why the claim of an entry is false, or None if that is not found out."""
+        claims: Mapping[str, Callable[[Job], str | None]] = {
+            "walltime": self._walltime,
+            "unsatisfiable": self._unsatisfiable,
+            "unavailable": self._unavailable,
+            "too_late": self._too_late,
+            "dependency": self._dependency,
+            "limit": self._limit,
+            "free_pool": self._free_pool,
+            "reservation": self._reservation,
+            "not_started": self._not_started,
+        }
+        claim = claims.get(entry.reason)  # that no mapping was found is believed
+        return None if claim is None else claim(entry.job)
 
-    def fits(self, job: Job, *, only_up: bool) -> str | bool | None:
+    def _fits(self, job: Job, *, only_up: bool) -> str | bool | None:
         """Name nodes on which a job would fit if it were alone; False proves that there are none, None is no answer."""
         key = (id(job), only_up)
         if key not in self._answers:
@@ -100,83 +75,62 @@ class WaitingRoom:
         layouts = empty.layouts(job)
         return None if layouts is None else _named(dict.fromkeys(node for layout in layouts for node in layout))
 
+    def _is_beyond_nodes(self, job: Job) -> bool:
+        """Return whether more than nodes decides on a job: a reservation, or a rule that may always keep it out."""
+        return job.reservation is not None or is_ruled_out(self.case.instance, job)
+
+    def _walltime(self, job: Job) -> str | None:
+        """``walltime``: it is beyond its queue's ``max_walltime``."""
+        if self.case.instance.is_beyond_queue(job):
+            return None
+        return f"its walltime of {job.walltime} s is within what its queue accepts"
+
+    def _unsatisfiable(self, job: Job) -> str | None:
+        """``unsatisfiable``: even an empty, healthy cluster could not run it."""
+        nodes = None if self._is_beyond_nodes(job) else self._fits(job, only_up=False)
+        return f"on an empty, healthy cluster it could run on {nodes}" if nodes else None
+
+    def _unavailable(self, job: Job) -> str | None:
+        """``unavailable``: it would fit if all nodes were up, but not on those that are."""
+        if self._is_beyond_nodes(job):
+            return None
+        if nodes := self._fits(job, only_up=True):
+            return f"without other jobs it could run on {nodes}, which are up"
+        if self._fits(job, only_up=False) is False:
+            return "it would not fit if all nodes were up either"
+        return None
+
+    def _too_late(self, job: Job) -> str | None:
+        """``too_late``: ``start_at``, ``deadline``, hard ``max_wait`` or the end of its reservation leaves no start."""
+        is_bounded = job.start_at is not None or job.deadline is not None or job.reservation is not None
+        if is_bounded or self.case.instance.must_start_by(job) is not None:
+            return None
+        return "it has neither start_at nor deadline nor a hard max_wait to keep"
+
+    def _dependency(self, job: Job) -> str | None:
+        """``dependency``: one of those that it waits for has no start in this plan."""
+        if not job.after:
+            return "it waits for no other job"
+        return None if released_at(self.case, job) is None else "all that it waits for have a start"
+
+    def _limit(self, job: Job) -> str | None:
+        """``limit``: a limit of its user or group leaves it no start."""
+        is_about = any(limit.consumer.subject_of(job) is not None for limit in self.case.instance.limits)
+        return None if is_about else "no limit is about its user or group"
+
+    def _free_pool(self, job: Job) -> str | None:
+        """``free_pool``: a free pool that does not let it in leaves it no start."""
+        return "all free pools let it in" if all(is_let_in(pool, job) for pool in self.case.instance.pools) else None
+
+    def _reservation(self, _: Job) -> str | None:
+        """``reservation``: its reservation has nothing for it, or reservations leave it no start."""
+        return None if self.case.instance.reservations else "there are no reservations"
+
+    def _not_started(self, _: Job) -> str | None:
+        """``not_started``: the job had not been started when a record ends."""
+        return None if self.case.plan.is_record else "this plan is no record"
+
 
 def _named(nodes: Collection[str]) -> str:
     """Name some nodes."""
     return ", ".join(list(nodes)[:NAMED]) + (f" and {len(nodes) - NAMED} more" if len(nodes) > NAMED else "")
-
-
-def deny_walltime(room: WaitingRoom, entry: Waiting) -> str | None:
-    """``walltime``: it is beyond its queue's ``max_walltime``."""
-    if room.case.instance.is_beyond_queue(entry.job):
-        return None
-    return f"its walltime of {entry.job.walltime} s is within what its queue accepts"
-
-
-def deny_unsatisfiable(room: WaitingRoom, entry: Waiting) -> str | None:
-    """``unsatisfiable``: even an empty, healthy cluster could not run it."""
-    opening = room.opening(entry)
-    if opening is not None or entry.job.reservation is not None or is_ruled_out(room.case.instance, entry.job):
-        return opening
-    nodes = room.fits(entry.job, only_up=False)
-    return f"on an empty, healthy cluster it could run on {nodes}" if nodes else None
-
-
-def deny_unavailable(room: WaitingRoom, entry: Waiting) -> str | None:
-    """``unavailable``: it would fit if all nodes were up, but not on those that are."""
-    opening = room.opening(entry)
-    if opening is not None or entry.job.reservation is not None or is_ruled_out(room.case.instance, entry.job):
-        return opening
-    nodes = room.fits(entry.job, only_up=True)
-    if nodes:
-        return f"without other jobs it could run on {nodes}, which are up"
-    if room.fits(entry.job, only_up=False) is False:
-        return "it would not fit if all nodes were up either"
-    return None
-
-
-def deny_too_late(room: WaitingRoom, entry: Waiting) -> str | None:
-    """``too_late``: its ``start_at``, ``deadline``, hard ``max_wait`` or the end of its reservation leaves no start."""
-    job = entry.job
-    is_bounded = job.start_at is not None or job.deadline is not None or job.reservation is not None
-    if not is_bounded and room.case.instance.must_start_by(job) is None:
-        return "it has neither start_at nor deadline nor a hard max_wait to keep"
-    return room.opening(entry)
-
-
-def deny_not_mapped(room: WaitingRoom, entry: Waiting) -> str | None:
-    """``not_mapped``: no mapping was found, so that there is none beside what the plan books."""
-    return room.opening(entry)
-
-
-def deny_dependency(room: WaitingRoom, entry: Waiting) -> str | None:
-    """``dependency``: one of those that it waits for has no start in this plan."""
-    if not entry.job.after:
-        return "it waits for no other job"
-    return None if released_at(room.case, entry.job) is None else "all that it waits for have a start"
-
-
-def deny_limit(room: WaitingRoom, entry: Waiting) -> str | None:
-    """``limit``: a limit of its user or group leaves it no start."""
-    if all(limit.consumer.subject_of(entry.job) is None for limit in room.case.instance.limits):
-        return "no limit is about its user or group"
-    return room.opening(entry)
-
-
-def deny_free_pool(room: WaitingRoom, entry: Waiting) -> str | None:
-    """``free_pool``: a free pool that does not let it in leaves it no start."""
-    if all(is_let_in(pool, entry.job) for pool in room.case.instance.pools):
-        return "all free pools let it in"
-    return room.opening(entry)
-
-
-def deny_reservation(room: WaitingRoom, entry: Waiting) -> str | None:
-    """``reservation``: its reservation has nothing for it, or reservations leave it no start."""
-    if not room.case.instance.reservations:
-        return "there are no reservations"
-    return room.opening(entry)
-
-
-def deny_not_started(room: WaitingRoom, entry: Waiting) -> str | None:
-    """``not_started``: the job had not been started when a record ends."""
-    return None if room.case.plan.is_record else "this plan is no record"

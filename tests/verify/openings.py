@@ -1,25 +1,27 @@
-"""Openings: a start and nodes at which a job of the waiting room fits beside all that a plan books, with every rule.
+"""The oracle of what a plan leaves out: a start and nodes at which a job of the waiting room fits, with every rule,
+beside all that the plan books.
 
-An opening proves that what is said of the job is false. The search for one is bounded: `EFFORT` looks at groups of like
-nodes for each plan, of which each job of the waiting room has an even part, but the first ones at least `SHARE` looks.
-So not to find one proves nothing.
+An opening proves that an engine has missed it. It is found by the verifier's own reading of the documents, and by none
+of the engines' code. The search is bounded: `EFFORT` looks at groups of like nodes for each plan, of which each job of
+the waiting room has an even part, but the first ones at least `SHARE` looks. For one kind of chunks it misses nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from math import ceil, floor
 
+from cpsched.verify import Violation, verify
 from cpsched.verify.case import Case
-from cpsched.verify.layouts import Layout, lay_steps, placements
+from cpsched.verify.instance import read_instance
+from cpsched.verify.layouts import EmptyCluster, Layout, lay_steps
 from cpsched.verify.model import (
     Booking,
     Chunk,
     Job,
-    NodeClass,
     Placement,
     Request,
     Segment,
@@ -28,13 +30,19 @@ from cpsched.verify.model import (
     Step,
     Waiting,
 )
-from cpsched.verify.rules.limits import may_join, with_steady_rules
+from cpsched.verify.plan import PlanReader
+from cpsched.verify.rules.limits import _check_pool, _check_subject, _subject, is_let_in
 from cpsched.verify.rules.timing import released_at
 from cpsched.verify.shares import rate_of
-from cpsched.verify.space import Room, Space
+from cpsched.verify.space import Room
+from cpsched.verify.validity import ALWAYS, Validity
+from tests.verify.small_documents import Document
+from tests.verify.space import Space
 
-__all__ = ["EmptyCluster", "Openings"]
+__all__ = ["Openings", "openings_of", "strictly_verified"]
 
+#: The reasons that an opening beside the plan proves wrong.
+REFUTED = ("unsatisfiable", "unavailable", "too_late", "not_mapped", "limit", "free_pool", "reservation")
 #: Looks at what a group of like nodes has left during a time: in each plan, and for each job while there are any left.
 EFFORT, SHARE = 100_000, 10_000
 #: The number of levels of the whole cluster that are checked in the time of one search.
@@ -43,40 +51,56 @@ LEVELS_PER_LOOK = 16
 CHANGES = 200
 
 
+def strictly_verified(document: Document, plan: Document) -> tuple[Violation, ...]:
+    """Return what the verifier finds wrong with a plan, and then the jobs that could start beside all that it books."""
+    instance = read_instance(document, "instance")
+    reader = PlanReader(plan, "plan", instance)
+    case = Case(instance, reader.read())
+    waiting = [entry for entry in case.plan.waiting if not entry.job.running and entry.reason in REFUTED]
+    openings, found = Openings(case, len(waiting)), list[Violation]()
+    for entry in waiting:
+        booking = openings.of(entry)
+        if booking is not None:
+            nodes = ", ".join(dict.fromkeys(one.node for segment in booking.segments for one in segment.allocation))
+            message = f"it could start at {booking.start} on {nodes}, beside all that is planned"
+            found.append(Violation("waiting_room", entry.id, f"it is said to be {entry.reason}, but {message}"))
+    known = {one.subject for one in found}
+    said = verify(document, plan)
+    return (*(one for one in said if one.rule != "waiting_room" or one.subject not in known), *found)
+
+
+def openings_of(document: Document, plan: Document) -> tuple[Document, ...]:
+    """Return entries for the ``jobs`` of a plan, beside each other: starts and nodes for jobs of its waiting room."""
+    instance = read_instance(document, "instance")
+    case = Case(instance, PlanReader(plan, "plan", instance).read())
+    waiting = [entry for entry in case.plan.waiting if not entry.job.running]
+    openings, found = Openings(case, len(waiting)), list[Document]()
+    for entry in sorted(waiting, key=lambda one: one.reason == "dependency"):
+        booking = openings.of(entry) if entry.reason in (*REFUTED, "dependency") else None
+        if booking is not None:
+            openings.take(booking)
+            found.append(_entry(booking))
+    return tuple(found)
+
+
+def _entry(booking: Booking) -> Document:
+    """Return the entry of a job in a plan."""
+    segments = [
+        {
+            "start": segment.start,
+            "end": segment.end,
+            "allocation": [
+                {"node": one.node, "chunk": one.chunk, "count": one.count, "resources": dict(one.resources)}
+                for one in segment.allocation
+            ],
+        }
+        for segment in booking.segments
+    ]
+    return {"id": booking.id, "start": booking.start, "end": booking.end, "segments": segments}
+
+
 class EffortSpentError(Exception):
     """The share of the effort that one job has is spent."""
-
-
-class EmptyCluster:
-    """The nodes of an instance, or those that are up, without any job.
-
-    Parameters
-    ----------
-    classes
-        Classes of nodes with their names.
-    queue
-        The queue for the jobs of which they are empty: other nodes than its own are left out.
-    """
-
-    def __init__(self, classes: Iterable[tuple[NodeClass, Sequence[str]]], queue: str | None) -> None:
-        self._classes = [one for one in classes if queue not in one[0].closed_to]
-
-    def rooms(self, request: Request, start: int, end: int, among: Collection[str] | None) -> list[Room]:
-        """Return the amounts of the nodes for a request, at any time."""
-        rooms = []
-        for node_class, names in self._classes:
-            nodes = names if among is None else [name for name in names if name in among]
-            if nodes:
-                free = {name: node_class.resources.get(name, 0) for name in request.names}
-                kept = [
-                    max(0, node_class.resources.get(entry.resource, 0) - entry.items) for entry in node_class.keep_free
-                ]
-                rooms.append(Room(node_class, free, kept, nodes))
-        return rooms
-
-    def layouts(self, job: Job) -> list[Layout] | None:
-        """Return nodes for each step of a job at full share, or None if none are found."""
-        return lay_steps(job.steps, job.walltime, 0, self.rooms)
 
 
 class Openings:
@@ -165,7 +189,7 @@ class Openings:
                 return None
             earliest = max(earliest, within.start)
         if case.plan.is_record:
-            earliest = max(earliest, case.horizon)
+            earliest = max(earliest, _horizon(case))
         if job.deadline is not None:
             latest.append(job.deadline - job.walltime)
         if job.start_at is not None:
@@ -207,7 +231,7 @@ class Openings:
         ends |= {slice_.end for slice_ in case.plan.slices}
         times = {limit.validity for limit in case.instance.limits} | {pool.validity for pool in case.instance.pools}
         for validity in times:
-            ends.update(validity.changes(case.instance.now, CHANGES))
+            ends.update(_changes(validity, case.instance.now, CHANGES))
         return sorted(ends)
 
     def _at(self, waiting: Waiting, within: Slice | None, course: Sequence[Step], start: int) -> Booking | None:
@@ -233,12 +257,12 @@ class Openings:
 
     @cached_property
     def _steady(self) -> Case:
-        return with_steady_rules(self._case)
+        return _with_steady_rules(self._case)
 
     def _may_ever_join(self, waiting: Waiting, course: Sequence[Step]) -> bool:
         """Return whether the rules that always hold admit a job after everything else: else they never do."""
-        return may_join(
-            self._steady, (*self._case.bookings, *self._taken), _nowhere(waiting, course, self._case.horizon)
+        return _may_join_others(
+            self._steady, (*self._case.bookings, *self._taken), _nowhere(waiting, course, _horizon(self._case))
         )
 
     def _may_start(self, waiting: Waiting, course: Sequence[Step], start: int) -> bool:
@@ -251,7 +275,7 @@ class Openings:
         if not case.instance.limits and not case.instance.pools:
             return True
         self._charge(1 + len(case.bookings) // LEVELS_PER_LOOK)
-        return may_join(case, (*case.bookings, *self._taken), booking)
+        return _may_join_others(case, (*case.bookings, *self._taken), booking)
 
     def _space(self, within: Slice | None) -> Space:
         key = None if within is None else within.key
@@ -314,3 +338,59 @@ def _on_share(chunk: Chunk, share: Fraction, cores_on: Callable[[Fraction], int]
     """Return a chunk with a share of its cores, rounded in one of two ways, at least one."""
     cores = chunk.resources.get("cores", 0)
     return replace(chunk, resources={**chunk.resources, "cores": max(1, cores_on(share * cores))}) if cores else chunk
+
+
+def _may_join_others(case: Case, bookings: Sequence[Booking], candidate: Booking) -> bool:
+    """Return whether one more job may be planned beside others as far as limits and free pools go.
+
+    The answer is no, too, where the others break one of its limits or pools by themselves.
+    """
+    for kind in ("user", "group") if case.instance.limits else ():
+        subject = _subject(kind, candidate.job)
+        if subject is not None:
+            own = [booking for booking in bookings if _subject(kind, booking.job) == subject]
+            if any(_check_subject(case, kind, subject, [*own, candidate])):
+                return False
+    pools = (pool for pool in case.instance.pools if not is_let_in(pool, candidate.job))
+    return not any(any(_check_pool(case, pool, [*bookings, candidate])) for pool in pools)
+
+
+def _with_steady_rules(case: Case) -> Case:
+    """Return a case of whose limits and free pools only those are left that hold at all times, on whichever nodes."""
+    instance = case.instance
+    limits = tuple(one for one in instance.limits if one.validity == ALWAYS and one.resource != "*")
+    pools = tuple(one for one in instance.pools if one.validity == ALWAYS and one.nodes is None)
+    return replace(case, instance=replace(instance, limits=limits, pools=pools))
+
+
+def _changes(validity: Validity, start: int, most: int) -> list[int]:
+    """Return the first seconds from `start` on at which the rule begins or ceases to hold: at most so many, those
+    of ten years.
+    """
+    found: list[int] = []
+    far = start + 3660 * 86_400
+    begin = validity.first(start, far)
+    while begin is not None and len(found) < most:
+        end = validity.run_end(begin, far)
+        found += [begin, end]
+        begin = validity.first(end, far) if end < far else None
+    return found[:most]
+
+
+def _horizon(case: Case) -> int:
+    """Return the moment after which nothing is booked or reserved."""
+    ends = [booking.end for booking in case.bookings]
+    ends += [slice_.end for slice_ in case.plan.slices]
+    ends += [one.time[1] for one in case.instance.reservations.values() if one.time is not None]
+    ends += [outage.end for outage in case.instance.outages if case.plan.is_record]
+    return max([case.instance.now, *ends])
+
+
+def placements(layout: Layout, request: Request) -> tuple[Placement, ...]:
+    """Return a layout as an allocation."""
+    return tuple(
+        Placement(node, kind, count, {name: count * amount for name, amount in chunk.resources.items()})
+        for node, counts in layout.items()
+        for kind, (count, chunk) in enumerate(zip(counts, request.chunks, strict=True))
+        if count
+    )

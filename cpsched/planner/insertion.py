@@ -1,0 +1,163 @@
+"""Starts for jobs of the waiting room beside a plan, whichever engine has made it.
+
+Engines leave jobs out for reasons of their own: a rule looks only at whole nodes, an order of chunks does not fit, a
+malleable job for which another one waits gets all its cores. Beside the plan these reasons are gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice, permutations
+from math import ceil
+
+from cpsched.booking import CheapFirst
+from cpsched.booking import Mapping as NodeMapping
+from cpsched.domain import Cluster, Instance, Job, Request, Step, WaitingJob, WaitingReason, modes
+from cpsched.engine import Outcome
+from cpsched.planner.beside import Beside
+from cpsched.planner.planner import Planner
+from cpsched.planner.support import unsupported
+from cpsched.problem import planning_order, refusal, refusals
+
+__all__ = ["elements_apart", "inserted", "never_placed"]
+
+#: The most bookings that are made while jobs are tried one by one, and the most orders of the kinds of chunks of each.
+_MOST_BOOKED, _MOST_ORDERS = 6_000, 6
+
+
+def inserted(instance: Instance, outcome: Outcome) -> Outcome:
+    """Return a plan with starts for those jobs of its waiting room that find one beside it; no other job is moved.
+
+    All are tried together, then one by one: those that no order of planning lets in may change their share, for no job
+    of their window waits for them, and several kinds of chunks are placed in several orders. Work is bounded by the
+    number of jobs, so that the same plan always gets the same starts.
+
+    Parameters
+    ----------
+    instance
+        The window, for engines.
+    outcome
+        A plan of all its jobs.
+    """
+    names = {job.id for job in outcome.waiting_room}
+    lost = never_placed(instance, names)
+    if len(lost) == len(names) or unsupported(instance):
+        return outcome
+    apart = elements_apart(instance)
+    beside, reasons = Beside(apart, outcome.jobs), dict[str, WaitingJob]()
+    waiting = [job for job in apart.jobs if job.id in names and job.id not in lost]
+    order = [job.id for job in planning_order(apart, waiting)]
+    _insert(beside, order, (CheapFirst(),), reasons)
+    tries = max(1, _MOST_BOOKED // (len(outcome.jobs) + len(names)))
+    left = (name for name in order if name not in beside.planned and not _is_tried(beside.entries[name]))
+    for name in islice(left, tries):
+        _insert(beside, [name], _mappings(beside.entries[name]), reasons)
+    if len(beside.planned) == len(outcome.jobs):
+        return outcome
+    return _outcome(beside, {job.id: job for job in outcome.waiting_room}, reasons)
+
+
+def never_placed(instance: Instance, names: Collection[str]) -> frozenset[str]:
+    """Return those of some waiting jobs that find no start beside any plan: nodes, licences or their own times leave
+    them none.
+    """
+    if not names:
+        return frozenset()
+    # no job waits for one that is tried by itself: it may be shrunk
+    alone = {job.id: replace(job, after=()) for job in instance.elements() if job.id in names}
+    lost = refusals(replace(instance, jobs=tuple(alone.values())))
+    again = [rigid for name, job in alone.items() if name in lost for rigid in _rigid(job)]
+    possible = {job.id for job in again if refusal(instance, job) is None}
+    return frozenset(lost.keys() - possible)
+
+
+def elements_apart(instance: Instance) -> Instance:
+    """Return a window in which each element of an array is planned by itself."""
+    if all(job.array is None for job in instance.jobs):
+        return instance
+    of_arrays = {name for job in instance.jobs if job.array is not None for name in job.element_ids}
+    jobs = (replace(job, array=()) if job.id in of_arrays else job for job in instance.elements())
+    return replace(instance, jobs=tuple(jobs))
+
+
+def _insert(
+    beside: Beside, names: Sequence[str], mappings: Sequence[NodeMapping], reasons: dict[str, WaitingJob]
+) -> None:
+    """Plan jobs beside those that have a plan, by the first mapping that finds starts for some; what is said of the
+    others is among the `reasons` then.
+    """
+    window = beside.window(names, lambda _: True)
+    waiting = [job for job in window.jobs if job.running is None]
+    if not waiting:
+        return  # they wait for jobs without a start
+    tries = [(window, mapping) for mapping in mappings]
+    if len(names) == 1:
+        others = tuple(job for job in window.jobs if job.running is not None)
+        tries += [(replace(window, jobs=(*others, rigid)), CheapFirst()) for rigid in _rigid(waiting[0])]
+    for one, mapping in tries:
+        planner = Planner(one, mapping)
+        planner.plan()
+        found = planner.outcome()
+        reasons |= {job.id: job for job in found.waiting_room if job.id not in reasons}
+        starts = {job.id: job for job in found.jobs if job.id in names}
+        if starts:
+            beside.planned |= starts
+            return
+
+
+def _rigid(job: Job) -> Iterator[Job]:
+    """Yield a malleable job as it runs on each of its shares to its end, where these are rounded up to whole cores: the
+    modes of the engines are rounded down.
+    """
+    if job.malleability is None or job.is_evolving:
+        return
+    lower = {mode.request for mode in modes(job)}
+    for mode in modes(job, ceil):
+        if mode.request not in lower:
+            step = Step(walltime=mode.time_for(job.walltime), request=mode.request)
+            yield replace(job, steps=(step,), malleability=None)
+
+
+def _is_tried(job: Job) -> bool:
+    """Return whether a job finds no start by itself that it does not find together with others: a rigid one with one
+    kind of chunks that waits for nobody.
+    """
+    return not (job.changes or job.after) and len(job.request.chunks) == 1
+
+
+def _mappings(job: Job) -> list[NodeMapping]:
+    """Return the orders of nodes and of kinds of chunks in which a job is tried."""
+    if job.is_evolving or len(job.request.chunks) == 1:
+        return [CheapFirst()]
+    orders = list(islice(permutations(range(len(job.request.chunks))), _MOST_ORDERS))
+    return [_InOrder(order, is_reversed) for is_reversed in (False, True) for order in orders]
+
+
+class _InOrder(CheapFirst):
+    """Places the kinds of chunks in an order of those of `CheapFirst`, on cheap or on dear nodes first."""
+
+    def __init__(self, order: Sequence[int], is_reversed: bool) -> None:
+        self._order, self._is_reversed = order, is_reversed
+
+    def node_order(self, cluster: Cluster) -> list[int]:
+        """Return all node indices, those to be filled first in front."""
+        nodes = super().node_order(cluster)
+        return nodes[::-1] if self._is_reversed else nodes
+
+    def chunk_order(self, cluster: Cluster, request: Request) -> list[int]:
+        """Return all kinds of chunks of a request, those to be placed first in front."""
+        kinds = super().chunk_order(cluster, request)
+        return [kinds[place] for place in self._order] if len(kinds) == len(self._order) else kinds
+
+
+def _outcome(beside: Beside, before: Mapping[str, WaitingJob], reasons: Mapping[str, WaitingJob]) -> Outcome:
+    """Return the plan: a job that waits on does so for the reason `before`, unless what it waited for has a start."""
+    left = [name for name in beside.elements if name in before and name not in beside.planned]
+    known = {name: before[name] for name in left if before[name].reason is not WaitingReason.DEPENDENCY}
+    known |= {name: reasons[name] for name in left if name not in known and name in reasons}
+    waiting = beside.without_start(known, left)
+    return Outcome(
+        jobs=tuple(beside.planned[name] for name in beside.elements if name in beside.planned),
+        waiting_room=tuple(waiting[name] for name in left),
+    )

@@ -1,0 +1,88 @@
+"""Starts for jobs that engines left out, of windows with rules too: the planner finds them beside the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from cpsched.domain import Instance, Job, Plan, WaitingJob, WaitingReason
+from cpsched.engine import Outcome
+from cpsched.planner import elements_apart, inserted, never_placed, problem_of
+from cpsched.portfolio.judging import Check
+from cpsched.portfolio.scoring import changed
+from cpsched.problem import Problem, missing_from, planning_order
+
+__all__ = ["filled"]
+
+#: The finder of these starts.
+_NAME = "insertion"
+#: The most jobs that are tried one by one, and the most bookings that are made for them all; a window is made for each.
+_MOST_TRIED, _MOST_BOOKED = 20, 6_000
+#: The most jobs that an event names.
+_MOST_NAMED = 5
+
+
+def filled(check: Check, plan: Plan, *, at: float) -> Plan:
+    """Return a plan with starts for those jobs of its waiting room that find one beside it; no other job is moved.
+
+    All are tried in the window that engines have. Where that lacks some plans, each is tried once more in a window that
+    is made for it alone: what rules give to jobs in parts is all its own there, and soft limits do not keep it out.
+    A start that breaks a rule is not taken.
+
+    Parameters
+    ----------
+    at
+        Seconds since the engine began, for the event.
+    """
+    instance, waiting = check.instance, {job.id for job in plan.waiting_room}
+    possible = waiting - never_placed(instance, waiting)
+    if not possible:
+        return plan
+    whole = problem_of(instance, slices=plan.reservations)
+    best = _with_more(check, plan, plan, whole, plan.waiting_room, at)
+    if not whole.has_all_plans:
+        apart = elements_apart(instance)
+        order = planning_order(apart, [job for job in apart.jobs if job.id in possible])
+        for job in order[: max(1, min(_MOST_TRIED, _MOST_BOOKED // max(1, len(plan.jobs))))]:
+            starts = {one.id: one.start for one in best.jobs}
+            if job.id in starts or any(map(missing_from(apart, starts), (one.job for one in job.after))):
+                continue
+            asked = WaitingJob(id=job.id, reason=WaitingReason.NOT_MAPPED, detail="is asked about")
+            alone = _alone(apart, job, starts)
+            # of its starts without limits and pools the first one may keep to them all the same
+            for window in (alone, replace(alone, limits=(), usage=(), free_pools=())):
+                if all(one.id != job.id for one in best.jobs):
+                    own = problem_of(window, slices=plan.reservations, soft=False)
+                    best = _with_more(check, plan, best, own, (asked,), at)
+    return best
+
+
+def _alone(apart: Instance, job: Job, starts: Mapping[str, int]) -> Instance:
+    """Return the window of a waiting job beside jobs that start at given times: rules know when they take something."""
+    jobs = []
+    for one in apart.jobs:
+        if one.id in starts:
+            start = starts[one.id]
+            jobs.append(one if one.running is not None else replace(one, not_before=start, start_at=start))
+        elif one.id == job.id:
+            jobs.append(one)
+    return replace(apart, jobs=tuple(jobs))
+
+
+def _with_more(check: Check, plan: Plan, best: Plan, window: Problem, waiting: Sequence[WaitingJob], at: float) -> Plan:
+    """Return the best plan so far with those waiting jobs that find a start beside it in a window for engines.
+
+    All that was found beside the first `plan` is one event.
+    """
+    found = inserted(window.instance, Outcome(jobs=window.to_held(best.jobs), waiting_room=tuple(waiting)))
+    asked, both = {job.id for job in waiting}, {job.id: job for job in best.jobs}
+    both |= {job.id: job for job in window.to_stated(found.jobs) if job.id in asked}
+    if len(both) == len(best.jobs):
+        return best
+    jobs = tuple(both[name] for job in check.instance.jobs for name in job.element_ids if name in both)
+    planned = {job.id for job in plan.jobs}
+    names = [job.id for job in jobs if job.id not in planned]
+    words = ", ".join(names[:_MOST_NAMED]) + (", ..." if len(names) > _MOST_NAMED else "")
+    what = f"found a start beside the plan for {len(names)} more: {words}"
+    more = changed(check.instance, plan, jobs, at=at, by=_NAME, what=what)
+    return best if check.faults(more, claims=False) else more

@@ -1,0 +1,159 @@
+"""The last thing that happens to a plan is one judgement: a stage that breaks a plan is caught."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cpsched.answers import WhatIf, what_if
+from cpsched.domain import Instance, Plan, PlannedJob, WaitingJob, WaitingReason
+from cpsched.errors import DocumentError, UnverifiedError
+from cpsched.formats import instance_to_document, plan_to_document
+from cpsched.planner import PlannerEngine
+from cpsched.portfolio import SolveParams, Team, recipe, replan, solve
+from cpsched.portfolio.judging import Check
+from cpsched.search import Search, SearchParams
+from tests.booking.small_windows import chunk, nodes, waiting, window
+from tests.verify.openings import strictly_verified
+
+
+def two_jobs(*, is_strict: bool = False) -> Instance:
+    """Return a window in which two jobs take the only node one after the other."""
+    jobs = (waiting(name, 5, chunk(cores=4), priority=number) for number, name in enumerate("ab"))
+    return replace(window([nodes("n1", cores=4)], *jobs), has_strict_priorities=is_strict)
+
+
+def team() -> Team:
+    """Return the planner, and a search of a few steps."""
+    return Team(first=PlannerEngine(), lanes=((Search(SearchParams(max_steps=20)),),))
+
+
+def at_once(plan: Plan) -> Plan:
+    """Return a plan in which all jobs start as early as the first one."""
+    start = min(job.start for job in plan.jobs)
+    return replace(plan, jobs=tuple(_moved(job, start - job.start) for job in plan.jobs))
+
+
+def without_jobs(plan: Plan) -> Plan:
+    """Return a plan in which jobs are neither planned nor waiting."""
+    return replace(plan, jobs=())
+
+
+def claimed(plan: Plan) -> Plan:
+    """Return a plan of whose last job it is falsely said that it can never run."""
+    *jobs, last = plan.jobs
+    room = WaitingJob(id=last.id, reason=WaitingReason.UNSATISFIABLE, detail="?")
+    return replace(plan, jobs=tuple(jobs), waiting_room=(*plan.waiting_room, room))
+
+
+def _moved(job: PlannedJob, by: int) -> PlannedJob:
+    segments = tuple(replace(one, start=one.start + by, end=one.end + by) for one in job.segments)
+    return replace(job, start=job.start + by, end=job.end + by, segments=segments)
+
+
+def _first(broken: Callable[[Plan], Plan], made: Any) -> Any:
+    return replace(made, plan=broken(made.plan))
+
+
+def _of_classes(broken: Callable[[Plan], Plan], made: Any) -> Any:
+    return broken(made[0]), made[1]
+
+
+def _plan(broken: Callable[[Plan], Plan], made: Any) -> Any:
+    return broken(made)
+
+
+#: The stages of the recipe, and how a plan is broken in what each returns.
+STAGES = {
+    "_first": _first,
+    "by_class": _of_classes,
+    "scored": _plan,
+    "beyond_soft_limits": _plan,
+    "filled": _plan,
+}
+
+
+def with_mutant(monkeypatch: pytest.MonkeyPatch, stage: str, broken: Callable[[Plan], Plan]) -> None:
+    """Let a stage of the recipe break the plan."""
+    whole = getattr(recipe, stage)
+    monkeypatch.setattr(recipe, stage, lambda *given, **more: STAGES[stage](broken, whole(*given, **more)))
+
+
+@pytest.mark.parametrize("broken", [at_once, claimed])
+@pytest.mark.parametrize("stage", STAGES)
+def test_what_a_stage_breaks_is_put_right(
+    stage: str, broken: Callable[[Plan], Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job that a stage puts where another one runs, or falsely gives up, gets a start of its own."""
+    instance = two_jobs(is_strict=stage == "by_class")
+    with_mutant(monkeypatch, stage, broken)
+    plan = solve(instance, engine="search", budget=600, team=team())
+    assert strictly_verified(instance_to_document(instance), plan_to_document(plan)) == ()
+    assert {job.id for job in plan.jobs} == {"a", "b"}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_what_cannot_be_put_right_does_not_leave(stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stage that loses jobs is a bug, and there is no plan."""
+    instance = two_jobs(is_strict=stage == "by_class")
+    with_mutant(monkeypatch, stage, without_jobs)
+    solvers = team() if stage != "_first" else replace(team(), lanes=())  # which would plan anew what is lost
+    with pytest.raises(UnverifiedError):
+        solve(instance, engine="search", budget=600, team=solvers)
+
+
+@pytest.fixture
+def judged(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Plan, bool, int]]:
+    """Return a list of all that is judged: the plan, whether its claims were, and the number of violations."""
+    calls = list[tuple[Plan, bool, int]]()
+    whole = Check.faults
+
+    def faults(self: Check, plan: Plan, *, claims: bool = True) -> Any:
+        found = whole(self, plan, claims=claims)
+        calls.append((plan, claims, len(found)))
+        return found
+
+    monkeypatch.setattr(Check, "faults", faults)
+    return calls
+
+
+@pytest.mark.parametrize("is_strict", [False, True])
+@pytest.mark.parametrize("budget", [0, 600])
+def test_what_leaves_was_judged_last(judged: list[tuple[Plan, bool, int]], budget: float, *, is_strict: bool) -> None:
+    """The plan of `solve` is the very one that was judged last, with its claims; without a budget nothing else is."""
+    instance = two_jobs(is_strict=is_strict)
+    plan = solve(instance, engine="search", budget=budget, team=team())
+    assert judged[-1][0] is plan
+    assert judged[-1][1:] == (True, 0)
+    assert budget > 0 or len(judged) == 1
+    warm = solve(instance, engine="planner", budget=0, warm=plan)
+    assert judged[-1][0] is warm
+
+
+def test_what_leaves_other_doors_was_judged_last(judged: list[tuple[Plan, bool, int]]) -> None:
+    """So it is with `replan` and `what_if`."""
+    instance = two_jobs()
+    plan = solve(instance, engine="planner", budget=0)
+    _, later = replan(instance, plan, at=2)
+    assert judged[-1][0] is later
+    for budget in (0.0, 0.5):
+        after = what_if(instance, plan, WhatIf(drop=("a",)), budget=budget)
+        assert judged[-1][0] is after.plan
+        assert judged[-1][1:] == (True, 0)
+
+
+def test_params_of_a_file(tmp_path: Path) -> None:
+    """The figures of `solve` are read from a file, and refused with everything that is wrong."""
+    path = tmp_path / "solve.toml"
+    path.write_text('engine = "planner"\nbudget = 2\nseed = 7\n')
+    assert SolveParams.from_file(path) == SolveParams(engine="planner", budget=2.0, seed=7)
+    path.write_text("engine = 3\nworkers = 0\nbudjet = 2\n")
+    with pytest.raises(DocumentError) as caught:
+        SolveParams.from_file(path)
+    assert [fault.path for fault in caught.value.faults] == ["engine", "workers", "budjet"]
+    with pytest.raises(ValueError, match="workers"):
+        SolveParams(workers=0)
