@@ -21,8 +21,6 @@ Examples
 
 from typing import TYPE_CHECKING, Any
 
-from cpsched.doors import opener
-
 __all__ = [
     "Answers",
     "BridgeError",
@@ -98,7 +96,6 @@ if TYPE_CHECKING:
     __version__: str
 
 if not TYPE_CHECKING:  # so that a name that is not there is an error of type
-    _fetch = opener(__name__)
 
     def __getattr__(name: str) -> Any:
         """Fetch a public name from its room."""
@@ -106,7 +103,9 @@ if not TYPE_CHECKING:  # so that a name that is not there is an error of type
             from importlib.metadata import version
 
             return version("cpsched")
-        return _fetch(name)
+        from cpsched.doors import opener  # not before: the verifier is imported alone
+
+        return opener(__name__)(name)
 
     def __dir__() -> list[str]:
         """List the public names, for those who complete them."""
