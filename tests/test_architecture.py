@@ -385,6 +385,13 @@ def test_every_door_says_what_is_behind_it(path: Path) -> None:
     assert public_names(path), f"{path} has no __all__"
 
 
+def test_only_doors_list_their_names() -> None:
+    """Each package and each module right below ``cpsched`` has an ``__all__``; what is inside a room has none."""
+    inside = [path for path in SOURCES if path.name != "__init__.py" and path.parent != PACKAGE]
+    assert len(inside) > 300
+    assert [module_name(path) for path in inside if public_names(path)] == []
+
+
 @pytest.mark.parametrize(
     ("source", "module", "expected"),
     [

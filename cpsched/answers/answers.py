@@ -13,8 +13,6 @@ from cpsched.arguments import at_the_door
 from cpsched.domain import Instance, Job, Plan, PlannedJob
 from cpsched.errors import DocumentError, Fault
 
-__all__ = ["MOST_INTERVALS", "Answers", "explain"]
-
 #: The most intervals of causes in an explanation: where there are more, the first half of these, and the others evenly.
 MOST_INTERVALS = 12
 

@@ -11,8 +11,6 @@ from cpsched.answers.world import World
 from cpsched.domain import Amounts, Arrangement, Chunk, FrozenMap, Job, Place, Request
 from cpsched.report import duration
 
-__all__ = ["changes_for"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Dial:

@@ -12,8 +12,6 @@ from cpsched.answers.occupation import Occupation, Uses
 from cpsched.problem import Rule
 from cpsched.rusv import FOREVER
 
-__all__ = ["Counter", "Gate"]
-
 Ints = NDArray[np.int64]
 
 

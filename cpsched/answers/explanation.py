@@ -7,8 +7,6 @@ from enum import StrEnum
 
 from cpsched.domain import WaitingReason
 
-__all__ = ["Blocked", "Cause", "CauseKind", "Change", "ChangeKind", "Explanation", "Holder", "State"]
-
 
 class CauseKind(StrEnum):
     """The kinds of causes for which a job cannot start at a second, in the order in which they are looked for."""

@@ -12,8 +12,6 @@ from cpsched.booking import ChangingJobs, Columns, CompiledMode, Shape, compiled
 from cpsched.domain import Instance, Job, Request, Segment
 from cpsched.rusv import FOREVER, Booking, Fit, Timeline
 
-__all__ = ["OPEN", "Block", "Form", "Found", "Steps", "form_of"]
-
 #: No rules.
 OPEN = Gate()
 

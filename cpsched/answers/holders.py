@@ -16,8 +16,6 @@ from cpsched.domain import Request
 from cpsched.problem import Rule
 from cpsched.rusv import FOREVER
 
-__all__ = ["Held", "Question", "fits_until", "holders_at"]
-
 Ints = NDArray[np.int64]
 Fits = Callable[[], bool]
 

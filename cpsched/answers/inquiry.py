@@ -16,8 +16,6 @@ from cpsched.domain import Job, WaitingReason
 from cpsched.problem import own_start, without_rules
 from cpsched.rusv import FOREVER
 
-__all__ = ["Inquiry"]
-
 #: More than any node has of anything.
 _PLENTY = 1 << 30
 

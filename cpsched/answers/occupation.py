@@ -16,8 +16,6 @@ from cpsched.errors import DocumentError, Fault
 from cpsched.problem import stated_node, without_rules
 from cpsched.rusv import FOREVER, Booking, Timeline
 
-__all__ = ["Occupation", "Uses"]
-
 Ints = NDArray[np.int64]
 #: Amounts of columns that a running job would have by itself in ``[start, end)``.
 _Wanted = tuple[int, int, dict[int, int]]

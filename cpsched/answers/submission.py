@@ -14,8 +14,6 @@ from cpsched.domain import Instance, Job, PlannedJob
 from cpsched.errors import DocumentError, Fault, SyntaxFault
 from cpsched.formats import instance_to_document, parse_instance
 
-__all__ = ["SUBMITTED", "Submission", "parse_submission", "parse_walltime", "under_free_id"]
-
 #: The id of a submission that names none.
 SUBMITTED = "submitted"
 

@@ -16,8 +16,6 @@ from cpsched.formats import instance_to_document, parse_instance
 from cpsched.metrics import objective_value
 from cpsched.portfolio import replan, solve
 
-__all__ = ["Comparison", "JobChange", "WhatIf", "changed_instance", "compared", "what_if"]
-
 #: The source of faults in a change.
 SOURCE = "the change"
 

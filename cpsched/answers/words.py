@@ -12,8 +12,6 @@ from cpsched.formats import fold_hostlist
 from cpsched.report import duration, moment, value_text
 from cpsched.text import printable
 
-__all__ = ["comparison_lines", "explanation_lines", "first_line", "submission_lines"]
-
 #: The most jobs of a cause that are named; the rest is counted.
 MOST_HOLDERS = 10
 #: The most jobs of a comparison that are listed in each part; the rest is counted.

@@ -27,8 +27,6 @@ from cpsched.planner import unsupported
 from cpsched.problem import Problem, Rule, compiled, exchanged, refusal, without_rules
 from cpsched.rusv import FOREVER
 
-__all__ = ["World"]
-
 
 class World:
     """An instance and a plan of it, booked; mutable only in that jobs are taken away for a question.

@@ -17,21 +17,6 @@ from cpsched.domain import FrozenMap, RuntimeModel
 from cpsched.formats.logs import LogOptions
 from cpsched.sim import Prediction
 
-__all__ = [
-    "Campaign",
-    "Cell",
-    "Contender",
-    "Generated",
-    "InstanceFile",
-    "LogFile",
-    "Plot",
-    "Published",
-    "Table",
-    "Workload",
-    "cells_of",
-    "digest_of",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceFile:

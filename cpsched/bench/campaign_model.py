@@ -16,20 +16,6 @@ from cpsched.arguments import SEED
 from cpsched.formats import DocumentModel, Omittable, refusal, shown
 from cpsched.sim import Prediction
 
-__all__ = [
-    "CampaignModel",
-    "GeneratedModel",
-    "InstanceFileModel",
-    "LogFileModel",
-    "PlotModel",
-    "PolicyModel",
-    "PublishedModel",
-    "SelectionModel",
-    "SimulationModel",
-    "TableModel",
-    "WorkloadModel",
-]
-
 T = TypeVar("T")
 
 #: Names that files are called by.

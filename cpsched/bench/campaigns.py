@@ -24,8 +24,6 @@ from cpsched.writing import write_text
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["Outcome", "run_campaign"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:

@@ -12,8 +12,6 @@ from cpsched.policies import make_scheduler
 from cpsched.sim import History, simulate
 from cpsched.workloads import eurora_stream
 
-__all__ = ["play"]
-
 
 def play(cell: Cell) -> dict[str, Any]:
     """Simulate a cell and return its result as a document: figures, seconds taken, the scheduler's counters, and

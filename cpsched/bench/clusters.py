@@ -13,7 +13,6 @@ from cpsched.errors import CampaignError
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["at_address", "local", "on_slurm", "require_packages"]
 
 #: The first action of workers: they ignore Ctrl-C, since the main process ends them.
 _DEAF = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"

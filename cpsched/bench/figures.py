@@ -8,8 +8,6 @@ from typing import Any
 
 from cpsched.metrics import Decisions, Distribution, Figures, RunsSummary
 
-__all__ = ["FIGURES", "GROUPS", "MACHINE_FIGURES", "Row", "rows_of", "words_of"]
-
 #: The kinds of groups of jobs that have figures of their own, and their fields in a summary.
 GROUPS = {"queue": "by_queue", "size": "by_size", "user": "by_user", "class": "by_class"}
 #: The counters of schedulers that lend cores (SD-12).

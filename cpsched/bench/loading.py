@@ -25,8 +25,6 @@ from cpsched.workloads import (
     with_malleable,
 )
 
-__all__ = ["GENERATORS", "Loaded", "load_workload"]
-
 #: Generators by their names in ``cpsched generate``.
 GENERATORS: MappingProxyType[str, Callable[..., Instance]] = MappingProxyType(
     {

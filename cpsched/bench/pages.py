@@ -8,8 +8,6 @@ from pathlib import Path
 
 from cpsched.errors import DocumentError, Fault
 
-__all__ = ["filled"]
-
 #: ``<!-- table NAME -->`` or ``<!-- table NAME of CAMPAIGN -->``, the present content, ``<!-- end -->``.
 _PLACE = re.compile(
     r"(?P<mark><!-- table (?P<table>[^ ]+)(?: of (?P<campaign>[^ ]+))? -->\n)(?:.*?\n)??(?P<end><!-- end -->)",

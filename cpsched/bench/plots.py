@@ -11,8 +11,6 @@ from cpsched.bench.results import Results
 from cpsched.charts import Axis, Bars, Chart, Line
 from cpsched.metrics import MeanInterval
 
-__all__ = ["charts_of"]
-
 
 def charts_of(results: Results, plot: Plot) -> Iterator[tuple[str, Chart]]:
     """Yield the file names and charts of a plot; what has no figure at all has no chart."""

@@ -45,8 +45,6 @@ from cpsched.formats import DocumentModel, Faults, Location, add_shape, keys_of_
 from cpsched.formats.logs import LogOptions, MemoryField, Selection
 from cpsched.policies import factory_of, label_of, make_scheduler, parameter_text, scheduler_names
 
-__all__ = ["frozen_parameters", "read_campaign"]
-
 _KEYS = keys_of_models(vars(campaign_model))
 #: The keys of a workload that say where it is from, and what such a workload looks like.
 _SOURCES: Mapping[str, type[WorkloadModel]] = {

@@ -12,8 +12,6 @@ from cpsched.formats.logs import LogOptions
 from cpsched.policies import label_of
 from cpsched.sim import Prediction
 
-__all__ = ["MOVED", "replicas_campaign"]
-
 #: Seconds by which each submission is moved at random, at most.
 MOVED = 600
 #: The figures of the table and the charts.

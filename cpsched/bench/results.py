@@ -16,8 +16,6 @@ from cpsched.metrics import MeanInterval, mean_interval
 from cpsched.report import CampaignCell
 from cpsched.writing import whole_file
 
-__all__ = ["RESULTS", "Finding", "Results", "read_cells", "write_parquet"]
-
 #: The file with the figures of all cells, in a campaign's folder.
 RESULTS = "results.parquet"
 

@@ -15,8 +15,6 @@ from cpsched.bench.store import Store
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["Failure", "Tally", "by_error", "open_cells", "run_cells"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:

@@ -8,8 +8,6 @@ from typing import get_type_hints
 
 from cpsched.formats import Faults, Location, shown
 
-__all__ = ["refuse_generator_parameters"]
-
 #: The TOML values for a generator's parameters of these types; all other parameters are lists of texts.
 _NUMBERS: dict[object, tuple[type[object], ...]] = {int: (int,), float: (int, float), bool: (bool,)}
 _WORDS = {int: "an integer", float: "a number", bool: "true or false"}

@@ -10,8 +10,6 @@ from typing import Any
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats import load_document, write_document
 
-__all__ = ["Store", "content_digest"]
-
 _FORMAT = "cpsched-cell/1"
 
 

@@ -14,8 +14,6 @@ from cpsched.bench.results import Results
 from cpsched.metrics import MeanInterval, mean_interval
 from cpsched.text import csv_cell
 
-__all__ = ["as_csv", "as_markdown", "in_words"]
-
 #: The digits of a number that are shown.
 _DIGITS = 4
 

@@ -13,8 +13,6 @@ from cpsched.booking.shapes import Shape
 from cpsched.domain import PlannedJob, Request, Segment
 from cpsched.rusv import Booking, StepSequences, Timeline
 
-__all__ = ["ChangingJobs", "Part"]
-
 #: The number of schedules with held steps whose mapping is tried before a job is planned without held steps.
 MOST_HELD = 3
 

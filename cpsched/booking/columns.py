@@ -33,8 +33,6 @@ from cpsched.domain import (
 from cpsched.problem import Column, amount_of, chunks_on_empty_node, columns_of, is_optional, packs, placements
 from cpsched.rusv import Demands, KindDemand, Layout, Run
 
-__all__ = ["WHOLE_REQUEST", "Columns", "MappingOrder", "kind_of_units"]
-
 #: The kind of a packed request, all chunks of which are on one node.
 WHOLE_REQUEST = -1
 

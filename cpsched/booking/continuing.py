@@ -33,8 +33,6 @@ from cpsched.domain import (
 from cpsched.problem import placements
 from cpsched.rusv import FOREVER, Timeline
 
-__all__ = ["Units", "continuation", "units_on"]
-
 Ints = NDArray[np.int64]
 #: The number of chunks of a job on a node, by kind (index in its request; `WHOLE_REQUEST`: all chunks together).
 Units = Mapping[int, Mapping[str, int]]

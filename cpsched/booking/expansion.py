@@ -8,8 +8,6 @@ from fractions import Fraction
 from cpsched.domain import Mode
 from cpsched.rusv import Booking, Timeline
 
-__all__ = ["fastest_changes"]
-
 
 def fastest_changes(
     timeline: Timeline, start: int, work: Fraction | int, modes: Sequence[Mode], bookings: Sequence[Booking | None]

@@ -34,8 +34,6 @@ from cpsched.domain import modes as domain_modes
 from cpsched.problem import awaited_ends, in_segments, own_start
 from cpsched.rusv import FOREVER, NOWHERE, Booking, JobTable, StepSequences, Timeline, TimelineMark, behind
 
-__all__ = ["Ledger", "Mark", "Place"]
-
 Progress = Callable[[int, int], None]
 
 

@@ -13,8 +13,6 @@ from cpsched.domain import Instance, Job
 from cpsched.problem import Precedences
 from cpsched.rusv import FOREVER, links_of
 
-__all__ = ["Links"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Links:

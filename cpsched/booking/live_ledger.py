@@ -13,8 +13,6 @@ from cpsched.booking.modes import compiled_modes
 from cpsched.domain import Instance, Job, PlannedJob
 from cpsched.rusv import FOREVER, NOWHERE, Booking, Compression, kernels
 
-__all__ = ["LiveLedger"]
-
 #: Demands of jobs that are gone, at the most, beside as many as there are jobs: then the ledger is made anew.
 _MOST_UNUSED = 1000
 

@@ -12,8 +12,6 @@ from typing import Protocol
 
 from cpsched.domain import Cluster, NodeClass, Request
 
-__all__ = ["CheapFirst", "Mapping", "node_weight"]
-
 
 class Mapping(Protocol):
     """The orders in which nodes are filled and chunks are placed."""

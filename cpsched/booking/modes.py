@@ -8,8 +8,6 @@ from cpsched.booking.columns import Columns
 from cpsched.domain import Instance, Job, Request, modes
 from cpsched.rusv import FOREVER
 
-__all__ = ["CompiledMode", "compiled_modes"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledMode:

@@ -11,8 +11,6 @@ from cpsched.booking.columns import Columns
 from cpsched.domain import FOR_EVER, SetAside
 from cpsched.rusv import FOREVER, Booking, Timeline
 
-__all__ = ["amounts_aside", "book_asides", "booked_remainder"]
-
 
 def amounts_aside(aside: SetAside, columns: Columns) -> tuple[dict[int, int], dict[int, int]]:
     """Return the amounts that are set aside, of node columns and of system columns."""

@@ -25,8 +25,6 @@ from cpsched.domain import (
 )
 from cpsched.rusv import FOREVER, Booking, Timeline
 
-__all__ = ["RunningJobs"]
-
 
 class RunningJobs:
     """The bookings of all running jobs on a timeline; mutable for jobs that can continue in several modes.

@@ -11,8 +11,6 @@ from cpsched.booking.columns import Columns, kind_of_units
 from cpsched.domain import Amounts, ChunkLayer, Job, Request, chunk_layers
 from cpsched.rusv import FOREVER, StepSequence, Turns
 
-__all__ = ["Shape"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Shape:

@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from cpsched.errors import BridgeError
 from cpsched.text import printable
 
-__all__ = ["Answer", "run"]
-
 #: Variables that change what Slurm's commands print, ask for, or read.
 _DROPPED = ("SLURM_", "SQUEUE_", "SINFO_", "SCONTROL_", "SBATCH_", "PBS_")
 #: The most bytes of an answer (`squeue --json` takes some 4 kB for a job), and those that are read at a time: as many

@@ -36,8 +36,6 @@ from cpsched.domain import Instance, Job
 from cpsched.errors import BridgeError, CpschedError, DocumentError
 from cpsched.formats import load_document, read_instance, write_document
 
-__all__ = ["FilesManager"]
-
 _INSTANCE, _ORDERS = "instance.json", "orders.json"
 _FORMAT = "cpsched-orders/1"
 #: Seconds between two looks at the instance while it is watched.

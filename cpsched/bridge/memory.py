@@ -22,8 +22,6 @@ from cpsched.bridge.protocol import (
 from cpsched.bridge.world import World, WorldJob
 from cpsched.domain import Amounts, Arrangement, NodeState, Placement
 
-__all__ = ["MemoryManager"]
-
 #: Seconds between two looks at the world while somebody watches a clock that ticks.
 _LOOK = 0.05
 

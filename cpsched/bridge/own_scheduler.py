@@ -11,8 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from cpsched.domain import Amounts, Arrangement, Chunk, Cluster, Instance, Job, NodeState, Placement
 
-__all__ = ["Shop", "own_starts", "queue_nodes"]
-
 
 class Shop:
     """The free amounts of each node now. Mutable."""

@@ -17,23 +17,6 @@ from typing import Protocol
 
 from cpsched.domain import Instance, Placement
 
-__all__ = [
-    "Announce",
-    "Gate",
-    "HandBack",
-    "Hold",
-    "JobFacts",
-    "JobState",
-    "LeftJob",
-    "Order",
-    "Receipt",
-    "Refusal",
-    "ResourceManager",
-    "Result",
-    "Snapshot",
-    "Start",
-]
-
 
 class JobState(StrEnum):
     """The state of a job as its manager has it, in our words."""

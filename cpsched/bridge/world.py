@@ -27,8 +27,6 @@ from cpsched.domain import (
 )
 from cpsched.errors import BridgeError
 
-__all__ = ["World", "WorldJob"]
-
 
 class _Kind(IntEnum):
     """The kinds of events of a second, in the order in which they happen."""

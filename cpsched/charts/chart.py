@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 
 from cpsched.charts.units import Unit
 
-__all__ = ["Axis", "Bars", "Box", "Chart", "Heat", "Layer", "Line", "Rule", "Table"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["COLOURS", "DARK_COLOURS", "DASHES", "SYMBOLS"]
-
 #: Colours that the colour-blind tell apart (Okabe and Ito, 2008), on white.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 #: The same hues on a dark page, where black is white.

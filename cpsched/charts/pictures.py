@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-__all__ = ["PICTURE_FORMATS", "empty_figure", "figure_bytes", "picture", "picture_settings", "pictures"]
 
 PICTURE_FORMATS = ("png", "svg", "pdf")
 

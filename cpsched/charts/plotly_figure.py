@@ -16,8 +16,6 @@ from cpsched.charts.units import Unit, date_of, shortened
 from cpsched.errors import ReportError
 from cpsched.text import printable
 
-__all__ = ["plotly_figure", "plotly_script"]
-
 #: The most characters of a name on an axis.
 _LONGEST = 26
 #: Digits of numbers that a page keeps: more cannot be seen.

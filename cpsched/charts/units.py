@@ -6,8 +6,6 @@ import math
 from datetime import UTC, datetime
 from enum import StrEnum
 
-__all__ = ["Unit", "date_ticks", "duration", "duration_ticks", "shortened", "unit_text"]
-
 
 class Unit(StrEnum):
     """The unit of an axis, which says how its numbers are written."""

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from cpsched.domain import Instance, Plan
     from cpsched.errors import Fault
 
-__all__ = ["answer_plan", "figures_of"]
 
 #: The most jobs of the waiting room that are listed; the rest is counted.
 _MOST_WAITING = 10

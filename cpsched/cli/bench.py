@@ -16,8 +16,6 @@ from cpsched.text import printable
 if TYPE_CHECKING:
     from cpsched.bench import Outcome, Tally
 
-__all__ = ["command", "echo_campaign", "progress_of_cells"]
-
 
 @click.command("bench", epilog="Example: cpsched bench campaigns/quick.toml --workers 2 -o out/quick")
 @click.argument("campaign", type=EXISTING_FILE)

@@ -6,8 +6,6 @@ import click
 
 from cpsched.cli.options import AS_JSON
 
-__all__ = ["command"]
-
 
 @click.command("completion", epilog="Example: cpsched completion bash > cpsched.bash")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from cpsched.bridge import Snapshot
     from cpsched.formats.logs import LogOptions
 
-__all__ = ["command"]
 
 _DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
 

@@ -16,8 +16,6 @@ from cpsched.text import printable
 if TYPE_CHECKING:
     from cpsched.daemon import Daemon, SiteModel
 
-__all__ = ["command"]
-
 
 @click.command(
     "daemon",

@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType, TracebackType
 
-__all__ = ["EXIT_CODE", "damage_of"]
-
 #: The exit code of commands that find a damaged file.
 EXIT_CODE = 10
 

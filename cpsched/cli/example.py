@@ -9,8 +9,6 @@ import click
 from cpsched.cli.options import AS_JSON, OUTPUT_FILE
 from cpsched.text import printable
 
-__all__ = ["command"]
-
 #: The file that says what is known about the instances.
 _ABOUT = "README.md"
 

@@ -6,8 +6,6 @@ from enum import IntEnum
 
 from cpsched.cli.damage import EXIT_CODE
 
-__all__ = ["MEANINGS", "ExitCode"]
-
 
 class ExitCode(IntEnum):
     """The exit codes of every command; `MEANINGS` has them in words."""

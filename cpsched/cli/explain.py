@@ -10,8 +10,6 @@ import click
 from cpsched.cli.options import AS_JSON, EXISTING_FILE
 from cpsched.text import printable
 
-__all__ = ["command"]
-
 
 @click.command("explain", epilog="Example: cpsched explain window.json plan.json 1201 --at 600")
 @click.argument("instance", type=EXISTING_FILE)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-__all__ = ["load_document_or_stdin"]
-
 
 def load_document_or_stdin(source: str) -> tuple[dict[str, Any], str]:
     """Load the raw document of a file, or of standard input where `source` is ``-``; plain or gzip.

@@ -14,7 +14,6 @@ from cpsched.text import printable
 if TYPE_CHECKING:
     from cpsched.domain import Instance
 
-__all__ = ["command"]
 
 Decorator = Callable[[Callable[..., Any]], Any]
 

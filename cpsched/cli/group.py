@@ -36,8 +36,6 @@ from cpsched.errors import (
 from cpsched.text import printable
 from cpsched.writing import NO_ROOM
 
-__all__ = ["COMMANDS", "main", "run"]
-
 #: Python looks for cyclic garbage after so many new objects: after 700, its own number, a start took a tenth longer.
 _COLLECTED_AFTER = 50_000
 

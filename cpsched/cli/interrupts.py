@@ -10,8 +10,6 @@ from types import FrameType
 
 import click
 
-__all__ = ["finished"]
-
 
 @contextmanager
 def finished(what: str) -> Iterator[Callable[[], bool]]:

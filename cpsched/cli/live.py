@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from cpsched.cli.watching import Watched
     from cpsched.domain import Instance, Plan
 
-__all__ = ["follow"]
 
 #: Seconds between two looks.
 _PAUSE = 0.5

@@ -12,30 +12,6 @@ import click
 
 from cpsched.arguments import SECONDS, SEED, WORKERS, Limits, plain_argument
 
-__all__ = [
-    "AS_JSON",
-    "CORES_PER_CHUNK",
-    "EXISTING_FILE",
-    "FIRST",
-    "GANTT_FILE",
-    "INSTANCE_FILE",
-    "JOBS",
-    "MEMORY_FIELD",
-    "NEW_INSTANCE",
-    "OUTPUT_FILE",
-    "PARTITION",
-    "PLAN_FILE",
-    "QUEUE",
-    "SECONDS_RANGE",
-    "SEED_RANGE",
-    "STATUS",
-    "SUBMITTED",
-    "WORKERS_RANGE",
-    "Number",
-    "Within",
-    "ends_in",
-]
-
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 OUTPUT_FILE = click.Path(dir_okay=False, path_type=Path)
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["OUTPUTS", "echo_output", "output_schema"]
-
 Schema = dict[str, Any]
 
 _TEXT: Schema = {"type": "string"}

@@ -14,8 +14,6 @@ from cpsched.cli.options import AS_JSON, EXISTING_FILE, GANTT_FILE, INSTANCE_FIL
 if TYPE_CHECKING:
     from cpsched.domain import Instance, WindowEvent
 
-__all__ = ["command"]
-
 
 @click.command(
     "replan",

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from cpsched.cli.schedulers import Contender
     from cpsched.formats.logs import LogOptions
 
-__all__ = ["simulate_replicas"]
 
 #: Worker processes, as many as ``cpsched bench`` has by default.
 _WORKERS = 2

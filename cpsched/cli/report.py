@@ -13,7 +13,6 @@ from cpsched.text import printable
 if TYPE_CHECKING:
     from cpsched.report import Report
 
-__all__ = ["command"]
 
 _SUFFIXES = (".html", ".png", ".svg", ".pdf")
 _EXPECTED = "a plan, the folder of a simulation (cpsched simulate -o) or that of a campaign (cpsched bench)"

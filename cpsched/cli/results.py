@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from cpsched.metrics import RunsSummary
     from cpsched.sim import History
 
-__all__ = ["RUN", "SUMMARY", "check_free", "folder_names", "found_in", "identity_of", "write_results"]
 
 #: The file with the figures, which begins with the identity of the simulation.
 SUMMARY = "summary.json"

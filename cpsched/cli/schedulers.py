@@ -16,7 +16,6 @@ from cpsched.text import printable
 if TYPE_CHECKING:
     from cpsched.sim import QueueRule, Scheduler
 
-__all__ = ["Asked", "Contender", "contenders", "echo_schedulers", "read_policies", "read_settings"]
 
 #: A scheduler's name, and the parameters that it alone is given.
 Asked = tuple[str, dict[str, Any]]

@@ -7,8 +7,6 @@ import click
 from cpsched.cli.options import AS_JSON
 from cpsched.cli.outputs import OUTPUTS, echo_output, output_schema
 
-__all__ = ["command"]
-
 
 @click.command("schema", epilog="Example: cpsched schema plan > plan.schema.json")
 @click.argument("name", metavar="NAME", type=click.Choice(["instance", "plan", *OUTPUTS]), default="instance")

@@ -23,17 +23,6 @@ if TYPE_CHECKING:
     from cpsched.engine import Board
     from cpsched.sim import Moment
 
-__all__ = [
-    "echo_json",
-    "improvement_bar",
-    "is_terminal_at",
-    "output",
-    "print_whole",
-    "progress_bar",
-    "say_first_start",
-    "simulation_bar",
-    "warn",
-]
 
 #: The most warnings of one kind that are shown; the rest is counted.
 _MOST_WARNINGS = 5

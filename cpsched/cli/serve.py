@@ -9,8 +9,6 @@ import click
 from cpsched.cli.options import AS_JSON, EXISTING_FILE
 from cpsched.text import printable
 
-__all__ = ["command"]
-
 
 @click.command("serve", epilog="Example: cpsched serve site.toml --check; without --check: open http://127.0.0.1:8765/")
 @click.argument("source")

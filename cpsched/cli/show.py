@@ -13,8 +13,6 @@ from cpsched.text import printable
 if TYPE_CHECKING:
     from cpsched.domain import Instance, Plan, Segment
 
-__all__ = ["command"]
-
 
 @click.command(
     "show",

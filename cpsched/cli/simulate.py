@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from cpsched.sim import Checkpoint, History
     from cpsched.verify import Violation
 
-__all__ = ["command"]
-
 
 def _list_policies(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
     """Print all schedulers and end the command."""

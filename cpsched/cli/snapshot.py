@@ -15,8 +15,6 @@ from cpsched.text import printable
 if TYPE_CHECKING:
     from cpsched.bridge import Snapshot
 
-__all__ = ["command", "tell_snapshot"]
-
 
 @click.command("snapshot", epilog="Example: cpsched snapshot --rm slurm --config site.toml -o now.json")
 @click.option(

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from cpsched.errors import Fault
     from cpsched.portfolio import Team
 
-__all__ = ["command"]
 
 #: A literal list, so that the help is fast: a test compares it with `cpsched.portfolio.ENGINES`.
 ENGINE_NAMES = (

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-__all__ = ["mend_streams", "never_fail_on_encoding"]
-
 
 class _Output(io.TextIOWrapper):
     """stdout: errors of writing name it.

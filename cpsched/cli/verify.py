@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from cpsched.verify import Violation
 
-__all__ = ["command", "echo_violations"]
-
 
 @click.command("verify", epilog="Example: cpsched verify window.json plan.json")
 @click.argument("instance", type=EXISTING_FILE)

@@ -8,8 +8,6 @@ import click
 
 from cpsched.cli.options import AS_JSON
 
-__all__ = ["command"]
-
 
 @click.command("warmup", epilog="Example: cpsched warmup")
 @AS_JSON

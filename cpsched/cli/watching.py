@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from cpsched.domain import Instance, Plan
     from cpsched.serve import Source
 
-__all__ = ["Watched", "check_belongs", "open_watched"]
-
 
 class Watched(Protocol):
     """A plan that may be made anew while it is looked at."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from cpsched.answers import Comparison
     from cpsched.domain import Instance, Plan
 
-__all__ = ["command"]
-
 
 @click.command("whatif", epilog="Example: cpsched whatif window.json plan.json --drain 'node[1-4]'")
 @click.argument("instance", type=EXISTING_FILE)

@@ -25,7 +25,6 @@ from cpsched.text import printable
 if TYPE_CHECKING:
     from cpsched.formats.logs import LogOptions, WorkloadNotes
 
-__all__ = ["echo_counts", "echo_notes", "log_options"]
 
 _CLUSTER = click.option(
     "--cluster",

@@ -14,9 +14,6 @@ from cpsched.domain import Instance
 from cpsched.engine import Board
 from cpsched.planner import warmup_window
 
-__all__ = ["LagrangianBound", "QuickBound"]
-
-
 #: Seconds of the clock on the wall that count as one of a core, where others take the cores.
 _CROWDED = 6.0
 #: Evaluations of the bound that loads what others need.

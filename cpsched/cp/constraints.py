@@ -21,8 +21,6 @@ from cpsched.problem import Column, Hold
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel, IntervalVar, IntVar, LinearExpr
 
-__all__ = ["CONSTRAINTS", "Use", "cumulative"]
-
 
 @dataclass(frozen=True, slots=True)
 class Use:

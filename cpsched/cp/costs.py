@@ -20,7 +20,6 @@ from cpsched.metrics import delay_rates, end_rate
 if TYPE_CHECKING:
     from cpsched.cp.encoding import Task
 
-__all__ = ["Costs", "ModeCost", "Rate", "costs_of"]
 
 #: The largest value of an objective in whole numbers; CP-SAT has 64 bits, and is slow with the last of them.
 _MOST = 1 << 50

@@ -15,9 +15,6 @@ from cpsched.domain import PlannedJob, Segment
 from cpsched.errors import EngineError
 from cpsched.problem import Hold, Machine, in_segments, map_to_nodes, placements
 
-__all__ = ["decode", "decode_tasks", "place_of", "placed_as_in"]
-
-
 #: (part, site, how many of its units).
 _Stand = tuple[int, int, int]
 

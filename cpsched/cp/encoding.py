@@ -45,8 +45,6 @@ from cpsched.problem import (
     packs,
 )
 
-__all__ = ["Alternative", "Encoding", "Part", "Task", "encode", "num_pairs"]
-
 
 @dataclass(frozen=True, slots=True)
 class Alternative:

@@ -14,8 +14,6 @@ from cpsched.problem import Milestone
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel
 
-__all__ = ["add_hints"]
-
 
 def add_hints(model: CpModel, encoding: Encoding, variables: Variables, placed: Sequence[Placed]) -> None:
     """Hint at a plan, given by one entry for each task."""

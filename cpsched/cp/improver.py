@@ -13,8 +13,6 @@ from cpsched.cp.process import COMMAND, Worker, converse, failures_told, seconds
 from cpsched.domain import Instance
 from cpsched.engine import Board, Offer
 
-__all__ = ["Cp"]
-
 #: The meaning of a solve that ended without a plan, although a plan is known.
 _WORDS = {
     Verdict.INFEASIBLE: "CP-SAT says that there is no plan, though one is known",

@@ -10,8 +10,6 @@ from cpsched.cp.process import COMMAND, Worker, available_memory
 from cpsched.domain import Instance
 from cpsched.planner import unsupported
 
-__all__ = ["InWorker"]
-
 Params = TypeVar("Params", BoundParams, CpParams, NeighbourhoodParams)
 
 

@@ -7,8 +7,6 @@ from itertools import pairwise
 
 from cpsched.domain import Arrangement, Job, NodeClass, Request
 
-__all__ = ["has_layers_only"]
-
 
 def has_layers_only(classes: Sequence[NodeClass], job: Job) -> bool:
     """Return whether every plan of an evolving job has it in layers, which give back first what came last.

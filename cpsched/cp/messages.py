@@ -15,25 +15,6 @@ from cpsched.cp.params import ModelParams
 from cpsched.cp.solution import Placed
 from cpsched.domain import Instance
 
-__all__ = [
-    "HEADER",
-    "Bounded",
-    "Counted",
-    "Descend",
-    "Done",
-    "Failed",
-    "Found",
-    "Prove",
-    "Proven",
-    "Reply",
-    "Request",
-    "Solve",
-    "Tried",
-    "Verdict",
-    "pack",
-    "unpack",
-]
-
 #: The length of a pickle in bytes.
 HEADER = struct.Struct(">Q")
 #: No message is longer (bytes); a length beyond is no length.

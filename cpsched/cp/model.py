@@ -27,8 +27,6 @@ from cpsched.cp.variables import Variables
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel
 
-__all__ = ["build"]
-
 
 def build(encoding: Encoding, params: ModelParams, hint: Sequence[Placed] | None = None) -> tuple[CpModel, Variables]:
     """Return the model of a window, with a plan to begin from (one entry for each task)."""

@@ -12,8 +12,6 @@ from cpsched.cp.variables import Variables
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel, LinearExpr
 
-__all__ = ["add_objective"]
-
 
 def add_objective(model: CpModel, encoding: Encoding, variables: Variables) -> None:
     """Minimize what plans cost: sum over j and kinks k of w_jk max(0, s_j - k), plus w makespan (BRIDI-8), plus what

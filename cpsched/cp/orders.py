@@ -10,8 +10,6 @@ from cpsched.domain import Instance, PlannedJob
 from cpsched.engine import Board
 from cpsched.planner import AdmissionResult, unsupported
 
-__all__ = ["Orders"]
-
 
 class Orders:
     """Tries the orders in which a few rigid jobs can start, on aggregated resources; the planner plans the best one.

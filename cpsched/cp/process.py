@@ -23,8 +23,6 @@ from cpsched.cp.messages import Failed, Reply, Request, pack, unpack
 from cpsched.engine import Board
 from cpsched.errors import EngineError
 
-__all__ = ["COMMAND", "Worker", "available_memory", "converse", "failures_told", "seconds_for"]
-
 #: The command that starts a worker; -P: no file in the current directory may replace one of our modules.
 COMMAND = (sys.executable, "-P", "-m", "cpsched.cp.worker")
 #: Bytes that are read at a time, and how many of what a worker says on stderr are kept.

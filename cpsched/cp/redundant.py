@@ -21,16 +21,6 @@ from cpsched.problem import Column, Hold, is_optional
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel
 
-__all__ = [
-    "chain",
-    "class_energy",
-    "class_totals",
-    "dual_feasible",
-    "energy",
-    "order_equal_sites",
-    "order_equal_tasks",
-    "start_tight",
-]
 
 #: k of the dual-feasible functions: units of more than 1/(k+1) of a node, of which k fit on it.
 _FITTING = (1, 2)

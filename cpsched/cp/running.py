@@ -10,8 +10,6 @@ from itertools import pairwise
 from cpsched.cp.task_modes import TaskMode, continuation_modes, lengths_in
 from cpsched.domain import Instance, Job, NodeState, Placement, PlannedJob, Segment, changed_from, resumable
 
-__all__ = ["coming", "joined", "resumed", "running_modes", "totals_of"]
-
 
 def running_modes(instance: Instance, job: Job, planned: PlannedJob) -> tuple[TaskMode, ...]:
     """Return the modes in which a running job can continue; none if it is to continue as planned.

@@ -9,15 +9,6 @@ from dataclasses import dataclass
 from cpsched.domain import Instance, NodeState, PlannedJob, resumable
 from cpsched.problem import Column, Hold, Machine, beyond_equal_nodes, columns_of, taken_licenses, taken_on_nodes
 
-__all__ = [
-    "Pool",
-    "Site",
-    "added_up",
-    "licenses_of",
-    "machine_of",
-    "sites_of",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Pool:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-__all__ = ["ABSENT", "Placed"]
-
 #: The mode of a task that has no place.
 ABSENT = -1
 

@@ -15,8 +15,6 @@ from cpsched.cp.solution import Placed
 from cpsched.cp.symmetry import canonical
 from cpsched.cp.variables import Variables
 
-__all__ = ["solve", "verdict_of"]
-
 #: Seconds between two bounds that are sent.
 _PAUSE = 0.05
 

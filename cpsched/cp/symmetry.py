@@ -13,8 +13,6 @@ from dataclasses import replace
 from cpsched.cp.encoding import Encoding, Task
 from cpsched.cp.solution import Placed
 
-__all__ = ["canonical", "equal_sites", "equal_tasks", "ranking_parts"]
-
 #: The most parts by which nodes are compared: their presences are the digits of one number.
 _MOST_DIGITS = 30
 

@@ -16,8 +16,6 @@ from typing import TypeVar
 
 from cpsched.domain import Job, Mode, Placement, Remaining, Request, modes
 
-__all__ = ["Span", "TaskMode", "Work", "continuation_modes", "lengths_in", "waiting_modes"]
-
 T = TypeVar("T")
 
 _CORES = "cores"

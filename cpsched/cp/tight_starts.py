@@ -23,7 +23,6 @@ from cpsched.problem import Milestone
 if TYPE_CHECKING:
     from cpsched.cp.encoding import Task
 
-__all__ = ["Pieces", "tight_starts"]
 
 #: Seconds, as intervals ``[first, last]`` in time order.
 Pieces = tuple[tuple[int, int], ...]

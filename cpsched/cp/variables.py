@@ -13,7 +13,6 @@ from cpsched.problem import Milestone
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel, IntervalVar, IntVar, LinearExpr
 
-__all__ = ["Key", "Run", "Variables", "alternatives_of", "groups_of"]
 
 #: (task, part of the task, site).
 Key = tuple[int, int, int]

@@ -14,8 +14,6 @@ from collections.abc import Callable
 
 from cpsched.cp.messages import Descend, Failed, Prove, Proven, Reply, Request, Solve, pack, unpack
 
-__all__ = ["main"]
-
 _PORTION = 1 << 16
 
 

@@ -37,8 +37,6 @@ from cpsched.daemon.state import (
     Vetoed,
 )
 
-__all__ = ["step"]
-
 T = TypeVar("T")
 
 #: Refusals that count: after too many the job is left to the manager. The others say that the job is not what it was.

@@ -14,8 +14,6 @@ from typing import NamedTuple
 from cpsched.bridge import JobState
 from cpsched.domain import Job
 
-__all__ = ["LEARNT_FROM", "Expectations", "Kind"]
-
 #: The states of ended jobs that say how long such jobs run.
 LEARNT_FROM = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.TIMED_OUT})
 

@@ -16,8 +16,6 @@ from cpsched.daemon.logs import Log
 from cpsched.daemon.orders import hand_back_orders
 from cpsched.errors import BridgeError
 
-__all__ = ["Watchdog", "beat", "hand_back"]
-
 
 def beat(path: Path) -> None:
     """Touch the file of the heartbeat."""

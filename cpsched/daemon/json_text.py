@@ -7,8 +7,6 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["json_text"]
-
 
 def json_text(value: Any) -> str:
     """Return a value of JSON as its text."""

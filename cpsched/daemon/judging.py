@@ -31,8 +31,6 @@ from cpsched.planner import slices_of
 from cpsched.portfolio import plan_of
 from cpsched.verify import Judge, Violation
 
-__all__ = ["vetoes"]
-
 
 def vetoes(snapshot: Snapshot, starts: Sequence[Start], ordered: Iterable[PlannedJob]) -> dict[str, str]:
     """Return the starts that break a rule: the violation in words, by job.

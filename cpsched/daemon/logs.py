@@ -13,8 +13,6 @@ import structlog
 
 from cpsched.text import printable
 
-__all__ = ["Log", "make_log", "open_log"]
-
 #: What a logger of structlog is to us: ``log.info("event", key=value)``.
 Log = Any
 

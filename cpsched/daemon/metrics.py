@@ -8,8 +8,6 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from cpsched.writing import whole_file
 
-__all__ = ["Metrics"]
-
 #: Bounds of the classes of seconds.
 _SECONDS = (0.01, 0.03, 0.1, 0.3, 1, 2, 5, 10, 20, 30, 60)
 

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from cpsched.bridge import Announce, Gate, HandBack, Hold, JobState, Order, Snapshot, Start
 from cpsched.daemon.state import State
 
-__all__ = ["announcements", "hand_back_orders", "wanted_orders"]
-
 #: Seconds after which the gate is closed again: a manager may open it when it hears nothing for long.
 _RENEWAL = 120
 #: Seconds before the start that users are shown from which on a job without an order is held: by then it has an order

@@ -11,8 +11,6 @@ from cpsched.daemon.state import State
 from cpsched.domain import EngineReport, Instance, Plan, PlannedJob, Score
 from cpsched.portfolio import LivePlan, WindowPlanner
 
-__all__ = ["Made", "Planner", "plan_of_state"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:

@@ -14,8 +14,6 @@ from cpsched.daemon.state import PlannedStart, State
 from cpsched.domain import Instance, Job, Plan
 from cpsched.formats import instance_to_document, plan_to_document
 
-__all__ = ["Presenter"]
-
 T = TypeVar("T")
 
 

@@ -20,8 +20,6 @@ from cpsched.daemon.store import Store, StoredRecord
 from cpsched.domain import Instance
 from cpsched.formats import parse_instance
 
-__all__ = ["Replay", "replay"]
-
 #: Seconds of the replay's own clock between two cycles in which nothing happens.
 _PERIOD = 300
 

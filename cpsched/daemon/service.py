@@ -39,8 +39,6 @@ from cpsched.domain import Job, Plan
 from cpsched.errors import BridgeError, CpschedError, StoreError
 from cpsched.garbage import uncollected
 
-__all__ = ["Daemon", "Settings"]
-
 #: Seconds of a cycle's budget that are kept for what comes after planning, at least; how much of what it is expected
 #: to take; and how much of that is still expected when it took less.
 _RESERVE, _MARGIN, _FADING = 0.05, 1.5, 0.8

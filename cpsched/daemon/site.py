@@ -22,8 +22,6 @@ from cpsched.errors import DocumentError, Fault
 from cpsched.formats import keys_of_models, read_instance, read_settings
 from cpsched.portfolio import WindowPlanner, team_of
 
-__all__ = ["daemon_of", "manager_of", "read_site", "refuse_root", "replay_of", "watchdog_of"]
-
 _KEYS = keys_of_models(vars(site_model))
 
 #: Looks of the watchdog in the time after which the daemon is dead.

@@ -11,20 +11,6 @@ from cpsched.bridge.slurm import SlurmModel
 from cpsched.formats import DocumentModel, Omittable, refusal, shown
 from cpsched.portfolio import ENGINES
 
-__all__ = [
-    "CycleModel",
-    "FilesModel",
-    "LogModel",
-    "ManagerModel",
-    "MemoryModel",
-    "MetricsModel",
-    "PlanningModel",
-    "PromisesModel",
-    "SiteModel",
-    "StoreModel",
-    "WatchdogModel",
-]
-
 
 def _path(text: str) -> str:
     if not text.startswith("/") or "\0" in text:

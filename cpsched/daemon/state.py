@@ -8,31 +8,6 @@ from dataclasses import dataclass, field
 from cpsched.bridge import JobState, Order, Receipt, Refusal, Snapshot
 from cpsched.domain import Placement, Plan, PlannedJob
 
-__all__ = [
-    "Act",
-    "Answered",
-    "Barred",
-    "Event",
-    "Instruction",
-    "JobOver",
-    "JobQueuedAgain",
-    "JobStarted",
-    "PlanAgain",
-    "Planned",
-    "PlannedStart",
-    "Policy",
-    "Promise",
-    "PromiseMoved",
-    "Rebuffed",
-    "Record",
-    "Reloaded",
-    "Save",
-    "Seen",
-    "State",
-    "Stopping",
-    "Vetoed",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:

@@ -9,9 +9,6 @@ from cpsched.daemon.expecting import Expectations, Kind
 from cpsched.daemon.state import PlannedStart, Promise, State
 from cpsched.domain import Instance, Job, PromisedStart, Running
 
-__all__ = ["PlanningWindow", "Told", "planning_window"]
-
-
 #: Seconds for which a job counts as started that the manager was ordered to start: its scheduler ticks.
 _IN_FLIGHT = 3
 

@@ -11,37 +11,6 @@ from typing import Annotated
 
 from cpsched.domain.frozen import FrozenMap
 
-__all__ = [
-    "MAX_AMOUNT",
-    "MAX_ARRAY",
-    "MAX_COUNT",
-    "MAX_DURATION",
-    "MAX_NAME",
-    "Amount",
-    "Asks",
-    "Bounds",
-    "Count",
-    "Duration",
-    "Entries",
-    "Factor",
-    "Has",
-    "Key",
-    "Letters",
-    "Name",
-    "NodeNames",
-    "Number",
-    "PlanTime",
-    "Price",
-    "Priority",
-    "Resource",
-    "Text",
-    "Time",
-    "UnitSeconds",
-    "Weight",
-    "Words",
-    "Written",
-]
-
 #: The largest amount of a resource, and the most elements of an array (formats.md, limits of the documents).
 MAX_AMOUNT = 2**31 - 1
 MAX_ARRAY = 10**6

@@ -13,8 +13,6 @@ from itertools import pairwise
 from cpsched.domain.job import Job, Step
 from cpsched.domain.request import Arrangement, Request
 
-__all__ = ["ChunkLayer", "chunk_layers", "needs_migration"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkLayer:

@@ -23,9 +23,6 @@ from cpsched.domain.annotations import (
 )
 from cpsched.domain.frozen import Amounts, FrozenMap
 
-__all__ = ["AdmitCondition", "Cluster", "KeepFree", "NodeClass", "NodeState", "Outage"]
-
-
 #: A countable resource of nodes.
 ResourceName = Annotated[Name, Resource()]
 

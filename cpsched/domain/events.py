@@ -10,20 +10,6 @@ from cpsched.domain.frozen import Amounts, FrozenMap
 from cpsched.domain.job import Step
 from cpsched.domain.rules import Reservation
 
-__all__ = [
-    "AllocationFailed",
-    "CapacityChanged",
-    "JobAltered",
-    "JobCancelled",
-    "JobEnded",
-    "JobExtended",
-    "NodesChanged",
-    "ProfileChange",
-    "ReservationDropped",
-    "ReservationMade",
-    "WindowEvent",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEvent:

@@ -16,8 +16,6 @@ from cpsched.domain.frozen import Amounts, FrozenMap
 from cpsched.domain.job import Job, Placement
 from cpsched.domain.rules import FreePool, Limit, Queue, Reservation, Usage
 
-__all__ = ["DEFAULT_EXPECTED_WAIT", "FOR_EVER", "Instance", "Objective", "ObjectiveTerm", "SetAside"]
-
 #: What is set aside for at least so many seconds from now on is set aside for ever.
 FOR_EVER = 10**10
 

@@ -29,19 +29,6 @@ from cpsched.domain.annotations import (
 from cpsched.domain.frozen import Amounts, FrozenMap
 from cpsched.domain.request import Request
 
-__all__ = [
-    "Dependency",
-    "DependencyType",
-    "Job",
-    "Malleability",
-    "Placement",
-    "PromisedStart",
-    "Running",
-    "RuntimeModel",
-    "Segment",
-    "Step",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:

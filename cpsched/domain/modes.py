@@ -11,8 +11,6 @@ from cpsched.domain.frozen import Amounts
 from cpsched.domain.job import Job, Malleability, RuntimeModel
 from cpsched.domain.request import Chunk, Request
 
-__all__ = ["Mode", "duration_range", "modes", "stretches_of"]
-
 _CORES = "cores"
 
 

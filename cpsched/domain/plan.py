@@ -13,19 +13,6 @@ from cpsched.domain.job import Job, Placement, Segment
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "EngineReport",
-    "Event",
-    "Incumbent",
-    "Plan",
-    "PlannedJob",
-    "ReservedSlice",
-    "Score",
-    "WaitingJob",
-    "WaitingReason",
-    "Work",
-    "repeated",
-]
 
 #: So many nodes are named where a job shows itself in a line.
 _FEW = 3

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cpsched.domain.plan import Plan
 
-__all__ = ["plan_html"]
 
 #: Pixels: of the chart and of one row.
 _WIDTH, _ROW = 640, 14

@@ -6,8 +6,6 @@ from graphlib import TopologicalSorter
 
 from cpsched.domain.instance import Instance
 
-__all__ = ["priority_classes"]
-
 
 def priority_classes(instance: Instance) -> dict[str, int]:
     """Return the class of each job, array and element of an array, by its id: higher classes go first.

@@ -13,18 +13,6 @@ from cpsched.domain.modes import Mode, modes, stretches_of
 from cpsched.domain.plan import PlannedJob, repeated
 from cpsched.domain.request import Request
 
-__all__ = [
-    "Remaining",
-    "changed_from",
-    "counted",
-    "end_of_work",
-    "rate_on",
-    "resumable",
-    "resumed_plan",
-    "share_of",
-    "time_on",
-]
-
 _CORES = "cores"
 
 

@@ -10,8 +10,6 @@ from typing import Annotated
 from cpsched.domain.annotations import Asks, Count, Key, Name, Text
 from cpsched.domain.frozen import Amounts, FrozenMap
 
-__all__ = ["Arrangement", "Chunk", "Place", "Request"]
-
 
 class Arrangement(StrEnum):
     """How the chunks of one job may be distributed over nodes (OCCS-18)."""

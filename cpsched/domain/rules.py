@@ -28,23 +28,6 @@ from cpsched.domain.frozen import Amounts, FrozenMap
 from cpsched.domain.job import Placement
 from cpsched.domain.request import Request
 
-__all__ = [
-    "Access",
-    "AreaScope",
-    "Consumer",
-    "ConsumerKind",
-    "FreePool",
-    "ItemBound",
-    "Limit",
-    "MaxWait",
-    "Queue",
-    "Reservation",
-    "ReservationKind",
-    "Usage",
-    "Validity",
-]
-
-
 #: A countable resource, or a licence.
 ResourceName = Annotated[Name, Resource(("licenses",))]
 

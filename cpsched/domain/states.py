@@ -7,8 +7,6 @@ from enum import StrEnum
 from cpsched.domain.instance import Instance
 from cpsched.domain.plan import Plan
 
-__all__ = ["TRANSITIONS", "RequestState", "may_become", "state_of"]
-
 
 class RequestState(StrEnum):
     """The state of a request."""

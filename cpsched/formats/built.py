@@ -20,8 +20,6 @@ from cpsched.formats.instance_reader import parse_instance
 from cpsched.formats.instance_writer import instance_to_document
 from cpsched.formats.trust import is_trusted
 
-__all__ = ["checked"]
-
 #: So many faults of type are told.
 _MOST_FAULTS = 1000
 

@@ -37,8 +37,6 @@ from cpsched.formats.instance_writer import instance_to_document
 from cpsched.formats.kinds import Form, object_of
 from cpsched.formats.steps import read_steps
 
-__all__ = ["parse_events"]
-
 _Entry = Mapping[str, Any]
 
 #: The keys of a job that no alteration changes.

@@ -9,17 +9,6 @@ from typing import NoReturn
 from cpsched.errors import DocumentError, Fault, SyntaxFault
 from cpsched.text import printable
 
-__all__ = [
-    "MOST_FAULTS",
-    "Faults",
-    "Location",
-    "caret_message",
-    "first_few",
-    "path_of",
-    "refuse_other_kind",
-    "shown",
-]
-
 #: Keys and indices from the top of the document down to the place of a fault.
 Location = tuple[str | int, ...]
 

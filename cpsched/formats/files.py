@@ -18,17 +18,6 @@ from cpsched.formats.faults import Faults, Location, shown
 from cpsched.formats.opening import open_input
 from cpsched.writing import write_bytes
 
-__all__ = [
-    "MAX_BYTES",
-    "load_document",
-    "load_json",
-    "read_document",
-    "read_json",
-    "walk",
-    "write_document",
-    "write_whole",
-]
-
 #: The largest document, unpacked (formats.md, limits of the documents).
 MAX_BYTES = 256 * 2**20
 

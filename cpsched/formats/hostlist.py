@@ -13,10 +13,8 @@ from functools import lru_cache
 from itertools import groupby, product
 from math import prod
 
+from cpsched.domain import MAX_NAME
 from cpsched.errors import SyntaxFault
-from cpsched.formats.notations import MAX_NAME
-
-__all__ = ["MAX_NODES", "expand_hostlist", "fold_hostlist", "meant_range"]
 
 #: The most nodes that a cluster may have (formats.md, limits of the documents).
 MAX_NODES = 10**6

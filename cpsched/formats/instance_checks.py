@@ -13,8 +13,6 @@ from cpsched.errors import Fault
 from cpsched.formats.faults import Location, path_of, shown
 from cpsched.formats.reading import Reading
 
-__all__ = ["check_instance", "check_outages"]
-
 _ELEMENT = re.compile(r"(.*)\[(0|[1-9][0-9]{0,9})\]", re.DOTALL)
 #: The most cycles that are reported, and the most jobs of a cycle or of an overload that are named.
 _MOST_CYCLES = 10

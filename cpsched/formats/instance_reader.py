@@ -18,8 +18,6 @@ from cpsched.formats.notations import parse_epoch
 from cpsched.formats.reading import Reading
 from cpsched.formats.trust import trusted
 
-__all__ = ["COUNTABLE", "instance_schema", "parse_instance"]
-
 #: Countable in every cluster; the names in the nodes' resources come on top.
 COUNTABLE = ("cores", "mem", "gpus", "mics")
 
@@ -27,7 +25,7 @@ _LISTS = ("jobs", "limits", "free_pools", "reservations", "usage", "outages")
 
 FORMS[Instance] = Form(
     instead={"name": {"format": Literal["cpsched-instance/1"], "name": Name}},
-    without=("set_aside", "is_restricted"),
+    without=("set_aside",),
     read=lambda reading, at, keys, said: _read_instance(reading, at, keys, said),
     write=lambda instance, writing: {"format": "cpsched-instance/1", "name": instance.name},
 )

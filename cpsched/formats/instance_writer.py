@@ -9,8 +9,6 @@ from cpsched.formats.instance_reader import COUNTABLE
 from cpsched.formats.job_reader import Requests
 from cpsched.formats.kinds import kind_of
 
-__all__ = ["instance_to_document"]
-
 
 def instance_to_document(instance: Instance) -> dict[str, Any]:
     """Return the canonical instance document; reading it gives `instance` again."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Annotated, Any
 
 from cpsched.domain import (
+    MAX_NAME,
     Amounts,
     Bounds,
     Chunk,
@@ -34,11 +35,9 @@ from cpsched.domain import (
 from cpsched.errors import SyntaxFault
 from cpsched.formats.faults import Faults, Location, shown
 from cpsched.formats.kinds import FORMS, NOTATIONS, Either, Form, Listed, Number, Spelt, kind_of, object_of
-from cpsched.formats.notations import MAX_NAME, format_indices, format_place
+from cpsched.formats.notations import format_indices, format_place
 from cpsched.formats.reading import Reading, frozen_amounts, read_allocation
 from cpsched.formats.request_text import format_request, parse_request
-
-__all__ = ["Requests", "read_job", "written_place"]
 
 #: A share as a key: a number as JSON or Python writes it.
 _NUMBER = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?(e-?[0-9]{1,3})?")

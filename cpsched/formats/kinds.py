@@ -18,23 +18,6 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from cpsched.domain import Bounds, Entries, FrozenMap, Key, Letters, Resource, Written
 from cpsched.formats.faults import Faults, Location, shown
 
-__all__ = [
-    "FORMS",
-    "NOTATIONS",
-    "Choice",
-    "Either",
-    "Form",
-    "Kind",
-    "Listed",
-    "Mapped",
-    "Number",
-    "Object",
-    "Spelt",
-    "kind_of",
-    "object_of",
-    "schema_of",
-]
-
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 

@@ -11,8 +11,6 @@ from typing import BinaryIO, cast
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats.opening import open_file
 
-__all__ = ["read_lines"]
-
 #: A log of more bytes than this (unpacked) is refused; the largest public ones have about 100 MiB.
 _MAX_LOG_BYTES = 2**31
 #: So are such lines; the 21 columns of MetaCentrum list every node of a job and take some kilobytes.

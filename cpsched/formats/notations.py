@@ -10,24 +10,8 @@ from itertools import pairwise
 
 from cronsim import CronSim, CronSimError
 
-from cpsched.domain import MAX_AMOUNT, MAX_ARRAY, MAX_DURATION, MAX_NAME, Arrangement, ItemBound, Place
+from cpsched.domain import MAX_AMOUNT, MAX_ARRAY, MAX_NAME, Arrangement, ItemBound, Place
 from cpsched.errors import SyntaxFault
-
-__all__ = [
-    "MAX_AMOUNT",
-    "MAX_ARRAY",
-    "MAX_DURATION",
-    "MAX_NAME",
-    "check_cron",
-    "format_indices",
-    "format_items",
-    "format_place",
-    "is_name",
-    "parse_epoch",
-    "parse_indices",
-    "parse_items",
-    "parse_place",
-]
 
 #: A name: no control characters in it.
 _NAME = re.compile(rf"[^\x00-\x1f\x7f-\x9f]{{1,{MAX_NAME}}}")

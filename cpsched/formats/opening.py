@@ -9,8 +9,6 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["open_file", "open_input"]
-
 #: Seconds in which the first byte has to come out of a named pipe; without a writer one would wait for ever.
 PATIENCE = 10.0
 

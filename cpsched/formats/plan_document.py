@@ -10,8 +10,6 @@ from cpsched.domain import Name, Plan, PlannedJob, ReservedSlice, Segment
 from cpsched.formats.faults import Faults, Location, path_of, refuse_other_kind, shown
 from cpsched.formats.kinds import FORMS, Form, Object, kind_of, schema_of
 
-__all__ = ["parse_plan", "plan_schema", "plan_to_document"]
-
 _Entry = Mapping[str, Any]
 
 

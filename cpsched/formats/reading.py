@@ -6,14 +6,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cpsched.domain import Amounts, Chunk, Cluster, FrozenMap, Place, Placement, Request
+from cpsched.domain import MAX_ARRAY, Amounts, Chunk, Cluster, FrozenMap, Place, Placement, Request
 from cpsched.errors import Fault, SyntaxFault
 from cpsched.formats.faults import Faults, Location, first_few, path_of, shown
 from cpsched.formats.hostlist import MAX_NODES, expand_hostlist, meant_range
-from cpsched.formats.notations import MAX_ARRAY, parse_indices, parse_place
+from cpsched.formats.notations import parse_indices, parse_place
 from cpsched.formats.request_text import ParsedRequest, parse_request
-
-__all__ = ["Reading", "frozen_amounts", "read_allocation"]
 
 
 def frozen_amounts(amounts: Mapping[str, int] | None) -> Amounts:

@@ -13,8 +13,6 @@ from cpsched.domain import MAX_AMOUNT, MAX_COUNT, MAX_NAME, Amounts, Chunk, Froz
 from cpsched.errors import SyntaxFault
 from cpsched.formats.notations import format_place, parse_place
 
-__all__ = ["MAX_COUNT", "ParsedRequest", "format_request", "parse_request"]
-
 _ALIASES = {"ncpus": "cores", "ngpus": "gpus", "nmics": "mics"}
 _TEXT_NAMES = {name: alias for alias, name in _ALIASES.items()}
 #: These are counted in pieces, never in bytes, whatever other resources a site has.

@@ -13,8 +13,6 @@ from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError
 from cpsched.formats.faults import Faults, Location, shown
 from cpsched.formats.toml import load_toml
 
-__all__ = ["DocumentModel", "Omittable", "add_shape", "keys_of_models", "read_settings", "refusal"]
-
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 

@@ -7,8 +7,6 @@ from cpsched.errors import DocumentError, Fault
 from cpsched.formats.instance_reader import parse_instance
 from cpsched.formats.instance_writer import instance_to_document
 
-__all__ = ["read_steps"]
-
 
 def read_steps(written: object, instance: Instance, job: Job) -> tuple[Step, ...]:
     """Return the steps that a list says: each an object of ``walltime`` and ``request``.

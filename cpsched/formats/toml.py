@@ -12,8 +12,6 @@ from cpsched.formats.faults import path_of, shown
 from cpsched.formats.files import walk
 from cpsched.formats.opening import open_input
 
-__all__ = ["load_toml", "parse_toml"]
-
 #: The largest file; the shipped ones have a few thousand bytes.
 _MAX_BYTES = 2**20
 #: Tables and lists in each other, and the parts of a dotted key, each of which is a table.

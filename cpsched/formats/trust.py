@@ -6,8 +6,6 @@ from weakref import WeakValueDictionary
 
 from cpsched.domain import Instance
 
-__all__ = ["is_trusted", "trusted"]
-
 #: By the ids of the objects.
 _TRUSTED: WeakValueDictionary[int, Instance] = WeakValueDictionary()
 

@@ -12,8 +12,6 @@ from cpsched.metrics.runs import Ending, Runs
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["jain_index", "overtaken"]
-
 
 def jain_index(values: Sequence[float] | NDArray[np.float64]) -> float | None:
     """Return (Σ x)² / (n Σ x²): 1 where all values are equal, 1/n where one is positive; None without values.

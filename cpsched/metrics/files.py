@@ -21,7 +21,6 @@ from cpsched.writing import whole_file
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["write_jobs_csv", "write_series_csv", "write_summary"]
 
 #: Batsim's names of the final states of a job (``jobs.cpp``, ``job_state_to_string``).
 _FINAL_STATES = {

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-__all__ = ["MeanInterval", "mean_interval", "student_quantile"]
-
 #: A sum has ended when its terms are smaller than this part of it.
 _NEGLIGIBLE = 1e-16
 

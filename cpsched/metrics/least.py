@@ -15,8 +15,6 @@ from math import isqrt
 from cpsched.domain import Instance, Job, ObjectiveTerm, PlannedJob, duration_range
 from cpsched.metrics.plans import SLOWDOWN_TAU, jobs_by_id, least_running_cost, suffered_exactly
 
-__all__ = ["StretchedSlowdown", "least_value", "stretched_slowdown"]
-
 
 @dataclass(frozen=True, slots=True)
 class StretchedSlowdown:

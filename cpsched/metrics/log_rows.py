@@ -9,8 +9,6 @@ import numpy as np
 
 from cpsched.metrics.runs import Ending, Runs
 
-__all__ = ["log_rows"]
-
 #: Field 11 of the format. A job that was killed has failed; one that was refused was cancelled before it started.
 _STATUSES = {Ending.WAITING: None, Ending.REFUSED: 5, Ending.COMPLETED: 1, Ending.KILLED: 0}
 

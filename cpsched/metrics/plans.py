@@ -27,21 +27,6 @@ from cpsched.domain import (
     resumable,
 )
 
-__all__ = [
-    "Delays",
-    "QueueWaits",
-    "Summary",
-    "delay_rates",
-    "end_rate",
-    "honest_gap",
-    "jobs_by_id",
-    "least_running_cost",
-    "objective_value",
-    "suffered",
-    "summarise",
-    "usage_over_time",
-]
-
 #: A job's runtime counts as at least this many seconds in its slowdown (``docs/formats.md``: bounded, tau 10 s).
 SLOWDOWN_TAU = 10
 

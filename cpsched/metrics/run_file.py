@@ -26,7 +26,6 @@ from cpsched.writing import whole_file
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["SimulatedRun", "read_run", "write_run"]
 
 _FORMAT = "cpsched-run/1"
 #: The columns of `Runs` that are integers.

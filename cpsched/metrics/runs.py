@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-__all__ = ["Ending", "Runs"]
 
 #: The names of table columns whose field's name is a plural.
 _SINGULAR = {"ids": "id", "users": "user", "groups": "group", "queues": "queue"}

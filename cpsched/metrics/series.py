@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-__all__ = ["Steps", "load_over_time", "series"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Steps:

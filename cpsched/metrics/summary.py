@@ -16,7 +16,6 @@ from cpsched.metrics.series import load_over_time
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Decisions", "Distribution", "Figures", "Group", "ResourceUse", "RunsSummary", "runs_summary"]
 
 #: A job's time of running counts as at least this many seconds in its bounded slowdown (Feitelson, JSSPP 2001).
 _TAU = 10

@@ -10,8 +10,6 @@ import pandas as pd
 from cpsched.arguments import at_the_door
 from cpsched.modelling.plain import plain
 
-__all__ = ["jobs_frame", "rows_of"]
-
 
 def jobs_frame(jobs: Sequence[dict[str, Any]]) -> pd.DataFrame:
     """Return a row for each job, with the columns that any of them has.

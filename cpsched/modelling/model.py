@@ -14,7 +14,6 @@ from cpsched.portfolio import solve
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Chunks", "Model"]
 
 #: A request as text, ``"8:ncpus=2"``; as one chunk or several, ``{"count": 8, "resources": {"cores": 2}}``; or the
 #: number of cores of a single chunk.

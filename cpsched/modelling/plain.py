@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["plain", "without_missing"]
-
 
 def plain(value: object) -> Any:
     """Return a value as JSON has it: numpy's scalars as Python's numbers, mappings as dicts, sequences as lists.

@@ -20,20 +20,6 @@ from cpsched.domain import (
 from cpsched.mzn.prices import MOST_INTEGER
 from cpsched.problem import chunks_on_empty_node, is_optional, taken_licenses, taken_on_nodes
 
-__all__ = [
-    "Kind",
-    "columns",
-    "kept_data",
-    "kinds_of",
-    "license_data",
-    "machine_data",
-    "most_on_nodes",
-    "place_data",
-    "request_data",
-    "resource_numbers",
-    "running_data",
-]
-
 
 class Kind(NamedTuple):
     """A kind of chunks: the place of its job in the list, its number in the request (from 0), and the chunks."""

@@ -14,8 +14,6 @@ from cpsched.mzn.solver import Answer, Verdict, find_solver, solutions
 from cpsched.mzn.support import has_evolving, unsupported
 from cpsched.mzn.window import Window
 
-__all__ = ["MiniZinc", "MiniZincParams", "window_of"]
-
 #: Events for a solver that has finished with a model that does not have all plans of a window: nothing is proven then.
 _ENDS = {
     Verdict.OPTIMAL: "its best plan is optimal in {model}.mzn, which does not have all plans: there may be better ones",

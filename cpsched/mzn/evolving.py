@@ -35,8 +35,6 @@ from cpsched.mzn.times import Times
 from cpsched.planner import end_price
 from cpsched.problem import awaited_ends, in_segments
 
-__all__ = ["EvolvingWindow", "can_be_held"]
-
 
 class _Staged(NamedTuple):
     """Chunks of one stage (the stages of all jobs are numbered from 0)."""

@@ -12,8 +12,6 @@ from functools import cached_property
 from cpsched.domain import Instance, Job, ObjectiveTerm
 from cpsched.metrics import delay_rates
 
-__all__ = ["MOST_INTEGER", "Price", "Prices", "prices_of", "scale_of", "start_prices"]
-
 #: The largest number of a model: solvers have integers of 32 bits (Gecode), and sums must fit too.
 MOST_INTEGER = 1 << 30
 

@@ -18,8 +18,6 @@ from typing import Any
 
 from cpsched.errors import EngineError
 
-__all__ = ["Answer", "Verdict", "find_solver", "model_path", "solutions", "verdict_of"]
-
 #: Seconds between two checks whether the work is over.
 _LOOK = 0.02
 #: Seconds that MiniZinc has to end its solver and to clean up before all its processes are killed.

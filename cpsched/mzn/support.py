@@ -11,8 +11,6 @@ from cpsched.mzn.prices import MOST_INTEGER
 from cpsched.mzn.times import Times
 from cpsched.problem import Precedences, awaited_ends
 
-__all__ = ["has_evolving", "unsupported"]
-
 #: A model has a number for each kind of chunks and each node, and a distance for each two jobs of which one waits for
 #: the other; with more of them MiniZinc takes minutes to read it.
 _MOST_PLACEMENTS = 100_000

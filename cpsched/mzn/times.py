@@ -9,8 +9,6 @@ from typing import Any
 from cpsched.domain import Instance, Job
 from cpsched.problem import Lag, Precedences
 
-__all__ = ["Times"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:

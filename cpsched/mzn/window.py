@@ -15,8 +15,6 @@ from cpsched.mzn.prices import Prices, prices_of
 from cpsched.mzn.times import Times
 from cpsched.problem import in_segments, placements
 
-__all__ = ["Window"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:

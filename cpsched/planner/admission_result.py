@@ -12,8 +12,6 @@ from cpsched.errors import UnsupportedError
 from cpsched.planner.support import unsupported
 from cpsched.problem import Refusal, missing_from, refusals
 
-__all__ = ["AdmissionResult", "without_start"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionResult:

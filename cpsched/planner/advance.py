@@ -25,8 +25,6 @@ from cpsched.domain import (
     repeated,
 )
 
-__all__ = ["advanced", "with_slices", "without"]
-
 
 def advanced(instance: Instance, plan: Plan, at: int) -> Instance:
     """Return a window at a later second, if all jobs have started and ended as in a plan of it.

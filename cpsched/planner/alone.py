@@ -10,8 +10,6 @@ from cpsched.booking import Ledger
 from cpsched.domain import Instance, Job
 from cpsched.problem import Precedences, awaited_first, by_job, placeable, refusals
 
-__all__ = ["hopeless", "placeable_beside"]
-
 
 def placeable_beside(instance: Instance, planned: Collection[str]) -> frozenset[str]:
     """Return the ids of all jobs that a plan could have, running ones included, given those of one plan."""

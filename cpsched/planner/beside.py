@@ -23,8 +23,6 @@ from cpsched.domain import (
 )
 from cpsched.problem import missing_from
 
-__all__ = ["Beside"]
-
 
 class Beside:
     """The windows of waiting jobs beside those that have a plan; mutable: further ones get a plan.

@@ -20,14 +20,6 @@ from cpsched.domain import (
 from cpsched.planner.planner import Planner
 from cpsched.rusv import interpret
 
-__all__ = [
-    "compile_from_now_on",
-    "interprets",
-    "warmup",
-    "warmup_evolving",
-    "warmup_window",
-]
-
 #: The most jobs, each element and each step counted, and the most of these times nodes of a window whose kernels Python
 #: interprets: that takes less than to load compiled ones.
 _MOST_JOBS, _MOST_PAIRS = 30, 3000

@@ -36,8 +36,6 @@ from cpsched.errors import DocumentError, EngineError, Fault
 from cpsched.planner.advance import without
 from cpsched.planner.profile import with_profile
 
-__all__ = ["EXPECTED_STATES", "Aftermath", "after_event"]
-
 #: By how much a running job may be extended in all: a part of its walltime (OCCS-39).
 _EXTENSION = 10
 

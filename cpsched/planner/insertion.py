@@ -20,8 +20,6 @@ from cpsched.planner.planner import Planner
 from cpsched.planner.support import unsupported
 from cpsched.problem import planning_order, refusal, refusals
 
-__all__ = ["elements_apart", "inserted", "never_placed"]
-
 #: The most bookings that are made while jobs are tried one by one, and the most orders of the kinds of chunks of each.
 _MOST_BOOKED, _MOST_ORDERS = 6_000, 6
 

@@ -35,8 +35,6 @@ from cpsched.problem import (
     turn_of,
 )
 
-__all__ = ["Concern", "LivePlanner", "replanned"]
-
 #: So many jobs, those that start first, move up to any earlier start; all others only if they can start now.
 _DEPTH = 1000
 #: The digits after the point of values that are compared.

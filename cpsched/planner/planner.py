@@ -14,8 +14,6 @@ from cpsched.planner.shrink import Values, begin_shrunk, go_on_shrunk, lenders
 from cpsched.problem import planning_order
 from cpsched.rusv import FOREVER, NOWHERE
 
-__all__ = ["NAME", "Planner"]
-
 #: The planner's name for users.
 NAME = "planner"
 

@@ -8,8 +8,6 @@ from cpsched.planner.compiling import warmup
 from cpsched.planner.planner import NAME, Planner
 from cpsched.planner.support import unsupported
 
-__all__ = ["PlannerEngine"]
-
 
 class PlannerEngine:
     """The planner as an engine: what everything else falls back on."""

@@ -10,8 +10,6 @@ from cpsched.engine import Outcome
 from cpsched.planner.reservations import slices_of
 from cpsched.problem import Problem, compiled
 
-__all__ = ["problem_of", "stated_outcome"]
-
 
 def problem_of(instance: Instance, *, slices: Sequence[ReservedSlice] | None = None, soft: bool = True) -> Problem:
     """Return the problem of a window; with `soft`, engines keep soft limits too.

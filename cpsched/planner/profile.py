@@ -26,8 +26,6 @@ from cpsched.domain import (
 from cpsched.errors import DocumentError, EngineError, Fault
 from cpsched.problem import refusal
 
-__all__ = ["with_profile"]
-
 
 def with_profile(instance: Instance, change: ProfileChange) -> Instance:
     """Return a window in which a running evolving job is promised other steps from now on.

@@ -17,8 +17,6 @@ from cpsched.domain import FrozenMap, Instance, Job
 from cpsched.planner.alone import hopeless
 from cpsched.problem import Precedences, awaited_first, by_job
 
-__all__ = ["latest_starts", "rescue"]
-
 #: The most jobs that are planned in further orders, over all orders; a job that changes while it runs counts as many.
 _MOST_PLANNED, _CHANGING = 6_000, 20
 #: The most orders; and the most jobs that are planned if all orders are tried.

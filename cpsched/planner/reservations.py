@@ -22,8 +22,6 @@ from cpsched.domain import (
 )
 from cpsched.problem import Intervals, Refusal, held_by, occurrences, refusal
 
-__all__ = ["slices_of"]
-
 #: So many reservations that get nothing are tried once more, before all others.
 _MOST_TRIED = 8
 

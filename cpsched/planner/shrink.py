@@ -18,8 +18,6 @@ from cpsched.metrics import end_rate, objective_value
 from cpsched.planner.costs import FIRST_KINK, LEVEL, RATE, costs_at, end_price, start_costs
 from cpsched.rusv import FOREVER, NOWHERE
 
-__all__ = ["Values", "begin_shrunk", "go_on_shrunk", "lenders", "place_cheaply"]
-
 #: The number of running jobs that are tried with fewer cores; it is lower if many other jobs would have to move up
 #: each time. Trying more is left to a search.
 _MOST_SHRUNK, _MOST_MOVES = 8, 2000

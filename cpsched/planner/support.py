@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from cpsched.domain import Instance, Job, needs_migration
 
-__all__ = ["changing", "uncompiled", "unsupported"]
-
 
 def uncompiled(instance: Instance) -> tuple[str, ...]:
     """Return the rules of an instance that was not made for engines, each with its path: no engine knows rules."""

@@ -10,15 +10,6 @@ from cpsched.domain import Instance, Job, Plan, PlannedJob, PromisedStart
 from cpsched.planner.shrink import Values, go_on_shrunk, lenders
 from cpsched.problem import awaited_first, planning_order
 
-__all__ = [
-    "displace",
-    "ordered",
-    "planned_by",
-    "shrink_more",
-    "shrunk",
-    "with_promised_starts",
-]
-
 
 def displace(ledger: Ledger, jobs: Mapping[str, Job], name: str, before: Mapping[str, PlannedJob]) -> None:
     """Book a job at its planned start, and release as many jobs of lower priority as that needs; or none, if that does

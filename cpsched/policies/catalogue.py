@@ -26,8 +26,6 @@ from cpsched.portfolio import ENGINE_GROUP, ENGINES, POLICY_GROUP, announced, is
 from cpsched.rules import POLICIES, VARIANTS
 from cpsched.sim import QueueRule, Scheduler
 
-__all__ = ["SCHEDULERS", "factory_of", "label_of", "make_scheduler", "parameter_text", "scheduler_names"]
-
 #: The factory of each rule, with its parameters as keywords; a wrong one is refused with a `ValueError`.
 SCHEDULERS: dict[str, Callable[..., QueueRule | Scheduler]] = {
     **QUEUE_RULES,

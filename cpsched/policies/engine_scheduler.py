@@ -8,8 +8,6 @@ from cpsched.engine import Budget, Outcome
 from cpsched.portfolio import LivePlan, WindowPlanner, team_of
 from cpsched.sim import Rolling
 
-__all__ = ["make_engine_scheduler"]
-
 
 @at_the_door
 def make_engine_scheduler(

@@ -12,8 +12,6 @@ from cpsched.rules import Track, Variant, schedule
 from cpsched.rusv import Profile
 from cpsched.sim import Decision, News, NextStep, Site, Start
 
-__all__ = ["EvolvingOnline"]
-
 
 class EvolvingOnline:
     """Each job that comes is fitted beside all that were scheduled before, in the order of submission.

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from cpsched.rusv import NOWHERE, Booking, JobTable
 from cpsched.sim import Outlook, Site, Start
 
-__all__ = ["FutureMap"]
-
 
 class FutureMap:
     """Reservations of the first jobs of the queue, each the earliest place beside those before it; mutable.

@@ -16,8 +16,6 @@ from typing import Literal
 
 from cpsched.sim import BackfillRule, Order, QueueRule
 
-__all__ = ["pbs_fifo_starve"]
-
 _DAY = 24 * 3600
 _ORDERS = {"none": Order.SUBMISSION, "short_walltime": Order.WALLTIME}
 

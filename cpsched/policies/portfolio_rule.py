@@ -7,8 +7,6 @@ from cpsched.policies.engine_scheduler import make_engine_scheduler
 from cpsched.policies.queue_rules import smith
 from cpsched.sim import RuleChoice
 
-__all__ = ["make_online_portfolio"]
-
 #: The gate of the other rule: see `smith` in `docs/simulator.md`.
 _GATE = 2.0
 

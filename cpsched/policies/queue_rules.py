@@ -10,8 +10,6 @@ from typing import Literal
 
 from cpsched.sim import BackfillRule, Expectation, Order, QueueRule
 
-__all__ = ["QUEUE_RULES"]
-
 #: ``none``: no job starts ahead of the head (as the orders were first published). ``easy``: a job that does not delay
 #: the head's reservation does (aggressive backfilling).
 Backfill = Literal["none", "easy"]

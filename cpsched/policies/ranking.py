@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from cpsched.sim import Site
 
-__all__ = ["ranks"]
-
 
 def ranks(site: Site) -> NDArray[np.int64]:
     """Return the rank of each job by its priority (its queue's, if it has none), then by submission."""

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from cpsched.domain import Dependency, Instance, NodeState, PlannedJob, ReservedSlice
 
-__all__ = ["Delay", "delays"]
-
 #: The time of a holding, the node, and its job.
 _Held = tuple[int, int, str]
 

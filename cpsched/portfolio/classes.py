@@ -15,8 +15,6 @@ from cpsched.engine import Engine, Outcome, Progress
 from cpsched.metrics import objective_value
 from cpsched.planner import Beside, PlannerEngine, inserted
 
-__all__ = ["ByClass", "Classes", "class_values", "is_plain", "rank"]
-
 
 class Classes:
     """The plan of a strict window, made from its highest class on; mutable.

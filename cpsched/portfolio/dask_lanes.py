@@ -26,7 +26,6 @@ from cpsched.portfolio.teams import Team, team_of
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["DaskLane", "Found", "Slice", "with_dask_lanes", "work"]
 
 #: A slice of work: a part of the whole budget, and the least seconds that are worth sending a window for.
 _SLICE, _LEAST = 1 / 3, 1.0

@@ -12,8 +12,6 @@ from cpsched.portfolio.scoring import with_jobs
 from cpsched.problem import is_compiled
 from cpsched.verify import Judge, Violation
 
-__all__ = ["Check", "verify_plan"]
-
 
 @dataclass(frozen=True, slots=True)
 class Check:

@@ -9,8 +9,6 @@ from cpsched.domain import Instance
 from cpsched.engine import Board, Budget, Improver
 from cpsched.portfolio.merit import ByMerit, run_solver
 
-__all__ = ["Lanes", "Watch", "run_lanes"]
-
 #: The solvers of each lane, in the order in which they work.
 Lanes = Sequence[Sequence[Improver]]
 

@@ -12,8 +12,6 @@ from cpsched.portfolio.judging import Check
 from cpsched.portfolio.scoring import changed
 from cpsched.problem import Problem, missing_from, planning_order
 
-__all__ = ["filled"]
-
 #: The finder of these starts.
 _NAME = "insertion"
 #: The most jobs that are tried one by one, and the most bookings that are made for them all; a window is made for each.

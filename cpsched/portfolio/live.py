@@ -36,8 +36,6 @@ from cpsched.portfolio.classes import ByClass
 from cpsched.portfolio.warm_start import WarmStart
 from cpsched.problem import Problem, has_rules, is_overcommitted
 
-__all__ = ["Happened", "LivePlan"]
-
 #: The most times that a window with jobs that change is planned after one event.
 _MOST_PASSES = 20
 #: After these events a window is as sound as before; others ask for something, and may ask for what cannot be.

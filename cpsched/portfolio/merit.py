@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from cpsched.domain import Instance
 from cpsched.engine import Board, Improver, Turn
 
-__all__ = ["ByMerit", "Member", "is_tight"]
-
 #: Seconds that a turn takes at least: a worker process is loaded first.
 _LEAST = 1.5
 #: Of the time that is left, so much goes to the turn of the solver that gains most.

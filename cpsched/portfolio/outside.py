@@ -12,8 +12,6 @@ from pathlib import Path
 from cpsched.engine import Engine
 from cpsched.errors import DocumentError, Fault
 
-__all__ = ["ENGINE_GROUP", "POLICY_GROUP", "announced", "is_engine", "load_outside", "outside_engine"]
-
 #: The groups of entry points: ``NAME = "module:object"``.
 POLICY_GROUP, ENGINE_GROUP = "cpsched.policies", "cpsched.engines"
 

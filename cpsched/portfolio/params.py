@@ -10,8 +10,6 @@ from cpsched.arguments import Seconds, Seed, Workers, plain_argument
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats import load_toml
 
-__all__ = ["SolveParams"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SolveParams:

@@ -9,8 +9,6 @@ from cpsched.arguments import Workers, at_the_door
 from cpsched.planner import warmup_evolving
 from cpsched.portfolio.teams import first_of, team_of
 
-__all__ = ["prepare", "prepare_first"]
-
 
 @at_the_door
 def prepare(engine: str = "portfolio", *, workers: Workers = 2, solver: str = "gecode", changing: bool = True) -> None:

@@ -28,8 +28,6 @@ from cpsched.portfolio.teams import Team, first_of, team_of
 from cpsched.portfolio.warm_start import begun, better
 from cpsched.problem import placeable
 
-__all__ = ["solve"]
-
 
 @at_the_door
 @own_interpretation()

@@ -17,8 +17,6 @@ from cpsched.portfolio.scoring import changed
 from cpsched.problem import missing_from
 from cpsched.verify import Violation
 
-__all__ = ["verified"]
-
 #: The number of times that refused jobs are taken out of a plan.
 _MOST_REPAIRS = 20
 

@@ -16,8 +16,6 @@ from cpsched.portfolio.live import LivePlan
 from cpsched.portfolio.repair import verified
 from cpsched.portfolio.scoring import plan_of
 
-__all__ = ["replan"]
-
 #: The engine's name in plans of `replan`.
 NAME = "replan"
 

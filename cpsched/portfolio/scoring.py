@@ -24,8 +24,6 @@ from cpsched.engine import LONGEST_EVENT, Board, Outcome
 from cpsched.metrics import honest_gap, objective_value, suffered
 from cpsched.problem import missing_from
 
-__all__ = ["changed", "plan_of", "scored", "with_jobs"]
-
 #: The largest gap that rounding explains.
 _ROUNDING = 1e-9
 #: A bound that leaves more than this part of the avoidable cost unproven says nothing of the plan.

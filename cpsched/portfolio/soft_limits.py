@@ -8,8 +8,6 @@ from cpsched.planner import problem_of, replanned, stated_outcome
 from cpsched.portfolio.judging import Check
 from cpsched.portfolio.scoring import changed
 
-__all__ = ["beyond_soft_limits"]
-
 #: The finder of these starts.
 _NAME = "soft limits"
 

@@ -14,8 +14,6 @@ from cpsched.portfolio.lanes import run_lanes
 from cpsched.portfolio.task import Task
 from cpsched.portfolio.warm_start import WarmStart
 
-__all__ = ["by_class", "compared"]
-
 #: The least seconds for which solvers work on a class.
 _LEAST = 0.3
 #: The finder of plans whose classes were improved one after the other.

@@ -16,8 +16,6 @@ from cpsched.portfolio.scoring import plan_of
 from cpsched.portfolio.teams import Team
 from cpsched.problem import Problem
 
-__all__ = ["Task"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Task:

@@ -12,8 +12,6 @@ from cpsched.planner import PlannerEngine
 from cpsched.portfolio.merit import ByMerit, Member
 from cpsched.portfolio.outside import ENGINE_GROUP, announced, outside_engine
 
-__all__ = ["PLANNER_FIRST", "Team", "engine_names", "first_of", "team_of"]
-
 #: The engines that begin with the planner's plan.
 PLANNER_FIRST = ("portfolio", "planner", "search", "cp", "minizinc")
 

@@ -14,8 +14,6 @@ from cpsched.portfolio.scoring import with_jobs
 from cpsched.portfolio.task import Task
 from cpsched.problem import placeable
 
-__all__ = ["WarmStart", "begun", "better"]
-
 #: The name of an earlier plan among the finders of plans.
 NAME = "warm"
 

@@ -18,8 +18,6 @@ from cpsched.portfolio.teams import team_of
 from cpsched.portfolio.warm_start import WarmStart
 from cpsched.rules import POLICIES, by_smith
 
-__all__ = ["WindowPlanner"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowPlanner:

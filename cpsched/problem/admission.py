@@ -25,8 +25,6 @@ from cpsched.domain import (
 from cpsched.problem.precedences import awaited_ends, missing_from
 from cpsched.problem.rule import Part, Rule, is_optional, without_rules
 
-__all__ = ["Refusal", "capacity_for", "chunks_on_empty_node", "packs", "placeable", "refusal", "refusals"]
-
 #: Why a job can never start, and the same in words.
 Refusal = tuple[WaitingReason, str]
 

@@ -9,8 +9,6 @@ from cpsched.domain import Amounts, Cluster, Job, Placement, ReservedSlice, SetA
 from cpsched.problem.asides import beside, held_by
 from cpsched.problem.calendar import Intervals, minus, union
 
-__all__ = ["Alone", "alone_in", "rests_of_running"]
-
 
 class Alone(NamedTuple):
     """The nodes of a reservation that its jobs can have for themselves."""

@@ -11,8 +11,6 @@ from typing import NamedTuple
 from cpsched.domain import Cluster, Instance, Job, NodeState, Segment
 from cpsched.problem.rule import is_optional
 
-__all__ = ["JOBS", "Amount", "Measures", "Size", "Supply", "dominant_share"]
-
 #: The resources of limits that count jobs, and elements of arrays.
 JOBS, ARRAY_JOBS = "jobs", "arrayjobs"
 

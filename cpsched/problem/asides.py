@@ -11,8 +11,6 @@ from cpsched.domain import Amounts, Cluster, Job, Placement, SetAside
 from cpsched.problem.amounts import Amount
 from cpsched.problem.calendar import Intervals
 
-__all__ = ["Closed", "beside", "closed", "closed_within", "held_by", "merged"]
-
 
 def held_by(jobs: Sequence[Job]) -> Iterator[SetAside]:
     """Yield what running jobs have, segment by segment."""

@@ -16,18 +16,6 @@ from cronsim import CronSim
 
 from cpsched.domain import Instance, Reservation, Validity
 
-__all__ = [
-    "LONGEST",
-    "MOST_DAYS",
-    "MOST_INTERVALS",
-    "MOST_OCCURRENCES",
-    "Intervals",
-    "intervals",
-    "minus",
-    "occurrences",
-    "union",
-]
-
 Intervals = tuple[tuple[int, int], ...]
 
 #: The most intervals of one validity that are enumerated, and the most days that are looked at.

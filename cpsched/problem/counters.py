@@ -32,8 +32,6 @@ from cpsched.problem.calendar import Intervals, intervals, minus, union
 from cpsched.problem.queue import planning_order
 from cpsched.problem.rule import Rule
 
-__all__ = ["Counter", "Times", "counters_of", "is_let_in", "left_to_others"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counter:

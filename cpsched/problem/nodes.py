@@ -43,8 +43,6 @@ from cpsched.problem.counters import Times, is_let_in, left_to_others
 from cpsched.problem.rule import Part, Rule, RuleOnNodes
 from cpsched.problem.spread import Spread, has_room, most_held, orders, quotas
 
-__all__ = ["NodeRules"]
-
 #: No field of a job.
 _UNCHANGED: Mapping[str, Any] = FrozenMap()
 #: More of a rule than all jobs together ask for.

@@ -8,8 +8,6 @@ from itertools import pairwise
 
 from cpsched.domain import Amounts, Cluster, Instance, Job, Placement, PlannedJob, Running, Segment, repeated
 
-__all__ = ["fitted", "is_overcommitted"]
-
 #: On a node during ``[start, end)``, the place of the job in the instance that is taken to hold all of the node.
 _Blocked = tuple[int, int, int]
 

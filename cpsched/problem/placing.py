@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from cpsched.domain import Amounts, Chunk, Placement, PlannedJob, Segment
 
-__all__ = ["in_segments", "placements"]
-
 
 def placements(
     chunks: Sequence[Chunk] | Mapping[int, Chunk], units: Iterable[tuple[str, int, int]]

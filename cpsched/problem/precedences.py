@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 from cpsched.domain import Dependency, DependencyType, Instance, Job
 
-__all__ = ["Lag", "Milestone", "Precedences", "awaited_ends", "by_job", "missing_from", "own_start"]
-
 
 class Lag(NamedTuple):
     """A job starts at least `seconds` after the start of another; both are indices."""

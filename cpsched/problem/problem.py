@@ -31,8 +31,6 @@ from cpsched.problem.nodes import NodeRules
 from cpsched.problem.overcommitment import fitted
 from cpsched.problem.rule import Rule, stated_node, without_rules
 
-__all__ = ["Problem", "compiled", "exchanged", "has_rules", "is_compiled"]
-
 #: Seconds of calendars that are enumerated beyond the last second that jobs name: at most, and at least.
 _LONGEST, _SPARE = 2 * 366 * 86_400, 31 * 86_400
 

@@ -8,8 +8,6 @@ from heapq import heappop, heappush
 
 from cpsched.domain import Instance, Job, priority_classes
 
-__all__ = ["Turn", "awaited_first", "bound_jobs", "by_turn", "is_bound", "planning_order", "turn_of"]
-
 #: The urgency of a job, most urgent first: fixed start, deadline, hard ``max_wait``, overdue by any ``max_wait``, or
 #: none of these. Up to `_LIMITED` a job can be too late, and then has no start.
 _FIXED, _DUE, _LIMITED, _OVERDUE, _FREE = range(5)

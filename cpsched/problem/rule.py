@@ -6,8 +6,6 @@ from typing import Self
 
 from cpsched.domain import Amounts, WaitingReason
 
-__all__ = ["Part", "Rule", "RuleOnNodes", "is_optional", "stated_node", "without_rules"]
-
 
 class _Key(str):
     """A name that is equal to no name of a document, whatever its text says."""

@@ -11,8 +11,6 @@ from cpsched.problem.admission import chunks_on_empty_node, packs
 from cpsched.problem.amounts import Amount
 from cpsched.problem.calendar import Intervals
 
-__all__ = ["Spread", "has_room", "most_held", "orders", "quotas"]
-
 
 def quotas(has: Mapping[str, int], first: Mapping[str, int], up: Sequence[str], left: int) -> dict[str, int]:
     """Return how much jobs without access may have on each node of a pool.

@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from cpsched.domain import Amounts, Chunk, Instance, NodeClass, PlannedJob
 
-__all__ = ["Column", "TakenLicense", "TakenOnNode", "amount_of", "columns_of", "taken_licenses", "taken_on_nodes"]
-
 #: A resource of a node; with a beneficiary, the part of it that chunks which do not ask for the beneficiary may have
 #: together (``keep_free``).
 Column = tuple[str, str | None]

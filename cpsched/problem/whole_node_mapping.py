@@ -11,8 +11,6 @@ from cpsched.domain import Instance, Job, PlannedJob, Segment
 from cpsched.problem.placing import in_segments, placements
 from cpsched.problem.whole_nodes import Machine
 
-__all__ = ["Hold", "map_to_nodes", "planned_on_nodes"]
-
 
 @dataclass(frozen=True, slots=True)
 class Hold:

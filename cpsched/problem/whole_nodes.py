@@ -10,8 +10,6 @@ from math import floor
 
 from cpsched.domain import Arrangement, Instance, Job, NodeClass, NodeState, Request
 
-__all__ = ["Application", "Machine", "application_of", "beyond_equal_nodes", "beyond_whole_nodes"]
-
 #: More seconds than any plan has.
 NO_LIMIT = 1 << 60
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from cpsched.domain import Amounts
 
-__all__ = ["basis_of"]
-
 
 def basis_of(resources: Amounts) -> str | None:
     """Return the resource by whose share jobs are stacked on a node: ``cores`` or, without any, the first it has."""

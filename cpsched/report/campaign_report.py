@@ -10,8 +10,6 @@ from cpsched.errors import ReportError
 from cpsched.metrics import MeanInterval, mean_interval
 from cpsched.report.report import Report, Section
 
-__all__ = ["MAIN_LABELS", "OVERVIEW", "CampaignCell", "campaign_report"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignCell:

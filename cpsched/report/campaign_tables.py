@@ -10,8 +10,6 @@ from cpsched.report.campaign_report import MAIN_LABELS, OVERVIEW
 from cpsched.report.report import Report
 from cpsched.report.tables import grid
 
-__all__ = ["campaign_tables"]
-
 
 def campaign_tables(report: Report) -> Iterator[Table]:
     """Yield the overview of a campaign, and its main figures with paired differences."""

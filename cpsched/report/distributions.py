@@ -12,7 +12,6 @@ from cpsched.charts import Axis, Box, Chart, Line, Table, Unit, unit_text
 #: A bit more than all: what an axis of shares shows.
 SHARES = (0.0, 1.05)
 
-__all__ = ["SHARES", "binned", "box_chart", "ecdf_chart", "ecdf_points", "step_points"]
 
 #: Points of a curve that a page keeps: more cannot be seen.
 MOST_POINTS = 200

@@ -20,8 +20,6 @@ from cpsched.report.page_parts import asset, embedded, filled, source_of
 from cpsched.report.words import change_description, figures, request_text, share_text, value_text
 from cpsched.text import printable
 
-__all__ = ["gantt_assets", "gantt_html", "plan_sentence"]
-
 #: The parts of the page's one script, in order.
 _SCRIPTS = ("gantt_model.js", "gantt_view.js", "gantt_drawing.js", "gantt_history.js", "gantt_page.js")
 

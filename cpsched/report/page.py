@@ -16,8 +16,6 @@ from cpsched.report.page_parts import asset, embedded, filled, source_of
 from cpsched.report.report import Report, Section
 from cpsched.text import printable
 
-__all__ = ["report_page"]
-
 #: Pixels: of a chart, around the rows of names, and of one such row (and of each further series in it).
 _HEIGHT, _AROUND, _ROW, _SERIES = 330, 92, 30, 9
 #: Tables of more rows have a height of their own.

@@ -10,8 +10,6 @@ from importlib import resources
 
 from cpsched.text import printable
 
-__all__ = ["asset", "embedded", "filled", "source_of"]
-
 
 def asset(name: str) -> str:
     """Read a file from this module's folder."""

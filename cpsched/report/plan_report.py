@@ -19,8 +19,6 @@ from cpsched.report.report import Frame, Report, Section
 from cpsched.report.run_groups import NO_QUEUE, by_queue
 from cpsched.report.words import figures, moment, value_text
 
-__all__ = ["plan_report"]
-
 #: Rows of a table of jobs that a page keeps; the documents have all.
 _MOST_ROWS = 500
 #: The reasons of the waiting room in words (``docs/formats.md``).

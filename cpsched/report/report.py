@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from cpsched.charts import Chart, Table
 
-__all__ = ["Frame", "Report", "Section"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from cpsched.metrics import Runs
 
-__all__ = ["NO_QUEUE", "by_queue", "by_size", "by_user", "cells_of"]
-
 NO_QUEUE, _NO_USER = "(no queue)", "(no user)"
 #: The most groups that are shown one by one; all others are one.
 _MOST_QUEUES, _MOST_USERS = 9, 15

@@ -17,8 +17,6 @@ from cpsched.report.report import Report, Section
 from cpsched.report.run_groups import by_queue, by_size, by_user, cells_of
 from cpsched.report.runs_table import run_figures
 
-__all__ = ["run_report"]
-
 #: A slowdown is that of a job of at least so many seconds (bounded).
 _TAU = 10
 _WAIT = Axis(label="wait (logarithmic)", unit=Unit.SECONDS, is_log=True, floor=1.0)

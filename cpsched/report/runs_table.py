@@ -10,8 +10,6 @@ from cpsched.charts import duration
 from cpsched.metrics import Distribution, RunsSummary
 from cpsched.report.tables import grid
 
-__all__ = ["run_figures", "runs_table"]
-
 
 def runs_table(title: str, summaries: Mapping[str, RunsSummary]) -> Table:
     """Return one column per simulation and one row per figure.

@@ -16,8 +16,6 @@ from cpsched.metrics import jobs_by_id, summarise
 from cpsched.report.words import figures, moment, value_text
 from cpsched.text import printable
 
-__all__ = ["grid", "history_table", "next_starts", "plan_table", "reservation_table", "summary_table"]
-
 #: With more incumbents than this, the first and the last of them are listed.
 MOST_INCUMBENTS = 20
 

@@ -16,8 +16,6 @@ from cpsched.metrics import jobs_by_id
 from cpsched.report.basis import basis_of
 from cpsched.text import printable
 
-__all__ = ["NARROWEST", "TerminalGantt", "terminal_gantt"]
-
 #: Columns of the narrowest chart.
 NARROWEST = 40
 

@@ -9,15 +9,6 @@ from cpsched.domain import Chunk, Instance, Job, Plan, PlannedJob, Request, Scor
 from cpsched.formats import format_request
 from cpsched.metrics import Delays, Summary, honest_gap
 
-__all__ = [
-    "change_description",
-    "figures",
-    "moment",
-    "request_text",
-    "share_text",
-    "value_text",
-]
-
 
 def moment(instance: Instance, time: int) -> str:
     """Return a time of the instance's clock: of the calendar where there is an epoch, else as ``now + 2 h``."""

@@ -13,8 +13,6 @@ from cpsched.domain import Job
 from cpsched.engine import Progress
 from cpsched.rusv import FOREVER, NOWHERE, EqualNodes, count_kernels
 
-__all__ = ["insert_by_counts"]
-
 
 def insert_by_counts(ledger: Ledger, queue: Sequence[Job], progress: Progress | None) -> bool:
     """Give each job the earliest start beside those before it, if enough is free at each second, on whichever nodes.

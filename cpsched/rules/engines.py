@@ -8,8 +8,6 @@ from cpsched.rules.policy_engine import PolicyEngine
 from cpsched.rules.sd import SD_RULES, SdEngine
 from cpsched.rules.window_rules import WINDOW_RULES
 
-__all__ = ["POLICIES"]
-
 _ENGINES: tuple[Engine, ...] = (
     *map(PolicyEngine, WINDOW_RULES),
     *map(EvolvingEngine, VARIANTS),

@@ -16,8 +16,6 @@ from cpsched.domain import Job
 from cpsched.engine import Progress
 from cpsched.rusv import FOREVER, Countdown
 
-__all__ = ["start_in_turn"]
-
 
 def start_in_turn(ledger: Ledger, queue: Sequence[Job], progress: Progress | None, *, depth: int | None) -> None:
     """Start the jobs of a queue event by event.

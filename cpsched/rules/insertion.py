@@ -9,8 +9,6 @@ from cpsched.domain import Job
 from cpsched.engine import Progress
 from cpsched.problem import awaited_first
 
-__all__ = ["insert"]
-
 
 def insert(ledger: Ledger, queue: Sequence[Job], progress: Progress | None) -> None:
     """Give each job its earliest start beside the jobs before it, which it does not move.

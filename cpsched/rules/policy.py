@@ -9,8 +9,6 @@ from cpsched.booking import Ledger
 from cpsched.domain import Instance, Job
 from cpsched.engine import Progress
 
-__all__ = ["Policy"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:

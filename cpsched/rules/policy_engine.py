@@ -10,8 +10,6 @@ from cpsched.planner import AdmissionResult, changing, unsupported, warmup
 from cpsched.problem import bound_jobs
 from cpsched.rules.policy import Policy
 
-__all__ = ["PolicyEngine"]
-
 
 class PolicyEngine:
     """Plans as a rule-based scheduler would start the jobs, if each ran for exactly its walltime. Deterministic.

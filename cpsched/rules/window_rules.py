@@ -18,8 +18,6 @@ from cpsched.rules.event_loop import start_in_turn
 from cpsched.rules.insertion import insert
 from cpsched.rules.policy import Policy
 
-__all__ = ["WINDOW_RULES", "by_smith"]
-
 
 def by_submission(_: Instance, jobs: Sequence[Job]) -> list[Job]:
     """Order by submission."""

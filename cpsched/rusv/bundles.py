@@ -17,8 +17,6 @@ from numba.core.pythonapi import NativeValue, unbox
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.core.typing.typeof import Purpose, typeof
 
-__all__ = ["Bundle", "bundle_of"]
-
 
 class Bundle(types.Type):
     """The type of a named tuple that is handed on as a pointer to its fields, which never change."""

@@ -18,8 +18,6 @@ from cpsched.garbage import uncollected
 from cpsched.rusv import jit, kernel_cache, symbols
 from cpsched.rusv.bundles import bundle_of, is_bundle
 
-__all__ = ["compiled"]
-
 #: No kernel is called by C, which numba would prepare.
 _OPTIONS = {"nopython": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": False}
 

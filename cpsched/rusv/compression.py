@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from cpsched.rusv import compress_kernels, kernels
 from cpsched.rusv.timeline import Demands, JobTable, Timeline
 
-__all__ = ["Compression"]
-
 Ints = NDArray[np.int64]
 #: More than any demand asks for.
 _ENDLESS = 1 << 40

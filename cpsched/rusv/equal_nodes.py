@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from cpsched.rusv import kernels
 from cpsched.rusv.timeline import Demands
 
-__all__ = ["Asks", "EqualNodes"]
-
 Ints = NDArray[np.int64]
 
 

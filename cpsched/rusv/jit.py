@@ -14,8 +14,6 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-__all__ = ["allocating_kernel", "announce", "announced", "inner_kernel", "interpret", "kernel", "own_interpretation"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 _is_interpreting = ContextVar("_is_interpreting", default=False)

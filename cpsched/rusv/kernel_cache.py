@@ -24,8 +24,6 @@ from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 
-__all__ = ["folder_of_module", "locked", "remove_temporary_kernels", "warn_once"]
-
 #: Folders that no process has used for so long (seconds) are removed when a new one is made.
 _UNUSED_FOR = 30 * 86400
 

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from cpsched.rusv.kernels.arrays import Links
 
-__all__ = ["Countdown", "ahead", "behind", "grouped", "links_of", "mirrored"]
-
 Ints = NDArray[np.int64]
 
 

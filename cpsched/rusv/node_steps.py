@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from cpsched.rusv import kernels
 from cpsched.rusv.kernels import SLACK, Nodes, State, Tables
 
-__all__ = ["NodeSteps"]
-
 Ints = NDArray[np.int64]
 
 #: Rows that a node has more than steps, at the least: with so many every kernel has space, also after it has given back

@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from itertools import accumulate, groupby, pairwise
 from operator import itemgetter
 
-__all__ = ["Profile"]
-
 
 @dataclass(frozen=True, slots=True)
 class Profile:

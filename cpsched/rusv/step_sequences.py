@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from cpsched.rusv import step_kernels
 
-__all__ = ["StepSequence", "StepSequences", "Turns"]
-
 Ints = NDArray[np.int64]
 
 

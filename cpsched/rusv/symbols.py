@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 from llvmlite.binding import parse_assembly
 from numba.core.compiler import Compiler as NumbaCompiler
 
-__all__ = ["Compiler", "Symbol", "is_called", "note_size", "outline", "register", "symbols_in"]
-
 #: A kernel of more LLVM instructions is called. LLVM compiles functions of up to some fifty into their callers.
 _MOST_INLINED = 40
 

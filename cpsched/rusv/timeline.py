@@ -22,19 +22,6 @@ from cpsched.rusv.links import links_of
 from cpsched.rusv.node_steps import NodeSteps
 from cpsched.rusv.step_sequences import StepSequences
 
-__all__ = [
-    "NOWHERE",
-    "Booking",
-    "Demands",
-    "Fit",
-    "JobTable",
-    "KindDemand",
-    "Layout",
-    "Run",
-    "Timeline",
-    "TimelineMark",
-]
-
 Ints = NDArray[np.int64]
 #: Rows of (node, kind, chunks).
 Entries = NDArray[np.int32]

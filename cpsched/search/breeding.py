@@ -17,8 +17,6 @@ from cpsched.rusv import kernels as timeline_kernels
 from cpsched.search import project_kernels as kernels
 from cpsched.search.chain import Chain
 
-__all__ = ["Breeding", "desk_of", "project_of"]
-
 #: The number of lists of a generation, and how many of them are kept.
 _LISTS, _ELITE = 100, 20
 

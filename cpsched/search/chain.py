@@ -21,8 +21,6 @@ from cpsched.search.place_kernels import release
 from cpsched.search.plan import SearchedPlan, empty_places, empty_step
 from cpsched.search.tables import changes_of, modes_in
 
-__all__ = ["Chain"]
-
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 #: Start, end, step or mode, and entries of a part.

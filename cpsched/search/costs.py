@@ -15,8 +15,6 @@ from cpsched.problem import is_optional
 from cpsched.rusv import JobTable
 from cpsched.search.links import awaited_first
 
-__all__ = ["changing_list_keys", "guided", "left_out_fines", "list_keys", "node_shares", "rates_of"]
-
 #: The cost, relative to a second of makespan, of each second by which a job starts too late for an earlier makespan.
 _LATE = 0.3
 

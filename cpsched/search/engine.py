@@ -19,8 +19,6 @@ from cpsched.search.evolving import EvolvingChain
 from cpsched.search.prices import Prices
 from cpsched.search.warmup import warm_up_search
 
-__all__ = ["Search", "SearchParams"]
-
 #: Seconds between two checks of the clock.
 _LOOK = 0.02
 #: Seconds between two plans that a chain offers.

@@ -20,8 +20,6 @@ from cpsched.search.arrays import Counted
 from cpsched.search.costs import rates_of
 from cpsched.search.plan import SearchedPlan, empty_places, empty_step
 
-__all__ = ["EvolvingChain"]
-
 Ints = NDArray[np.int64]
 #: The most jobs that one step removes.
 _MOST_REMOVED = 30

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from cpsched.rusv import Countdown, JobTable
 
-__all__ = ["awaited_first", "heads", "tails"]
-
 Ints = NDArray[np.int64]
 
 

@@ -16,8 +16,6 @@ from cpsched.search.costs import guided
 from cpsched.search.links import awaited_first
 from cpsched.search.place_kernels import cost_of_plan
 
-__all__ = ["SearchedPlan", "empty_places", "empty_step"]
-
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 #: What the kernels take: what is planned, the plan, what a step writes down, the timeline, and how jobs change.

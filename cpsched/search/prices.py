@@ -18,8 +18,6 @@ from cpsched.planner import costs_at
 from cpsched.search import kernels
 from cpsched.search.costs import node_shares
 
-__all__ = ["Prices"]
-
 Floats = NDArray[np.float64]
 
 #: Pieces of the time axis on which prices are constant.

@@ -20,8 +20,6 @@ from cpsched.rusv import kernels as timeline_kernels
 from cpsched.search.arrays import MOST_PARTS, NO_DEMAND, Changes
 from cpsched.search.plan import empty_places
 
-__all__ = ["Modes", "changes_of", "modes_in"]
-
 Ints = NDArray[np.int64]
 #: Work is counted in units of which a job does a whole number in each second, up to this number at full share.
 _MOST_UNITS = 1 << 30

@@ -12,8 +12,6 @@ from cpsched.search.breeding import Breeding
 from cpsched.search.chain import Chain
 from cpsched.search.evolving import EvolvingChain
 
-__all__ = ["warm_up_changing_search", "warm_up_search"]
-
 
 def warm_up_search() -> None:
     """Compile the kernels of the search for rigid jobs, or load them if they are compiled already."""

@@ -15,8 +15,6 @@ from pydantic import Field, StringConstraints
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats import DocumentModel, Omittable, keys_of_models, read_settings
 
-__all__ = ["Token", "Viewer", "Visibility", "of_token", "read_tokens"]
-
 
 class Visibility(StrEnum):
     """The details that readers see of the jobs of others."""

@@ -15,8 +15,6 @@ from cpsched.portfolio import WindowPlanner
 from cpsched.serve.problems import Problem
 from cpsched.serve.view import View
 
-__all__ = ["Answering"]
-
 T = TypeVar("T")
 
 #: For how many times as long as its booking took an older view is asked.

@@ -19,8 +19,6 @@ from cpsched.serve.problems import ProblemModel, say_problems
 from cpsched.serve.settings import ServeSettings
 from cpsched.serve.sources import Opened
 
-__all__ = ["make_app"]
-
 
 def make_app(opened: Opened, settings: ServeSettings | None = None, *, log: Log = None) -> Guard:
     """Make the application that serves a source.

@@ -39,8 +39,6 @@ from cpsched.serve.problems import BODY, Problem, faults_of, problem_responses
 from cpsched.serve.reading import AllParts, JobId, Reader
 from cpsched.serve.view import Status, View
 
-__all__ = ["router"]
-
 router = APIRouter(prefix="/v1")
 
 _NO_JOB = "There is no job of this id, or it may not be asked about"

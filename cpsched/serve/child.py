@@ -18,8 +18,6 @@ from cpsched.errors import CpschedError, DocumentError, Fault, SyntaxFault
 from cpsched.formats import expand_hostlist, parse_instance, parse_plan, plan_to_document
 from cpsched.portfolio import prepare, solve
 
-__all__ = ["LENGTH_BYTES", "main", "outcome_of"]
-
 #: Bytes of the number before a task.
 LENGTH_BYTES = 8
 #: The most jobs of a comparison that are told.

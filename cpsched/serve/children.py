@@ -15,8 +15,6 @@ from typing import Any
 from cpsched.errors import EngineError
 from cpsched.serve.child import LENGTH_BYTES
 
-__all__ = ["Children"]
-
 #: -P: no file in the current directory may replace one of our modules.
 _COMMAND = (sys.executable, "-P", "-m", "cpsched.serve.child")
 #: Seconds that a task may take beyond its budget: for starting, compiling, the planner, and proving.

@@ -10,8 +10,6 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 if TYPE_CHECKING:
     from cpsched.serve.parts import Parts
 
-__all__ = ["metrics_text"]
-
 
 def metrics_text(parts: Parts) -> bytes:
     """Return the figures of now."""

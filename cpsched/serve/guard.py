@@ -16,8 +16,6 @@ from cpsched.serve.access import Viewer, of_token
 from cpsched.serve.problems import Problem
 from cpsched.serve.settings import ServeSettings
 
-__all__ = ["Guard", "RateLimit"]
-
 _API = "/v1/"
 _LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 #: Headers of a proxy: the request comes from elsewhere.

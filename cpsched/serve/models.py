@@ -9,24 +9,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from cpsched.arguments import SEED
 from cpsched.formats import fold_hostlist
 
-__all__ = [
-    "ChangeModel",
-    "ComparisonModel",
-    "CycleModel",
-    "ExplanationModel",
-    "HealthModel",
-    "JobModel",
-    "JobsModel",
-    "JobsQuery",
-    "NodesModel",
-    "PlanJobModel",
-    "PlansQuery",
-    "StateModel",
-    "SubmissionModel",
-    "SubmitQuery",
-    "WhatIfModel",
-]
-
 JobStatus = Literal["running", "planned", "waiting_room"]
 SortKey = Literal["id", "user", "queue", "status", "submitted", "start", "end", "walltime", "moves"]
 #: Characters of a request, which is answered while others wait, and of a host list.

@@ -22,8 +22,6 @@ from cpsched.serve.streams import Streams
 from cpsched.serve.submissions import Submissions
 from cpsched.serve.view import Status, View
 
-__all__ = ["Parts", "parts_of", "viewer_of"]
-
 T = TypeVar("T")
 
 #: Sights that are kept, of the readers that asked last.

@@ -10,8 +10,6 @@ from fastapi import Request
 
 from cpsched.serve.problems import Problem
 
-__all__ = ["while_present"]
-
 T = TypeVar("T")
 
 

@@ -15,17 +15,6 @@ from starlette.exceptions import HTTPException
 from cpsched.errors import DocumentError, Fault, SyntaxFault
 from cpsched.formats import shown
 
-__all__ = [
-    "BODY",
-    "FaultModel",
-    "Problem",
-    "ProblemModel",
-    "faults_of",
-    "problem_body",
-    "problem_responses",
-    "say_problems",
-]
-
 _MEDIA_TYPE = "application/problem+json"
 
 

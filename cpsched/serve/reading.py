@@ -36,8 +36,6 @@ from cpsched.serve.problems import Problem, problem_responses
 from cpsched.serve.sight import Sight
 from cpsched.serve.view import CycleFigures, JobRow, View
 
-__all__ = ["JobId", "cycle_model", "router"]
-
 #: Seconds without a word of the daemon, beyond its budget, after which it is stale: two periods and a half.
 _SILENCE = 75.0
 

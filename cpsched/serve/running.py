@@ -20,8 +20,6 @@ from cpsched.serve.parts import Parts
 from cpsched.serve.settings import ServeSettings
 from cpsched.serve.sources import Opened
 
-__all__ = ["is_loopback", "refuse_open_host", "run_server", "tcp_listener"]
-
 #: The thresholds of Python's garbage collector. A view of 10,000 jobs is millions of objects, none of them in a cycle:
 #: with the usual thresholds reading one takes twice as long, half of it in pauses of up to 0.5 s, in which nobody is
 #: answered.

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from cpsched.serve.access import Token
 
-__all__ = ["ServeSettings"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeSettings:

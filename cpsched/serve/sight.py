@@ -13,8 +13,6 @@ from cpsched.answers import Explanation
 from cpsched.serve.access import Viewer, Visibility
 from cpsched.serve.view import CycleFigures, JobRow, Move, View
 
-__all__ = ["Sight"]
-
 #: Of this process: another name of a job tells nothing about it, and is the same as long as the server runs.
 _SALT = secrets.token_bytes(32)
 _NAME_DIGITS = 12

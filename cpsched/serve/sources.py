@@ -16,8 +16,6 @@ from cpsched.portfolio import plan_of, solve
 from cpsched.serve.access import Visibility
 from cpsched.serve.view import CycleFigures, Left, Move, View
 
-__all__ = ["DocumentSource", "Opened", "Source", "StoreSource", "open_source"]
-
 _SQLITE = b"SQLite format 3\x00"
 #: Cycles that the figures of health are about.
 _LAST_CYCLES = 100

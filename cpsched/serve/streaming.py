@@ -11,8 +11,6 @@ from cpsched.serve.figures import metrics_text
 from cpsched.serve.problems import problem_responses
 from cpsched.serve.reading import AllParts, Reader
 
-__all__ = ["router"]
-
 router = APIRouter(prefix="/v1")
 
 

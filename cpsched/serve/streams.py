@@ -11,8 +11,6 @@ from typing import Any
 
 from cpsched.serve.problems import Problem
 
-__all__ = ["Streams"]
-
 #: Events that are kept for listeners that come again.
 _MOST_KEPT = 256
 #: Streams of one client.

@@ -16,8 +16,6 @@ from cpsched.serve.children import Children
 from cpsched.serve.problems import Problem
 from cpsched.serve.settings import ServeSettings
 
-__all__ = ["Submissions", "Submitted"]
-
 _State = Literal["queued", "running", "done", "failed", "cancelled"]
 
 

@@ -18,8 +18,6 @@ from cpsched.serve.reading import AllParts
 from cpsched.serve.settings import ServeSettings
 from cpsched.serve.submissions import Submitted
 
-__all__ = ["router"]
-
 router = APIRouter(prefix="/v1")
 
 #: An instance document.

@@ -11,8 +11,6 @@ from cpsched.domain import Instance, Job, Placement, Plan, PlannedJob
 from cpsched.formats import fold_hostlist
 from cpsched.report import request_text
 
-__all__ = ["CycleFigures", "JobRow", "Left", "Move", "Status", "View"]
-
 #: The most moves of a planned start that a row has; the newest ones.
 _MOST_MOVES = 8
 

@@ -16,7 +16,6 @@ from cpsched.rusv import FOREVER
 if TYPE_CHECKING:
     from cpsched.sim.load import Load
 
-__all__ = ["Asides"]
 
 Ints = NDArray[np.int64]
 

@@ -20,8 +20,6 @@ from cpsched.sim.checkpoint_checks import check_sizes, wrong_arrays
 from cpsched.sim.world import World
 from cpsched.writing import whole_file
 
-__all__ = ["Checkpoint", "Keeper"]
-
 #: Changes whenever the arrays of `World` mean something else.
 _FORMAT = "cpsched-checkpoint/3"
 

@@ -14,8 +14,6 @@ from cpsched.sim import arrays
 from cpsched.sim.load import Load
 from cpsched.sim.world import World
 
-__all__ = ["check_sizes", "wrong_arrays"]
-
 #: Arrays of the state that no event changes.
 _CONSTANT = (
     "demand", "cores", "links_of", "links", "after_of", "after", "user", "outages", "out", "steps", "smith", "latest",

@@ -7,8 +7,6 @@ from cpsched.sim import kernels
 from cpsched.sim.scheduler import Decision, Start
 from cpsched.sim.world import World
 
-__all__ = ["Draft"]
-
 
 class Draft:
     """A decision in the making, for schedulers that start jobs one by one; mutable. It is of one second.

@@ -9,8 +9,6 @@ from cpsched.sim.rule_choice import RuleChoice, is_plain
 from cpsched.sim.rules import Order, QueueRule
 from cpsched.sim.scheduler import Scheduler
 
-__all__ = ["unkept"]
-
 
 def unkept(instance: Instance, scheduler: QueueRule | Scheduler) -> tuple[str, ...]:
     """Return the parts of a workload that a scheduler does not keep, each in words; empty: it keeps all.

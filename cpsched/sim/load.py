@@ -21,8 +21,6 @@ from cpsched.sim import arrays
 from cpsched.sim.asides import Asides
 from cpsched.sim.shares import modes_of_jobs
 
-__all__ = ["Load", "unsupported"]
-
 _TYPES = {
     DependencyType.AFTER: arrays.AFTER_START,
     DependencyType.AFTEROK: arrays.AFTER_OK,

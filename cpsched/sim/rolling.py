@@ -12,8 +12,6 @@ from cpsched.errors import EngineError
 from cpsched.sim.scheduler import Change, Decision, News, NextStep, Start
 from cpsched.sim.site import Site
 
-__all__ = ["Planned", "Planning", "Rolling"]
-
 
 class Planned(Protocol):
     """A plan of a window: of cpsched, or the outcome of an engine."""

@@ -24,8 +24,6 @@ from cpsched.sim.scheduler import Decision, News, Scheduler
 from cpsched.sim.site import Site
 from cpsched.sim.world import World
 
-__all__ = ["RuleChoice", "is_plain", "play_choice"]
-
 #: The rules are compared when so many jobs have come, and again when half as many more have, or so many.
 _FIRST, _NEXT = 100, 400
 #: The most jobs that are played again.

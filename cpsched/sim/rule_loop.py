@@ -11,8 +11,6 @@ from cpsched.sim.aside_kernels import has_asides
 from cpsched.sim.rules import BackfillRule, Prediction, QueueRule
 from cpsched.sim.world import World
 
-__all__ = ["is_counted", "play_rule"]
-
 #: Passes between two looks at the clock.
 _PORTION = 2_000
 

@@ -10,8 +10,6 @@ from math import exp
 from cpsched.domain import Job
 from cpsched.sim import arrays
 
-__all__ = ["BackfillRule", "Expectation", "Order", "Prediction", "QueueRule"]
-
 #: The most blocked jobs without promises for which a rule reserves nodes.
 MOST_RESERVATIONS = 16
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from cpsched.domain import Placement, Segment
     from cpsched.sim.site import Site
 
-__all__ = ["Change", "Counting", "Decision", "News", "NextStep", "Scheduler", "Start"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class News:

@@ -12,8 +12,6 @@ from cpsched.sim.scheduler import Decision, News, Scheduler
 from cpsched.sim.site import Site
 from cpsched.sim.world import World
 
-__all__ = ["play_scheduler"]
-
 #: The queue of a site is in the order of submission.
 _IN_ORDER = QueueRule(name="site", backfill=BackfillRule.NOBODY)
 

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from cpsched.booking import WHOLE_REQUEST, Columns
 from cpsched.domain import Amounts, Job, Mode, Placement, counted, modes, rate_on, resumable
 
-__all__ = ["Held", "JobModes", "Standing", "Work", "modes_of_jobs"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Held:

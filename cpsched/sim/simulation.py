@@ -36,8 +36,6 @@ from cpsched.sim.scheduler import Counting, Scheduler
 from cpsched.sim.scheduler_loop import play_scheduler
 from cpsched.sim.world import World
 
-__all__ = ["History", "Interrupted", "Moment", "simulate"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:

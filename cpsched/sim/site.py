@@ -17,8 +17,6 @@ from cpsched.sim.draft import Draft
 from cpsched.sim.scheduler import Change, Start
 from cpsched.sim.world import World
 
-__all__ = ["Changes", "Outlook", "Site"]
-
 
 class Site:
     """Machine and queue as they are now, without what no scheduler may know.

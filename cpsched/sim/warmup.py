@@ -6,8 +6,6 @@ from cpsched.domain import Amounts, Chunk, Cluster, Instance, Job, NodeClass, Re
 from cpsched.sim.rules import BackfillRule, Order, QueueRule
 from cpsched.sim.simulation import simulate
 
-__all__ = ["warm_up_simulation"]
-
 
 def warm_up_simulation() -> None:
     """Compile the kernels of queue rules, or load them: what is timed afterwards is the simulation alone."""

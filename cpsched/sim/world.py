@@ -19,8 +19,6 @@ from cpsched.sim.load import Load, empty_state
 from cpsched.sim.scheduler import Change, NextStep, Start
 from cpsched.sim.shares import Held, JobModes, Work
 
-__all__ = ["RAISES", "World"]
-
 #: By how many seconds the estimate of a job is raised that runs longer than believed, one after the other (Tsafrir,
 #: Etsion and Feitelson, TPDS 2007, section 4).
 RAISES = tuple(60 * minutes for minutes in (1, 5, 15, 30, 60, 120, 300, 600, 1200, 3000, 6000))

@@ -10,8 +10,6 @@ from cpsched.verify.model import Booking, Instance, Job, Plan, Request, Segment,
 from cpsched.verify.shares import faults_of_change, held_by
 from cpsched.verify.sweep import Use
 
-__all__ = ["Case", "Holder"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Holder:

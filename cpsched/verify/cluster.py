@@ -12,8 +12,6 @@ from cpsched.verify.jobs import parsed, read_price, read_weight
 from cpsched.verify.model import Condition, KeepFree, MaxWait, NodeClass, Queue
 from cpsched.verify.syntax import expand_hosts
 
-__all__ = ["check_known", "check_rules_of_nodes", "items_of", "read_hosts", "read_nodes", "read_queues", "read_totals"]
-
 T = TypeVar("T", bound=Hashable)
 
 STATES = ("up", "drain", "down")

@@ -23,20 +23,6 @@ from typing import BinaryIO, NoReturn
 
 from cpsched.errors import DocumentError, Fault
 
-__all__ = [
-    "MAX_AMOUNT",
-    "MAX_AREA",
-    "MAX_DURATION",
-    "MAX_NAME",
-    "MAX_PLAN_TIME",
-    "MAX_SIZE",
-    "Cursor",
-    "load",
-    "refuse_format",
-    "shown",
-    "unknown_key",
-]
-
 #: The limits of the documents, from the fine print.
 MAX_BYTES = 256 * 2**20
 MAX_TIME = 10**12

@@ -42,8 +42,6 @@ from cpsched.verify.oddities import overcommitments
 from cpsched.verify.syntax import parse_items
 from cpsched.verify.validity import ALWAYS, Clock, Validity, parse_cron
 
-__all__ = ["read_instance"]
-
 FORMAT = "cpsched-instance/1"
 TERMS = ("weighted_wait", "wait", "slowdown", "completion", "makespan", "tardiness", "waste")
 BUILT_IN = ("cores", "mem", "gpus", "mics")

@@ -28,8 +28,6 @@ from cpsched.verify.oddities import oddities_of
 from cpsched.verify.shares import rate_of
 from cpsched.verify.syntax import expand_indices, parse_place, parse_request
 
-__all__ = ["JobReader", "join_licenses", "parsed", "read_allocation", "read_price", "read_request", "read_weight"]
-
 T = TypeVar("T")
 
 JOB_KEYS = (

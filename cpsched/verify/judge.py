@@ -14,8 +14,6 @@ from cpsched.verify.plan import PlanReader
 from cpsched.verify.rules import RULES, check_waiting_room
 from cpsched.verify.violation import Violation
 
-__all__ = ["Judge", "verify", "verify_files"]
-
 
 class Judge:
     """Holds plans of one instance to every rule of ``docs/formats.md``.

@@ -10,8 +10,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from cpsched.verify.model import Chunk, Job, NodeClass, Request, Step
 from cpsched.verify.space import Room
 
-__all__ = ["EmptyCluster", "Finder", "Layout", "lay", "lay_steps"]
-
 #: The number of chunks of each kind on each node.
 Layout = dict[str, tuple[int, ...]]
 

@@ -11,37 +11,6 @@ from typing import NamedTuple
 from cpsched.errors import Fault
 from cpsched.verify.validity import Validity
 
-__all__ = [
-    "Access",
-    "Booking",
-    "Chunk",
-    "Condition",
-    "Consumer",
-    "Dependency",
-    "Instance",
-    "ItemBound",
-    "Job",
-    "KeepFree",
-    "Limit",
-    "Malleable",
-    "MaxWait",
-    "NodeClass",
-    "Outage",
-    "Placement",
-    "Plan",
-    "Pool",
-    "PromisedStart",
-    "Queue",
-    "Request",
-    "Reservation",
-    "Segment",
-    "Slice",
-    "SliceKey",
-    "Step",
-    "Usage",
-    "Waiting",
-]
-
 #: The occurrences of a recurring reservation that are known at a time: so many, within ten years.
 KNOWN_OCCURRENCES, KNOWN_SECONDS = 100, 3660 * 86_400
 #: Expected wait (s) of a job without queue.

@@ -8,8 +8,6 @@ from cpsched.errors import Fault
 from cpsched.verify.model import Job, NodeClass
 from cpsched.verify.sweep import Use, overloads
 
-__all__ = ["oddities_of", "overcommitments"]
-
 
 def allocation_path(job: str, members: Mapping[str, object], index: int) -> str:
     """Return where the allocation of a segment stands: a job without segments has one of its own."""

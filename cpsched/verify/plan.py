@@ -12,8 +12,6 @@ from cpsched.verify.documents import MAX_AMOUNT, MAX_SIZE, Cursor, refuse_format
 from cpsched.verify.model import Booking, Instance, Job, Placement, Plan, Segment, Slice, SliceKey, Waiting
 from cpsched.verify.violation import Violation
 
-__all__ = ["PlanReader"]
-
 FORMAT = "cpsched-plan/1"
 REQUIRED = ("format", "instance", "now", "objective", "engine", "jobs")
 OPTIONAL = ("waiting_room", "reservations", "incumbents", "events", "work", "record", "attempts")

@@ -10,8 +10,6 @@ from math import ceil, floor
 
 from cpsched.verify.model import Booking, Job, Malleable, Placement, Request, Segment
 
-__all__ = ["counted", "faults_of_change", "held_by", "is_done", "rate_of", "share_of", "work_of"]
-
 #: What chunks have, by node and kind.
 _Held = dict[tuple[str, int | None], Mapping[str, int]]
 

@@ -10,8 +10,6 @@ from cpsched.verify.case import Case, HolderUse
 from cpsched.verify.model import Booking, NodeClass, Request
 from cpsched.verify.rules.capacity import license_uses, overcommitted, sort_out
 
-__all__ = ["Levels", "Room", "Space"]
-
 #: Before all times of a plan.
 FIRST = -(10**18)
 #: The counters of a `Group` on a node: all jobs that hold something there, and the exclusive ones.

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-__all__ = ["Overload", "Use", "holders", "overloads"]
-
 Owner = TypeVar("Owner")
 
 

@@ -15,8 +15,6 @@ from cpsched.errors import SyntaxFault
 from cpsched.verify.documents import MAX_AMOUNT, MAX_NAME, MAX_SIZE
 from cpsched.verify.model import Chunk, ItemBound
 
-__all__ = ["ARRANGEMENTS", "expand_hosts", "expand_indices", "parse_items", "parse_place", "parse_request"]
-
 ARRANGEMENTS = ("free", "pack", "scatter")
 SHARINGS = {"excl": True, "exclusive": True, "shared": False}
 ALIASES = {"ncpus": "cores", "ngpus": "gpus", "nmics": "mics"}

@@ -13,8 +13,6 @@ from datetime import date, datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-__all__ = ["ALWAYS", "Clock", "Cron", "Validity", "first_moment", "parse_cron"]
-
 DAY = 86_400
 #: Days after which the calendar repeats, weekdays included.
 CYCLE = 146_097

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["KINDS", "Kind"]
-
 
 class Kind(NamedTuple):
     """One shape of job, and how often it was seen.

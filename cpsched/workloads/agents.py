@@ -16,8 +16,6 @@ import numpy as np
 from cpsched.domain import FrozenMap, Instance, Queue
 from cpsched.workloads.assembly import Columns, jobs_of, like_nodes, random_numbers, whole_nodes
 
-__all__ = ["NODE_HOURS", "agent_workload"]
-
 #: The total work of an agent of each kind.
 NODE_HOURS = {"developer": 40, "heavy": 2000, "greedy": 400}
 #: The expected wait of each kind (s).

@@ -7,16 +7,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "HALF_HOUR",
-    "arrivals_within",
-    "daily_cycle",
-    "gamma_share",
-    "on_the_clock",
-    "points_until",
-    "poisson_arrivals",
-]
-
 HALF_HOUR = 1800
 #: A sum has ended when its terms are smaller than this part of it.
 _NEGLIGIBLE = 1e-17

@@ -11,17 +11,6 @@ from numpy.typing import NDArray
 
 from cpsched.domain import Amounts, Chunk, Cluster, FrozenMap, Job, NodeClass, Queue, Request, Step
 
-__all__ = [
-    "WALLTIME_QUEUES",
-    "Columns",
-    "jobs_of",
-    "like_nodes",
-    "random_numbers",
-    "random_users",
-    "walltime_queues",
-    "whole_nodes",
-]
-
 #: Ours: the number of users, the k-th of which submits in proportion to 1/k, and of groups.
 USERS, GROUPS = 64, 8
 

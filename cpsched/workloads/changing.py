@@ -11,8 +11,6 @@ from random import Random
 
 from cpsched.domain import FrozenMap, Instance, Job, Malleability, RuntimeModel
 
-__all__ = ["changed_share", "with_malleable"]
-
 #: Shares of their cores on which jobs can run, and the stretch of those that scale badly: less than in proportion.
 _SHARES = (0.5, 0.25)
 _HALF = (0.5,)

@@ -26,8 +26,6 @@ from cpsched.workloads.assembly import (
 )
 from cpsched.workloads.lublin import STREAMS
 
-__all__ = ["cirne_like"]
-
 #: Walltimes (s), log-uniform.
 WALLTIMES = (60, 4 * 86400)
 #: The share of sizes that are powers of two; all sizes are log-uniform.

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["estimated_walltimes"]
-
 #: Deciles (0, 10, …, 100 %) of run time / walltime over 5,930 jobs of Eurora in spring 2014, published with PA-HPC-SIM
 #: (Apache-2.0): tiny or full. Jobs that ran a little longer than their walltime count as full.
 ACCURACY = (0.0, 0.015, 0.028, 0.045, 0.099, 0.256, 0.497, 0.811, 0.997, 1.0, 1.0)

@@ -33,18 +33,6 @@ from cpsched.domain import (
 )
 from cpsched.workloads._eurora_kinds import KINDS, Kind
 
-__all__ = [
-    "Draft",
-    "Draw",
-    "amounts_of",
-    "arrivals_of",
-    "drafts",
-    "eurora_cluster",
-    "eurora_stream",
-    "job_of",
-    "queues",
-]
-
 #: Expected waits (s) of the queues, as in Bridi et al. (BRIDI-3); ``R`` is the queue of reservations.
 EXPECTED_WAIT = {"debug": 1800, "parallel": 21600, "R": 1800, "np_longpar": 86400}
 

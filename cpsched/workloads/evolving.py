@@ -20,8 +20,6 @@ from cpsched.domain import (
     Step,
 )
 
-__all__ = ["evolving_window"]
-
 #: Least and most, drawn evenly and independently: of a window, of an application, and of a step (seconds and nodes).
 APPLICATIONS = (15, 20)
 STEPS = (1, 10)

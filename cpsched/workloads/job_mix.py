@@ -14,8 +14,6 @@ import numpy as np
 from cpsched.domain import FrozenMap, Instance, Objective, ObjectiveTerm, Queue
 from cpsched.workloads.assembly import Columns, jobs_of, like_nodes, random_numbers, random_users, whole_nodes
 
-__all__ = ["NODES", "TARGETS", "MixClass", "class_of", "job_mix"]
-
 
 class MixClass(StrEnum):
     """The paper's classes of jobs."""

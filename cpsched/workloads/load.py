@@ -7,8 +7,6 @@ from dataclasses import replace
 
 from cpsched.domain import Instance, Job, NodeState
 
-__all__ = ["later", "offered_load", "scaled"]
-
 
 def offered_load(workload: Instance) -> float:
     """Return the offered load: the jobs' core seconds, as a share of the machine's from the first to the last

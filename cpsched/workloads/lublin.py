@@ -18,8 +18,6 @@ from cpsched.workloads.arrivals import HALF_HOUR, daily_cycle, on_the_clock
 from cpsched.workloads.assembly import Columns, jobs_of, like_nodes, random_numbers, random_users, whole_nodes
 from cpsched.workloads.estimates import estimated_walltimes
 
-__all__ = ["FEWEST_NODES", "STREAMS", "Stream", "lublin"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:

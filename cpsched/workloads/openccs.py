@@ -18,8 +18,6 @@ from cpsched.workloads.assembly import (
 )
 from cpsched.workloads.lublin import STREAMS
 
-__all__ = ["SIZES", "Size", "oculus_cluster", "openccs_workload"]
-
 
 class Size(NamedTuple):
     """One row of the table of 2016."""

@@ -12,8 +12,6 @@ from random import Random
 from cpsched.domain import Instance, Job
 from cpsched.workloads.load import later
 
-__all__ = ["WEEK", "moved", "resampled_users", "resampled_weeks"]
-
 #: Seconds.
 WEEK = 7 * 86_400
 

@@ -39,8 +39,6 @@ from cpsched.errors import DocumentError, Fault, SyntaxFault
 from cpsched.formats import parse_request, trusted
 from cpsched.text import printable
 
-__all__ = ["JOB_STATES", "NODE_STATES", "make_snapshot", "read_directory"]
-
 Answer = Mapping[str, Any]
 
 #: Each letter of ``job_state``; E is exiting, M moved to another server, B an array of which some tasks have begun.

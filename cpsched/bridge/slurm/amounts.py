@@ -8,8 +8,6 @@ from fractions import Fraction
 
 from cpsched.domain import Amounts
 
-__all__ = ["gres_amounts", "license_amounts", "memory", "minutes", "tres_requests", "tres_value"]
-
 #: Generic resources that have a name of their own in cpsched.
 _NAMES = {"gpu": "gpus", "mic": "mics"}
 _UNITS: dict[str, int | Fraction] = {"": 1, "K": Fraction(1, 1024), "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}

@@ -13,8 +13,6 @@ from cpsched.bridge.slurm.json_reader import parse_answer, read_answer
 from cpsched.bridge.slurm.records import SlurmRecords
 from cpsched.errors import DocumentError, Fault
 
-__all__ = ["AnswerReader"]
-
 #: The indentation of an answer's keys.
 _INDENT = re.compile(rb'\{\n( +)"')
 #: The beginning of its list of jobs or nodes: the indentation of the keys, the key, and that of the entries.

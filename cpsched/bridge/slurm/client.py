@@ -19,8 +19,6 @@ from cpsched.bridge.slurm.text_reader import read_config, read_text
 from cpsched.errors import BridgeError, DocumentError
 from cpsched.text import printable
 
-__all__ = ["SlurmClient"]
-
 _VERSION = re.compile(r"(\d+)\.(\d+)")
 #: From this version on ``scontrol`` speaks JSON, and ``sinfo --json`` no longer tells of single nodes.
 _SCONTROL_JSON = (23, 2)

@@ -9,8 +9,6 @@ from cpsched.bridge.slurm.records import JobRecord
 from cpsched.bridge.slurm.requests import Inexpressible
 from cpsched.domain import Dependency, DependencyType
 
-__all__ = ["dependencies_of"]
-
 #: ``afterok:17_3+5(unfulfilled)``: a type, a job with a task or all (``_*``), minutes, and whether it is met.
 _ONE = re.compile(r"([a-z]+):(\d+)(?:_(\*|\d+|\[[^\]]*\]))?(?:\+(\d+))?(?:\(([a-z]+)\))?")
 _SINGLETON = re.compile(r"singleton(?:\(([a-z]+)\))?")

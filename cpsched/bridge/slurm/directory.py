@@ -14,8 +14,6 @@ from cpsched.bridge.slurm.records import SlurmRecords
 from cpsched.bridge.slurm.text_reader import read_config, read_text
 from cpsched.errors import DocumentError, Fault
 
-__all__ = ["CONFIG_HEAD", "Reading", "merge_records", "read_directory"]
-
 _MOST_BYTES = 512 * 2**20
 _KINDS = tuple(field.name for field in fields(SlurmRecords))
 #: What the texts of `scontrol show` begin with.

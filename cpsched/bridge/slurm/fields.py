@@ -8,8 +8,6 @@ from typing import Any
 
 from cpsched.errors import DocumentError, Fault
 
-__all__ = ["FaultList", "Fields"]
-
 #: Slurm's numbers for "not set" and "no limit", of 16, 32 and 64 bits.
 _NO_VALUE = frozenset({2**16 - 2, 2**16 - 1, 2**32 - 2, 2**32 - 1, 2**64 - 2, 2**64 - 1})
 _LEAST_NO_VALUE = min(_NO_VALUE)

@@ -23,8 +23,6 @@ from cpsched.domain import Amounts
 from cpsched.errors import DocumentError, Fault, SyntaxFault
 from cpsched.formats import expand_hostlist
 
-__all__ = ["parse_answer", "read_answer"]
-
 _Record = TypeVar("_Record")
 
 _MINUTE = 60

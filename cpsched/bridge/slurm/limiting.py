@@ -15,8 +15,6 @@ from cpsched.bridge.slurm.records import JobRecord, PartitionRecord
 from cpsched.bridge.slurm.requests import Inexpressible, Site
 from cpsched.domain import Amounts, Job
 
-__all__ = ["Take", "limited", "takes_of", "with_licenses"]
-
 _JOBS = "jobs"
 _SLURM = {"cores": "cpu", "gpus": "gres/gpu", "mics": "gres/mic", _JOBS: "jobs"}
 _MINUTE = 60

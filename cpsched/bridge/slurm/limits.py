@@ -16,8 +16,6 @@ from cpsched.bridge.slurm.amounts import gres_amounts
 from cpsched.domain import Amounts
 from cpsched.errors import DocumentError, Fault
 
-__all__ = ["LIMITS_HEAD", "Association", "Limits", "SlurmLimits", "are_enforced", "read_limits"]
-
 #: What the text begins with.
 LIMITS_HEAD = "Current Association Manager state"
 _RECORD = re.compile(r"^(?=(?:ClusterName|QOS)=)", re.MULTILINE)

@@ -11,8 +11,6 @@ from __future__ import annotations
 from cpsched.bridge.protocol import JobState
 from cpsched.bridge.slurm.records import JobRecord
 
-__all__ = ["COLUMNS", "END", "FORMAT", "as_ordered", "lines_by_job"]
-
 #: What ends a column: no value has it.
 END = "\x1f"
 #: What an order changes, in the order in which the columns come after the job's number.

@@ -26,8 +26,6 @@ from cpsched.errors import BridgeError, CpschedError
 from cpsched.text import printable
 from cpsched.writing import write_bytes
 
-__all__ = ["SlurmManager"]
-
 #: Seconds for which the gate stays closed without another word.
 _LEASE = 600
 _CLOSED = re.compile(r"closed until (\d{1,15})\s*")

@@ -16,18 +16,6 @@ from urllib.parse import quote, unquote
 from cpsched.bridge.protocol import JobState
 from cpsched.bridge.slurm.records import JobRecord
 
-__all__ = [
-    "GATE",
-    "Marker",
-    "is_same_begin",
-    "is_sayable",
-    "marked",
-    "prefix_of",
-    "read_marker",
-    "shown_time",
-    "user_view",
-]
-
 #: The begin time of steered jobs without an order: 2099-01-01 UTC.
 GATE = 4070908800
 

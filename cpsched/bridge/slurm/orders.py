@@ -22,8 +22,6 @@ from cpsched.bridge.slurm.snapshot import revision_of
 from cpsched.domain import Placement
 from cpsched.formats import fold_hostlist
 
-__all__ = ["ERRORS", "Change", "Refused", "change_of", "refusal_of"]
-
 JobOrder = Start | Hold | Announce | HandBack
 
 #: What Slurm says of a line that it refuses, and what that means; the first one that occurs in its words counts.

@@ -13,8 +13,6 @@ from cpsched.bridge.protocol import JobState
 from cpsched.bridge.slurm.limits import SlurmLimits
 from cpsched.domain import Amounts, NodeState
 
-__all__ = ["MANY_NODES", "JobRecord", "NodeRecord", "PartitionRecord", "ReservationRecord", "Share", "SlurmRecords"]
-
 #: The most nodes of a job that has no limit, and was given one: Slurm cannot be told that there is none.
 MANY_NODES = 500_000
 

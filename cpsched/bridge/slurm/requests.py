@@ -12,8 +12,6 @@ from cpsched.domain import Amounts, Arrangement, Chunk, FrozenMap, Place, Reques
 from cpsched.errors import SyntaxFault
 from cpsched.formats import expand_hostlist
 
-__all__ = ["HOST", "YES", "Inexpressible", "Site", "feature_property", "licenses_of", "outside_property", "step_of"]
-
 #: The property that names a node which some job requires.
 HOST = "host"
 #: The value of the properties that a node has or has not.

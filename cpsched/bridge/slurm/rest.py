@@ -15,8 +15,6 @@ from typing import Any
 from cpsched.errors import BridgeError
 from cpsched.text import printable
 
-__all__ = ["ADDRESS", "RestServer"]
-
 #: ``unix:/run/slurmrestd.sock``, or a port of this machine: a token in plain text does not leave it.
 ADDRESS = re.compile(r"unix:(?P<path>/[^\0]*)|http://(?P<host>127\.0\.0\.1|\[::1\]):(?P<port>\d{1,5})/?")
 #: The path of the jobs, by which the newest version of the interface is found.

@@ -13,8 +13,6 @@ from cpsched.bridge.slurm.rest import ADDRESS, RestServer
 from cpsched.domain import DEFAULT_EXPECTED_WAIT, FrozenMap, Queue
 from cpsched.formats import DocumentModel, Omittable, keys_of_models, read_settings, refusal, shown
 
-__all__ = ["QueueModel", "SiteChoices", "SlurmModel", "client_of", "read_site"]
-
 _LONGEST = 10**10
 
 

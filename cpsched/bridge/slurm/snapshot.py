@@ -54,8 +54,6 @@ from cpsched.errors import SyntaxFault
 from cpsched.formats import expand_hostlist, fold_hostlist, trusted
 from cpsched.text import printable
 
-__all__ = ["SnapshotMaker", "make_snapshot", "revision_of"]
-
 #: Second 0 of all instances of Slurm: its own clock.
 _EPOCH = datetime.fromtimestamp(0, UTC)
 #: The walltime (s) of a running job without a limit: a year.

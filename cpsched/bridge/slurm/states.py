@@ -12,8 +12,6 @@ from collections.abc import Iterable, Sequence
 from cpsched.bridge.protocol import JobState
 from cpsched.domain import NodeState
 
-__all__ = ["JOB_BASES", "JOB_FLAGS", "NODE_WORDS", "UnknownStateError", "job_state", "node_state", "words_of"]
-
 JOB_BASES = {
     "PENDING": JobState.WAITING,
     "RUNNING": JobState.RUNNING,

@@ -29,8 +29,6 @@ from cpsched.domain import Amounts
 from cpsched.errors import SyntaxFault
 from cpsched.formats import expand_hostlist
 
-__all__ = ["read_config", "read_text"]
-
 #: What a record of each kind begins with.
 _HEADS = ("JobId", "NodeName", "PartitionName", "ReservationName", "LicenseName")
 _RECORD = re.compile(rf"^(?=(?:{'|'.join(_HEADS)})=)", re.MULTILINE)

@@ -13,8 +13,6 @@ from cpsched.cp.bounds.dual import Dual
 from cpsched.cp.bounds.surrogates import Floats, Ints, Profile
 from cpsched.cp.bounds.tasks import Relaxation, Tasks
 
-__all__ = ["Prices", "climb", "smith"]
-
 #: Intervals of the first grid, for each of its three parts; a grid of this many cells (groups x intervals) is not
 #: refined.
 _FIRST_INTERVALS = 32

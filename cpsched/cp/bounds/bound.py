@@ -19,8 +19,6 @@ from cpsched.domain import Instance, Job, ObjectiveTerm
 from cpsched.engine import Budget
 from cpsched.metrics import least_running_cost
 
-__all__ = ["Bound", "fits", "least_seconds", "lower_bound", "waiting_jobs"]
-
 #: Approximate seconds to build a relaxation: a constant, and a part per job; with less time it is not begun.
 _SETUP = 0.1
 _SETUP_PER_JOB = 0.00015

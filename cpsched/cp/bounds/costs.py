@@ -11,8 +11,6 @@ from fractions import Fraction
 from cpsched.domain import Instance, Job, ObjectiveTerm
 from cpsched.metrics import delay_rates, stretched_slowdown
 
-__all__ = ["JobCost", "job_cost", "least_cost", "round_down", "sum_down"]
-
 #: Binary digits behind the point that are kept of a sum of many different quotients.
 _FRACTION_BITS = 128
 

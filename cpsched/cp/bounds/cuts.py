@@ -17,8 +17,6 @@ from cpsched.cp.bounds.packing import Knapsack, Shape, Unit, shapes_of
 from cpsched.cp.bounds.surrogates import WHOLE, Floats, Ints
 from cpsched.domain import Cluster
 
-__all__ = ["Separation"]
-
 #: States of a knapsack that only proposes packings: the coarser, the more violated packings stay unseen.
 _COARSE = 3000
 #: The most packings that are generated for one demand, of each shape.

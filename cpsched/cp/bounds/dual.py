@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 from cpsched.cp.bounds.surrogates import Floats, Ints, Profile
 from cpsched.cp.bounds.tasks import NEVER, Tasks
 
-__all__ = ["Dual"]
-
 #: Exact evaluation: what one job costs and pays stays below 2 to this, in whole units.
 _EXACT_BITS = 58
 #: Multiplications in a matrix product that OpenBLAS still does in one thread.

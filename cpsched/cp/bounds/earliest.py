@@ -10,8 +10,6 @@ from cpsched.domain import Arrangement, Chunk, Instance, Job
 from cpsched.engine import Budget
 from cpsched.problem import own_start, refusal
 
-__all__ = ["earliest_starts"]
-
 
 def earliest_starts(instance: Instance, jobs: Sequence[Job], budget: Budget) -> list[int]:
     """Return for each job a second (on the instance's clock) before which no plan can start it.

@@ -7,8 +7,6 @@ import numpy as np
 from cpsched.cp.bounds.surrogates import Ints, Profile
 from cpsched.cp.bounds.tasks import Relaxation
 
-__all__ = ["shortest_makespan"]
-
 #: Earliest starts from which on the area of what is left is looked at.
 _MOST_HEADS = 32
 

@@ -22,8 +22,6 @@ from cpsched.domain import Instance, ObjectiveTerm
 from cpsched.engine import Budget
 from cpsched.metrics import least_running_cost
 
-__all__ = ["MOST_JOBS", "Order", "best_order"]
-
 #: The most jobs of a window whose orders are tried, and the most of their beginnings: a second of processor time.
 MOST_JOBS, _MOST_TRIED = 10, 3000
 #: The most surrogates of the relaxation.

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from cpsched.domain import Amounts, Arrangement, Chunk, Cluster, FrozenMap, Job, NodeClass, NodeState
 
-__all__ = ["Knapsack", "Shape", "Unit", "shapes_of", "units_of"]
-
 #: States of the largest knapsack table.
 MOST_STATES = 6000
 #: The most levels of one resource in a table; more are counted in steps of this many parts.

@@ -6,8 +6,6 @@ from dataclasses import replace
 
 from cpsched.domain import Instance, Job, Remaining, Running, Segment, resumable
 
-__all__ = ["with_least_running"]
-
 
 def with_least_running(instance: Instance) -> Instance:
     """Return the instance in which running jobs leave at every second all that a plan can make them leave.

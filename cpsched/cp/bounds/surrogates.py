@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from cpsched.cp.bounds.packing import Knapsack, Shape, Unit, shapes_of
 from cpsched.domain import Cluster, Instance, Job
 
-__all__ = ["WHOLE", "Capacities", "Floats", "Ints", "Profile", "size_vectors"]
-
 #: Parts that a whole node is counted in: divisible by 1 to 10, so that cores and thresholds stay exact.
 WHOLE = 5040
 #: The most groups of node classes for which surrogates are restricted to the units that only these classes hold.

@@ -14,8 +14,6 @@ from cpsched.cp.bounds.packing import Unit, units_of
 from cpsched.cp.bounds.surrogates import Capacities, Ints, Profile, size_vectors
 from cpsched.domain import Instance, Job
 
-__all__ = ["NEVER", "Relaxation", "Tasks", "relax"]
-
 #: No start is ever so late (s from now).
 NEVER = 1 << 45
 

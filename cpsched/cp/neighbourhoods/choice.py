@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from random import Random
 from typing import Generic, TypeVar
 
-__all__ = ["Chooser"]
-
 Way = TypeVar("Way")
 
 #: Of all choices, such a part is drawn without looking at gains.

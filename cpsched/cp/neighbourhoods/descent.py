@@ -19,8 +19,6 @@ from cpsched.cp.neighbourhoods.restriction import Neighbourhood, restricted
 from cpsched.cp.params import ModelParams
 from cpsched.cp.solution import Placed
 
-__all__ = ["Descent", "End", "Step", "descend"]
-
 #: A small model is built and solved in milliseconds: what strengthens a large one costs it more than it gains.
 _PLAIN = ModelParams(
     has_energy=False, has_dual_feasible=False, breaks_nodes=False, breaks_jobs=False, has_tight_starts=False

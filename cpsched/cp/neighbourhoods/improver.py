@@ -16,8 +16,6 @@ from cpsched.domain import Instance, PlannedJob
 from cpsched.engine import Board, Offer
 from cpsched.errors import EngineError
 
-__all__ = ["Neighbourhoods"]
-
 #: Seconds between two looks at the board.
 _LOOK = 0.05
 #: Seconds between two offers, at least; and as a multiple of what an offer takes.

@@ -13,9 +13,6 @@ from numpy.typing import NDArray
 from cpsched.cp.encoding import Encoding
 from cpsched.cp.neighbourhoods.occupation import Occupation
 
-__all__ = ["KINDS", "Choice", "Kind", "Size", "kinds_for", "lost"]
-
-
 #: How many pairs of a task and a second are rated before one is chosen.
 _RATED = (4, 16, 48)
 #: A neighbourhood is filled from so many times as many tasks as it can have; those behind are far from its first.

@@ -13,8 +13,6 @@ from cpsched.cp.neighbourhoods.positions import Positions, Use
 from cpsched.cp.solution import Placed
 from cpsched.problem import Column, Hold, by_job
 
-__all__ = ["Free", "Occupation"]
-
 
 class Free(NamedTuple):
     """The amounts of some sites that are free, as a step function of time."""

@@ -13,8 +13,6 @@ from cpsched.cp.solution import Placed
 from cpsched.domain import PlannedJob
 from cpsched.problem import Column
 
-__all__ = ["Alien", "Positions", "Use", "positions_in"]
-
 
 class Use(NamedTuple):
     """Amounts that are taken in ``[start, end)``, in seconds from now."""

@@ -16,8 +16,6 @@ from cpsched.cp.sites import Pool, Site, added_up
 from cpsched.cp.solution import Placed
 from cpsched.problem import Column, Hold, Milestone
 
-__all__ = ["Neighbourhood", "first_fit", "restricted"]
-
 
 @dataclass(frozen=True, slots=True)
 class Neighbourhood:

@@ -26,8 +26,6 @@ from cpsched.domain import Amounts, Instance, Placement, PlannedJob, Segment
 from cpsched.errors import StoreError
 from cpsched.formats import instance_to_document
 
-__all__ = ["Cycle", "Kept", "Present", "Store", "StoredOrder", "StoredRecord"]
-
 #: Seconds for which a locked database is waited for.
 _LOCKED = 5
 #: The kind of the rows with the entries of jobs.

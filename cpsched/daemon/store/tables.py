@@ -4,18 +4,6 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, LargeBinary, MetaData, String, Table, Text
 
-__all__ = [
-    "CYCLES",
-    "HISTORY",
-    "METADATA",
-    "ORDERS",
-    "PLAN",
-    "PRESENT",
-    "PROMISES",
-    "SNAPSHOTS",
-    "TIMED",
-]
-
 METADATA = MetaData()
 
 #: A number that the database counts up; SQLite does so for this type only.

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 from cpsched.domain import (
+    MAX_DURATION,
     Amounts,
     Arrangement,
     Chunk,
@@ -26,11 +27,9 @@ from cpsched.formats.faults import shown
 from cpsched.formats.logs.jobs import JobLog, LogAnomaly, LogJob, LogKind, Note, NotTaken
 from cpsched.formats.logs.selection import Logged, Selection
 from cpsched.formats.logs.swf_jobs import MemoryField, SwfTranslator
-from cpsched.formats.notations import MAX_DURATION, is_name
+from cpsched.formats.notations import is_name
 from cpsched.formats.swf import BadCalendar, SwfLog, date_of
 from cpsched.formats.trust import trusted
-
-__all__ = ["LogWindow", "log_to_instance"]
 
 _Line = TypeVar("_Line", bound=Logged)
 

@@ -9,8 +9,6 @@ from typing import NamedTuple
 from cpsched.domain import Dependency, Request
 from cpsched.errors import Fault
 
-__all__ = ["FEATURE", "Held", "JobLog", "LogAnomaly", "LogJob", "LogKind", "NotTaken", "Note", "UnusableLine"]
-
 #: The value of a property that a node just has: a feature of Slurm, a node property of Torque.
 FEATURE = "yes"
 

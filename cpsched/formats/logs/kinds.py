@@ -14,8 +14,6 @@ from cpsched.formats.logs.sbatch import EVENT, read_sbatch
 from cpsched.formats.logs.torque import RECORD, read_torque
 from cpsched.formats.swf import SwfLog, read_swf
 
-__all__ = ["kind_of", "read_log"]
-
 _SUFFIXES = {".swf": LogKind.SWF, ".acct": LogKind.TORQUE, ".events": LogKind.SBATCH}
 _READERS: Mapping[LogKind, Callable[[str | Path], SwfLog | JobLog]] = {
     LogKind.SWF: read_swf,

@@ -6,14 +6,11 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-from cpsched.domain import Amounts, Cluster, FrozenMap, Instance, NodeClass
+from cpsched.domain import MAX_AMOUNT, Amounts, Cluster, FrozenMap, Instance, NodeClass
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats.hostlist import MAX_NODES
 from cpsched.formats.logs.jobs import JobLog, LogJob
-from cpsched.formats.notations import MAX_AMOUNT
 from cpsched.formats.swf import AssumedMachine
-
-__all__ = ["machine_of_jobs", "name_of_log"]
 
 _SUFFIX = re.compile(r"(\.(acct|events|log|txt))?(\.gz)?$")
 _NUMBERS = re.compile(r"([0-9]+)")

@@ -11,16 +11,13 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from cpsched.domain import Dependency, DependencyType, Request
+from cpsched.domain import MAX_NAME, Dependency, DependencyType, Request
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats.faults import shown
 from cpsched.formats.log_lines import read_lines
 from cpsched.formats.logs.jobs import JobLog, LogAnomaly, LogJob, LogKind, Note, UnusableLine
 from cpsched.formats.logs.quantities import slurm_seconds
 from cpsched.formats.logs.sbatch_options import read_options, read_request
-from cpsched.formats.notations import MAX_NAME
-
-__all__ = ["EVENT", "read_sbatch"]
 
 #: ``-dt SECONDS -e TYPE | arguments``, the two in either order.
 EVENT = re.compile(r"(?=[^|]*-dt\s+(?P<time>\S+))(?=[^|]*-e\s+(?P<kind>\w+))[^|]*\|(?P<arguments>.*)")

@@ -6,14 +6,10 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cpsched.domain import Amounts, Arrangement, Chunk, FrozenMap, Place, Request
+from cpsched.domain import MAX_AMOUNT, MAX_COUNT, Amounts, Arrangement, Chunk, FrozenMap, Place, Request
 from cpsched.formats.faults import shown
 from cpsched.formats.logs.jobs import FEATURE, LogAnomaly, Note, UnusableLine
 from cpsched.formats.logs.quantities import checked_name, count, mebibytes
-from cpsched.formats.notations import MAX_AMOUNT
-from cpsched.formats.request_text import MAX_COUNT
-
-__all__ = ["read_options", "read_request"]
 
 #: Options with a value, by all their names: what they are called here.
 _VALUED = {

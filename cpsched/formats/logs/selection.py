@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
-__all__ = ["Logged", "Selection"]
-
 
 class Logged(Protocol):
     """The fields of a job that the filters check; logs of one kind have numbers there, others names; None: unknown."""

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from cpsched.domain import Amounts, Chunk, Dependency, DependencyType, Request
+from cpsched.domain import MAX_AMOUNT, MAX_COUNT, MAX_DURATION, Amounts, Chunk, Dependency, DependencyType, Request
 from cpsched.formats.logs.jobs import LogAnomaly, LogJob, Note, NotTaken
-from cpsched.formats.notations import MAX_AMOUNT, MAX_DURATION
-from cpsched.formats.request_text import MAX_COUNT
 from cpsched.formats.swf import SwfJob
-
-__all__ = ["MemoryField", "SwfTranslator"]
 
 #: Statuses of lines about one part of a job that was swapped or checkpointed; the whole job has a line of its own.
 _PARTIAL = frozenset({2, 3, 4})

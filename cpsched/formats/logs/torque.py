@@ -9,16 +9,13 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from cpsched.domain import Dependency, DependencyType, Request
+from cpsched.domain import MAX_NAME, Dependency, DependencyType, Request
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats.faults import shown
 from cpsched.formats.log_lines import read_lines
 from cpsched.formats.logs.jobs import JobLog, LogAnomaly, LogJob, LogKind, Note, UnusableLine
 from cpsched.formats.logs.quantities import torque_seconds
 from cpsched.formats.logs.torque_request import read_exec_host, read_request
-from cpsched.formats.notations import MAX_NAME
-
-__all__ = ["RECORD", "read_torque"]
 
 #: A record: its time, type, job, and further fields.
 RECORD = re.compile(r"[0-9]{2}/[0-9]{2}/[0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2};([A-Za-z]);([^;]*);(.*)")

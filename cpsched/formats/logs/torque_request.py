@@ -7,15 +7,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cpsched.domain import Amounts, Arrangement, Chunk, FrozenMap, Place, Request
+from cpsched.domain import MAX_AMOUNT, MAX_COUNT, Amounts, Arrangement, Chunk, FrozenMap, Place, Request
 from cpsched.errors import SyntaxFault
 from cpsched.formats.faults import shown
 from cpsched.formats.logs.jobs import FEATURE, Held, LogAnomaly, Note, UnusableLine
 from cpsched.formats.logs.quantities import checked_name, count, mebibytes
-from cpsched.formats.notations import MAX_AMOUNT, parse_place
-from cpsched.formats.request_text import MAX_COUNT, parse_request
-
-__all__ = ["read_exec_host", "read_request"]
+from cpsched.formats.notations import parse_place
+from cpsched.formats.request_text import parse_request
 
 #: Countable in a chunk of ``select``; every other item is a property of the node.
 _COUNTABLE = frozenset({"cores", "mem", "gpus", "mics"})

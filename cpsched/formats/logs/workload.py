@@ -20,8 +20,6 @@ from cpsched.formats.swf import SwfLog, machine_of_log, read_machine
 from cpsched.formats.trust import trusted
 from cpsched.text import printable
 
-__all__ = ["LogOptions", "TakenJobs", "WorkloadNotes", "is_log", "read_workload", "take_jobs"]
-
 _SUFFIXES = (".gz", ".swf", ".acct", ".events")
 #: What is said of the fields of Standard Workload Format where nothing is.
 _PLAIN = (None, MemoryField.KB_PER_PROCESSOR, False)

@@ -9,8 +9,6 @@ from cpsched.errors import Fault
 from cpsched.formats.faults import shown
 from cpsched.formats.swf.log import SwfLog
 
-__all__ = ["BadCalendar", "date_of"]
-
 #: Dates of a log lie before the year 2500 (s since 1970).
 _LAST = 16_725_225_600
 _DAY = 86_400

@@ -12,8 +12,6 @@ from cpsched.domain import FrozenMap
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats.log_lines import read_lines
 
-__all__ = ["HEADER", "NUM_FIELDS", "SwfJob", "SwfLog", "read_swf"]
-
 #: The range of numbers in logs: a field beyond it is a fault.
 _MAX_NUMBER = 10**15
 

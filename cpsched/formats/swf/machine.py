@@ -7,16 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from cpsched.domain import Amounts, Cluster, Instance, NodeClass
+from cpsched.domain import MAX_AMOUNT, Amounts, Cluster, Instance, NodeClass
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats.faults import shown
 from cpsched.formats.files import load_document
 from cpsched.formats.hostlist import MAX_NODES
 from cpsched.formats.instance_reader import parse_instance
-from cpsched.formats.notations import MAX_AMOUNT
 from cpsched.formats.swf.log import SwfLog
-
-__all__ = ["AssumedMachine", "machine_of_log", "read_machine"]
 
 #: A figure of the header, and the words that a site may put behind it.
 _FIGURE = re.compile(r"([0-9]{1,15})(?:\s.*)?")

@@ -10,8 +10,6 @@ from typing import SupportsFloat
 from cpsched.formats.files import write_whole
 from cpsched.formats.swf.log import HEADER, NUM_FIELDS
 
-__all__ = ["write_swf"]
-
 
 def write_swf(
     path: str | Path,

@@ -14,8 +14,6 @@ from cpsched.policies.ranking import ranks
 from cpsched.rusv import FOREVER, EqualNodes, count_kernels
 from cpsched.sim import Decision, News, Scheduler, Site, Start
 
-__all__ = ["Conservative"]
-
 NOWHERE = count_kernels.NOWHERE
 
 

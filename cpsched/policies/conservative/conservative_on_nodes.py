@@ -12,8 +12,6 @@ from cpsched.policies.ranking import ranks
 from cpsched.rusv import NOWHERE, Compression, JobTable
 from cpsched.sim import Decision, News, Outlook, Site, Start
 
-__all__ = ["ConservativeOnNodes"]
-
 
 class ConservativeOnNodes:
     """Every job has a reservation on concrete nodes from its submission on, which it keeps, or an earlier one.

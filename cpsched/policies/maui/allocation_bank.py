@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from cpsched.policies.maui.params import Credits
 
-__all__ = ["AllocationBank"]
-
 _HOUR = 3600
 
 

@@ -16,8 +16,6 @@ from cpsched.policies.maui.short_pool import KeptNodes
 from cpsched.rusv import FOREVER, Booking, Fit
 from cpsched.sim import Outlook, Site, Start
 
-__all__ = ["Cycle", "Parts", "Reservation"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reservation:

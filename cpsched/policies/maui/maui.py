@@ -24,8 +24,6 @@ from cpsched.policies.maui.short_pool import KeptNodes
 from cpsched.policies.maui.withholding import Closures, columns_of
 from cpsched.sim import Decision, News, Outlook, Site
 
-__all__ = ["Maui", "maui"]
-
 
 class Maui:
     """The scheduler; mutable.

@@ -13,21 +13,6 @@ from typing import Any
 
 from cpsched.domain import FrozenMap
 
-__all__ = [
-    "Credential",
-    "Credits",
-    "Downtime",
-    "Exemption",
-    "Fairshare",
-    "MauiParams",
-    "Qos",
-    "ShortPool",
-    "Target",
-    "TargetKind",
-    "Weights",
-    "params_of",
-]
-
 _HOUR = 3600
 
 

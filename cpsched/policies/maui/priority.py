@@ -11,8 +11,6 @@ from cpsched.domain import Arrangement, Job
 from cpsched.policies.maui.fairshare import UsageHistory
 from cpsched.policies.maui.params import Credential, Exemption, MauiParams, Qos, Target, Weights
 
-__all__ = ["Priorities", "expansion_factor", "qos_name", "target_factor"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -14,8 +14,6 @@ from cpsched.policies.maui.withholding import columns_of, withhold
 from cpsched.rusv import Booking, Timeline
 from cpsched.sim import Site
 
-__all__ = ["KeptNodes", "end_of_work"]
-
 
 def end_of_work(local: datetime | None, now: int, begin_hour: int, end_hour: int) -> int | None:
     """Return when the working hours end in which `now` lies, at which clocks show `local`; None if it lies in none."""

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from cpsched.rusv import Booking, Demands, Timeline
 from cpsched.sim import Changes, Outlook
 
-__all__ = ["Closures", "columns_of", "withhold"]
-
 
 def columns_of(demands: Demands, nodes: Iterable[int]) -> NDArray[np.int64]:
     """Return the columns of some nodes, which are numbered in the order of filling."""

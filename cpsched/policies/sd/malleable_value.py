@@ -18,8 +18,6 @@ from cpsched.policies.sd.static_backfill import DEPTH
 from cpsched.rules import SdRule
 from cpsched.sim import Site
 
-__all__ = ["MalleableByValue", "malleable_value"]
-
 
 class MalleableByValue(SdPolicy):
     """Lends cores where that makes the sum of the predicted slowdowns less.

@@ -13,8 +13,6 @@ from cpsched.domain import Amounts, Chunk, NodeClass
 from cpsched.rules import Guest, Lender, Mate, Pace, SdRule, lender_of, select_mates
 from cpsched.sim import Site
 
-__all__ = ["Owner", "Owners"]
-
 #: The tolerance of floats (s), or of penalties.
 _SLACK = 1e-6
 

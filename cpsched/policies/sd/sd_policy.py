@@ -18,8 +18,6 @@ from cpsched.policies.sd.static_backfill import DEPTH, checked_depth
 from cpsched.rules import SD_RULES, PiWeight, SdRule
 from cpsched.sim import Decision, News, Site
 
-__all__ = ["SdPolicy", "sd_5", "sd_10", "sd_50", "sd_dyn", "sd_inf"]
-
 
 class SdPolicy:
     """SD-Policy with one setting.

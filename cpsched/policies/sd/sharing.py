@@ -14,8 +14,6 @@ from cpsched.policies.sd.owners import Owners
 from cpsched.rules import Guest, Pace, Run, SdRule, guest_of
 from cpsched.sim import Change, Site, Start
 
-__all__ = ["Sharing"]
-
 Modes = NDArray[np.int8]
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from cpsched.policies.future_map import FutureMap
 from cpsched.sim import Decision, News, Site
 
-__all__ = ["DEPTH", "StaticBackfill", "checked_depth", "static_backfill"]
-
 #: The number of jobs that Slurm's backfilling tries by default (``bf_max_job_test``).
 DEPTH = 500
 

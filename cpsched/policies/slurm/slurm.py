@@ -28,8 +28,6 @@ from cpsched.policies.slurm import slurm_kernels
 from cpsched.rusv import Timeline, kernels
 from cpsched.sim import Decision, News, Outlook, Site, Start
 
-__all__ = ["Slurm", "SlurmParameters", "slurm"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmParameters:

@@ -8,8 +8,6 @@ from itertools import pairwise
 from cpsched.rules.evolving.fit import fit
 from cpsched.rusv import Profile
 
-__all__ = ["compact"]
-
 
 def compact(
     steps: Sequence[tuple[int, int]],

@@ -22,8 +22,6 @@ from cpsched.problem import (
 from cpsched.rules.evolving.lists import Track, Variant, schedule
 from cpsched.rusv import Profile
 
-__all__ = ["EvolvingEngine"]
-
 
 class EvolvingEngine:
     """Plans jobs that evolve over whole nodes as a variant of Klein and Pérez does, in queue order. Deterministic.

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from cpsched.rusv import Profile
 
-__all__ = ["fit"]
-
 
 def fit(
     steps: Sequence[tuple[int, int]], busy: Profile, capacity: int, *, longest: Sequence[int], earliest: int = 0

@@ -11,8 +11,6 @@ from cpsched.rules.evolving.compact import compact
 from cpsched.rules.evolving.fit import fit
 from cpsched.rusv import FOREVER, Profile
 
-__all__ = ["VARIANTS", "Track", "Variant", "schedule"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:

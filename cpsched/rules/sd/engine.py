@@ -10,8 +10,6 @@ from cpsched.planner import AdmissionResult, unsupported, warmup
 from cpsched.rules.sd.event_loop import EventLoop
 from cpsched.rules.sd.rule import SdRule
 
-__all__ = ["SdEngine"]
-
 
 class SdEngine:
     """Plans as SD-Policy would start the jobs, if each had exactly its walltime of work. Deterministic.

@@ -23,8 +23,6 @@ from cpsched.rules.sd.rule import SdRule
 from cpsched.rules.sd.run import FULL_PACE, Run
 from cpsched.rules.sd.view import View, seen_at
 
-__all__ = ["EventLoop"]
-
 
 class EventLoop:
     """The simulation of a window under one rule; mutable.

@@ -8,8 +8,6 @@ from fractions import Fraction
 
 from cpsched.rules.sd.rule import PiWeight, SdRule
 
-__all__ = ["Mate", "select_mates"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mate:

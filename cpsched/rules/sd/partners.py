@@ -28,8 +28,6 @@ from cpsched.problem import chunks_on_empty_node
 from cpsched.rules.sd.rule import SdRule
 from cpsched.rules.sd.run import Pace, Run
 
-__all__ = ["Guest", "Lender", "guest_of", "lender_of", "runs_already"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guest:

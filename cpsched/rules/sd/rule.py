@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
-__all__ = ["SD_RULES", "PiWeight", "SdRule"]
-
 
 class PiWeight(StrEnum):
     """The terms of the performance impact of a set of mates (SD-6, C-13)."""

@@ -8,8 +8,6 @@ from math import ceil
 
 from cpsched.domain import Job, Placement, PlannedJob, Segment
 
-__all__ = ["FULL_PACE", "Pace", "Run"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:

@@ -9,8 +9,6 @@ from functools import cache
 from cpsched.booking import Ledger
 from cpsched.domain import Dependency, Instance, Job, PlannedJob, Running
 
-__all__ = ["View", "seen_at"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:

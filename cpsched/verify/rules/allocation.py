@@ -9,8 +9,6 @@ from cpsched.verify.case import Case
 from cpsched.verify.model import Booking, Chunk, Job, NodeClass, Placement, Request, Segment, Slice, Step
 from cpsched.verify.violation import Violation
 
-__all__ = ["check_allocations"]
-
 
 class Site(NamedTuple):
     """A chunk of a job on a node, as a representative of all equal ones."""

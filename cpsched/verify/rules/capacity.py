@@ -11,18 +11,6 @@ from cpsched.verify.model import Booking, Slice, SliceKey
 from cpsched.verify.sweep import Overload, Use, holders, overloads
 from cpsched.verify.violation import Violation
 
-__all__ = [
-    "check_capacity",
-    "check_closures",
-    "check_exclusive",
-    "check_keep_free",
-    "check_licenses",
-    "license_uses",
-    "overcommitted",
-    "slice_amounts",
-    "sort_out",
-]
-
 #: The most holders that a message names.
 NAMED = 5
 

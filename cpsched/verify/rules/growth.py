@@ -12,8 +12,6 @@ from cpsched.verify.model import Booking, Request, Segment
 from cpsched.verify.shares import is_done, rate_of, work_of
 from cpsched.verify.violation import Violation
 
-__all__ = ["check_evolving", "check_malleable"]
-
 
 def check_evolving(case: Case) -> Iterator[Violation]:
     """Check that an evolving job has one segment per step, held no longer than allowed, and does not migrate."""

@@ -11,8 +11,6 @@ from cpsched.verify.sweep import Use, holders, overloads
 from cpsched.verify.validity import Validity, first_moment
 from cpsched.verify.violation import Violation
 
-__all__ = ["check_free_pools", "check_limits", "is_let_in", "is_ruled_out"]
-
 JobUse = Use[Booking]
 
 

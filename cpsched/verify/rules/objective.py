@@ -11,8 +11,6 @@ from cpsched.verify.case import Case
 from cpsched.verify.model import Booking, Instance, Job
 from cpsched.verify.violation import Violation
 
-__all__ = ["check_objective", "value_of"]
-
 #: The relative tolerance of a stated number.
 TOLERANCE = Fraction(1, 10**9)
 #: And absolute, for numbers near 0.

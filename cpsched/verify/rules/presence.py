@@ -8,8 +8,6 @@ from cpsched.verify.case import Case
 from cpsched.verify.model import Segment
 from cpsched.verify.violation import Violation
 
-__all__ = ["check_presence", "check_running"]
-
 
 def check_presence(case: Case) -> Iterator[Violation]:
     """Every job of the instance occurs exactly once, in ``jobs`` or in the ``waiting_room``, and no other job does."""

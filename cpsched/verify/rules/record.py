@@ -10,8 +10,6 @@ from cpsched.verify.model import Booking
 from cpsched.verify.shares import held_by
 from cpsched.verify.violation import Violation
 
-__all__ = ["check_attempts", "check_outages", "check_record"]
-
 
 def check_record(case: Case) -> Iterator[Violation]:
     """Check that only a record has attempts, that it proves no bound, and that all in it can be judged."""

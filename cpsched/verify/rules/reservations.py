@@ -12,8 +12,6 @@ from cpsched.verify.rules.allocation import check_slice
 from cpsched.verify.space import Space
 from cpsched.verify.violation import Violation
 
-__all__ = ["check_guests", "check_refused", "check_slices"]
-
 #: The most nodes that a message names.
 NAMED = 5
 

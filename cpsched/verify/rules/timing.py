@@ -8,18 +8,6 @@ from cpsched.verify.case import Case
 from cpsched.verify.model import Dependency, Job
 from cpsched.verify.violation import Violation
 
-__all__ = [
-    "check_deadline",
-    "check_dependencies",
-    "check_earliest_start",
-    "check_max_wait",
-    "check_queue",
-    "check_segments",
-    "check_start_at",
-    "check_walltime",
-    "released_at",
-]
-
 
 def check_segments(case: Case) -> Iterator[Violation]:
     """Check that the segments fill the job's time in order and without holes; a rigid job has one."""

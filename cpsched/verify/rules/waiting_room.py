@@ -18,8 +18,6 @@ from cpsched.verify.rules.limits import is_let_in, is_ruled_out
 from cpsched.verify.rules.timing import released_at
 from cpsched.verify.violation import Violation
 
-__all__ = ["check_waiting_room"]
-
 #: The most nodes that a message names.
 NAMED = 5
 
