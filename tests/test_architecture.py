@@ -23,7 +23,7 @@ PACKAGE = ROOT / "cpsched"
 LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(layer.split())
     for layer in (
-        "arguments doors errors garbage text",
+        "arguments doors errors gc_pauses text",
         "domain rusv verify writing",
         "charts engine formats metrics problem workloads",
         "booking",
@@ -46,10 +46,10 @@ ARROWS: dict[str, frozenset[str]] = {
         "arguments": "",
         "errors": "",
         "doors": "",
-        "garbage": "",
+        "gc_pauses": "",
         "text": "",
         "domain": "",
-        "rusv": "garbage",
+        "rusv": "gc_pauses",
         "verify": "errors",
         "writing": "errors",
         "booking": "doors domain problem rusv",
@@ -73,7 +73,7 @@ ARROWS: dict[str, frozenset[str]] = {
         ),
         "bench": "arguments charts doors errors domain formats metrics policies report sim workloads writing text",
         "answers": "arguments doors errors domain rusv booking formats metrics planner portfolio problem report text",
-        "daemon": "arguments doors errors garbage bridge domain engine formats planner portfolio text verify writing",
+        "daemon": "arguments doors errors gc_pauses bridge domain engine formats planner portfolio text verify writing",
         "modelling": "arguments doors domain formats portfolio",
         "serve": "arguments doors errors answers daemon domain engine formats metrics portfolio report",
         "cli": (

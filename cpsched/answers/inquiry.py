@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from cpsched.answers.blockers import Held, Question, fits_until, holders_at
 from cpsched.answers.explanation import Blocked, Cause, CauseKind, Holder
-from cpsched.answers.forms import Form
-from cpsched.answers.holders import Held, Question, fits_until, holders_at
 from cpsched.answers.occupation import Occupation
+from cpsched.answers.queries import Form
 from cpsched.answers.world import World
 from cpsched.booking import WHOLE_REQUEST
 from cpsched.domain import Job, WaitingReason

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 
+from cpsched.answers.blockers import Question
 from cpsched.answers.counters import Counter
-from cpsched.answers.forms import form_of
-from cpsched.answers.holders import Question
 from cpsched.answers.occupation import Occupation, Uses
+from cpsched.answers.queries import form_of
 from cpsched.domain import (
     FOR_EVER,
     Amounts,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cpsched.booking.live_ledger import LiveLedger
     from cpsched.booking.mapping import CheapFirst, Mapping, node_weight
     from cpsched.booking.modes import CompiledMode, compiled_modes
-    from cpsched.booking.remainder import amounts_aside, booked_remainder
+    from cpsched.booking.partial_booking import amounts_aside, booked_remainder
     from cpsched.booking.shapes import Shape
 
 __all__ = [

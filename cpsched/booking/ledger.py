@@ -26,7 +26,7 @@ from cpsched.booking.expansion import fastest_changes
 from cpsched.booking.links import Links
 from cpsched.booking.mapping import CheapFirst, Mapping
 from cpsched.booking.modes import CompiledMode, compiled_modes
-from cpsched.booking.remainder import book_asides
+from cpsched.booking.partial_booking import book_asides
 from cpsched.booking.running import RunningJobs
 from cpsched.booking.shapes import Shape
 from cpsched.domain import Instance, Job, PlannedJob, Segment, SetAside, stretches_of

@@ -11,7 +11,7 @@ from math import floor
 
 from cpsched.booking.columns import Columns
 from cpsched.booking.expansion import fastest_changes
-from cpsched.booking.remainder import book_asides
+from cpsched.booking.partial_booking import book_asides
 from cpsched.domain import (
     Instance,
     Job,

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from cpsched.bridge import Order, Receipt, ResourceManager, Result, Snapshot, Start
 from cpsched.daemon.core import step
-from cpsched.daemon.expecting import LEARNT_FROM, Expectations, Kind
 from cpsched.daemon.heartbeat import beat
 from cpsched.daemon.judging import vetoes
+from cpsched.daemon.live_state import Presenter
 from cpsched.daemon.logs import Log
 from cpsched.daemon.metrics import Metrics
 from cpsched.daemon.planning import Made, Planner, plan_of_state
-from cpsched.daemon.present import Presenter
+from cpsched.daemon.runtime_prediction import LEARNT_FROM, Expectations, Kind
 from cpsched.daemon.state import (
     Act,
     Answered,
@@ -37,7 +37,7 @@ from cpsched.daemon.store import Cycle, Store
 from cpsched.daemon.window import Told, planning_window
 from cpsched.domain import Job, Plan
 from cpsched.errors import BridgeError, CpschedError, StoreError
-from cpsched.garbage import uncollected
+from cpsched.gc_pauses import uncollected
 
 #: Seconds of a cycle's budget that are kept for what comes after planning, at least; how much of what it is expected
 #: to take; and how much of that is still expected when it took less.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from cpsched.bridge import Snapshot
-from cpsched.daemon.expecting import Expectations, Kind
+from cpsched.daemon.runtime_prediction import Expectations, Kind
 from cpsched.daemon.state import PlannedStart, Promise, State
 from cpsched.domain import Instance, Job, PromisedStart, Running
 

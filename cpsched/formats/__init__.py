@@ -4,7 +4,7 @@ May import: `arguments`, `doors`, `errors`, `domain` and `writing`. Documents ar
 other rooms trust the result. Begin with `kinds.py`: the annotated fields of the nouns say what a document may have, and
 it is checked, read, written and described from them. What documents say of a noun by other keys is in `job_reader.py`
 and `rules_reader.py`. `instance_checks.py` checks relations between the parts, `faults.py` collects the faults,
-`built.py` checks instances that were built in Python, and `settings.py` reads TOML.
+`validation.py` checks instances that were built in Python, and `settings.py` reads TOML.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from cpsched.arguments import at_the_door
 from cpsched.domain import Instance, Plan
 from cpsched.doors import opener
 from cpsched.errors import Fault
-from cpsched.formats.built import checked
 from cpsched.formats.event_document import parse_events
 from cpsched.formats.faults import Faults, Location, shown
 from cpsched.formats.files import load_document, load_json, read_document, read_json, write_document
@@ -28,6 +27,7 @@ from cpsched.formats.plan_document import parse_plan, plan_schema, plan_to_docum
 from cpsched.formats.request_text import ParsedRequest, format_request, parse_request
 from cpsched.formats.toml import load_toml, parse_toml
 from cpsched.formats.trust import trusted
+from cpsched.formats.validation import checked
 
 if TYPE_CHECKING:
     from cpsched.formats.settings import DocumentModel, Omittable, add_shape, keys_of_models, read_settings, refusal

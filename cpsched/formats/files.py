@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NoReturn
 
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats.faults import Faults, Location, shown
-from cpsched.formats.opening import open_input
+from cpsched.formats.paths import open_input
 from cpsched.writing import write_bytes
 
 #: The largest document, unpacked (formats.md, limits of the documents).

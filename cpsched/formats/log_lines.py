@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from cpsched.errors import DocumentError, Fault
-from cpsched.formats.opening import open_file
+from cpsched.formats.paths import open_file
 
 #: A log of more bytes than this (unpacked) is refused; the largest public ones have about 100 MiB.
 _MAX_LOG_BYTES = 2**31

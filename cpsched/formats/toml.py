@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats.faults import path_of, shown
 from cpsched.formats.files import walk
-from cpsched.formats.opening import open_input
+from cpsched.formats.paths import open_input
 
 #: The largest file; the shipped ones have a few thousand bytes.
 _MAX_BYTES = 2**20

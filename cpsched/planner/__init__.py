@@ -4,7 +4,7 @@ May import: `booking`, `problem`, `engine`, `rusv`, `domain`, `errors`. Begin wi
 has the jobs that may be planned at all and the outcome of each, `support.py` the refused features, `costs.py` the costs
 of starts, `shrink.py` shrinks malleable jobs, `live.py` keeps a plan up to date, `warm.py` begins from an earlier plan,
 `problems.py` compiles a window, `beside.py` has the windows of some jobs beside a plan of others, `insertion.py` finds
-starts there for jobs that an engine left out, `advance.py` advances a window in time, `happening.py` applies an event
+starts there for jobs that an engine left out, `advance.py` advances a window in time, `events.py` applies an event
 to it, `profile.py` changes the steps of a running job, `compiling.py` compiles the kernels ahead of time.
 """
 
@@ -15,7 +15,6 @@ from cpsched.doors import opener
 if TYPE_CHECKING:
     from cpsched.planner.admission_result import AdmissionResult
     from cpsched.planner.advance import advanced, with_slices
-    from cpsched.planner.alone import placeable_beside
     from cpsched.planner.beside import Beside
     from cpsched.planner.compiling import (
         compile_from_now_on,
@@ -25,7 +24,8 @@ if TYPE_CHECKING:
         warmup_window,
     )
     from cpsched.planner.costs import FIRST_KINK, LEVEL, RATE, costs_at, end_price, start_costs
-    from cpsched.planner.happening import EXPECTED_STATES, Aftermath, after_event
+    from cpsched.planner.events import EXPECTED_STATES, Aftermath, after_event
+    from cpsched.planner.infeasible import placeable_beside
     from cpsched.planner.insertion import elements_apart, inserted, never_placed
     from cpsched.planner.live import Concern, LivePlanner, replanned
     from cpsched.planner.planner import Planner

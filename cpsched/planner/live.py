@@ -16,7 +16,7 @@ from cpsched.domain import FrozenMap, Instance, Job, Plan, PlannedJob
 from cpsched.engine import Outcome
 from cpsched.errors import UnsupportedError
 from cpsched.planner.admission_result import AdmissionResult, without_start
-from cpsched.planner.alone import hopeless
+from cpsched.planner.infeasible import hopeless
 from cpsched.planner.planner import NAME
 from cpsched.planner.rescue import rescue
 from cpsched.planner.shrink import Values, go_on_shrunk

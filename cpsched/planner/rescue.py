@@ -14,7 +14,7 @@ from math import factorial
 
 from cpsched.booking import Ledger, Mark
 from cpsched.domain import FrozenMap, Instance, Job
-from cpsched.planner.alone import hopeless
+from cpsched.planner.infeasible import hopeless
 from cpsched.problem import Precedences, awaited_first, by_job
 
 #: The most jobs that are planned in further orders, over all orders; a job that changes while it runs counts as many.

@@ -7,7 +7,7 @@ from threading import Thread
 
 from cpsched.domain import Instance
 from cpsched.engine import Board, Budget, Improver
-from cpsched.portfolio.merit import ByMerit, run_solver
+from cpsched.portfolio.bandit import ByMerit, run_solver
 
 #: The solvers of each lane, in the order in which they work.
 Lanes = Sequence[Sequence[Improver]]

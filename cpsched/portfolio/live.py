@@ -31,8 +31,8 @@ from cpsched.planner import (
     stated_outcome,
     with_slices,
 )
-from cpsched.portfolio.causes import Delay, delays
 from cpsched.portfolio.classes import ByClass
+from cpsched.portfolio.delay_causes import Delay, delays
 from cpsched.portfolio.warm_start import WarmStart
 from cpsched.problem import Problem, has_rules, is_overcommitted
 

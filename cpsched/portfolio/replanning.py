@@ -9,7 +9,7 @@ from cpsched.arguments import at_the_door
 from cpsched.domain import Event, Instance, Plan, WindowEvent
 from cpsched.engine import LONGEST_EVENT, Budget
 from cpsched.formats import checked
-from cpsched.portfolio.causes import Delay
+from cpsched.portfolio.delay_causes import Delay
 from cpsched.portfolio.judging import Check
 from cpsched.portfolio.leftovers import filled
 from cpsched.portfolio.live import LivePlan

@@ -9,7 +9,7 @@ from cpsched.domain import Instance
 from cpsched.engine import Engine, Improver
 from cpsched.errors import EngineError, UnsupportedError
 from cpsched.planner import PlannerEngine
-from cpsched.portfolio.merit import ByMerit, Member
+from cpsched.portfolio.bandit import ByMerit, Member
 from cpsched.portfolio.outside import ENGINE_GROUP, announced, outside_engine
 
 #: The engines that begin with the planner's plan.

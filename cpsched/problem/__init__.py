@@ -10,8 +10,8 @@ dependencies as distances between starts, `queue.py` the order in which jobs are
 
 from cpsched.problem.admission import Refusal, chunks_on_empty_node, packs, placeable, refusal, refusals
 from cpsched.problem.amounts import dominant_share
-from cpsched.problem.asides import held_by
 from cpsched.problem.calendar import Intervals, intervals, minus, occurrences, union
+from cpsched.problem.holds import held_by
 from cpsched.problem.overcommitment import is_overcommitted
 from cpsched.problem.placing import in_segments, placements
 from cpsched.problem.precedences import Lag, Milestone, Precedences, awaited_ends, by_job, missing_from, own_start

@@ -27,8 +27,8 @@ from cpsched.domain import (
     WaitingReason,
 )
 from cpsched.problem.amounts import Amount, Measures, Size, Supply
-from cpsched.problem.asides import Closed, closed
 from cpsched.problem.calendar import Intervals, intervals, minus, union
+from cpsched.problem.holds import Closed, closed
 from cpsched.problem.queue import planning_order
 from cpsched.problem.rule import Rule
 

@@ -35,13 +35,13 @@ from cpsched.domain import (
     WaitingReason,
     with_fields,
 )
-from cpsched.problem.alone import Alone, alone_in, rests_of_running
 from cpsched.problem.amounts import Amount, Supply
-from cpsched.problem.asides import beside, closed, closed_within, held_by
 from cpsched.problem.calendar import Intervals
 from cpsched.problem.counters import Times, is_let_in, left_to_others
+from cpsched.problem.exclusive_nodes import Alone, alone_in, rests_of_running
+from cpsched.problem.holds import beside, closed, closed_within, held_by
+from cpsched.problem.pool_quotas import Spread, has_room, most_held, orders, quotas
 from cpsched.problem.rule import Part, Rule, RuleOnNodes
-from cpsched.problem.spread import Spread, has_room, most_held, orders, quotas
 
 #: No field of a job.
 _UNCHANGED: Mapping[str, Any] = FrozenMap()

@@ -25,8 +25,8 @@ from cpsched.domain import (
 )
 from cpsched.problem.admission import placeable
 from cpsched.problem.amounts import Measures
-from cpsched.problem.asides import merged
 from cpsched.problem.counters import Counter, Times, counters_of
+from cpsched.problem.holds import merged
 from cpsched.problem.nodes import NodeRules
 from cpsched.problem.overcommitment import fitted
 from cpsched.problem.rule import Rule, stated_node, without_rules

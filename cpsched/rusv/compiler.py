@@ -14,7 +14,7 @@ from numba.core import config, sigutils, types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 from numba.core.registry import CPUDispatcher
 
-from cpsched.garbage import uncollected
+from cpsched.gc_pauses import uncollected
 from cpsched.rusv import jit, kernel_cache, symbols
 from cpsched.rusv.bundles import bundle_of, is_bundle
 

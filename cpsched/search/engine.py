@@ -13,9 +13,9 @@ from cpsched.domain import Instance, Job, PlannedJob
 from cpsched.engine import Board, Offer
 from cpsched.planner import latest_starts, unsupported, warmup
 from cpsched.problem import awaited_first, beyond_whole_nodes, placeable
-from cpsched.search.breeding import Breeding
 from cpsched.search.chain import Chain
 from cpsched.search.evolving import EvolvingChain
+from cpsched.search.genetic import Breeding
 from cpsched.search.prices import Prices
 from cpsched.search.warmup import warm_up_search
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from cpsched.domain import Instance, Job
 from cpsched.planner import warmup_window
-from cpsched.search.breeding import Breeding
 from cpsched.search.chain import Chain
 from cpsched.search.evolving import EvolvingChain
+from cpsched.search.genetic import Breeding
 
 
 def warm_up_search() -> None:

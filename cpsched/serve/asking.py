@@ -22,6 +22,7 @@ from cpsched.answers import (
 from cpsched.errors import DocumentError, EngineError, Fault, SyntaxFault
 from cpsched.formats import fold_hostlist, instance_to_document, plan_to_document
 from cpsched.serve.access import Viewer
+from cpsched.serve.disconnects import while_present
 from cpsched.serve.models import (
     BlockedModel,
     ChangeModel,
@@ -34,7 +35,6 @@ from cpsched.serve.models import (
     WhatIfModel,
 )
 from cpsched.serve.parts import Parts
-from cpsched.serve.presence import while_present
 from cpsched.serve.problems import BODY, Problem, faults_of, problem_responses
 from cpsched.serve.reading import AllParts, JobId, Reader
 from cpsched.serve.view import Status, View

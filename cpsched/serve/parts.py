@@ -16,11 +16,11 @@ from cpsched.serve.answering import Answering
 from cpsched.serve.children import Children
 from cpsched.serve.problems import Problem
 from cpsched.serve.settings import ServeSettings
-from cpsched.serve.sight import Sight
 from cpsched.serve.sources import Opened
 from cpsched.serve.streams import Streams
 from cpsched.serve.submissions import Submissions
 from cpsched.serve.view import Status, View
+from cpsched.serve.visibility import Sight
 
 T = TypeVar("T")
 

@@ -33,8 +33,8 @@ from cpsched.serve.models import (
 )
 from cpsched.serve.parts import Parts, parts_of, viewer_of
 from cpsched.serve.problems import Problem, problem_responses
-from cpsched.serve.sight import Sight
 from cpsched.serve.view import CycleFigures, JobRow, View
+from cpsched.serve.visibility import Sight
 
 #: Seconds without a word of the daemon, beyond its budget, after which it is stale: two periods and a half.
 _SILENCE = 75.0

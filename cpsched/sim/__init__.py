@@ -4,7 +4,7 @@ May import: `arguments`, `domain`, `problem`, `rusv`, `booking`, `formats`, `met
 Knows no scheduler: these plug in from above. Begin with `simulation.py`, the entry, and `scheduler.py`, the interface.
 Queue rules (`rules.py`) run in a compiled event loop (`kernels.py` on the arrays of `arrays.py`; `queue_kernels.py`:
 their order; `run_kernels.py`: running jobs; `reserving_kernels.py`: rules with several reservations;
-`aside_kernels.py`: what is set aside for a time); `rule_choice.py` is one of them, or another one where that wins. All
+`hold_kernels.py`: what is set aside for a time); `rule_choice.py` is one of them, or another one where that wins. All
 other schedulers are called after each event (`scheduler_loop.py`), see machine and queue through a `Site`, make their
 decision with a `Draft`, and may keep an `Outlook` of future free resources; `rolling.py` makes a scheduler from a
 planner of windows. `load.py` has a workload as arrays, `world.py` the changing state, and `checkpoint.py` writes that

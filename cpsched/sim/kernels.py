@@ -67,7 +67,7 @@ from cpsched.sim.arrays import (
     remove_end,
     sort_by_key,
 )
-from cpsched.sim.aside_kernels import (
+from cpsched.sim.hold_kernels import (
     has_asides,
     hold_all,
     hold_columns,

@@ -18,7 +18,7 @@ from cpsched.planner import slices_of
 from cpsched.problem import compiled, dominant_share, refusal, stated_node
 from cpsched.rusv import FOREVER, Scratch, Tables, Timeline, grouped, instant_kernels
 from cpsched.sim import arrays
-from cpsched.sim.asides import Asides
+from cpsched.sim.holds import Asides
 from cpsched.sim.shares import modes_of_jobs
 
 _TYPES = {

@@ -33,7 +33,7 @@ from cpsched.sim.arrays import (
     V_JOB,
     V_START,
 )
-from cpsched.sim.aside_kernels import has_asides, lower_at, lower_until, next_change, shift_row
+from cpsched.sim.hold_kernels import has_asides, lower_at, lower_until, next_change, shift_row
 from cpsched.sim.queue_kernels import has_promise, is_old, rest_after
 from cpsched.sim.run_kernels import begin_run, move_until, spell_job
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from cpsched.rusv import EqualNodes
 from cpsched.sim import arrays, kernels
-from cpsched.sim.aside_kernels import has_asides
+from cpsched.sim.hold_kernels import has_asides
 from cpsched.sim.rules import BackfillRule, Prediction, QueueRule
 from cpsched.sim.world import World
 

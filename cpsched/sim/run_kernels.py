@@ -32,7 +32,7 @@ from cpsched.sim.arrays import (
     push,
     remove_end,
 )
-from cpsched.sim.aside_kernels import follow_asides, has_asides
+from cpsched.sim.hold_kernels import follow_asides, has_asides
 from cpsched.sim.queue_kernels import learn
 
 change, spell_out = instant_kernels.change, instant_kernels.spell_out

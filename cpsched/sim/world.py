@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cpsched.domain import Instance, Job, Placement, Running, Segment, SetAside, counted, end_of_work
 from cpsched.metrics import Runs
 from cpsched.rusv import FOREVER, Booking, Timeline
-from cpsched.sim import arrays, aside_kernels, kernels, run_kernels
+from cpsched.sim import arrays, hold_kernels, kernels, run_kernels
 from cpsched.sim.load import Load, empty_state
 from cpsched.sim.scheduler import Change, NextStep, Start
 from cpsched.sim.shares import Held, JobModes, Work
@@ -77,7 +77,7 @@ class World:
                 run_kernels.let_go_at_start(index, self.load.now, s)
             elif s.jobs[index, arrays.J_ARRIVAL] < 0 and not waits[index] and self.load.demand[index] >= 0:
                 arrays.push(max(int(s.release[index]), self.load.now), arrays.RELEASED, index, s.heap, s.clock)
-        aside_kernels.hold_all(s, self.machine, self.tables)
+        hold_kernels.hold_all(s, self.machine, self.tables)
 
     def _go_on(self, index: int, job: Job, running: Running) -> None:
         """Record the progress and the nodes of a malleable job that runs since before the beginning.
@@ -159,7 +159,7 @@ class World:
     @property
     def has_asides(self) -> bool:
         """Whether anything is set aside, now or later."""
-        return bool(aside_kernels.has_asides(self.state))
+        return bool(hold_kernels.has_asides(self.state))
 
     @property
     def num_waiting(self) -> int:
@@ -399,8 +399,8 @@ class World:
     def _is_free(self, held: Held, end: int, had: Held | None = None) -> bool:
         """Return whether something is free now and not set aside before `end`, beside what the job had."""
         s, machine, free, sums = self.state, self.machine, self.machine.free, self.machine.sfree
-        if end > aside_kernels.next_change(s):
-            aside_kernels.room_until(end, machine.free, machine.sfree, s, machine, self.tables)
+        if end > hold_kernels.next_change(s):
+            hold_kernels.room_until(end, machine.free, machine.sfree, s, machine, self.tables)
             free, sums = machine.room, machine.sroom
         least, least_sums = free[held.columns].astype(np.int64), sums
         if had is not None:

@@ -11,6 +11,7 @@ from datetime import datetime
 from fractions import Fraction
 from zoneinfo import ZoneInfo
 
+from cpsched.verify.anomalies import overcommitments
 from cpsched.verify.cluster import (
     check_known,
     check_rules_of_nodes,
@@ -38,7 +39,6 @@ from cpsched.verify.model import (
     Reservation,
     Usage,
 )
-from cpsched.verify.oddities import overcommitments
 from cpsched.verify.syntax import parse_items
 from cpsched.verify.validity import ALWAYS, Clock, Validity, parse_cron
 

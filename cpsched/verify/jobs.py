@@ -10,6 +10,7 @@ from math import ceil
 from typing import TypeVar
 
 from cpsched.errors import Fault, SyntaxFault
+from cpsched.verify.anomalies import oddities_of
 from cpsched.verify.documents import MAX_AMOUNT, MAX_DURATION, MAX_NAME, MAX_SIZE, Cursor
 from cpsched.verify.model import (
     Chunk,
@@ -24,7 +25,6 @@ from cpsched.verify.model import (
     Segment,
     Step,
 )
-from cpsched.verify.oddities import oddities_of
 from cpsched.verify.shares import rate_of
 from cpsched.verify.syntax import expand_indices, parse_place, parse_request
 

@@ -60,7 +60,7 @@ def test_jobs_that_are_surely_needed_need_no_trial(instance: Instance) -> None:
     """Explanations are the same if each job in the way is tried, whether or not it is surely needed."""
     plan = planned(instance)
     quick = Answers(instance, plan)
-    with patch("cpsched.answers.holders._surely_needed", return_value=frozenset()):
+    with patch("cpsched.answers.blockers._surely_needed", return_value=frozenset()):
         slow = Answers(instance, plan)
         tried = {job.id: slow.explain(job.id) for job in instance.elements()}
     assert {job: quick.explain(job) for job in tried} == tried

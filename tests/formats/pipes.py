@@ -12,7 +12,7 @@ from unittest.mock import patch
 import pytest
 
 from cpsched.errors import DocumentError
-from cpsched.formats import opening
+from cpsched.formats import paths
 
 __all__ = ["assert_pipes_are_read", "waiting_for_writers"]
 
@@ -20,7 +20,7 @@ __all__ = ["assert_pipes_are_read", "waiting_for_writers"]
 @contextmanager
 def waiting_for_writers(seconds: float) -> Iterator[None]:
     """Let readers of documents wait so long for somebody who writes to a pipe."""
-    with patch.object(opening, "PATIENCE", seconds):
+    with patch.object(paths, "PATIENCE", seconds):
         yield
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cpsched.errors import DocumentError
-from cpsched.formats import load_toml, opening, parse_toml
+from cpsched.formats import load_toml, parse_toml, paths
 
 TOO_DEEP = "s: 1 fault\n  Expected at most 32 tables or lists in each other, got more"
 
@@ -73,7 +73,7 @@ def test_long_integers_are_refused(text: str, expected: str) -> None:
 
 def test_files_that_are_no_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Devices, pipes without a writer, folders, missing, long and faulty files: one fault each."""
-    monkeypatch.setattr(opening, "PATIENCE", 0.1)
+    monkeypatch.setattr(paths, "PATIENCE", 0.1)
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     for name, content in {"long": b"#" * (2**20 + 1), "binary": b"x = '\xff'", "faulty": b"x = "}.items():

@@ -18,8 +18,8 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from cpsched.bridge import Order, Receipt, Result
-from cpsched.daemon.expecting import LEARNT_FROM, Kind
 from cpsched.daemon.json_text import json_text
+from cpsched.daemon.runtime_prediction import LEARNT_FROM, Kind
 from cpsched.daemon.state import JobOver, JobStarted, PlannedStart, Promise, PromiseMoved, Record, Save
 from cpsched.daemon.store.tables import CYCLES, HISTORY, ORDERS, PLAN, PRESENT, PROMISES, SNAPSHOTS, TIMED
 from cpsched.domain import Amounts, Instance, Placement, PlannedJob, Segment
@@ -70,7 +70,7 @@ class Present:
     #: The second on the manager's clock, and when it was written in seconds of Unix time.
     at: int
     clock: float
-    #: As `cpsched.daemon.present` makes it.
+    #: As `cpsched.daemon.live_state` makes it.
     document: Mapping[str, Any]
 
 

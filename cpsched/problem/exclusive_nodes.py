@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from cpsched.domain import Amounts, Cluster, Job, Placement, ReservedSlice, SetAside
-from cpsched.problem.asides import beside, held_by
 from cpsched.problem.calendar import Intervals, minus, union
+from cpsched.problem.holds import beside, held_by
 
 
 class Alone(NamedTuple):

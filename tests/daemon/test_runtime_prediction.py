@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cpsched.bridge import JobState, World
 from cpsched.daemon import Planner
-from cpsched.daemon.expecting import Expectations, Kind
+from cpsched.daemon.runtime_prediction import Expectations, Kind
 from cpsched.portfolio import WindowPlanner
 from tests.bridge.small_world import job, site, world
 from tests.daemon.making import LIVE, daemon_on, finish

@@ -10,7 +10,7 @@ from cpsched.cp import NeighbourhoodParams, Neighbourhoods
 from cpsched.domain import Instance, PlannedJob
 from cpsched.engine import Board, Budget, Turn
 from cpsched.metrics import objective_value
-from cpsched.portfolio.merit import ByMerit, Member, is_tight
+from cpsched.portfolio.bandit import ByMerit, Member, is_tight
 from cpsched.search import Search, SearchParams
 from tests.cp.fixed_plans import broken_rules, instance_of
 from tests.cp.test_improvers import mixed_window

@@ -11,8 +11,8 @@ import pytest
 
 from cpsched.bridge import LeftJob, Snapshot
 from cpsched.daemon import State
-from cpsched.daemon import present as module
-from cpsched.daemon.present import Presenter
+from cpsched.daemon import live_state as module
+from cpsched.daemon.live_state import Presenter
 from cpsched.daemon.state import PlannedStart
 from cpsched.domain import Instance, Plan
 from cpsched.formats import instance_to_document, parse_instance, parse_plan

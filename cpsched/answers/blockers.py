@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.answers.counters import Counter, Gate
-from cpsched.answers.forms import Block, Form, Found
 from cpsched.answers.occupation import Occupation, Uses
+from cpsched.answers.queries import Block, Form, Found
 from cpsched.booking import WHOLE_REQUEST
 from cpsched.domain import Request
 from cpsched.problem import Rule

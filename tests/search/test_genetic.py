@@ -15,8 +15,8 @@ from cpsched.engine import Budget
 from cpsched.rusv import mirrored
 from cpsched.search import Search, SearchParams
 from cpsched.search import project_kernels as kernels
-from cpsched.search.breeding import Breeding, desk_of, project_of
 from cpsched.search.chain import Chain
+from cpsched.search.genetic import Breeding, desk_of, project_of
 from tests.oracle.naive_project import NaiveProject
 from tests.rusv.linked_pairs import distances
 from tests.search.searched import board_of, planned, searched
