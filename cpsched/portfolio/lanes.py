@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from threading import Thread
 
 from cpsched.domain import Instance
@@ -45,8 +46,11 @@ def run_lanes(
     -----
     Abandoned threads are daemons, for which no process waits; their offers count until the board is closed.
     """
+    # a thread has the context of its maker: whether kernels are interpreted
     threads = [
-        Thread(target=_run_lane, args=(lane, instance, board, seed * len(lanes) + place), daemon=True)
+        Thread(
+            target=copy_context().run, args=(_run_lane, lane, instance, board, seed * len(lanes) + place), daemon=True
+        )
         for place, lane in enumerate(lanes)
     ]
     try:

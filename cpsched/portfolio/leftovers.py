@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from cpsched.domain import Instance, Job, Plan, WaitingJob, WaitingReason
@@ -16,6 +16,8 @@ from cpsched.problem import Problem, missing_from, planning_order
 _NAME = "insertion"
 #: The most jobs that are tried one by one, and the most bookings that are made for them all; a window is made for each.
 _MOST_TRIED, _MOST_BOOKED = 20, 6_000
+#: The most starts of a job that are tried in one window.
+_MOST_STARTS = 8
 #: The most jobs that an event names.
 _MOST_NAMED = 5
 
@@ -25,7 +27,7 @@ def filled(check: Check, plan: Plan, *, at: float) -> Plan:
 
     All are tried in the window that engines have. Where that lacks some plans, each is tried once more in a window that
     is made for it alone: what rules give to jobs in parts is all its own there, and soft limits do not keep it out.
-    A start that breaks a rule is not taken.
+    A start that breaks a rule is not taken; the next ones are those at which another job ends.
 
     Parameters
     ----------
@@ -37,7 +39,7 @@ def filled(check: Check, plan: Plan, *, at: float) -> Plan:
     if not possible:
         return plan
     whole = problem_of(instance, slices=plan.reservations)
-    best = _with_more(check, plan, plan, whole, plan.waiting_room, at)
+    best = _with_more(check, plan, plan, whole, plan.waiting_room, at) or plan
     if not whole.has_all_plans:
         apart = elements_apart(instance)
         order = planning_order(apart, [job for job in apart.jobs if job.id in possible])
@@ -47,11 +49,10 @@ def filled(check: Check, plan: Plan, *, at: float) -> Plan:
                 continue
             asked = WaitingJob(id=job.id, reason=WaitingReason.NOT_MAPPED, detail="is asked about")
             alone = _alone(apart, job, starts)
-            # of its starts without limits and pools the first one may keep to them all the same
-            for window in (alone, replace(alone, limits=(), usage=(), free_pools=())):
-                if all(one.id != job.id for one in best.jobs):
-                    own = problem_of(window, slices=plan.reservations, soft=False)
-                    best = _with_more(check, plan, best, own, (asked,), at)
+            for window in _wider(alone):
+                if (more := _first_kept(check, plan, best, window, asked, at)) is not None:
+                    best = more
+                    break
     return best
 
 
@@ -67,8 +68,46 @@ def _alone(apart: Instance, job: Job, starts: Mapping[str, int]) -> Instance:
     return replace(apart, jobs=tuple(jobs))
 
 
-def _with_more(check: Check, plan: Plan, best: Plan, window: Problem, waiting: Sequence[WaitingJob], at: float) -> Plan:
-    """Return the best plan so far with those waiting jobs that find a start beside it in a window for engines.
+def _wider(alone: Instance) -> Iterator[Instance]:
+    """Yield the window of a job, and it without rules that engines keep in parts: a start may keep them all the same."""
+    yield alone
+    without = replace(alone, limits=(), usage=(), free_pools=())
+    yield without
+    classes = alone.cluster.classes
+    if any(one.keep_free for one in classes):
+        yield replace(
+            without, cluster=replace(alone.cluster, classes=tuple(replace(one, keep_free=()) for one in classes))
+        )
+
+
+def _first_kept(check: Check, plan: Plan, best: Plan, window: Instance, asked: WaitingJob, at: float) -> Plan | None:
+    """Return the best plan so far with the first start of a waiting job in its window that breaks no rule: its earliest
+    one, or one at which a job beside it ends; None if there is none.
+    """
+    ends = sorted({one.end for one in best.jobs})
+    for _ in range(_MOST_STARTS):
+        refused: list[int] = []
+        own = problem_of(window, slices=plan.reservations, soft=False)
+        found = _with_more(check, plan, best, own, (asked,), at, refused)
+        later = [end for end in ends if refused and end > refused[0]]
+        if found is not None or not later:
+            return found
+        jobs = tuple(replace(one, not_before=later[0]) if one.id == asked.id else one for one in window.jobs)
+        window = replace(window, jobs=jobs)
+    return None
+
+
+def _with_more(
+    check: Check,
+    plan: Plan,
+    best: Plan,
+    window: Problem,
+    waiting: Sequence[WaitingJob],
+    at: float,
+    refused: list[int] | None = None,
+) -> Plan | None:
+    """Return the best plan so far with those waiting jobs that find a start beside it in a window for engines; None if
+    none does, or if that breaks a rule: its starts are then added to `refused`.
 
     All that was found beside the first `plan` is one event.
     """
@@ -76,11 +115,15 @@ def _with_more(check: Check, plan: Plan, best: Plan, window: Problem, waiting: S
     asked, both = {job.id for job in waiting}, {job.id: job for job in best.jobs}
     both |= {job.id: job for job in window.to_stated(found.jobs) if job.id in asked}
     if len(both) == len(best.jobs):
-        return best
+        return None
     jobs = tuple(both[name] for job in check.instance.jobs for name in job.element_ids if name in both)
     planned = {job.id for job in plan.jobs}
     names = [job.id for job in jobs if job.id not in planned]
     words = ", ".join(names[:_MOST_NAMED]) + (", ..." if len(names) > _MOST_NAMED else "")
     what = f"found a start beside the plan for {len(names)} more: {words}"
     more = changed(check.instance, plan, jobs, at=at, by=_NAME, what=what)
-    return best if check.faults(more, claims=False) else more
+    if not check.faults(more, claims=False):
+        return more
+    if refused is not None:
+        refused += [both[name].start for name in asked if name in both]
+    return None

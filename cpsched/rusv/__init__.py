@@ -1,8 +1,8 @@
 """Resource usage vectors: the timeline, fast bookkeeping of what is free on many nodes over time. Knows no job.
 
 May import: `gc_pauses`; numba lives here. Begin with `timeline.py`, what the planner books on, and `node_steps.py`,
-what each node has of it; their kernels are in `kernels/`, `jit.py` says whether they are interpreted, `compiler.py` compiles
-them, `kernel_cache.py` says where the compiled code is kept.
+what each node has of it; their kernels are in `kernels/`, `jit.py` says whether they are interpreted, `compiler.py`
+compiles them, `kernel_cache.py` says where the compiled code is kept.
 `instant_kernels.py` has the kernels for the state at one instant, `count_kernels.py` those for numbers of free units;
 `compression.py` moves jobs to earlier starts after a release, with kernels of its own;
 `step_sequences.py` has jobs of several steps, whose kernels are in `step_kernels.py`;

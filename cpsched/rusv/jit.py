@@ -89,7 +89,8 @@ class _Kernel:
 def _plain(result: Any) -> Any:
     """Return Python's numbers in place of numpy's, as compiled kernels do."""
     if isinstance(result, tuple):
-        return tuple(map(_plain, result))
+        plain = map(_plain, result)
+        return type(result)(*plain) if hasattr(result, "_fields") else tuple(plain)
     return result.item() if isinstance(result, np.generic) else result
 
 

@@ -164,7 +164,7 @@ def test_solvers_are_loaded_in_seconds_that_do_not_count(monkeypatch: pytest.Mon
         steps.append("asked for")
         return Team(first=PlannerEngine(), lanes=((Solver(lambda _: steps.append("work")),),))
 
-    monkeypatch.setattr("cpsched.portfolio.recipe.prepare", lambda *_, **__: steps.append("loaded"))
+    monkeypatch.setattr("cpsched.portfolio.task.prepare", lambda *_, **__: steps.append("loaded"))
     monkeypatch.setattr("cpsched.portfolio.recipe.team_of", team_of)
     solve(INSTANCE, budget=60.0)
     assert steps == ["loaded", "asked for", "work"]
