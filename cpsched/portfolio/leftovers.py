@@ -69,7 +69,7 @@ def _alone(apart: Instance, job: Job, starts: Mapping[str, int]) -> Instance:
 
 
 def _wider(alone: Instance) -> Iterator[Instance]:
-    """Yield the window of a job, and it without rules that engines keep in parts: a start may keep them all the same."""
+    """Yield the window of a job, and the same without rules that engines keep in parts: a start may keep them still."""
     yield alone
     without = replace(alone, limits=(), usage=(), free_pools=())
     yield without
