@@ -28,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--all``, ``--large`` and ``--coverage``."""
     parser.addoption("--all", action="store_true", help="run tests marked `slow` too, as CI does")
     parser.addoption("--large", action="store_true", help="run properties at full size, and all tests")
-    parser.addoption("--coverage", action="store_true", help="measure what the tests of some rooms cover, as CI does")
+    parser.addoption("--coverage", action="store_true", help="measure what the tests of some rooms cover")
 
 
 def pytest_configure(config: pytest.Config) -> None:
