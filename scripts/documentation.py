@@ -23,6 +23,7 @@ from pydantic import BaseModel
 
 import cpsched
 from cpsched.bench import campaign_model
+from cpsched.bridge.slurm import QueueModel
 from cpsched.cli import main
 from cpsched.daemon import site_model
 from cpsched.formats import instance_schema, plan_schema
@@ -48,7 +49,7 @@ _CAMPAIGN = {
 _SITE = {
     "The whole file": site_model.SiteModel,
     '`[manager]` with `kind = "slurm"`': site_model.SlurmModel,
-    "`[manager.queues.NAME]`": site_model.QueueModel,
+    "`[manager.queues.NAME]`": QueueModel,
     '`[manager]` with `kind = "memory"`': site_model.MemoryModel,
     '`[manager]` with `kind = "files"`': site_model.FilesModel,
     "`[planning]`": site_model.PlanningModel,

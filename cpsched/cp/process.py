@@ -151,6 +151,9 @@ class Worker:
         code = None
         with contextlib.suppress(subprocess.TimeoutExpired):
             code = self._process.wait(_KILL_TIMEOUT)
+        with contextlib.suppress(BlockingIOError):  # its last words may have come after the end of what it wrote
+            while heard := os.read(self._stderr.fileno(), _PORTION):
+                self._last_words = (self._last_words + heard)[-_LAST_WORDS:]
         if code is None:
             how = "closed its pipe"
         elif code < 0:

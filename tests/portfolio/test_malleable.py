@@ -12,7 +12,7 @@ from cpsched.formats import parse_instance, plan_to_document
 from cpsched.portfolio import solve
 from cpsched.verify import verify
 
-ENGINES = ("planner", "search", "cp", "minizinc", "portfolio")
+ENGINES = ("planner", "search", "cp", "portfolio")
 
 each_engine = pytest.mark.parametrize("engine", ENGINES)
 
