@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         interprets,
         warmup,
         warmup_evolving,
+        warmup_following,
         warmup_window,
     )
     from cpsched.planner.costs import FIRST_KINK, LEVEL, RATE, costs_at, end_price, start_costs
@@ -79,6 +80,7 @@ __all__ = [
     "unsupported",
     "warmup",
     "warmup_evolving",
+    "warmup_following",
     "warmup_window",
     "with_profile",
     "with_promised_starts",

@@ -17,6 +17,7 @@ from cpsched.domain import (
     Segment,
     Step,
 )
+from cpsched.planner.live import LivePlanner
 from cpsched.planner.planner import Planner
 from cpsched.rusv import interpret
 
@@ -43,6 +44,16 @@ def warmup() -> None:
     planner = Planner(warmup_window())
     planner.plan()
     planner.cancel("0")
+
+
+def warmup_following() -> None:
+    """Compile what a plan that follows its window needs besides, or load it."""
+    window = warmup_window()
+    planner = Planner(window)
+    planner.plan()
+    live = LivePlanner(window, planner.outcome().jobs, 0)
+    live.follow(replace(window, jobs=window.jobs[1:]))  # the others move up
+    live.follow(replace(window, now=5, jobs=window.jobs[1:]))
 
 
 def warmup_evolving() -> None:

@@ -9,7 +9,7 @@ from cpsched.domain import Instance, Job, Plan, priority_classes
 from cpsched.engine import Budget, Engine, Outcome, Progress
 from cpsched.formats import instance_to_document
 from cpsched.metrics import objective_value
-from cpsched.planner import problem_of
+from cpsched.planner import problem_of, warmup_following
 from cpsched.portfolio.live import LivePlan
 from cpsched.portfolio.preparing import prepare
 from cpsched.portfolio.recipe import solve
@@ -39,8 +39,9 @@ class WindowPlanner:
         return not team.lanes and team.first.name != "planner"
 
     def prepare(self) -> None:
-        """Compile or load what the engine needs."""
+        """Compile or load what the engine needs, and what follows its plans."""
         prepare(self.name, workers=self.workers, changing=False)
+        warmup_following()
 
     def plan(self, window: Instance, before: Plan | None) -> Plan:
         """Plan the first jobs of a window."""
