@@ -39,10 +39,10 @@ def beside(aside: SetAside, held: Sequence[SetAside], cluster: Cluster) -> Itera
         allocation = tuple(
             Placement(node=node, resources=left)
             for node, amounts in wanted.items()
-            if (left := left_beside(amounts, cluster.class_of[node].resources, taken.get(node, {})))
+            if (left := _left(amounts, cluster.class_of[node].resources, taken.get(node, {})))
         )
         yield SetAside(
-            start=start, end=end, allocation=allocation, licenses=left_beside(aside.licenses, cluster.licenses, loans)
+            start=start, end=end, allocation=allocation, licenses=_left(aside.licenses, cluster.licenses, loans)
         )
 
 
@@ -175,7 +175,7 @@ def _add(total: dict[str, int], amounts: Amounts) -> None:
         total[name] = total.get(name, 0) + amount
 
 
-def left_beside(wanted: Amounts, has: Amounts, taken: Mapping[str, int]) -> Amounts:
+def _left(wanted: Amounts, has: Amounts, taken: Mapping[str, int]) -> Amounts:
     """Return how much of what is wanted is left beside what is taken of what there is."""
     left = {name: min(amount, has.get(name, 0) - taken.get(name, 0)) for name, amount in wanted.items()}
     return Amounts({name: amount for name, amount in left.items() if amount > 0})

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Any
 
 from cpsched.domain import (
@@ -40,7 +39,7 @@ from cpsched.problem.amounts import Amount, Supply
 from cpsched.problem.calendar import Intervals
 from cpsched.problem.counters import Times, is_let_in, left_to_others
 from cpsched.problem.exclusive_nodes import Alone, alone_in, rests_of_running
-from cpsched.problem.holds import beside, closed, closed_within, held_by, left_beside
+from cpsched.problem.holds import beside, closed, closed_within, held_by
 from cpsched.problem.pool_quotas import Spread, has_room, most_held, orders, quotas
 from cpsched.problem.rule import Part, Rule, RuleOnNodes
 
@@ -792,21 +791,17 @@ def _closed_parts(
     slice_: ReservedSlice, held: Mapping[str, Amounts], closures: Sequence[ReservedSlice], instance: Instance
 ) -> Iterator[SetAside]:
     """Yield what downtimes close of the nodes that a reservation has: all that its running jobs leave there."""
-    running = [*held_by([job for job in instance.jobs if job.running is not None and job.reservation == slice_.id])]
+    running = list(held_by([job for job in instance.jobs if job.reservation == slice_.id]))
+    parts = Cluster(classes=tuple(NodeClass(names=(node,), resources=amounts) for node, amounts in held.items()))
     for closure in closures:
-        first, last = max(instance.now, slice_.start, closure.start), min(slice_.end, closure.end)
+        start, end = max(instance.now, slice_.start, closure.start), min(slice_.end, closure.end)
         nodes = [node for node in _added_up(closure.allocation) if node in held]
-        borders = {time for one in running for time in (one.start, one.end) if first < time < last}
-        for start, end in pairwise(sorted({first, last, *borders}) if nodes and first < last else ()):
-            here = [one for one in running if one.start <= start < one.end]
-            taken = _added_up([placement for one in here for placement in one.allocation])
-            allocation = tuple(
-                Placement(node=_part(node, slice_), resources=rest)
-                for node in nodes
-                if (rest := left_beside(held[node], held[node], taken.get(node, {})))
-            )
-            if allocation:
-                yield SetAside(start=start, end=end, allocation=allocation)
+        if nodes and start < end:
+            allocation = tuple(Placement(node=node, resources=held[node]) for node in nodes)
+            for left in beside(SetAside(start=start, end=end, allocation=allocation), running, parts):
+                yield left._replace(
+                    allocation=tuple(replace(one, node=_part(one.node, slice_)) for one in left.allocation)
+                )
 
 
 def _added_up(allocation: Sequence[Placement]) -> dict[str, Amounts]:
