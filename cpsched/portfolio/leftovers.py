@@ -39,7 +39,8 @@ def filled(check: Check, plan: Plan, *, at: float) -> Plan:
     if not possible:
         return plan
     whole = problem_of(instance, slices=plan.reservations)
-    best = _with_more(check, plan, plan, whole, plan.waiting_room, at) or plan
+    more = _with_more(check, plan, plan, whole, plan.waiting_room, at)
+    best = plan if more is None or check.faults(more, claims=False) else more
     if not whole.has_all_plans:
         apart = elements_apart(instance)
         order = planning_order(apart, [job for job in apart.jobs if job.id in possible])
@@ -72,7 +73,8 @@ def _wider(alone: Instance) -> Iterator[Instance]:
     """Yield the window of a job, and the same without rules that engines keep in parts: a start may keep them still."""
     yield alone
     without = replace(alone, limits=(), usage=(), free_pools=())
-    yield without
+    if alone.limits or alone.free_pools:
+        yield without
     classes = alone.cluster.classes
     if any(one.keep_free for one in classes):
         yield replace(
@@ -86,28 +88,24 @@ def _first_kept(check: Check, plan: Plan, best: Plan, window: Instance, asked: W
     """
     ends = sorted({one.end for one in best.jobs})
     for _ in range(_MOST_STARTS):
-        refused: list[int] = []
         own = problem_of(window, slices=plan.reservations, soft=False)
-        found = _with_more(check, plan, best, own, (asked,), at, refused)
-        later = [end for end in ends if refused and end > refused[0]]
-        if found is not None or not later:
-            return found
-        jobs = tuple(replace(one, not_before=later[0]) if one.id == asked.id else one for one in window.jobs)
+        more = _with_more(check, plan, best, own, (asked,), at)
+        if more is None or not check.faults(more, claims=False):
+            return more
+        refused = next(one.start for one in more.jobs if one.id == asked.id)
+        later = next((end for end in ends if end > refused), None)
+        if later is None:
+            return None
+        jobs = tuple(replace(one, not_before=later) if one.id == asked.id else one for one in window.jobs)
         window = replace(window, jobs=jobs)
     return None
 
 
 def _with_more(
-    check: Check,
-    plan: Plan,
-    best: Plan,
-    window: Problem,
-    waiting: Sequence[WaitingJob],
-    at: float,
-    refused: list[int] | None = None,
+    check: Check, plan: Plan, best: Plan, window: Problem, waiting: Sequence[WaitingJob], at: float
 ) -> Plan | None:
-    """Return the best plan so far with those waiting jobs that find a start beside it in a window for engines; None if
-    none does, or if that breaks a rule: its starts are then added to `refused`.
+    """Add those waiting jobs to the best plan so far that find a start beside it in a window for engines; None if none
+    does. It is not judged.
 
     All that was found beside the first `plan` is one event.
     """
@@ -121,9 +119,4 @@ def _with_more(
     names = [job.id for job in jobs if job.id not in planned]
     words = ", ".join(names[:_MOST_NAMED]) + (", ..." if len(names) > _MOST_NAMED else "")
     what = f"found a start beside the plan for {len(names)} more: {words}"
-    more = changed(check.instance, plan, jobs, at=at, by=_NAME, what=what)
-    if not check.faults(more, claims=False):
-        return more
-    if refused is not None:
-        refused += [both[name].start for name in asked if name in both]
-    return None
+    return changed(check.instance, plan, jobs, at=at, by=_NAME, what=what)
