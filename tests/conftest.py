@@ -15,7 +15,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import engine
 
-from tests.covered import Covered
 from tests.sharing import Progress, compile_each_kernel_once, dealt, import_share
 
 #: Seconds for making a case that fails smaller; hypothesis takes up to five minutes, and has no setting for it.
@@ -40,6 +39,8 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     config.stash[_left_out] = 0
     if config.getoption("--coverage") and (is_worker() or not config.getoption("numprocesses", default=None)):
+        from tests.covered import Covered
+
         config.pluginmanager.register(Covered(config.rootpath, os.environ.get("PYTEST_XDIST_WORKER", "main")))
     if is_worker():
         if os.environ.get("NUMBA_DISABLE_JIT") != "1":

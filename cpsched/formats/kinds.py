@@ -327,7 +327,7 @@ class Spelt(Kind):
 
     def __init__(self, inner: Kind, read: Any, write: Any) -> None:
         self._inner, self.read, self.write = inner, read, write
-        self.accepts, self.explain = inner.accepts, inner.explain  # type: ignore[method-assign]
+        self.accepts, self.explain = inner.accepts, inner.explain  # type: ignore[method-assign]  # the inner kind answers
         self.schema, self.parts = inner.schema, inner.parts  # type: ignore[method-assign]
 
 
