@@ -82,15 +82,15 @@ if TYPE_CHECKING:
     from cpsched.formats import read_plan as read_plan
     from cpsched.formats import write_instance as write_instance
     from cpsched.formats import write_plan as write_plan
+    from cpsched.lab.policies import make_scheduler as make_scheduler
+    from cpsched.lab.sim import simulate as simulate
     from cpsched.metrics import summarise as summarise
     from cpsched.modelling import Model as Model
-    from cpsched.policies import make_scheduler as make_scheduler
     from cpsched.portfolio import prepare as prepare
     from cpsched.portfolio import replan as replan
     from cpsched.portfolio import solve as solve
     from cpsched.portfolio import verify_plan as verify_plan
     from cpsched.report import gantt_html as gantt_html
-    from cpsched.sim import simulate as simulate
     from cpsched.verify import verify_files as verify_files
 
     __version__: str

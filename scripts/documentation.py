@@ -22,11 +22,11 @@ from mkdocs.structure.pages import Page
 from pydantic import BaseModel
 
 import cpsched
-from cpsched.bench import campaign_model
-from cpsched.bridge.slurm import QueueModel
 from cpsched.cli import main
-from cpsched.daemon import site_model
 from cpsched.formats import instance_schema, plan_schema
+from cpsched.lab.bench import campaign_model
+from cpsched.site.bridge.slurm import QueueModel
+from cpsched.site.daemon import site_model
 
 __all__ = ["GENERATED", "on_files", "on_page_markdown", "on_post_build"]
 

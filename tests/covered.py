@@ -17,8 +17,11 @@ from coverage import Coverage
 
 __all__ = ["ROOMS", "Covered", "modules_of"]
 
-#: Python all through: what they call is not compiled. The same as in pyproject.toml, ``tool.coverage.run``.
-ROOMS = ("answers", "daemon", "domain", "formats", "portfolio", "problem", "report", "verify")
+#: Rooms and their folders, Python all through: what they call is not compiled. The same as in pyproject.toml,
+#: ``tool.coverage.run``.
+ROOMS = {
+    room: f"cpsched/{room}" for room in ("answers", "domain", "formats", "portfolio", "problem", "report", "verify")
+} | {"daemon": "cpsched/site/daemon"}
 
 
 class Covered:
@@ -64,7 +67,7 @@ class Covered:
 
 def modules_of(root: Path) -> list[str]:
     """List the modules of the rooms; migrations are no modules, but run by a tool."""
-    paths = (path for room in ROOMS for path in sorted((root / "cpsched" / room).rglob("*.py")))
+    paths = (path for folder in ROOMS.values() for path in sorted((root / folder).rglob("*.py")))
     return [
         ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
         for path in paths

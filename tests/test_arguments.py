@@ -14,10 +14,10 @@ from click.testing import CliRunner
 
 import cpsched
 from cpsched.arguments import SECONDS, SEED, WORKERS
-from cpsched.bench import read_campaign
 from cpsched.cli import main
-from cpsched.daemon import read_site
 from cpsched.domain import Instance, Plan
+from cpsched.lab.bench import read_campaign
+from cpsched.site.daemon import read_site
 
 #: What no argument of a number, text, document or function is.
 NOTHING = object()

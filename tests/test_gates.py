@@ -123,7 +123,7 @@ def test_workers_compile_a_kernel_once(repository: Path, tmp_path: Path) -> None
 def test_coverage_is_measured_of_the_rooms_that_have_a_floor(repository: Path) -> None:
     """The configuration names the rooms whose tests are traced, and each module of them is imported before."""
     settings = tomllib.loads((repository / "pyproject.toml").read_text())["tool"]["coverage"]
-    assert settings["run"]["source"] == [f"cpsched/{room}" for room in ROOMS]
+    assert settings["run"]["source"] == [*ROOMS.values()]
     assert settings["run"]["branch"]
     assert settings["report"]["fail_under"] > 0
-    assert {"cpsched.verify", "cpsched.domain.job", "cpsched.daemon.store.tables"} <= {*modules_of(repository)}
+    assert {"cpsched.verify", "cpsched.domain.job", "cpsched.site.daemon.store.tables"} <= {*modules_of(repository)}

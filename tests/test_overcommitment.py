@@ -14,9 +14,9 @@ from cpsched.cli import main
 from cpsched.domain import Instance
 from cpsched.errors import Fault
 from cpsched.formats import instance_to_document, parse_instance, plan_to_document
-from cpsched.policies import make_engine_scheduler, make_scheduler
+from cpsched.lab.policies import make_engine_scheduler, make_scheduler
+from cpsched.lab.sim import simulate
 from cpsched.portfolio import replan, solve
-from cpsched.sim import simulate
 from cpsched.verify import Judge, verify
 from tests.verify.small_documents import Document, instance, job, on, plan, planned, segment
 

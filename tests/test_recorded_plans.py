@@ -19,11 +19,11 @@ import pytest
 from cpsched.domain import Instance, Malleability, PlannedJob, RuntimeModel, WaitingJob
 from cpsched.errors import UnsupportedError
 from cpsched.formats import read_instance
-from cpsched.policies import SCHEDULERS, make_scheduler
+from cpsched.lab.policies import SCHEDULERS, make_scheduler
+from cpsched.lab.sim import simulate
+from cpsched.lab.workloads import evolving_window, with_malleable
 from cpsched.portfolio import solve
 from cpsched.rules import POLICIES
-from cpsched.sim import simulate
-from cpsched.workloads import evolving_window, with_malleable
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.workloads.changing import with_evolving
 from tests.workloads.eurora_windows import eurora_window

@@ -14,7 +14,7 @@ from cpsched.cli.options import AS_JSON, EXISTING_FILE
 from cpsched.text import printable
 
 if TYPE_CHECKING:
-    from cpsched.bench import Outcome, Tally
+    from cpsched.lab.bench import Outcome, Tally
 
 
 @click.command("bench", epilog="Example: cpsched bench campaigns/quick.toml --workers 2 -o out/quick")
@@ -62,7 +62,7 @@ def command(
     """
     from functools import partial
 
-    from cpsched.bench import at_address, local, on_slurm, read_campaign, run_campaign
+    from cpsched.lab.bench import at_address, local, on_slurm, read_campaign, run_campaign
 
     if scheduler is not None and slurm:
         raise click.UsageError("Expected one of --scheduler and --slurm, got both.")
@@ -88,7 +88,7 @@ _MOST_NAMED = 3
 
 def echo_campaign(name: str, folder: Path, outcome: Outcome, *, as_json: bool) -> ExitCode:
     """Print how many cells a campaign has, and which failed, each error once; return the exit code."""
-    from cpsched.bench import by_error
+    from cpsched.lab.bench import by_error
 
     if as_json:
         _print_as_json(name, folder, outcome)

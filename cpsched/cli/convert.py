@@ -15,8 +15,8 @@ from cpsched.cli.workload import echo_counts, log_options
 from cpsched.text import printable
 
 if TYPE_CHECKING:
-    from cpsched.bridge import Snapshot
     from cpsched.formats.logs import LogOptions
+    from cpsched.site.bridge import Snapshot
 
 
 _DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -131,7 +131,7 @@ def _tell(snapshot: Snapshot, output: Path, *, as_json: bool) -> None:
 
 def _of_slurm(directory: Path, now: int | None, zone: tzinfo | None, config: Path | None) -> Snapshot:
     """Read saved answers of Slurm."""
-    from cpsched.bridge.slurm import SiteChoices, SlurmModel, make_snapshot, read_directory, read_site
+    from cpsched.site.bridge.slurm import SiteChoices, SlurmModel, make_snapshot, read_directory, read_site
 
     site = SlurmModel(kind="slurm") if config is None else read_site(config)
     reading = read_directory(directory, zone)
@@ -142,7 +142,7 @@ def _of_slurm(directory: Path, now: int | None, zone: tzinfo | None, config: Pat
 
 def _of_pbs(directory: Path, now: int | None, zone: tzinfo | None) -> Snapshot:
     """Read saved answers of PBS."""
-    from cpsched.bridge.pbs import make_snapshot, read_directory
+    from cpsched.site.bridge.pbs import make_snapshot, read_directory
 
     qstat, pbsnodes = read_directory(directory)
     return make_snapshot(qstat, pbsnodes, now=now, zone=zone, name=directory.resolve().name)

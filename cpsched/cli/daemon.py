@@ -14,7 +14,7 @@ from cpsched.cli.options import AS_JSON
 from cpsched.text import printable
 
 if TYPE_CHECKING:
-    from cpsched.daemon import Daemon, SiteModel
+    from cpsched.site.daemon import Daemon, SiteModel
 
 
 @click.command(
@@ -56,7 +56,7 @@ def command(config: Path, task: str | None, as_json: bool) -> None:
     own scheduler has all waiting jobs then.
     """
     from cpsched.cli.outputs import echo_output
-    from cpsched.daemon import hand_back, manager_of, read_site, refuse_root
+    from cpsched.site.daemon import hand_back, manager_of, read_site, refuse_root
 
     if as_json and task in (None, "watchdog"):
         raise click.UsageError("--json needs --check, --once, --hand-back or --report.")
@@ -91,7 +91,7 @@ def command(config: Path, task: str | None, as_json: bool) -> None:
 
 def _work(site: SiteModel, config: Path, *, is_once: bool, as_json: bool) -> None:
     """Be the daemon."""
-    from cpsched.daemon import daemon_of
+    from cpsched.site.daemon import daemon_of
 
     daemon = daemon_of(site, config)
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -139,7 +139,7 @@ def _summarise(daemon: Daemon, *, as_json: bool) -> None:
 def _report(site: SiteModel, *, as_json: bool) -> None:
     """Print what a dry run would have won."""
     from cpsched.cli.outputs import echo_output
-    from cpsched.daemon import replay_of
+    from cpsched.site.daemon import replay_of
 
     found = replay_of(site)
     if as_json:
@@ -158,7 +158,7 @@ def _report(site: SiteModel, *, as_json: bool) -> None:
 
 def _watch(site: SiteModel, config: Path) -> None:
     """Be the watchdog."""
-    from cpsched.daemon import watchdog_of
+    from cpsched.site.daemon import watchdog_of
 
     is_over = [False]
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -114,7 +114,7 @@ STREAMS = click.option(
 )
 def lublin(jobs: int, seed: int, *, streams: tuple[str, ...], **machine: Any) -> Instance:
     """Draw jobs from the model of Lublin and Feitelson (2003), on whole nodes."""
-    from cpsched import workloads
+    from cpsched.lab import workloads
 
     if len(set(streams)) < len(streams):
         raise click.BadParameter("Expected each stream once.", param_hint="--stream")
@@ -135,7 +135,7 @@ IDEAL = click.option("--ideal", is_flag=True, help="Walltimes equal run times, a
         _cores(48), WIDEST, IDEAL, _load(1.5), MALLEABLE, scales=False)  # fmt: skip
 def cirne_like(jobs: int, seed: int, *, nodes: int, widest: int, **others: Any) -> Instance:
     """Draw jobs from a model like that of Cirne and Berman (2001), on whole nodes."""
-    from cpsched import workloads
+    from cpsched.lab import workloads
 
     if widest > nodes:
         raise click.BadParameter(f"Expected at most all {nodes} nodes, got {widest}.", param_hint="--widest")
@@ -145,7 +145,7 @@ def cirne_like(jobs: int, seed: int, *, nodes: int, widest: int, **others: Any) 
 @_model("job-mix", "--seed 7 -o mix.json")
 def job_mix(seed: int) -> Instance:
     """Draw the job mix of a comparison of PBS and Maui: about 76 jobs, 64 nodes."""
-    from cpsched import workloads
+    from cpsched.lab import workloads
 
     return workloads.job_mix(seed)
 
@@ -158,7 +158,7 @@ AGENTS = click.option(
 @_model("agents", "--agents 5 -o agents.json.gz", AGENTS, _nodes(64, least=8))
 def agents(seed: int, **size: Any) -> Instance:
     """Simulate developers, heavy users and greedy users who submit jobs."""
-    from cpsched import workloads
+    from cpsched.lab import workloads
 
     return workloads.agent_workload(seed, **size)
 
@@ -166,7 +166,7 @@ def agents(seed: int, **size: Any) -> Instance:
 @_model("openccs", "--jobs 20000 -o oculus.json.gz", _jobs(1000))
 def openccs(jobs: int, seed: int) -> Instance:
     """Draw jobs like those on OCuLUS, 616 nodes under OpenCCS."""
-    from cpsched import workloads
+    from cpsched.lab import workloads
 
     return workloads.openccs_workload(jobs, seed)
 
@@ -174,7 +174,7 @@ def openccs(jobs: int, seed: int) -> Instance:
 @_model("eurora", "--jobs 3000 --load 1.2 -o eurora.json.gz", _jobs(1000))
 def eurora(jobs: int, seed: int) -> Instance:
     """Draw jobs like those on Eurora, 64 nodes with GPUs or MICs."""
-    from cpsched import workloads
+    from cpsched.lab import workloads
 
     return workloads.eurora_stream(jobs, seed)
 
@@ -182,7 +182,7 @@ def eurora(jobs: int, seed: int) -> Instance:
 @_model("evolving", "--nodes 150 -o evolving.json", _nodes(100, least=75), scales=False)
 def evolving(seed: int, *, nodes: int) -> Instance:
     """Draw the evolving jobs of Klein and Pérez, all submitted at once."""
-    from cpsched import workloads
+    from cpsched.lab import workloads
 
     return workloads.evolving_window(seed, nodes=nodes)
 
@@ -197,9 +197,9 @@ def _write(
     as_json: bool,
 ) -> None:
     """Scale a workload, make jobs malleable, write it, and print its figures."""
-    from cpsched import workloads
     from cpsched.cli.outputs import echo_output
     from cpsched.formats import write_instance
+    from cpsched.lab import workloads
 
     if load is not None:
         if _is_at_once(workload):

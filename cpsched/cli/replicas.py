@@ -39,8 +39,8 @@ def simulate_replicas(
 
     Raises `UsageError` if the folder has simulations.
     """
-    from cpsched.bench import RESULTS, local, read_cells, replicas_campaign, run_campaign
     from cpsched.cli.screen import print_whole
+    from cpsched.lab.bench import RESULTS, local, read_cells, replicas_campaign, run_campaign
     from cpsched.report import campaign_report, campaign_tables
 
     if found_in(folder, RUN):

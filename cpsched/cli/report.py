@@ -85,8 +85,8 @@ def _drawn(report: Report, kind: str) -> bytes:
 
 def _report_on(source: Path, instance: Path | None, against: Path | None) -> Report:
     """Find out what was given, and return the report on it."""
-    from cpsched.bench import RESULTS, read_cells
     from cpsched.cli.results import RUN, found_in
+    from cpsched.lab.bench import RESULTS, read_cells
     from cpsched.report import campaign_report
 
     if source.is_dir():

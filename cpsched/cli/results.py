@@ -18,8 +18,8 @@ from cpsched.writing import whole_folder
 if TYPE_CHECKING:
     from cpsched.cli.schedulers import Contender
     from cpsched.domain import Instance, Plan
+    from cpsched.lab.sim import History
     from cpsched.metrics import RunsSummary
-    from cpsched.sim import History
 
 
 #: The file with the figures, which begins with the identity of the simulation.

@@ -14,7 +14,7 @@ import click
 from cpsched.text import printable
 
 if TYPE_CHECKING:
-    from cpsched.sim import QueueRule, Scheduler
+    from cpsched.lab.sim import QueueRule, Scheduler
 
 
 #: A scheduler's name, and the parameters that it alone is given.
@@ -32,7 +32,7 @@ class Contender:
     @property
     def label(self) -> str:
         """The name and the parameters: ``maui depth=4``."""
-        from cpsched.policies import label_of
+        from cpsched.lab.policies import label_of
 
         return label_of(self.name, self.parameters)
 
@@ -82,7 +82,7 @@ def contenders(asked: Sequence[Asked], settings: Mapping[str, Any]) -> tuple[Con
     Raises `DocumentError` if a scheduler does not exist, or refuses its parameters; `UsageError` if two are the same,
     or none takes a setting.
     """
-    from cpsched.policies import make_scheduler
+    from cpsched.lab.policies import make_scheduler
 
     made: list[Contender] = []
     taken: set[str] = set()
@@ -104,7 +104,7 @@ def contenders(asked: Sequence[Asked], settings: Mapping[str, Any]) -> tuple[Con
 
 def _parameters(name: str) -> Mapping[str, inspect.Parameter]:
     """Return the parameters of a scheduler; none of one that does not exist."""
-    from cpsched.policies import factory_of
+    from cpsched.lab.policies import factory_of
 
     factory = factory_of(name)
     return {} if factory is None else inspect.signature(factory).parameters
@@ -113,7 +113,7 @@ def _parameters(name: str) -> Mapping[str, inspect.Parameter]:
 def echo_schedulers() -> None:
     """Print the names of all schedulers, each with its parameters and their defaults."""
     from cpsched.errors import DocumentError
-    from cpsched.policies import scheduler_names
+    from cpsched.lab.policies import scheduler_names
 
     names = scheduler_names()
     width = max(map(len, names))
@@ -127,7 +127,7 @@ def echo_schedulers() -> None:
 
 def _in_words(parameter: inspect.Parameter) -> str:
     """Return a parameter with its default, if it has one."""
-    from cpsched.policies import parameter_text
+    from cpsched.lab.policies import parameter_text
 
     has_default = parameter.default is not inspect.Parameter.empty
     return printable(f"{parameter.name}={parameter_text(parameter.default)}" if has_default else parameter.name)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from cpsched.engine import Board
-    from cpsched.sim import Moment
+    from cpsched.lab.sim import Moment
 
 
 #: The most warnings of one kind that are shown; the rest is counted.

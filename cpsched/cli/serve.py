@@ -35,8 +35,15 @@ def command(
     from cpsched.cli.outputs import echo_output
 
     try:
-        from cpsched.daemon import make_log
-        from cpsched.serve import ServeSettings, is_loopback, open_source, read_tokens, refuse_open_host, run_server
+        from cpsched.site.daemon import make_log
+        from cpsched.site.serve import (
+            ServeSettings,
+            is_loopback,
+            open_source,
+            read_tokens,
+            refuse_open_host,
+            run_server,
+        )
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package == "cpsched":

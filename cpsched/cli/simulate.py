@@ -23,7 +23,7 @@ from cpsched.text import printable
 if TYPE_CHECKING:
     from cpsched.domain import Instance
     from cpsched.formats.logs import LogOptions
-    from cpsched.sim import Checkpoint, History
+    from cpsched.lab.sim import Checkpoint, History
     from cpsched.verify import Violation
 
 
@@ -151,10 +151,10 @@ def command(
     from cpsched.errors import Fault
     from cpsched.formats import write_instance
     from cpsched.formats.logs import is_log, read_workload
+    from cpsched.lab.policies import parameter_text
+    from cpsched.lab.sim import Prediction, unkept, warm_up_simulation
     from cpsched.planner import compiling_announced
-    from cpsched.policies import parameter_text
     from cpsched.report import runs_table
-    from cpsched.sim import Prediction, unkept, warm_up_simulation
 
     if record and output is None:
         raise click.UsageError("--record needs -o FOLDER.")
@@ -236,8 +236,8 @@ def _play(
 ) -> tuple[History, bool]:
     """Simulate; return the history, and whether the simulation is complete: the user may interrupt it."""
     from cpsched.cli.screen import simulation_bar
+    from cpsched.lab.sim import Interrupted, simulate
     from cpsched.report import moment
-    from cpsched.sim import Interrupted, simulate
 
     try:
         with simulation_bar(contender.label, date=lambda now: moment(instance, now), wanted=not quiet) as progress:
@@ -295,7 +295,7 @@ def _kept(
     path: Path | None, contender: Contender, conditions: Mapping[str, Any], *, resume: bool, interval: float
 ) -> Checkpoint | None:
     """Return the checkpoint's file, and the identity of the simulation in it."""
-    from cpsched.sim import Checkpoint
+    from cpsched.lab.sim import Checkpoint
 
     if path is None:
         return None

@@ -13,7 +13,7 @@ from cpsched.cli.options import AS_JSON, EXISTING_FILE, NEW_INSTANCE
 from cpsched.text import printable
 
 if TYPE_CHECKING:
-    from cpsched.bridge import Snapshot
+    from cpsched.site.bridge import Snapshot
 
 
 @click.command("snapshot", epilog="Example: cpsched snapshot --rm slurm --config site.toml -o now.json")
@@ -32,8 +32,8 @@ def command(manager: str, config: Path | None, output: Path, as_json: bool) -> N
 
     Nothing is changed there. Jobs that an instance cannot say are left out, each with the reason.
     """
-    from cpsched.bridge.slurm import SiteChoices, SlurmModel, client_of, make_snapshot, read_site
     from cpsched.cli.outputs import echo_output
+    from cpsched.site.bridge.slurm import SiteChoices, SlurmModel, client_of, make_snapshot, read_site
 
     site = SlurmModel(kind="slurm") if config is None else read_site(config)
     client = client_of(site)

@@ -14,8 +14,8 @@ from cpsched.cli.options import AS_JSON
 def command(as_json: bool) -> None:
     """Compile all kernels now, for a fast next start."""
     from cpsched.cli.outputs import echo_output
+    from cpsched.lab.sim import warm_up_simulation
     from cpsched.portfolio import prepare
-    from cpsched.sim import warm_up_simulation
 
     click.echo("Compiling the kernels ...", err=True)
     begin = time.perf_counter()

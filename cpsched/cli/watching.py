@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from cpsched.domain import Instance, Plan
-    from cpsched.serve import Source
+    from cpsched.site.serve import Source
 
 
 class Watched(Protocol):
@@ -35,7 +35,7 @@ def open_watched(instance: str, plan: Path | None) -> Watched:
         return _Files(Path(instance), plan)
     if "://" not in instance and instance.endswith((".json", ".json.gz")):
         raise DocumentError(instance, [Fault("", "Expected a PLAN beside an instance; solve makes one")])
-    from cpsched.serve import open_source
+    from cpsched.site.serve import open_source
 
     opened = open_source(instance)
     return _Store(opened.name, opened.source)

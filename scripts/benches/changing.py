@@ -11,10 +11,10 @@ from benchmarking.measure import load_average, print_table, say
 
 from cpsched.domain import FrozenMap, Instance, Objective, ObjectiveTerm
 from cpsched.errors import UnsupportedError
+from cpsched.lab.workloads import evolving_window, with_malleable
 from cpsched.planner import PlannerEngine
 from cpsched.portfolio import ENGINES, prepare, solve
 from cpsched.search import Chain
-from cpsched.workloads import evolving_window, with_malleable
 from tests.workloads.changing import changing_windows, made_rigid, with_evolving
 from tests.workloads.eurora_windows import eurora_window
 

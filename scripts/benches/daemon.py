@@ -18,11 +18,6 @@ from pathlib import Path
 
 from benchmarking import slurm_in_files
 
-from cpsched.bridge import MemoryManager, Snapshot, World
-from cpsched.bridge.slurm import SlurmManager
-from cpsched.daemon import Daemon, Planner, Policy, Settings, Store, make_log
-from cpsched.daemon.planning import Made
-from cpsched.daemon.state import Planned
 from cpsched.domain import (
     Amounts,
     Chunk,
@@ -41,6 +36,11 @@ from cpsched.domain import (
 )
 from cpsched.engine import Outcome
 from cpsched.portfolio import WindowPlanner, plan_of
+from cpsched.site.bridge import MemoryManager, Snapshot, World
+from cpsched.site.bridge.slurm import SlurmManager
+from cpsched.site.daemon import Daemon, Planner, Policy, Settings, Store, make_log
+from cpsched.site.daemon.planning import Made
+from cpsched.site.daemon.state import Planned
 
 #: Of a node.
 CORES = 16

@@ -15,11 +15,11 @@ from benchmarking.workload import Load, instance_of
 from cpsched.domain import Instance
 from cpsched.formats.logs import log_to_instance
 from cpsched.formats.swf import machine_of_log, read_machine, read_swf
+from cpsched.lab.policies import make_engine_scheduler
+from cpsched.lab.sim import simulate, warm_up_simulation
+from cpsched.lab.workloads import eurora_stream
 from cpsched.planner import LivePlanner, advanced
-from cpsched.policies import make_engine_scheduler
 from cpsched.portfolio import plan_of
-from cpsched.sim import simulate, warm_up_simulation
-from cpsched.workloads import eurora_stream
 
 #: The machines of logs whose headers do not say enough, and the cores of a chunk there.
 MACHINES = Path(__file__).resolve().parents[2] / "instances" / "machines"

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from benchmarking.measure import Sample, print_table, say, verdict
 
 from cpsched.report import gantt_html, plan_report, report_page
-from cpsched.serve import DocumentSource
+from cpsched.site.serve import DocumentSource
 from tests.browser.driving import NARROW, WIDE, Visits, chromium
 from tests.browser.wide_plan import wide_plan
 from tests.serve.in_thread import served

@@ -18,9 +18,9 @@ from benchmarking.textbook import TEXTBOOK_HEADER, textbook_rows
 from cpsched.domain import Instance
 from cpsched.formats.logs import log_to_instance
 from cpsched.formats.swf import machine_of_log, read_machine, read_swf
-from cpsched.policies import make_scheduler
-from cpsched.sim import simulate, warm_up_simulation
-from cpsched.workloads import eurora_stream
+from cpsched.lab.policies import make_scheduler
+from cpsched.lab.sim import simulate, warm_up_simulation
+from cpsched.lab.workloads import eurora_stream
 
 #: The machines that we know of logs whose headers do not say enough.
 MACHINES = Path(__file__).resolve().parents[2] / "instances" / "machines"

@@ -29,11 +29,11 @@ from typing import Any
 import numpy as np
 from benchmarking.measure import load_average, print_table, say
 
-from cpsched.bridge import JobState
-from cpsched.daemon import Store
-from cpsched.daemon.state import JobOver, Save
 from cpsched.formats import parse_instance
 from cpsched.metrics import Ending, Runs, RunsSummary, runs_summary
+from cpsched.site.bridge import JobState
+from cpsched.site.daemon import Store
+from cpsched.site.daemon.state import JobOver, Save
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = ROOT / "scripts" / "slurm-lab"

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cpsched.bridge.commands import Answer
-from cpsched.bridge.slurm import SlurmClient
-from cpsched.bridge.slurm.lines import COLUMNS, END
+from cpsched.site.bridge.commands import Answer
+from cpsched.site.bridge.slurm import SlurmClient
+from cpsched.site.bridge.slurm.lines import COLUMNS, END
 
 __all__ = ["GATE", "FiledSlurm", "running", "waiting"]
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from cpsched.domain import Instance
-from cpsched.policies import make_scheduler
-from cpsched.sim import simulate
+from cpsched.lab.policies import make_scheduler
+from cpsched.lab.sim import simulate
 from tests.oracle.textbook import conservative_by_counts, easy_by_counts, items_of
 
 __all__ = ["TEXTBOOK_HEADER", "textbook_rows"]

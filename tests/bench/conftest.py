@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cpsched.bench import local
+from cpsched.lab.bench import local
 from tests.bench.dask_settings import dask_settings
 
 if TYPE_CHECKING:

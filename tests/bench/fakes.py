@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cpsched.bench import RESULTS, Cell
-from cpsched.bench.campaign import Contender, InstanceFile, Workload
-from cpsched.bench.figures import rows_of
-from cpsched.bench.results import Finding, write_parquet
 from cpsched.domain import FrozenMap
+from cpsched.lab.bench import RESULTS, Cell
+from cpsched.lab.bench.campaign import Contender, InstanceFile, Workload
+from cpsched.lab.bench.figures import rows_of
+from cpsched.lab.bench.results import Finding, write_parquet
 
 
 def fake_cell(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cpsched.bench import Cell, Outcome, cells_of, read_campaign, run_campaign
 from cpsched.errors import DocumentError
+from cpsched.lab.bench import Cell, Outcome, cells_of, read_campaign, run_campaign
 from tests.bench.fakes import fake_work, runs_of
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cpsched.bench import at_address, on_slurm
-from cpsched.bench.clusters import require_packages
 from cpsched.errors import CampaignError
+from cpsched.lab.bench import at_address, on_slurm
+from cpsched.lab.bench.clusters import require_packages
 from tests.bench.dask_settings import dask_settings
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def test_an_address_without_a_scheduler_is_told(address: str) -> None:
 def test_missing_packages_are_told_before_anything_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names what is missing and how it is installed."""
     require_packages()
-    monkeypatch.setattr("cpsched.bench.clusters.find_spec", lambda name: None if name == "pyarrow" else object())
+    monkeypatch.setattr("cpsched.lab.bench.clusters.find_spec", lambda name: None if name == "pyarrow" else object())
     with pytest.raises(CampaignError, match=r"Campaigns need pyarrow, .* pip install 'cpsched\[bench\]'"):
         require_packages()
 

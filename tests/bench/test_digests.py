@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from cpsched.bench.campaign import Cell, Generated, InstanceFile, LogFile, digest_of
-from cpsched.bench.store import content_digest
 from cpsched.domain import FrozenMap, RuntimeModel
 from cpsched.formats.logs import LogOptions, MemoryField, Selection
-from cpsched.sim import Prediction
+from cpsched.lab.bench.campaign import Cell, Generated, InstanceFile, LogFile, digest_of
+from cpsched.lab.bench.store import content_digest
+from cpsched.lab.sim import Prediction
 from tests.bench.fakes import fake_cell
 
 

@@ -8,18 +8,18 @@ from typing import get_args
 
 import pytest
 
-from cpsched.bench import Campaign, cells_of, read_campaign
-from cpsched.bench.campaign import Generated, InstanceFile, LogFile
-from cpsched.bench.campaign_model import TableModel
-from cpsched.bench.figures import FIGURES, GROUPS
-from cpsched.bench.loading import GENERATORS
-from cpsched.bench.pages import filled
-from cpsched.bench.results import Results
-from cpsched.bench.tables import as_markdown
 from cpsched.domain import FrozenMap
 from cpsched.errors import DocumentError
 from cpsched.formats.logs import LogOptions, MemoryField, Selection
-from cpsched.sim import Prediction
+from cpsched.lab.bench import Campaign, cells_of, read_campaign
+from cpsched.lab.bench.campaign import Generated, InstanceFile, LogFile
+from cpsched.lab.bench.campaign_model import TableModel
+from cpsched.lab.bench.figures import FIGURES, GROUPS
+from cpsched.lab.bench.loading import GENERATORS
+from cpsched.lab.bench.pages import filled
+from cpsched.lab.bench.results import Results
+from cpsched.lab.bench.tables import as_markdown
+from cpsched.lab.sim import Prediction
 
 WHOLE = """
 name = "whole"

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cpsched.bench import Tally
-from cpsched.bench.running import open_cells, run_cells
-from cpsched.bench.store import Store
 from cpsched.errors import DocumentError
+from cpsched.lab.bench import Tally
+from cpsched.lab.bench.running import open_cells, run_cells
+from cpsched.lab.bench.store import Store
 from tests.bench.fakes import fake_cell, fake_result, fake_work, runs_of
 
 if TYPE_CHECKING:

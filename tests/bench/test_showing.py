@@ -14,16 +14,16 @@ from xml.etree import ElementTree
 import pytest
 from pyarrow import parquet
 
-from cpsched.bench import Campaign, Cell
-from cpsched.bench.campaign import Plot, Published, Table
-from cpsched.bench.figures import FIGURES, MACHINE_FIGURES, rows_of, words_of
-from cpsched.bench.pages import filled
-from cpsched.bench.plots import charts_of
-from cpsched.bench.results import Results, write_parquet
-from cpsched.bench.tables import as_csv, as_markdown, in_words
 from cpsched.charts import Chart, picture
 from cpsched.domain import FrozenMap, RuntimeModel
 from cpsched.errors import DocumentError
+from cpsched.lab.bench import Campaign, Cell
+from cpsched.lab.bench.campaign import Plot, Published, Table
+from cpsched.lab.bench.figures import FIGURES, MACHINE_FIGURES, rows_of, words_of
+from cpsched.lab.bench.pages import filled
+from cpsched.lab.bench.plots import charts_of
+from cpsched.lab.bench.results import Results, write_parquet
+from cpsched.lab.bench.tables import as_csv, as_markdown, in_words
 from cpsched.metrics import mean_interval
 from tests.bench.fakes import fake_cell, fake_result
 

@@ -1,1 +1,1 @@
-"""Tests of `cpsched.bridge`."""
+"""Tests of `cpsched.site.bridge`."""

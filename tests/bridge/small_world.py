@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from cpsched.bridge import Snapshot, World
 from cpsched.domain import Amounts, Instance, Placement
 from cpsched.formats import parse_instance
+from cpsched.site.bridge import Snapshot, World
 
 __all__ = ["job", "on", "site", "starts", "world"]
 

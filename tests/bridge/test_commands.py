@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cpsched.bridge.commands import run
-from cpsched.bridge.slurm import SlurmClient
 from cpsched.errors import BridgeError
+from cpsched.site.bridge.commands import run
+from cpsched.site.bridge.slurm import SlurmClient
 
 
 def test_a_command_gets_its_arguments_as_they_are() -> None:
@@ -90,6 +90,6 @@ def test_much_goes_in_and_out_at_once() -> None:
 
 def test_an_answer_without_an_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """A command that never stops printing is killed before it has filled the memory."""
-    monkeypatch.setattr("cpsched.bridge.commands._MOST_BYTES", 100_000)
+    monkeypatch.setattr("cpsched.site.bridge.commands._MOST_BYTES", 100_000)
     with pytest.raises(BridgeError, match="at most 100,000 bytes"):
         run(("/usr/bin/yes",), seconds=20)

@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from cpsched.bridge import (
+from cpsched.domain import Amounts, Placement
+from cpsched.errors import BridgeError
+from cpsched.formats import parse_instance, write_instance
+from cpsched.site.bridge import (
     Announce,
     FilesManager,
     Gate,
@@ -20,9 +23,6 @@ from cpsched.bridge import (
     Result,
     Start,
 )
-from cpsched.domain import Amounts, Placement
-from cpsched.errors import BridgeError
-from cpsched.formats import parse_instance, write_instance
 
 DOCUMENT = {
     "format": "cpsched-instance/1",

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from cpsched.bridge import Announce, Gate, HandBack, Hold, JobState, MemoryManager, Refusal, Result, Start, World
 from cpsched.domain import NodeState
 from cpsched.errors import BridgeError
+from cpsched.site.bridge import Announce, Gate, HandBack, Hold, JobState, MemoryManager, Refusal, Result, Start, World
 from tests.bridge.small_world import job, on, site, starts, world
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cpsched.formats import read_instance
-from cpsched.serve import DocumentSource, StoreSource, Token, Visibility
+from cpsched.site.serve import DocumentSource, StoreSource, Token, Visibility
 from tests.bridge.small_world import job, site
 from tests.browser.driving import NARROW, SCREENS, WIDE, Visits, is_wider_than_screen, looks_wrong
 from tests.browser.wide_plan import wide_plan
@@ -25,7 +25,7 @@ from tests.serve.serving import ALICE, BOB, OPERATOR, TOKENS, users_site
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
-    from cpsched.serve.view import View
+    from cpsched.site.serve.view import View
 
 #: Serves a source, and returns the address.
 Serve = Callable[..., str]

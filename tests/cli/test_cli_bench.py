@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from cpsched.bench import read_campaign
 from cpsched.cli.exits import ExitCode
+from cpsched.lab.bench import read_campaign
 from tests.cli.conftest import Run
 
 CAMPAIGN = """
@@ -101,7 +101,7 @@ def test_options_say_who_runs_the_cells(
             asked.append((name, what))
             raise CampaignError("nobody there")
 
-        monkeypatch.setattr(f"cpsched.bench.{name}", refuse)
+        monkeypatch.setattr(f"cpsched.lab.bench.{name}", refuse)
     shown = run("bench", toml, "-o", tmp_path / "out", *options)
     assert (shown.exit_code, shown.stderr) == (ExitCode.BAD_INPUT, "cpsched: nobody there\n")
     assert asked == [expected]

@@ -10,7 +10,7 @@ import pytest
 from cpsched.cli.exits import ExitCode
 from cpsched.cli.generate import command
 from cpsched.formats import read_instance
-from cpsched.workloads import (
+from cpsched.lab.workloads import (
     agent_workload,
     cirne_like,
     eurora_stream,

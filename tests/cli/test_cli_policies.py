@@ -15,8 +15,8 @@ import pytest
 from cpsched.cli.schedulers import contenders, read_policies
 from cpsched.cli.simulate import command
 from cpsched.errors import DocumentError
-from cpsched.policies import factory_of, parameter_text, scheduler_names
-from cpsched.sim import Order
+from cpsched.lab.policies import factory_of, parameter_text, scheduler_names
+from cpsched.lab.sim import Order
 
 DOCS = Path(__file__).parents[2] / "docs"
 PARAMETER = next(option for option in command.params if option.name == "policies")

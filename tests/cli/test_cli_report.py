@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cpsched.bench import RESULTS
 from cpsched.cli.exits import ExitCode
+from cpsched.lab.bench import RESULTS
 from tests.bench.fakes import fake_campaign
 from tests.cli.conftest import Run, Window
 

@@ -18,17 +18,17 @@ from unittest.mock import patch
 
 import pytest
 
-from cpsched.bench import MOVED, RESULTS, read_cells
 from cpsched.cli import screen
 from cpsched.cli.exits import ExitCode
 from cpsched.cli.results import write_results
 from cpsched.formats import read_instance, read_plan, write_instance
 from cpsched.formats.swf import read_swf
+from cpsched.lab.bench import MOVED, RESULTS, read_cells
+from cpsched.lab.policies import make_scheduler, scheduler_names
+from cpsched.lab.sim import BackfillRule, Moment, QueueRule, simulate
+from cpsched.lab.workloads import lublin, moved
 from cpsched.metrics import write_jobs_csv
-from cpsched.policies import make_scheduler, scheduler_names
-from cpsched.sim import BackfillRule, Moment, QueueRule, simulate
 from cpsched.verify import verify_files
-from cpsched.workloads import lublin, moved
 from tests.cli.conftest import Run
 from tests.sim.interrupted import looking_often
 

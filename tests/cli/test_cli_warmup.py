@@ -14,7 +14,7 @@ def test_warmup_prepares_all_and_tells_the_time(run: Run, monkeypatch: pytest.Mo
     """All that the portfolio and simulations need is compiled, and the seconds that it took are printed."""
     calls: list[str] = []
     monkeypatch.setattr("cpsched.portfolio.prepare", calls.append)
-    monkeypatch.setattr("cpsched.sim.warm_up_simulation", lambda: calls.append("simulation"))
+    monkeypatch.setattr("cpsched.lab.sim.warm_up_simulation", lambda: calls.append("simulation"))
     shown = run("warmup")
     assert shown.exit_code == ExitCode.FINE
     assert calls == ["portfolio", "simulation"]

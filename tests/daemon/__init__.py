@@ -1,1 +1,1 @@
-"""Tests of `cpsched.daemon`."""
+"""Tests of `cpsched.site.daemon`."""

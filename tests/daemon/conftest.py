@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cpsched.daemon import Store
+from cpsched.site.daemon import Store
 
 #: Where Debian has the programs of each version.
 _DEBIAN = Path("/usr/lib/postgresql")

@@ -6,10 +6,10 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cpsched.bridge import JobState, MemoryManager, Order, Start, World
-from cpsched.daemon.core import step
-from cpsched.daemon.judging import vetoes
-from cpsched.daemon.state import (
+from cpsched.site.bridge import JobState, MemoryManager, Order, Start, World
+from cpsched.site.daemon.core import step
+from cpsched.site.daemon.judging import vetoes
+from cpsched.site.daemon.state import (
     Act,
     Answered,
     Event,
@@ -25,7 +25,7 @@ from cpsched.daemon.state import (
 )
 
 if TYPE_CHECKING:
-    from cpsched.bridge.world import WorldJob
+    from cpsched.site.bridge.world import WorldJob
 
 __all__ = ["Loop"]
 

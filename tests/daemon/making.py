@@ -9,9 +9,9 @@ from typing import Any
 
 import structlog
 
-from cpsched.bridge import JobState, MemoryManager, World
-from cpsched.daemon import Daemon, Planner, Policy, Settings, Store
 from cpsched.portfolio import WindowPlanner
+from cpsched.site.bridge import JobState, MemoryManager, World
+from cpsched.site.daemon import Daemon, Planner, Policy, Settings, Store
 
 __all__ = ["LIVE", "Lines", "daemon_on", "finish", "planner"]
 

@@ -11,11 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpsched.bridge import Gate, HandBack, Hold, JobState, LeftJob, Refusal, Result, Start, World
-from cpsched.daemon.core import step
-from cpsched.daemon.orders import hand_back_orders
-from cpsched.daemon.planning import plan_of_state
-from cpsched.daemon.state import (
+from cpsched.domain import Instance, NodeState, Plan, PlannedJob, Segment
+from cpsched.engine import Outcome
+from cpsched.portfolio import LivePlan, WindowPlanner, plan_of
+from cpsched.site.bridge import Gate, HandBack, Hold, JobState, LeftJob, Refusal, Result, Start, World
+from cpsched.site.daemon.core import step
+from cpsched.site.daemon.orders import hand_back_orders
+from cpsched.site.daemon.planning import plan_of_state
+from cpsched.site.daemon.state import (
     Act,
     Answered,
     Barred,
@@ -29,10 +32,7 @@ from cpsched.daemon.state import (
     Stopping,
     Vetoed,
 )
-from cpsched.daemon.window import Told, planning_window
-from cpsched.domain import Instance, NodeState, Plan, PlannedJob, Segment
-from cpsched.engine import Outcome
-from cpsched.portfolio import LivePlan, WindowPlanner, plan_of
+from cpsched.site.daemon.window import Told, planning_window
 from tests.bridge.small_world import job, on, site, world
 from tests.daemon.loop import Loop
 from tests.daemon.making import planner
@@ -222,7 +222,7 @@ def test_a_plan_that_lives_is_one_made_anew(deeds: list[tuple[str, int]], seed: 
 
 def test_a_plan_lives_from_cycle_to_cycle(monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs come, start and end: the plan follows. One of which a start was refused is made anew."""
-    monkeypatch.setattr("cpsched.daemon.planning.LivePlan", CountedPlan)
+    monkeypatch.setattr("cpsched.site.daemon.planning.LivePlan", CountedPlan)
     CountedPlan.made.clear()
     loop, kept, told = Loop(world(job("a", runtime=40), job("b"), job("c")), LIVE), planner(), Told()
     for number in range(6):

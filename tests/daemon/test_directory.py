@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from cpsched.cli import main
-from cpsched.daemon import daemon_of, read_site
 from cpsched.errors import DocumentError
+from cpsched.site.daemon import daemon_of, read_site
 
 FILE = """\
 dry_run = {dry_run}

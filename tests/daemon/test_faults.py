@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from cpsched.bridge import JobState, World
-from cpsched.daemon import make_log
 from cpsched.domain import Chunk, Request, Step
+from cpsched.site.bridge import JobState, World
+from cpsched.site.daemon import make_log
 from tests.bridge.small_world import job, site, world
 from tests.daemon.making import daemon_on, finish
 

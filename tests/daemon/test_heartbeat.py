@@ -6,10 +6,10 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from cpsched.bridge import JobState
-from cpsched.daemon import Watchdog, hand_back
-from cpsched.daemon.heartbeat import beat
 from cpsched.errors import BridgeError
+from cpsched.site.bridge import JobState
+from cpsched.site.daemon import Watchdog, hand_back
+from cpsched.site.daemon.heartbeat import beat
 from tests.bridge.small_world import job, world
 from tests.daemon.making import LIVE, Lines, daemon_on
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from cpsched.bridge import MemoryManager, Start, World
-from cpsched.daemon.judging import vetoes
 from cpsched.domain import PlannedJob, Segment
+from cpsched.site.bridge import MemoryManager, Start, World
+from cpsched.site.daemon.judging import vetoes
 from tests.bridge.small_world import job, on, site
 
 #: Runs on all of n1 until 100.

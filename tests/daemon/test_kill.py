@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from cpsched.bridge import JobState
-from cpsched.daemon import Store
+from cpsched.site.bridge import JobState
+from cpsched.site.daemon import Store
 from tests.daemon.world_server import NUM_JOBS, RemoteManager
 from tests.sizes import LARGE
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from cpsched.bridge import LeftJob, Snapshot
-from cpsched.daemon import State
-from cpsched.daemon import live_state as module
-from cpsched.daemon.live_state import Presenter
-from cpsched.daemon.state import PlannedStart
 from cpsched.domain import Instance, Plan
 from cpsched.formats import instance_to_document, parse_instance, parse_plan
 from cpsched.portfolio import solve
+from cpsched.site.bridge import LeftJob, Snapshot
+from cpsched.site.daemon import State
+from cpsched.site.daemon import live_state as module
+from cpsched.site.daemon.live_state import Presenter
+from cpsched.site.daemon.state import PlannedStart
 from tests.bridge.small_world import job, site
 
 WINDOW = site(*(job(f"j{number}", walltime=10 + number) for number in range(5)), job("never", "ncpus=9"), now=3)

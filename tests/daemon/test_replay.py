@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from cpsched.bridge import JobState
-from cpsched.daemon import Planner, Policy
-from cpsched.daemon.replay import replay
 from cpsched.portfolio import WindowPlanner
+from cpsched.site.bridge import JobState
+from cpsched.site.daemon import Planner, Policy
+from cpsched.site.daemon.replay import replay
 from tests.bridge.small_world import job, world
 from tests.daemon.making import LIVE, daemon_on, finish, planner
 

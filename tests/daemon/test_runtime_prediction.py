@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from cpsched.bridge import JobState, World
-from cpsched.daemon import Planner
-from cpsched.daemon.runtime_prediction import Expectations, Kind
 from cpsched.portfolio import WindowPlanner
+from cpsched.site.bridge import JobState, World
+from cpsched.site.daemon import Planner
+from cpsched.site.daemon.runtime_prediction import Expectations, Kind
 from tests.bridge.small_world import job, site, world
 from tests.daemon.making import LIVE, daemon_on, finish
 

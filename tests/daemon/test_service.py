@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from cpsched.bridge import HandBack, JobState, MemoryManager, Order, Receipt, Snapshot
-from cpsched.daemon import Planner, Policy
 from cpsched.domain import Instance, NodeState, Plan
 from cpsched.errors import BridgeError, EngineError, StoreError
 from cpsched.portfolio import LivePlan, WindowPlanner
+from cpsched.site.bridge import HandBack, JobState, MemoryManager, Order, Receipt, Snapshot
+from cpsched.site.daemon import Planner, Policy
 from tests.bridge.small_world import job, on, site, world
 from tests.daemon.making import LIVE, daemon_on, finish, planner
 from tests.sizes import seeds

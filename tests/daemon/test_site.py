@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from cpsched.daemon import SiteModel, read_site, refuse_root, watchdog_of
 from cpsched.errors import DocumentError
+from cpsched.site.daemon import SiteModel, read_site, refuse_root, watchdog_of
 
 LEAST = '[manager]\nkind = "memory"\ninstance = "i.json"\n[store]\nurl = "sqlite:////tmp/x.db"\n'
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from cpsched.bridge import JobState, World
 from cpsched.domain import NodeState
+from cpsched.site.bridge import JobState, World
 from tests.bridge.small_world import job, site
 from tests.daemon.making import LIVE, daemon_on
 from tests.sizes import LARGE

@@ -14,14 +14,14 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, text
 
-from cpsched.bridge import Gate, Hold, JobState, Receipt, Refusal, Result, Start
-from cpsched.daemon import Store
-from cpsched.daemon.state import JobOver, JobStarted, PlannedStart, Promise, PromiseMoved, Save
-from cpsched.daemon.store import Cycle, tables
-from cpsched.daemon.store.tables import METADATA
 from cpsched.domain import PlannedJob, Segment
 from cpsched.errors import StoreError
 from cpsched.formats import instance_to_document
+from cpsched.site.bridge import Gate, Hold, JobState, Receipt, Refusal, Result, Start
+from cpsched.site.daemon import Store
+from cpsched.site.daemon.state import JobOver, JobStarted, PlannedStart, Promise, PromiseMoved, Save
+from cpsched.site.daemon.store import Cycle, tables
+from cpsched.site.daemon.store.tables import METADATA
 from tests.bridge.small_world import job, on, site
 
 
@@ -192,7 +192,7 @@ def test_a_broken_connection_is_a_store_error(postgres: str) -> None:
 
 def test_a_locked_database_is_a_store_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While another process holds the lock nothing is written and the error says so; after that all works."""
-    monkeypatch.setattr("cpsched.daemon.store.store._LOCKED", 0.1)
+    monkeypatch.setattr("cpsched.site.daemon.store.store._LOCKED", 0.1)
     path = tmp_path / "cpsched.db"
     store = Store(f"sqlite:///{path}")
     other = sqlite3.connect(path, isolation_level=None)

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from multiprocessing.connection import Client, Connection, Listener
 from typing import Any
 
-from cpsched.bridge import MemoryManager, Order, Receipt, ResourceManager, Snapshot, World
-from cpsched.daemon import Daemon, Planner, Policy, Settings, Store, make_log
 from cpsched.errors import BridgeError
 from cpsched.portfolio import WindowPlanner
+from cpsched.site.bridge import MemoryManager, Order, Receipt, ResourceManager, Snapshot, World
+from cpsched.site.daemon import Daemon, Planner, Policy, Settings, Store, make_log
 from tests.bridge.small_world import job, site
 
 __all__ = ["NUM_JOBS", "RemoteManager"]

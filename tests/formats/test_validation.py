@@ -26,8 +26,8 @@ from cpsched.domain import (
 )
 from cpsched.errors import DocumentError
 from cpsched.formats import checked, instance_to_document, parse_instance
-from cpsched.policies import make_scheduler
-from cpsched.sim import simulate
+from cpsched.lab.policies import make_scheduler
+from cpsched.lab.sim import simulate
 from tests.workloads.tiny import tiny_cases
 
 NODES = NodeClass(names=("n1", "n2"), resources=Amounts({"cores": 4}))

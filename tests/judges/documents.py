@@ -23,7 +23,7 @@ from click.testing import CliRunner
 
 from cpsched.cli import main
 from cpsched.formats import read_instance
-from cpsched.sim import BackfillRule, Checkpoint, Interrupted, QueueRule, simulate
+from cpsched.lab.sim import BackfillRule, Checkpoint, Interrupted, QueueRule, simulate
 from tests.judges.mutations import change_bytes, change_document, change_text
 from tests.sim.interrupted import forged, looking_often, written
 

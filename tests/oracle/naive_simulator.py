@@ -28,9 +28,9 @@ from math import ceil, exp, frexp, inf, log2, log10, sqrt
 from typing import NamedTuple
 
 from cpsched.domain import FOR_EVER, Arrangement, DependencyType, Instance, Job, SetAside
+from cpsched.lab.sim import BackfillRule, Expectation, Order, Prediction, QueueRule
 from cpsched.metrics import Ending
 from cpsched.problem import refusal
-from cpsched.sim import BackfillRule, Expectation, Order, Prediction, QueueRule
 from tests.oracle.literal_planner import Mapped, Node, awaited, mapping_orders, node_weight
 
 __all__ = ["Run", "Story", "play_naively"]

@@ -43,7 +43,7 @@ from cpsched.domain import (
     Step,
     Validity,
 )
-from cpsched.sim import BackfillRule, Expectation, Order, QueueRule
+from cpsched.lab.sim import BackfillRule, Expectation, Order, QueueRule
 from tests.oracle.literal_planner import Node
 from tests.oracle.random_instances import LICENSE, clusters, dependencies, rarely, requests, running_jobs
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from cpsched.domain import Amounts, Chunk, Cluster, FrozenMap, Instance, Job, NodeClass, Queue, Request, Step
 from cpsched.formats import instance_to_document, plan_to_document
-from cpsched.policies.maui.maui import Maui
-from cpsched.policies.maui.params import MauiParams
-from cpsched.sim import History, Prediction, QueueRule, Scheduler, simulate
+from cpsched.lab.policies.maui.maui import Maui
+from cpsched.lab.policies.maui.params import MauiParams
+from cpsched.lab.sim import History, Prediction, QueueRule, Scheduler, simulate
 from cpsched.verify import verify
 
 HOUR = 3600

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from cpsched.domain import Amounts, Placement
-from cpsched.sim import Decision, News, Site, Start
+from cpsched.lab.sim import Decision, News, Site, Start
 
 
 @dataclass(frozen=True)

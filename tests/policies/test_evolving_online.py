@@ -9,10 +9,10 @@ import pytest
 
 from cpsched.domain import Instance, Job, Outage, Step
 from cpsched.errors import UnsupportedError
-from cpsched.policies import make_scheduler
+from cpsched.lab.policies import make_scheduler
+from cpsched.lab.sim import simulate
+from cpsched.lab.workloads import evolving_window
 from cpsched.rules import VARIANTS
-from cpsched.sim import simulate
-from cpsched.workloads import evolving_window
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.sim.played import played, starts
 from tests.sizes import seeds

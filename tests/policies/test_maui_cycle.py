@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from cpsched.domain import Amounts, Cluster, FrozenMap, Instance, NodeClass, Outage
 from cpsched.errors import EngineError
-from cpsched.policies.maui.maui import Maui, maui
-from cpsched.policies.maui.params import Credits, Downtime, Fairshare, MauiParams, Qos, ShortPool, Weights
-from cpsched.sim import BackfillRule, Prediction, QueueRule
-from cpsched.workloads import job_mix
+from cpsched.lab.policies.maui.maui import Maui, maui
+from cpsched.lab.policies.maui.params import Credits, Downtime, Fairshare, MauiParams, Qos, ShortPool, Weights
+from cpsched.lab.sim import BackfillRule, Prediction, QueueRule
+from cpsched.lab.workloads import job_mix
 from tests.oracle.random_workloads import workloads
 from tests.policies.maui_runs import HOUR, MONDAY, job, judged, machine, nodes_of, played
 

@@ -11,11 +11,11 @@ import pytest
 
 from cpsched.domain import Amounts, FrozenMap, Outage, Placement, Running, Segment
 from cpsched.errors import EngineError
-from cpsched.policies.maui.allocation_bank import AllocationBank
-from cpsched.policies.maui.maui import Maui, maui
-from cpsched.policies.maui.params import Credits, Downtime, Fairshare, MauiParams, Qos, ShortPool, Weights
-from cpsched.policies.maui.short_pool import end_of_work
-from cpsched.sim import Decision, News, Site
+from cpsched.lab.policies.maui.allocation_bank import AllocationBank
+from cpsched.lab.policies.maui.maui import Maui, maui
+from cpsched.lab.policies.maui.params import Credits, Downtime, Fairshare, MauiParams, Qos, ShortPool, Weights
+from cpsched.lab.policies.maui.short_pool import end_of_work
+from cpsched.lab.sim import Decision, News, Site
 from tests.policies.maui_runs import HOUR, MONDAY, job, judged, machine, played
 from tests.sim.charged import Clock, charged
 

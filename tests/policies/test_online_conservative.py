@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from cpsched.domain import Outage
-from cpsched.policies import make_scheduler
-from cpsched.policies.conservative.conservative import Conservative
-from cpsched.policies.conservative.conservative_on_nodes import ConservativeOnNodes
-from cpsched.sim import Decision, News, Prediction, Site, simulate
+from cpsched.lab.policies import make_scheduler
+from cpsched.lab.policies.conservative.conservative import Conservative
+from cpsched.lab.policies.conservative.conservative_on_nodes import ConservativeOnNodes
+from cpsched.lab.sim import Decision, News, Prediction, Site, simulate
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.oracle.random_workloads import BusyMachine
 from tests.policies.crowds import crowd
@@ -143,7 +143,7 @@ def test_a_broken_node_costs_reservations_and_its_return_brings_them_back() -> N
 def test_charged_decisions_break_no_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each decision takes 7 s: reservations that begin meanwhile are made anew, and all jobs run in the end."""
     clock = itertools.count(0, 7)
-    monkeypatch.setattr("cpsched.sim.scheduler_loop.time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    monkeypatch.setattr("cpsched.lab.sim.scheduler_loop.time", SimpleNamespace(perf_counter=lambda: next(clock)))
     history = simulate(crowd(3), Conservative(), charge_overhead=True)
     assert (history.runs.start >= 0).all()
     assert history.runs.start.min() >= 7

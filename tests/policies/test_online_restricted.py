@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from cpsched.domain import Amounts, Instance, Outage, Placement, SetAside, WaitingReason
+from cpsched.lab.policies import make_scheduler
+from cpsched.lab.sim import Prediction, simulate
 from cpsched.metrics import Ending
-from cpsched.policies import make_scheduler
-from cpsched.sim import Prediction, simulate
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle.random_workloads import BusyMachine
 from tests.sim.played import keeps_aside, played, starts

@@ -25,11 +25,11 @@ from cpsched.domain import (
     Validity,
     WaitingReason,
 )
+from cpsched.lab.policies import make_scheduler
+from cpsched.lab.sim import Order, Prediction
 from cpsched.metrics import Ending
 from cpsched.planner import slices_of
-from cpsched.policies import make_scheduler
 from cpsched.problem import compiled
-from cpsched.sim import Order, Prediction
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle.naive_simulator import play_naively
 from tests.oracle.random_workloads import BusyMachine

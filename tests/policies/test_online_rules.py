@@ -9,8 +9,8 @@ import pytest
 
 from cpsched.domain import Amounts, FrozenMap, Job, Queue
 from cpsched.errors import DocumentError
-from cpsched.policies import SCHEDULERS, make_scheduler, scheduler_names
-from cpsched.sim import QueueRule
+from cpsched.lab.policies import SCHEDULERS, make_scheduler, scheduler_names
+from cpsched.lab.sim import QueueRule
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.policies.maui_runs import judged
 from tests.rules import ruled

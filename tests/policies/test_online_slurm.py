@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from cpsched.domain import Job
-from cpsched.policies import make_scheduler
-from cpsched.policies.slurm.slurm import slurm
-from cpsched.sim import Prediction, simulate
+from cpsched.lab.policies import make_scheduler
+from cpsched.lab.policies.slurm.slurm import slurm
+from cpsched.lab.sim import Prediction, simulate
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.oracle.random_workloads import BusyMachine
 from tests.policies.crowds import crowd

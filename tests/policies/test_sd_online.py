@@ -16,14 +16,14 @@ import pytest
 
 from cpsched.domain import Instance, Malleability, Outage, PlannedJob, RuntimeModel
 from cpsched.formats import instance_to_document, plan_to_document
-from cpsched.policies import make_scheduler
-from cpsched.policies.sd.malleable_value import malleable_value
-from cpsched.policies.sd.sd_policy import SdPolicy
-from cpsched.policies.sd.static_backfill import static_backfill
+from cpsched.lab.policies import make_scheduler
+from cpsched.lab.policies.sd.malleable_value import malleable_value
+from cpsched.lab.policies.sd.sd_policy import SdPolicy
+from cpsched.lab.policies.sd.static_backfill import static_backfill
+from cpsched.lab.sim import Checkpoint, Decision, History, News, Site, simulate
+from cpsched.lab.workloads import cirne_like
 from cpsched.rules import PiWeight, SdEngine, SdRule
-from cpsched.sim import Checkpoint, Decision, History, News, Site, simulate
 from cpsched.verify import verify
-from cpsched.workloads import cirne_like
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.policies.naive_sd_online import Task, sd_online_by_the_second
 from tests.rules.test_sd_engine import FREE, HOUR, lending, malleable, worked
@@ -196,7 +196,7 @@ def test_nodes_that_fail(seed: int) -> None:
 def test_decisions_that_take_time(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where each decision takes effect a second or two late, guests and mates still have what is theirs."""
     ticks = count(step=1.5)
-    monkeypatch.setattr("cpsched.sim.scheduler_loop.time.perf_counter", lambda: next(ticks))
+    monkeypatch.setattr("cpsched.lab.sim.scheduler_loop.time.perf_counter", lambda: next(ticks))
     dice = Random(seed)
     workload = workload_of(drawn_tasks(dice, 4, 0.9), 4)
     history = simulate(workload, SdPolicy(FREE, None), charge_overhead=True)

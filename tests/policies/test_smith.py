@@ -10,8 +10,8 @@ import pytest
 
 from cpsched.domain import Amounts, FrozenMap, Instance, Job, MaxWait, Queue
 from cpsched.errors import DocumentError
-from cpsched.policies import make_scheduler
-from cpsched.sim import BackfillRule, Expectation, Order, QueueRule
+from cpsched.lab.policies import make_scheduler
+from cpsched.lab.sim import BackfillRule, Expectation, Order, QueueRule
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.sim.played import played, starts
 

@@ -8,8 +8,8 @@ import pytest
 
 from cpsched import Model, verify_plan
 from cpsched.errors import UnsupportedError
-from cpsched.policies import factory_of, make_scheduler, scheduler_names
-from cpsched.sim import simulate, unkept
+from cpsched.lab.policies import factory_of, make_scheduler, scheduler_names
+from cpsched.lab.sim import simulate, unkept
 
 #: Rules for evolving jobs, which begin where a job has steps.
 EVOLVING = ("ep_rigid", "ep_nox", "ep_2x", "ep_2xc", "ep_infx", "ep_infxc", "planner", "search")

@@ -14,12 +14,12 @@ from cpsched.domain import FrozenMap, Instance, Job, MaxWait, Plan, Queue, Waiti
 from cpsched.engine import Outcome, Progress
 from cpsched.errors import EngineError, UnsupportedError
 from cpsched.formats import instance_to_document, plan_to_document, read_instance
+from cpsched.lab.policies import make_engine_scheduler
+from cpsched.lab.sim import Prediction, simulate
 from cpsched.planner import PlannerEngine
-from cpsched.policies import make_engine_scheduler
 from cpsched.portfolio import ENGINES, Team, solve, window_planner
 from cpsched.rules import PolicyEngine
 from cpsched.search import Search, SearchParams
-from cpsched.sim import Prediction, simulate
 from cpsched.verify import verify
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.oracle.random_malleable import malleable_windows

@@ -12,9 +12,9 @@ import pytest
 from cpsched.domain import Instance
 from cpsched.errors import DocumentError, EngineError
 from cpsched.formats import instance_to_document, plan_to_document
-from cpsched.policies import factory_of, make_scheduler, scheduler_names
+from cpsched.lab.policies import factory_of, make_scheduler, scheduler_names
+from cpsched.lab.sim import BackfillRule, Decision, History, News, Order, QueueRule, Scheduler, Site, Start, simulate
 from cpsched.portfolio import engine_names, solve
-from cpsched.sim import BackfillRule, Decision, History, News, Order, QueueRule, Scheduler, Site, Start, simulate
 from cpsched.verify import verify
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.oracle.random_workloads import BusyMachine
@@ -24,7 +24,7 @@ OURS = '''
 """A package with policies of its own."""
 
 from cpsched.rules import Policy, PolicyEngine, insert
-from cpsched.sim import BackfillRule, Decision, QueueRule
+from cpsched.lab.sim import BackfillRule, Decision, QueueRule
 
 by_walltime = QueueRule(name="by_walltime", backfill=BackfillRule.NOBODY, key=lambda job: job.walltime)
 longest = PolicyEngine(

@@ -29,14 +29,14 @@ from cpsched.domain import (
 from cpsched.engine import Outcome, Progress
 from cpsched.errors import UnsupportedError
 from cpsched.formats import instance_to_document, parse_instance, plan_to_document
+from cpsched.lab.policies import make_engine_scheduler
+from cpsched.lab.sim import simulate
 from cpsched.metrics import objective_value
 from cpsched.planner import PlannerEngine
-from cpsched.policies import make_engine_scheduler
 from cpsched.portfolio import Team, replan, solve
 from cpsched.portfolio.classes import ByClass, rank
 from cpsched.rules import POLICIES
 from cpsched.search import Search, SearchParams
-from cpsched.sim import simulate
 from cpsched.verify import verify
 from tests.booking.small_windows import EXCLUSIVE, chunk, nodes, running, waiting, window
 from tests.cp.trying_everything import best_plan

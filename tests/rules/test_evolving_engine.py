@@ -36,10 +36,10 @@ from cpsched.domain import (
 )
 from cpsched.engine import Outcome
 from cpsched.errors import UnsupportedError
+from cpsched.lab.workloads import evolving_window
 from cpsched.problem import Application, Hold, map_to_nodes
 from cpsched.rules import POLICIES, EvolvingEngine
 from cpsched.rules.evolving import VARIANTS
-from cpsched.workloads import evolving_window
 from tests.booking.small_windows import PACK, SCATTER, chunk, nodes, running, waiting, window
 from tests.oracle.dense_evolving import best_schedule
 from tests.portfolio.judged import assert_judged

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from cpsched.domain import FrozenMap, Instance, Job, Objective, ObjectiveTerm
+from cpsched.lab.workloads import evolving_window
 from cpsched.metrics import objective_value
 from cpsched.problem import Machine, application_of, beyond_whole_nodes
 from cpsched.rules import POLICIES
@@ -18,7 +19,6 @@ from cpsched.rusv import FOREVER, NOWHERE
 from cpsched.search import Search, SearchParams, count_kernels
 from cpsched.search.arrays import Counted
 from cpsched.search.evolving import EvolvingChain
-from cpsched.workloads import evolving_window
 from tests.booking.small_windows import SCATTER, chunk, nodes, running, waiting, window
 from tests.oracle.dense_counts import DenseCounts, Pieces
 from tests.rules.listed import listed

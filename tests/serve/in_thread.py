@@ -14,12 +14,12 @@ from zoneinfo import ZoneInfo
 
 import uvicorn
 
-from cpsched.bridge import World
-from cpsched.daemon import Daemon
 from cpsched.domain import Instance
-from cpsched.serve import DocumentSource, ServeSettings, Source, Visibility, make_app
-from cpsched.serve.running import tcp_listener
-from cpsched.serve.sources import Opened
+from cpsched.site.bridge import World
+from cpsched.site.daemon import Daemon
+from cpsched.site.serve import DocumentSource, ServeSettings, Source, Visibility, make_app
+from cpsched.site.serve.running import tcp_listener
+from cpsched.site.serve.sources import Opened
 from tests.daemon.making import LIVE, Lines, daemon_on
 from tests.workloads.eurora_windows import eurora_window
 

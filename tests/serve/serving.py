@@ -12,10 +12,10 @@ from typing import Any
 import httpx
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from cpsched.daemon import make_log
 from cpsched.domain import Instance
-from cpsched.serve import DocumentSource, Opened, ServeSettings, Token, Visibility, make_app
-from cpsched.serve.guard import Guard
+from cpsched.site.daemon import make_log
+from cpsched.site.serve import DocumentSource, Opened, ServeSettings, Token, Visibility, make_app
+from cpsched.site.serve.guard import Guard
 from tests.bridge.small_world import job, site
 
 __all__ = ["ALICE", "BOB", "OPERATOR", "TOKENS", "asking", "bearer", "opened", "users_site"]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cpsched.errors import DocumentError
-from cpsched.serve import Visibility, read_tokens
-from cpsched.serve.access import Token, of_token
+from cpsched.site.serve import Visibility, read_tokens
+from cpsched.site.serve.access import Token, of_token
 from tests.serve.serving import ALICE, BOB, OPERATOR, TOKENS, asking, bearer, opened
 
 HASH = hashlib.sha256(b"a token").hexdigest()

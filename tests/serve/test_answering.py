@@ -12,10 +12,10 @@ import pytest
 
 from cpsched.answers import Answers
 from cpsched.portfolio import solve
-from cpsched.serve import answering as module
-from cpsched.serve.answering import Answering
-from cpsched.serve.problems import Problem
-from cpsched.serve.view import View
+from cpsched.site.serve import answering as module
+from cpsched.site.serve.answering import Answering
+from cpsched.site.serve.problems import Problem
+from cpsched.site.serve.view import View
 from tests.bridge.small_world import job, site
 
 

@@ -13,8 +13,8 @@ from schemathesis.checks import CHECKS, load_all_checks
 from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.schemas import OpenApiSchema
 
-from cpsched.serve import ServeSettings
-from cpsched.serve.models import WhatIfModel
+from cpsched.site.serve import ServeSettings
+from cpsched.site.serve.models import WhatIfModel
 from tests.serve.in_thread import served
 from tests.serve.serving import OPERATOR, TOKENS, asking, bearer, opened
 from tests.sizes import examples

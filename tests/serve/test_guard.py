@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cpsched.formats import instance_to_document
-from cpsched.serve.guard import RateLimit
+from cpsched.site.serve.guard import RateLimit
 from tests.serve.serving import ALICE, OPERATOR, asking, bearer, users_site
 
 PROBLEM = "application/problem+json"
@@ -58,8 +58,8 @@ def test_what_nginx_forwards_by_default_is_not_from_this_machine() -> None:
     asked: list[int] = []
 
     async def ask() -> None:
-        from cpsched.daemon import make_log
-        from cpsched.serve import make_app
+        from cpsched.site.daemon import make_log
+        from cpsched.site.serve import make_app
         from tests.serve.serving import opened
 
         app = make_app(opened(), log=make_log(level="error"))

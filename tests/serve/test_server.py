@@ -105,7 +105,7 @@ def test_a_client_that_goes_leaves_no_work_behind(tmp_path: Path) -> None:
 
     def planning(process: subprocess.Popen[str]) -> list[str]:
         found = subprocess.run(  # noqa: S603 - our own command
-            ["/usr/bin/pgrep", "-P", str(process.pid), "-f", "cpsched.serve.child"],
+            ["/usr/bin/pgrep", "-P", str(process.pid), "-f", "cpsched.site.serve.child"],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         return found.stdout.split()
@@ -149,7 +149,7 @@ def test_a_port_that_is_taken_is_an_error(tmp_path: Path) -> None:
 
 def test_answers_are_not_delayed() -> None:
     """Connections are known to be of TCP, without which asyncio leaves Nagle's algorithm on."""
-    from cpsched.serve.running import tcp_listener
+    from cpsched.site.serve.running import tcp_listener
 
     with tcp_listener("localhost", 0) as listener:
         listener.listen()

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from cpsched.bridge import World
-from cpsched.daemon import Daemon
 from cpsched.errors import DocumentError, StoreError
 from cpsched.formats import write_instance
-from cpsched.serve import Opened, StoreSource, Visibility, open_source
+from cpsched.site.bridge import World
+from cpsched.site.daemon import Daemon
+from cpsched.site.serve import Opened, StoreSource, Visibility, open_source
 from cpsched.verify import verify
 from tests.bridge.small_world import job, site
 from tests.daemon.making import LIVE, daemon_on

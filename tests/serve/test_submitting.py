@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from cpsched.formats import instance_to_document
-from cpsched.serve import child
+from cpsched.site.serve import child
 from cpsched.verify import verify
 from tests.bridge.small_world import job, site
 from tests.serve.serving import ALICE, BOB, OPERATOR, Client, asking, bearer, users_site
@@ -162,11 +162,11 @@ def test_the_queue_is_bounded_and_what_is_cancelled_ends() -> None:
 
 def test_outcomes_are_forgotten() -> None:
     """Of what is over only the newest is kept, and not for ever."""
-    from cpsched.serve.access import Viewer
-    from cpsched.serve.children import Children
-    from cpsched.serve.problems import Problem
-    from cpsched.serve.settings import ServeSettings
-    from cpsched.serve.submissions import Submissions, Submitted
+    from cpsched.site.serve.access import Viewer
+    from cpsched.site.serve.children import Children
+    from cpsched.site.serve.problems import Problem
+    from cpsched.site.serve.settings import ServeSettings
+    from cpsched.site.serve.submissions import Submissions, Submitted
 
     kept = Submissions(Children(1), ServeSettings(most_kept=3, keep_seconds=100))
     viewer = Viewer(key="me")

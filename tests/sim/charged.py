@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 from cpsched.domain import Instance
 from cpsched.formats import instance_to_document, plan_to_document
-from cpsched.sim import History, Scheduler, simulate
+from cpsched.lab.sim import History, Scheduler, simulate
 from cpsched.verify import verify
 
 __all__ = ["Clock", "charged"]
@@ -25,7 +25,7 @@ class Clock:
     @contextmanager
     def instead(self) -> Iterator[None]:
         """Time decisions by this clock."""
-        with patch("cpsched.sim.scheduler_loop.time", SimpleNamespace(perf_counter=lambda: self.seconds)):
+        with patch("cpsched.lab.sim.scheduler_loop.time", SimpleNamespace(perf_counter=lambda: self.seconds)):
             yield
 
 

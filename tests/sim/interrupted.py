@@ -9,8 +9,8 @@ from unittest.mock import patch
 
 import numpy as np
 
-from cpsched.sim import rule_loop
-from cpsched.sim.checkpoint import _digest_of
+from cpsched.lab.sim import rule_loop
+from cpsched.lab.sim.checkpoint import _digest_of
 
 __all__ = ["forged", "looking_often", "written"]
 

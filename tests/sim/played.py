@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from cpsched.domain import Instance, PlannedJob
 from cpsched.formats import instance_to_document, plan_to_document
+from cpsched.lab.sim import History, Prediction, QueueRule, Scheduler, simulate
 from cpsched.metrics import Ending
-from cpsched.sim import History, Prediction, QueueRule, Scheduler, simulate
 from cpsched.verify import verify
 from tests.booking.small_windows import where_it_stands
 from tests.oracle.naive_simulator import Run, Story

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from cpsched.domain import Instance, Plan
 from cpsched.errors import DocumentError
 from cpsched.formats import instance_to_document, parse_instance, plan_to_document
-from cpsched.policies import make_scheduler
-from cpsched.sim import (
+from cpsched.lab.policies import make_scheduler
+from cpsched.lab.sim import (
     BackfillRule,
     Checkpoint,
     Decision,
@@ -34,12 +34,12 @@ from cpsched.sim import (
     rule_loop,
     simulate,
 )
-from cpsched.sim.arrays import C_ATTEMPTS, C_CHANGES, C_FIXED, C_HEAP, C_MODES, C_POOL, C_QUEUED, C_RUNNING
-from cpsched.sim.checkpoint import Keeper
-from cpsched.sim.load import Load
-from cpsched.sim.world import World
+from cpsched.lab.sim.arrays import C_ATTEMPTS, C_CHANGES, C_FIXED, C_HEAP, C_MODES, C_POOL, C_QUEUED, C_RUNNING
+from cpsched.lab.sim.checkpoint import Keeper
+from cpsched.lab.sim.load import Load
+from cpsched.lab.sim.world import World
+from cpsched.lab.workloads import lublin, with_malleable
 from cpsched.verify import verify
-from cpsched.workloads import lublin, with_malleable
 from tests.oracle.random_workloads import restricted_workloads, rules, workloads
 from tests.sim.interrupted import forged, written
 from tests.sizes import examples

@@ -7,8 +7,8 @@ from itertools import pairwise
 from hypothesis import given
 
 from cpsched.domain import FrozenMap, Instance, MaxWait, Outage, Queue
+from cpsched.lab.sim import BackfillRule, QueueRule, simulate
 from cpsched.metrics import runs_summary
-from cpsched.sim import BackfillRule, QueueRule, simulate
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.oracle.random_workloads import rules, workloads
 

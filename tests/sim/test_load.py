@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from cpsched.domain import FrozenMap, MaxWait, NodeState, Outage, Queue, WaitingReason
+from cpsched.lab.sim import BackfillRule, QueueRule
 from cpsched.metrics import Ending
-from cpsched.sim import BackfillRule, QueueRule
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.sim.played import played, starts
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.domain import Instance, Outage, modes
+from cpsched.lab.sim import Change, Decision, News, Site, Start
 from cpsched.metrics import Ending
-from cpsched.sim import Change, Decision, News, Site, Start
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.sim.charged import Clock, charged
 from tests.sim.test_shares import malleable_workloads

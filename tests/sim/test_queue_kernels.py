@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from cpsched.domain import Job
-from cpsched.sim.load import Load
-from cpsched.sim.queue_kernels import expected_by_classes, learn
-from cpsched.sim.world import World
+from cpsched.lab.sim.load import Load
+from cpsched.lab.sim.queue_kernels import expected_by_classes, learn
+from cpsched.lab.sim.world import World
 from tests.booking.small_windows import chunk, nodes, waiting, window
 
 pytestmark = pytest.mark.kernels

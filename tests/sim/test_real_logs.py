@@ -8,7 +8,7 @@ import pytest
 
 from cpsched.formats.logs import Selection, log_to_instance
 from cpsched.formats.swf import machine_of_log, read_swf
-from cpsched.sim import BackfillRule, Order, Prediction, QueueRule
+from cpsched.lab.sim import BackfillRule, Order, Prediction, QueueRule
 from tests.oracle.naive_simulator import play_naively
 from tests.sim.played import played, story_of
 

@@ -31,9 +31,9 @@ from cpsched.domain import (
 from cpsched.engine import Outcome
 from cpsched.errors import EngineError
 from cpsched.formats import instance_to_document, plan_to_document, read_instance
+from cpsched.lab.sim import BackfillRule, Prediction, QueueRule, Rolling, simulate
 from cpsched.planner import PlannerEngine, replanned
 from cpsched.portfolio import plan_of
-from cpsched.sim import BackfillRule, Prediction, QueueRule, Rolling, simulate
 from cpsched.verify import verify
 from tests.booking.small_windows import EXCLUSIVE, FREE, chunk, nodes, running, waiting, window
 from tests.oracle.random_workloads import workloads

@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from cpsched.domain import Instance, Step
-from cpsched.policies import make_scheduler
-from cpsched.sim import BackfillRule, Decision, Expectation, News, Order, QueueRule, RuleChoice, Site, rule_choice
+from cpsched.lab.policies import make_scheduler
+from cpsched.lab.sim import BackfillRule, Decision, Expectation, News, Order, QueueRule, RuleChoice, Site, rule_choice
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.sim.played import played, starts
 

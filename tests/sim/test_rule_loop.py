@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.domain import Dependency, DependencyType, Instance, Job, Outage
+from cpsched.lab.sim import BackfillRule, History, Order, Prediction, QueueRule, rule_loop
+from cpsched.lab.sim.load import Load
+from cpsched.lab.sim.rule_loop import is_counted, play_rule
+from cpsched.lab.sim.world import World
 from cpsched.metrics import Ending
 from cpsched.rusv import FOREVER
-from cpsched.sim import BackfillRule, History, Order, Prediction, QueueRule, rule_loop
-from cpsched.sim.load import Load
-from cpsched.sim.rule_loop import is_counted, play_rule
-from cpsched.sim.world import World
 from tests.booking.small_windows import EXCLUSIVE, chunk, nodes, running, waiting, window
 from tests.oracle.literal_planner import Machine
 from tests.oracle.naive_simulator import play_naively

@@ -25,7 +25,7 @@ from cpsched.domain import (
     rate_on,
 )
 from cpsched.errors import EngineError
-from cpsched.sim import BackfillRule, Change, Decision, News, Outlook, Prediction, QueueRule, Site, Start
+from cpsched.lab.sim import BackfillRule, Change, Decision, News, Outlook, Prediction, QueueRule, Site, Start
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.sim.played import played
 from tests.sizes import examples

@@ -12,12 +12,12 @@ import pytest
 from cpsched.domain import Amounts, Arrangement, Chunk, Cluster, Instance, Job, NodeClass, Place, Request, Step
 from cpsched.formats.logs import log_to_instance
 from cpsched.formats.swf import machine_of_log, read_swf
-from cpsched.policies import make_scheduler
+from cpsched.lab.policies import make_scheduler
+from cpsched.lab.sim import BackfillRule, Order, QueueRule, rule_loop, simulate
+from cpsched.lab.sim.load import Load
+from cpsched.lab.sim.rule_loop import is_counted
+from cpsched.lab.sim.world import World
 from cpsched.rusv import EqualNodes
-from cpsched.sim import BackfillRule, Order, QueueRule, rule_loop, simulate
-from cpsched.sim.load import Load
-from cpsched.sim.rule_loop import is_counted
-from cpsched.sim.world import World
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle.textbook import Item, conservative_by_counts, easy_by_counts, items_of, reserving_by_counts
 from tests.policies.maui_runs import judged

@@ -7,8 +7,8 @@ from dataclasses import replace
 from random import Random
 
 from cpsched.domain import Amounts, Chunk, FrozenMap, Instance, Job, Objective, ObjectiveTerm, Request, Step
-from cpsched.workloads import evolving_window, with_malleable
-from cpsched.workloads.changing import changed_share
+from cpsched.lab.workloads import evolving_window, with_malleable
+from cpsched.lab.workloads.changing import changed_share
 from tests.workloads.eurora_windows import eurora_window
 
 __all__ = ["changing_windows", "made_rigid", "with_evolving"]

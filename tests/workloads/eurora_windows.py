@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from cpsched.domain import Amounts, Cluster, Instance, Job, Placement
-from cpsched.workloads import eurora_cluster
-from cpsched.workloads._eurora_kinds import Kind
-from cpsched.workloads.eurora import (
+from cpsched.lab.workloads import eurora_cluster
+from cpsched.lab.workloads._eurora_kinds import Kind
+from cpsched.lab.workloads.eurora import (
     LONGEST_CAMPAIGN,
     WALLTIMES,
     Draw,

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from cpsched.domain import Instance, Job
 from cpsched.formats import instance_to_document, parse_instance
-from cpsched.workloads import agent_workload
-from cpsched.workloads.agents import NODE_HOURS
+from cpsched.lab.workloads import agent_workload
+from cpsched.lab.workloads.agents import NODE_HOURS
 from tests.sizes import examples
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpsched.workloads.arrivals import (
+from cpsched.lab.workloads.arrivals import (
     HALF_HOUR,
     arrivals_within,
     daily_cycle,
@@ -18,8 +18,8 @@ from cpsched.workloads.arrivals import (
     points_until,
     poisson_arrivals,
 )
-from cpsched.workloads.assembly import random_numbers
-from cpsched.workloads.lublin import STREAMS
+from cpsched.lab.workloads.assembly import random_numbers
+from cpsched.lab.workloads.lublin import STREAMS
 
 
 def by_power_series(shape: float, most: float) -> float:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cpsched.domain import FrozenMap, Malleability, RuntimeModel, Step, modes, needs_migration
 from cpsched.formats import instance_to_document, parse_instance
-from cpsched.workloads import evolving_window, with_malleable
+from cpsched.lab.workloads import evolving_window, with_malleable
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.sizes import examples
 from tests.workloads.changing import changing_windows, made_rigid, with_evolving

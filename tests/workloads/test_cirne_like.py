@@ -10,8 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cpsched.formats import instance_to_document, parse_instance
-from cpsched.workloads import cirne_like, offered_load
-from cpsched.workloads.cirne_like import WALLTIMES
+from cpsched.lab.workloads import cirne_like, offered_load
+from cpsched.lab.workloads.cirne_like import WALLTIMES
 from tests.sizes import examples
 
 

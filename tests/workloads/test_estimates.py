@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cpsched.workloads.assembly import random_numbers
-from cpsched.workloads.estimates import ACCURACY, estimated_walltimes
+from cpsched.lab.workloads.assembly import random_numbers
+from cpsched.lab.workloads.estimates import ACCURACY, estimated_walltimes
 
 _YEARS = 60 * 10**10
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from cpsched.domain import Amounts, Chunk, Instance, Job, Request, Step
 from cpsched.formats import instance_to_document, parse_instance
-from cpsched.workloads import eurora_cluster, eurora_stream, offered_load
+from cpsched.lab.workloads import eurora_cluster, eurora_stream, offered_load
 from tests.sizes import examples
 from tests.workloads.eurora_windows import eurora_window
 from tests.workloads.marginals import distance, marginals

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.formats import instance_to_document, parse_instance
-from cpsched.workloads import evolving_window
+from cpsched.lab.workloads import evolving_window
 from tests.sizes import examples
 
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.formats import instance_to_document, parse_instance
-from cpsched.workloads import job_mix
-from cpsched.workloads.job_mix import TARGETS, MixClass, class_of, share_is_low
+from cpsched.lab.workloads import job_mix
+from cpsched.lab.workloads.job_mix import TARGETS, MixClass, class_of, share_is_low
 from tests.sizes import examples
 
 

@@ -23,7 +23,7 @@ from cpsched.domain import (
     Segment,
     Step,
 )
-from cpsched.workloads import eurora_stream, lublin, offered_load, scaled
+from cpsched.lab.workloads import eurora_stream, lublin, offered_load, scaled
 from tests.booking.small_windows import chunk
 from tests.sizes import examples
 

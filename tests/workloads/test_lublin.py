@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from cpsched.domain import Instance
 from cpsched.formats import instance_to_document, parse_instance
-from cpsched.workloads import lublin
-from cpsched.workloads.lublin import STREAMS, Stream
+from cpsched.lab.workloads import lublin
+from cpsched.lab.workloads.lublin import STREAMS, Stream
 from tests.sizes import examples
 from tests.workloads.marginals import distance
 

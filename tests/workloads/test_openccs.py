@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.formats import instance_to_document, parse_instance
-from cpsched.workloads import oculus_cluster, openccs_workload
-from cpsched.workloads.openccs import SIZES
+from cpsched.lab.workloads import oculus_cluster, openccs_workload
+from cpsched.lab.workloads.openccs import SIZES
 from tests.sizes import examples
 
 

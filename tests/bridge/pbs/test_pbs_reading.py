@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from cpsched.bridge import JobState, Snapshot
-from cpsched.bridge.pbs import JOB_STATES, NODE_STATES, make_snapshot, read_directory
 from cpsched.cli import main
 from cpsched.domain import Arrangement, NodeState
 from cpsched.errors import DocumentError
 from cpsched.formats import instance_to_document, parse_instance
+from cpsched.site.bridge import JobState, Snapshot
+from cpsched.site.bridge.pbs import JOB_STATES, NODE_STATES, make_snapshot, read_directory
 
 NOW = 1_800_000_000  # Fri Jan 15 08:00:00 2027 UTC
 BEFORE = "Fri Jan 15 07:50:00 2027"

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from cpsched.bridge import Gate, JobFacts, Snapshot, Start
-from cpsched.bridge.slurm import SlurmClient, SlurmManager
 from cpsched.domain import Amounts, Placement
+from cpsched.site.bridge import Gate, JobFacts, Snapshot, Start
+from cpsched.site.bridge.slurm import SlurmClient, SlurmManager
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / "scripts" / "slurm-lab"

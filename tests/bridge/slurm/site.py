@@ -15,9 +15,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from cpsched.bridge import JobFacts, JobState
-from cpsched.daemon import Store
 from cpsched.errors import StoreError
+from cpsched.site.bridge import JobFacts, JobState
+from cpsched.site.daemon import Store
 from tests.bridge.slurm.laboratory import ROOT, Laboratory
 
 __all__ = ["MANAGER_FAILED", "STORE_FAILED", "Site"]

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from cpsched.bridge.slurm import SiteChoices, json_reader, make_snapshot
-from cpsched.bridge.slurm.answer_reader import AnswerReader
-from cpsched.bridge.slurm.directory import merge_records
-from cpsched.bridge.slurm.json_reader import parse_answer, read_answer
-from cpsched.bridge.slurm.marker import GATE, Marker, marked
-from cpsched.bridge.slurm.records import SlurmRecords
-from cpsched.bridge.slurm.snapshot import SnapshotMaker
 from cpsched.errors import DocumentError
+from cpsched.site.bridge.slurm import SiteChoices, json_reader, make_snapshot
+from cpsched.site.bridge.slurm.answer_reader import AnswerReader
+from cpsched.site.bridge.slurm.directory import merge_records
+from cpsched.site.bridge.slurm.json_reader import parse_answer, read_answer
+from cpsched.site.bridge.slurm.marker import GATE, Marker, marked
+from cpsched.site.bridge.slurm.records import SlurmRecords
+from cpsched.site.bridge.slurm.snapshot import SnapshotMaker
 from tests.bridge.slurm.answers import (
     JOBS_2205,
     LICENSES_2205,
@@ -128,7 +128,7 @@ def test_an_entry_that_is_as_before_is_not_read_anew(monkeypatch: pytest.MonkeyP
         read.append(len(answer.get("jobs", ())))
         return usual(answer, source)
 
-    monkeypatch.setattr("cpsched.bridge.slurm.answer_reader.read_answer", counting)
+    monkeypatch.setattr("cpsched.site.bridge.slurm.answer_reader.read_answer", counting)
     jobs = [waiting(number) for number in range(1, 6)]
     other = [*jobs[:2], waiting(3, cpus=2), *jobs[3:]]
     for answer in (jobs, jobs, other, other[1:]):

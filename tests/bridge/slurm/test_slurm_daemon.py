@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from cpsched.bridge import JobFacts, JobState
+from cpsched.site.bridge import JobFacts, JobState
 from tests.bridge.slurm.laboratory import ROOT, Laboratory
 from tests.bridge.slurm.site import Site
 

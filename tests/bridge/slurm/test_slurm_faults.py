@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from cpsched.bridge import JobState, Refusal
-from cpsched.bridge.slurm.orders import ERRORS
-from cpsched.daemon import Store
+from cpsched.site.bridge import JobState, Refusal
+from cpsched.site.bridge.slurm.orders import ERRORS
+from cpsched.site.daemon import Store
 from tests.bridge.slurm.faulty import FaultyCommands
 from tests.bridge.slurm.laboratory import Laboratory
 from tests.bridge.slurm.site import MANAGER_FAILED, STORE_FAILED, Site

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 import cpsched
-from cpsched.bridge import HandBack, JobState, Result, Snapshot, Start
-from cpsched.bridge.slurm import SiteChoices, make_snapshot, read_directory
-from cpsched.bridge.slurm.limits import read_limits
 from cpsched.domain import Plan
 from cpsched.errors import DocumentError
 from cpsched.formats import instance_to_document, parse_instance, plan_to_document
+from cpsched.site.bridge import HandBack, JobState, Result, Snapshot, Start
+from cpsched.site.bridge.slurm import SiteChoices, make_snapshot, read_directory
+from cpsched.site.bridge.slurm.limits import read_limits
 from cpsched.verify import verify
 from tests.bridge.slurm.answers import NOW, answers_2205, running, waiting, write_answers
 from tests.bridge.slurm.conftest import USER

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from cpsched.bridge import Hold, Refusal, Result, Start
-from cpsched.bridge.commands import Answer
-from cpsched.bridge.slurm import SlurmClient, SlurmManager
-from cpsched.bridge.slurm.json_reader import read_answer
-from cpsched.bridge.slurm.lines import COLUMNS, END, as_ordered, lines_by_job
-from cpsched.bridge.slurm.marker import GATE
 from cpsched.domain import Amounts, Placement
+from cpsched.site.bridge import Hold, Refusal, Result, Start
+from cpsched.site.bridge.commands import Answer
+from cpsched.site.bridge.slurm import SlurmClient, SlurmManager
+from cpsched.site.bridge.slurm.json_reader import read_answer
+from cpsched.site.bridge.slurm.lines import COLUMNS, END, as_ordered, lines_by_job
+from cpsched.site.bridge.slurm.marker import GATE
 from tests.bridge.slurm.answers import NODES_2205, NOW, Document, waiting
 
 #: Which column has what of a job; of the others all have the same.
@@ -153,7 +153,7 @@ def test_jobs_are_read_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> N
     slurm.jobs_by_id["1"]["excluded_nodes"] = "m2"
     manager.snapshot()
     assert slurm.read == []
-    monkeypatch.setattr("cpsched.bridge.slurm.manager._TRUSTED", -1.0)
+    monkeypatch.setattr("cpsched.site.bridge.slurm.manager._TRUSTED", -1.0)
     (job,) = manager.snapshot().instance.jobs
     assert job.request.chunks[0].where != {}
     assert slurm.read == ["jobs"]

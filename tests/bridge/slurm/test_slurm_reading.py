@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from cpsched.bridge import JobState
-from cpsched.bridge.slurm import SiteChoices, make_snapshot, read_directory
-from cpsched.bridge.slurm.json_reader import parse_answer, read_answer
-from cpsched.bridge.slurm.text_reader import read_text
 from cpsched.domain import NodeState, ReservationKind
 from cpsched.errors import DocumentError
 from cpsched.formats import instance_to_document, parse_instance
+from cpsched.site.bridge import JobState
+from cpsched.site.bridge.slurm import SiteChoices, make_snapshot, read_directory
+from cpsched.site.bridge.slurm.json_reader import parse_answer, read_answer
+from cpsched.site.bridge.slurm.text_reader import read_text
 from tests.bridge.slurm.answers import GENERATIONS, NOW, answers_2205, text_2205, waiting, write_answers
 
 

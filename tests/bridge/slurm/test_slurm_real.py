@@ -8,7 +8,10 @@ from dataclasses import replace
 import pytest
 
 import cpsched
-from cpsched.bridge import (
+from cpsched.domain import NodeState
+from cpsched.errors import BridgeError
+from cpsched.formats import instance_to_document, plan_to_document
+from cpsched.site.bridge import (
     Announce,
     Gate,
     HandBack,
@@ -19,13 +22,10 @@ from cpsched.bridge import (
     Result,
     Start,
 )
-from cpsched.bridge.slurm.amounts import tres_value
-from cpsched.bridge.slurm.marker import GATE
-from cpsched.bridge.slurm.snapshot import revision_of
-from cpsched.bridge.slurm.text_reader import read_text
-from cpsched.domain import NodeState
-from cpsched.errors import BridgeError
-from cpsched.formats import instance_to_document, plan_to_document
+from cpsched.site.bridge.slurm.amounts import tres_value
+from cpsched.site.bridge.slurm.marker import GATE
+from cpsched.site.bridge.slurm.snapshot import revision_of
+from cpsched.site.bridge.slurm.text_reader import read_text
 from cpsched.verify import verify
 from tests.bridge.slurm.laboratory import Laboratory, start
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from cpsched.bridge import Snapshot
-from cpsched.bridge.slurm import SiteChoices, make_snapshot
-from cpsched.bridge.slurm.amounts import gres_amounts, license_amounts, memory, minutes, tres_requests
-from cpsched.bridge.slurm.json_reader import read_answer
 from cpsched.domain import Arrangement, Job
 from cpsched.formats import instance_to_document, parse_instance
+from cpsched.site.bridge import Snapshot
+from cpsched.site.bridge.slurm import SiteChoices, make_snapshot
+from cpsched.site.bridge.slurm.amounts import gres_amounts, license_amounts, memory, minutes, tres_requests
+from cpsched.site.bridge.slurm.json_reader import read_answer
 from tests.bridge.slurm.answers import LICENSES_2205, NODES_2205, NOW, PARTITIONS_2205, node, running, waiting
 
 

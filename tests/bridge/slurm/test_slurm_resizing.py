@@ -7,8 +7,8 @@ import subprocess
 import pytest
 
 import cpsched
-from cpsched.bridge import JobState, Result, Start
 from cpsched.formats import instance_to_document, plan_to_document
+from cpsched.site.bridge import JobState, Result, Start
 from cpsched.verify import verify
 from tests.bridge.slurm.laboratory import Laboratory
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from cpsched.bridge import JobState, Result
-from cpsched.bridge.slurm import SlurmClient, SlurmManager
-from cpsched.bridge.slurm.rest import RestServer
-from cpsched.bridge.slurm.site import SlurmModel, client_of
 from cpsched.errors import BridgeError
+from cpsched.site.bridge import JobState, Result
+from cpsched.site.bridge.slurm import SlurmClient, SlurmManager
+from cpsched.site.bridge.slurm.rest import RestServer
+from cpsched.site.bridge.slurm.site import SlurmModel, client_of
 from tests.bridge.slurm.laboratory import Laboratory, start
 from tests.bridge.slurm.test_slurm_real import submit_many_kinds
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cpsched.bridge import HandBack, Hold, JobState, Order, Refusal, Result
-from cpsched.bridge.slurm import SlurmClient, SlurmManager
+from cpsched.site.bridge import HandBack, Hold, JobState, Order, Refusal, Result
+from cpsched.site.bridge.slurm import SlurmClient, SlurmManager
 from tests.bridge.slurm.conftest import ADMINISTRATOR, OPERATOR, OTHER, USER
 from tests.bridge.slurm.laboratory import Laboratory, start
 from tests.bridge.slurm.site import Site

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cpsched.bridge import JobState
-from cpsched.bridge.slurm.states import (
+from cpsched.domain import NodeState
+from cpsched.site.bridge import JobState
+from cpsched.site.bridge.slurm.states import (
     JOB_BASES,
     JOB_FLAGS,
     NODE_WORDS,
@@ -14,7 +15,6 @@ from cpsched.bridge.slurm.states import (
     node_state,
     words_of,
 )
-from cpsched.domain import NodeState
 
 #: From the manuals of squeue and sacct, and the schema of slurmrestd (v0.0.40 to v0.0.43).
 BASES = (

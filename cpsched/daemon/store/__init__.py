@@ -1,7 +1,0 @@
-"""The daemon's memory in a database. Begin with `store.py`; the tables are in `tables.py`, and how an older database
-comes to have them in `migrations/`.
-"""
-
-from cpsched.daemon.store.store import Cycle, Kept, Present, Store, StoredOrder, StoredRecord
-
-__all__ = ["Cycle", "Kept", "Present", "Store", "StoredOrder", "StoredRecord"]

@@ -1,0 +1,43 @@
+"""Campaigns: many workloads, policies and seeds, simulated in parallel, with tables and charts of the results.
+
+May import: `arguments`, `sim`, `portfolio`, `workloads`, `report`, `charts`, `metrics`, `formats`, `domain`, `errors`;
+Dask and pyarrow, which are not installed with cpsched by default, inside functions. Begin with `campaigns.py`, the
+recipe, and `campaign.py`, the nouns. `reading.py` makes a campaign from a TOML file: `campaign_model.py` defines its
+keys, `signatures.py` checks the parameters of generators; `replicas.py` makes one of a single workload. `loading.py`
+and `cell.py` are the work of the workers; `running.py` runs cells on one of `clusters.py` and keeps their results in
+`store.py`; `figures.py` and `results.py` name and gather them; `tables.py`, `plots.py` and `pages.py` show it.
+"""
+
+from typing import TYPE_CHECKING
+
+from cpsched.doors import opener
+
+if TYPE_CHECKING:
+    from cpsched.lab.bench.campaign import Campaign, Cell, cells_of
+    from cpsched.lab.bench.campaigns import Outcome, run_campaign
+    from cpsched.lab.bench.clusters import at_address, local, on_slurm
+    from cpsched.lab.bench.reading import read_campaign
+    from cpsched.lab.bench.replicas import MOVED, replicas_campaign
+    from cpsched.lab.bench.results import RESULTS, read_cells
+    from cpsched.lab.bench.running import Failure, Tally, by_error
+
+__all__ = [
+    "MOVED",
+    "RESULTS",
+    "Campaign",
+    "Cell",
+    "Failure",
+    "Outcome",
+    "Tally",
+    "at_address",
+    "by_error",
+    "cells_of",
+    "local",
+    "on_slurm",
+    "read_campaign",
+    "read_cells",
+    "replicas_campaign",
+    "run_campaign",
+]
+
+__getattr__ = opener(__name__)

@@ -1,0 +1,402 @@
+"""From a TOML file to a campaign, or to everything that is wrong with it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from pydantic import ValidationError
+
+from cpsched.domain import FrozenMap, RuntimeModel
+from cpsched.errors import DocumentError
+from cpsched.formats import DocumentModel, Faults, Location, add_shape, keys_of_models, load_toml, shown
+from cpsched.formats.logs import LogOptions, MemoryField, Selection
+from cpsched.lab.bench import campaign_model
+from cpsched.lab.bench.campaign import (
+    Campaign,
+    Contender,
+    Generated,
+    InstanceFile,
+    LogFile,
+    Plot,
+    Published,
+    Table,
+    Workload,
+)
+from cpsched.lab.bench.campaign_model import (
+    CampaignModel,
+    GeneratedModel,
+    InstanceFileModel,
+    LogFileModel,
+    PlotModel,
+    PolicyModel,
+    PublishedModel,
+    SelectionModel,
+    SimulationModel,
+    TableModel,
+    WorkloadModel,
+)
+from cpsched.lab.bench.figures import FIGURES, GROUPS, MACHINE_FIGURES
+from cpsched.lab.bench.loading import GENERATORS
+from cpsched.lab.bench.signatures import refuse_generator_parameters
+from cpsched.lab.policies import factory_of, label_of, make_scheduler, parameter_text, scheduler_names
+
+_KEYS = keys_of_models(vars(campaign_model))
+#: The keys of a workload that say where it is from, and what such a workload looks like.
+_SOURCES: Mapping[str, type[WorkloadModel]] = {
+    "instance": InstanceFileModel,
+    "log": LogFileModel,
+    "generator": GeneratedModel,
+}
+
+M = TypeVar("M", bound=DocumentModel)
+T = TypeVar("T")
+
+
+def read_campaign(path: Path, data: Path | None = None) -> Campaign:
+    """Read a campaign; paths in it are relative to its own folder.
+
+    Parameters
+    ----------
+    data
+        A folder with the files that are not at their places, by their names; the first half of a log,
+        ``NAME.firsthalf.swf.gz``, may also be there as the whole log, ``NAME.swf.gz``.
+
+    Raises
+    ------
+    DocumentError
+        With everything that is wrong with it.
+    """
+    document = load_toml(path)
+    reading = _Reading(folder=path.parent, data=data, faults=Faults(document))
+    campaign = _read_parts(reading, document)
+    reading.faults.raise_if_any(str(path))
+    return campaign
+
+
+@dataclass(slots=True, kw_only=True)
+class _Reading:
+    """Mutable: what all parts of reading one campaign share."""
+
+    #: Paths are relative to it.
+    folder: Path
+    #: Where else files are, by their names.
+    data: Path | None
+    faults: Faults
+    #: The names of optional workloads without their files.
+    left_out: list[str] = field(default_factory=list)
+    #: Kinds of tables of which some were refused in part: what speaks of them cannot be checked.
+    incomplete: set[object] = field(default_factory=set)
+
+    def table(self, model: type[M], table: object, at: Location, **stand_ins: object) -> M | None:
+        """Check one table by its model.
+
+        Keys with faults are noted and left out (those in `stand_ins` are replaced), so that the other keys are checked
+        too. None where the table does not make sense without them.
+        """
+        try:
+            return model.model_validate(table)
+        except ValidationError as error:
+            wrong = {place[0] for place in add_shape(self.faults, error, _KEYS, at=at) if place}
+            self.incomplete |= set(at[:1])
+        if not isinstance(table, dict) or not wrong:
+            return None
+        try:
+            return model.model_validate(stand_ins | {key: table[key] for key in table if key not in wrong})
+        except ValidationError as error:
+            add_shape(self.faults, error, _KEYS, at=at, without=wrong)
+            return None
+
+    def file(self, at: Location, said: str) -> Path:
+        """Find a file, which has to exist."""
+        found = self.found(said)
+        if found is not None:
+            return found
+        beside = "" if self.data is None else f", nor by its name in {self.data.resolve()}"
+        where = f"{self.folder.resolve()}{beside}"
+        self.faults.add(at, f"Expected a file, got {shown(said)}, which does not exist in {where}")
+        return self.folder / said
+
+    def found(self, said: str) -> Path | None:
+        """Find a file; None if there is none."""
+        path = self.folder / said
+        names = dict.fromkeys((Path(said).name, Path(said).name.replace(".firsthalf.", ".")))
+        for place in (path, *(self.data / name for name in names if self.data is not None)):
+            try:
+                if place.is_file():
+                    return place.resolve()
+            except (OSError, RuntimeError):
+                continue  # a name that is too long, a circle of links
+        return None
+
+    def check_known(self, at: Location, noun: str, name: str, known: Collection[str]) -> None:
+        """Note a fault unless `name` is known."""
+        if name not in known:
+            self.faults.add_unknown(at, noun, name, known)
+
+    def check_different(self, key: str, names: Iterable[str]) -> None:
+        """Note the names that several tables of one kind have."""
+        for name, count in Counter(names).items():
+            if count > 1:
+                self.faults.add((key,), f"Expected names that differ, got {shown(name)} {count} times")
+
+
+def _read_parts(reading: _Reading, document: Mapping[str, Any]) -> Campaign:
+    """Read all tables and check them against each other; the campaign counts only if no fault was noted."""
+    top = reading.table(CampaignModel, document, (), name="refused") or CampaignModel(name="refused")
+    simulation = reading.table(SimulationModel, top.simulation, ("simulation",)) or SimulationModel()
+    for key in ("workload", "policy"):
+        if key not in document:
+            reading.faults.add((key,), f"Expected at least one table [[{key}]], got none")
+    groups = [_read_workloads(reading, table, ("workload", index)) for index, table in enumerate(top.workload)]
+    workloads = tuple(workload for group in groups for workload in group)
+    reading.check_different("workload", (label for group in groups for label in {one.label: None for one in group}))
+    policies = [_read_policy(reading, table, ("policy", index), simulation) for index, table in enumerate(top.policy)]
+    contenders = tuple(contender for policy in policies for contender in policy)
+    reading.check_different("policy", (contender.label for contender in contenders))
+    policy_names = [contender.label for contender in contenders]
+    tables = [_read_table(reading, table, ("table", index), policy_names) for index, table in enumerate(top.table)]
+    plots = [_read_plot(reading, table, ("plot", index), workloads) for index, table in enumerate(top.plot)]
+    published = [
+        _read_published(reading, table, ("published", index), workloads) for index, table in enumerate(top.published)
+    ]
+    reading.check_different("table", (table.name for table in _present(tables)))
+    reading.check_different("plot", (plot.name for plot in _present(plots)))
+    return Campaign(
+        name=top.name,
+        seeds=tuple(top.seeds),
+        warm_up=simulation.warm_up,
+        cool_down=simulation.cool_down,
+        workloads=workloads,
+        contenders=contenders,
+        tables=tuple(_present(tables)),
+        plots=tuple(_present(plots)),
+        published=tuple(_present(published)),
+        page=None if top.page is None else reading.file(("page",), top.page),
+        left_out=tuple(reading.left_out),
+    )
+
+
+def _present(values: Iterable[T | None]) -> list[T]:
+    return [value for value in values if value is not None]
+
+
+def _listed(value: T | list[T] | None) -> tuple[T, ...]:
+    """Make a list of one value; of none an empty one."""
+    if value is None:
+        return ()
+    return tuple(value) if isinstance(value, list) else (value,)
+
+
+# --- workloads ----------------------------------------------------------------------------------------------------
+
+
+def _read_workloads(reading: _Reading, table: object, at: Location) -> list[Workload]:
+    """Read a workload, or samples of it, at all its loads, malleable shares and models."""
+    said = [key for key in _SOURCES if isinstance(table, dict) and key in table]
+    if isinstance(table, dict) and len(said) != 1:
+        got = " and ".join(said) or "none"
+        reading.faults.add(at, f"Expected one of instance, log and generator, got {got}")
+    if isinstance(table, dict):
+        table = {key: value for key, value in table.items() if key not in said[1:]}
+    model = reading.table(_SOURCES[said[0]] if said else WorkloadModel, table, at)
+    if model is None:
+        return []
+    shares, models = _listed(model.malleable), _listed(cast(str | list[str] | None, model.model))
+    if models and not shares:
+        reading.faults.add((*at, "model"), "Expected a malleable share beside it, got none")
+    files = _listed(cast(str | list[str] | None, getattr(model, said[0]))) if said and said[0] != "generator" else ()
+    if model.optional and not all(map(reading.found, files)):
+        reading.left_out.append(model.name)
+        return []
+    sources = _read_sources(reading, model, at)
+    runtime_models = tuple(map(RuntimeModel, models))
+    return [
+        Workload(
+            name=model.name,
+            source=source,
+            load=load,
+            malleable=share,
+            model=kind,
+            resampled=model.resampled,
+            moved=model.moved,
+            sample=_sample(source, sources, at=number),
+        )
+        for load, share, kind, (number, source) in product(
+            _listed(model.load) or (None,), shares or (None,), runtime_models or (None,), enumerate(sources)
+        )
+    ]
+
+
+def _sample(source: InstanceFile | LogFile | Generated, sources: Sequence[object], *, at: int) -> str | None:
+    """Return what distinguishes one of several instances, or windows of a log: its file, or its number."""
+    if len(sources) == 1:
+        return None
+    return source.path.name if isinstance(source, InstanceFile) else f"window {at}"
+
+
+def _read_sources(
+    reading: _Reading, model: WorkloadModel, at: Location
+) -> Sequence[InstanceFile | LogFile | Generated]:
+    match model:
+        case InstanceFileModel():
+            return [InstanceFile(path=reading.file((*at, "instance"), said)) for said in _listed(model.instance)]
+        case LogFileModel():
+            chosen = _listed(model.selection)
+            return [_read_log(reading, model, one, at) for one in chosen or (SelectionModel(),)]
+        case GeneratedModel():
+            return [_read_generated(reading, model, at)]
+    return []
+
+
+def _read_log(reading: _Reading, model: LogFileModel, selection: SelectionModel, at: Location) -> LogFile:
+    options = LogOptions(
+        cluster=None if model.cluster is None else reading.file((*at, "cluster"), model.cluster),
+        selection=_read_selection(selection),
+        cores_per_chunk=model.cores_per_chunk,
+        memory_field=MemoryField(model.memory_field),
+        dependencies=model.dependencies,
+    )
+    return LogFile(path=reading.file((*at, "log"), model.log), options=options)
+
+
+def _read_selection(model: SelectionModel) -> Selection:
+    return Selection(
+        statuses=None if model.statuses is None else frozenset(model.statuses),
+        queues=None if model.queues is None else frozenset(model.queues),
+        partitions=None if model.partitions is None else frozenset(model.partitions),
+        submitted=None if model.submitted is None else (model.submitted[0], model.submitted[1]),
+        first=model.first,
+        jobs=model.jobs,
+    )
+
+
+def _read_generated(reading: _Reading, model: GeneratedModel, at: Location) -> Generated:
+    if model.generator in GENERATORS:
+        refuse_generator_parameters(reading.faults, (*at, "parameters"), GENERATORS[model.generator], model.parameters)
+    else:
+        reading.faults.add_unknown((*at, "generator"), "generator", model.generator, GENERATORS)
+    return Generated(generator=model.generator, parameters=frozen_parameters(model.parameters))
+
+
+def frozen_parameters(table: Mapping[str, object]) -> FrozenMap[str, Any]:
+    """Freeze the parameters of a generator or a scheduler, so that they can be hashed."""
+    return cast(FrozenMap[str, Any], _frozen(table))
+
+
+def _frozen(value: object) -> object:
+    match value:
+        case Mapping():
+            return FrozenMap((str(key), _frozen(inner)) for key, inner in value.items())
+        case list():
+            return tuple(map(_frozen, value))
+    return value
+
+
+# --- policies -----------------------------------------------------------------------------------------------------
+
+
+def _read_policy(reading: _Reading, table: object, at: Location, default: SimulationModel) -> list[Contender]:
+    """Read a policy with all combinations of what varies in it."""
+    model = reading.table(PolicyModel, table, at)
+    if model is None:
+        return []
+    for key in model.vary:
+        if key in model.parameters:
+            reading.faults.add((*at, "vary"), f"Expected {key} in parameters or in vary, got it in both")
+    try:
+        is_known = factory_of(model.scheduler) is not None
+    except DocumentError as error:
+        reading.faults.add((*at, "scheduler"), error.faults[0].message)
+        return []
+    if not is_known:
+        reading.faults.add_unknown((*at, "scheduler"), "scheduler", model.scheduler, scheduler_names())
+        return []
+    found = []
+    for choice in product(*([(key, value) for value in values] for key, values in model.vary.items())):
+        parameters = frozen_parameters(model.parameters | dict(choice))
+        try:
+            make_scheduler(model.scheduler, parameters)
+        except DocumentError as error:
+            for fault in error.faults:
+                place = ("vary" if fault.path in model.vary else "parameters", *filter(None, [fault.path]))
+                reading.faults.add((*at, *place), fault.message)
+        varied = "".join(f" {key}={parameter_text(value)}" for key, value in choice)
+        predict = default.predict if model.predict is None else model.predict
+        overhead = model.charge_overhead
+        found.append(
+            Contender(
+                label=label_of(model.scheduler, parameters) if model.name is None else model.name + varied,
+                scheduler=model.scheduler,
+                parameters=parameters,
+                predict=predict or None,
+                charge_overhead=default.charge_overhead if overhead is None else overhead,
+            )
+        )
+    return found
+
+
+# --- what is shown ------------------------------------------------------------------------------------------------
+
+
+def _read_table(reading: _Reading, table: object, at: Location, policies: Sequence[str]) -> Table | None:
+    """Read what a table shows; `policies` are the labels of all."""
+    model = reading.table(TableModel, table, at)
+    if model is None:
+        return None
+    if model.relative_to is not None and "policy" not in reading.incomplete:
+        reading.check_known((*at, "relative_to"), "policy", model.relative_to, policies)
+    for name in model.figures:
+        reading.check_known((*at, "figures"), "figure", name, FIGURES)
+    if model.won is not None:
+        reading.check_known((*at, "won"), "figure", model.won, FIGURES)
+    for name in model.hindsight or ():
+        if "policy" not in reading.incomplete:
+            reading.check_known((*at, "hindsight"), "policy", name, policies)
+    if model.hindsight is not None and model.won is None:
+        reading.faults.add((*at, "hindsight"), "Expected the figure that decides as won beside it, got none")
+    of_machine = [name for name in (*model.figures, model.won) if name in MACHINE_FIGURES]
+    if model.by in GROUPS and of_machine:
+        message = f"Expected figures that each {model.by} has, got {', '.join(of_machine)}"
+        reading.faults.add((*at, "figures"), message)
+    return Table(
+        name=model.name,
+        title=model.name if model.title is None else model.title,
+        figures=tuple(model.figures),
+        by=model.by,
+        relative_to=model.relative_to,
+        won=model.won,
+        hindsight=tuple(model.hindsight or ()),
+    )
+
+
+def _read_plot(reading: _Reading, table: object, at: Location, workloads: Iterable[Workload]) -> Plot | None:
+    """Read what a chart shows."""
+    model = reading.table(PlotModel, table, at)
+    if model is None:
+        return None
+    reading.check_known((*at, "figure"), "figure", model.figure, FIGURES)
+    over = model.over
+    if over and "workload" not in reading.incomplete and not any(getattr(one, over) is not None for one in workloads):
+        reading.faults.add((*at, "over"), f"Expected a workload with several values of {over}, got none")
+    title = model.name if model.title is None else model.title
+    return Plot(name=model.name, title=title, figure=model.figure, over=over)
+
+
+def _read_published(reading: _Reading, table: object, at: Location, workloads: Iterable[Workload]) -> Published | None:
+    """Read published figures."""
+    model = reading.table(PublishedModel, table, at)
+    if model is None:
+        return None
+    if "workload" not in reading.incomplete:
+        names = dict.fromkeys(name for one in workloads for name in (one.name, one.label))
+        reading.check_known((*at, "workload"), "workload", model.workload, names)
+    for name in model.figures:
+        reading.check_known((*at, "figures"), "figure", name, FIGURES)
+    return Published(
+        source=model.source, workload=model.workload, policy=model.policy, figures=FrozenMap(model.figures)
+    )

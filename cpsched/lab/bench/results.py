@@ -1,0 +1,184 @@
+"""All results of a campaign: one row per cell and group of jobs, and their means over the seeds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from cpsched.errors import CampaignError, DocumentError, Fault
+from cpsched.lab.bench.campaign import Campaign, Cell, Workload, workload_label
+from cpsched.lab.bench.figures import FIGURES, Row, rows_of
+from cpsched.metrics import MeanInterval, mean_interval
+from cpsched.report import CampaignCell
+from cpsched.writing import whole_file
+
+#: The file with the figures of all cells, in a campaign's folder.
+RESULTS = "results.parquet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """The figures of one cell for all its jobs, or for one group of them."""
+
+    cell: Cell
+    row: Row
+
+
+@dataclass(frozen=True, kw_only=True)  # no slots: the findings are grouped once, when a table first asks for them
+class Results:
+    """The results of the cells that have one."""
+
+    campaign: Campaign
+    findings: tuple[Finding, ...]
+    #: Omissions and changes, by the workload's label.
+    remarks: Mapping[str, Mapping[str, int]]
+    #: Cells without a result, by the labels of workload and policy.
+    missing: Mapping[tuple[str, str], int]
+
+    @classmethod
+    def of(cls, campaign: Campaign, cells: Iterable[tuple[Cell, Mapping[str, Any] | None]]) -> Results:
+        """Gather the results of a campaign's cells; None: the cell failed."""
+        findings: list[Finding] = []
+        remarks: dict[str, Mapping[str, int]] = {}
+        missing: dict[tuple[str, str], int] = {}
+        for cell, result in cells:
+            workload = cell.workload.label
+            if result is None:
+                place = (workload, cell.contender.label)
+                missing[place] = missing.get(place, 0) + 1
+                continue
+            findings.extend(Finding(cell=cell, row=row) for row in rows_of(result))
+            if result["remarks"]:
+                remarks[workload] = result["remarks"]
+        return cls(campaign=campaign, findings=tuple(findings), remarks=remarks, missing=missing)
+
+    def keys(self, workload: str, by: str) -> list[str | None]:
+        """Return the groups of a workload's jobs, in the order in which they were found; one for all jobs."""
+        found = (one.row.key for one in self.findings if one.cell.workload.label == workload and one.row.by == by)
+        return list(dict.fromkeys(found))
+
+    def mean(self, workload: str, contender: str, by: str, key: str | None, figure: str) -> MeanInterval | None:
+        """Return the mean of a figure over seeds and samples; None if no cell has it."""
+        values = self._values(workload, contender, by, key, figure)
+        return mean_interval([*values.values()]) if values else None
+
+    def mean_ratio(
+        self, workload: str, contender: str, by: str, key: str | None, figure: str, *, relative_to: str
+    ) -> MeanInterval | None:
+        """Return the mean of a figure divided by what another contender has on the same workload and seed; None where
+        no two cells have it, or the other's are 0.
+        """
+        ours, theirs = (self._values(workload, label, by, key, figure) for label in (contender, relative_to))
+        ratios = [value / other for sample, value in ours.items() if (other := theirs.get(sample))]
+        return mean_interval(ratios) if ratios else None
+
+    def won(self, workload: str, contender: str, by: str, key: str | None, figure: str) -> MeanInterval | None:
+        """Return the share of the samples and seeds, of those that all contenders have, in which none has less than
+        this one; None where there is no such sample.
+        """
+        labels = [one.label for one in self.campaign.contenders]
+        values = {label: self._values(workload, label, by, key, figure) for label in labels}
+        shared = [sample for sample in values[contender] if all(sample in of_label for of_label in values.values())]
+        least = {sample: min(of_label[sample] for of_label in values.values()) for sample in shared}
+        return (
+            mean_interval([float(values[contender][sample] <= least[sample]) for sample in shared]) if shared else None
+        )
+
+    def _values(
+        self, workload: str, contender: str, by: str, key: str | None, figure: str
+    ) -> dict[tuple[Workload, int | None], float]:
+        """Return a figure of each cell that has it, by the sample and the seed."""
+        return {
+            (one.cell.workload, one.cell.seed): value
+            for one in self._of_rows.get((workload, contender, by, key), ())
+            if (value := one.row.figures[figure]) is not None
+        }
+
+    @cached_property
+    def _of_rows(self) -> dict[tuple[str, str, str, str | None], list[Finding]]:
+        """The findings of each row of a table: by workload, contender, grouping and group."""
+        rows: dict[tuple[str, str, str, str | None], list[Finding]] = {}
+        for one in self.findings:
+            cell, row = one.cell, one.row
+            rows.setdefault((cell.workload.label, cell.contender.label, row.by, row.key), []).append(one)
+        return rows
+
+
+def write_parquet(findings: Sequence[Finding], path: Path) -> None:
+    """Write one row for each finding: what the cell is, then all figures; the file is whole or not there.
+
+    Raises `DiskFullError`, `DocumentError` if it cannot be written.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    numbers = {name: pa.int64() if is_integer else pa.float64() for name, is_integer in FIGURES.items()}
+    names = ("workload", "sample", "model", "policy", "scheduler", "parameters", "predict", "by", "key")
+    texts = dict.fromkeys(names, pa.string())
+    cuts = {"load": pa.float64(), "malleable": pa.float64(), "seed": pa.int64()}
+    flags = {"charge_overhead": pa.bool_()}
+    schema = pa.schema([*(texts | cuts | flags | numbers).items()])
+    table = pa.Table.from_pylist([_record(one) for one in findings], schema=schema)
+    with whole_file(path) as unfinished:
+        parquet.write_table(table, unfinished)
+
+
+def read_cells(path: Path) -> tuple[CampaignCell, ...]:
+    """Read what `write_parquet` has written: the figures of each cell over all its jobs, in the order of the file.
+
+    Raises
+    ------
+    CampaignError
+        If pyarrow is not installed.
+    DocumentError
+        If it is no such file.
+    """
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError as error:
+        raise CampaignError("The results of a campaign need pyarrow: pip install 'cpsched[report]'") from error
+    named = ["workload", "sample", "model", "load", "malleable", "policy", "seed", "by"]
+    try:
+        table = parquet.read_table(path)
+        wanted = [*named, *(name for name in FIGURES if name in table.column_names)]
+        rows = table.select(wanted).to_pylist()
+    except (OSError, pa.ArrowInvalid, pa.ArrowKeyError) as error:
+        raise DocumentError(
+            str(path), [Fault("", f"Expected the results of a campaign as Parquet, got: {error}")]
+        ) from error
+    return tuple(
+        CampaignCell(
+            workload=workload_label(row["workload"], row["load"], row["malleable"], row["model"]),
+            policy=row["policy"],
+            replica=f"{row['sample']}, seed {row['seed']}",
+            figures={name: row[name] for name in wanted[len(named) :]},
+        )
+        for row in rows
+        if row["by"] == "total"
+    )
+
+
+def _record(one: Finding) -> dict[str, object]:
+    """Return a finding as a row of the file."""
+    workload, contender = one.cell.workload, one.cell.contender
+    return {
+        "workload": workload.name,
+        "sample": workload.sample,
+        "model": workload.model,
+        "load": workload.load,
+        "malleable": workload.malleable,
+        "policy": contender.label,
+        "scheduler": contender.scheduler,
+        "parameters": json.dumps(contender.parameters, default=dict, sort_keys=True),
+        "predict": contender.predict,
+        "charge_overhead": contender.charge_overhead,
+        "seed": one.cell.seed,
+        "by": one.row.by,
+        "key": one.row.key,
+        **one.row.figures,
+    }

@@ -1,0 +1,168 @@
+"""The tables of a campaign, in Markdown for people and in CSV for programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from cpsched.lab.bench.campaign import LogFile, Published, Table, Workload
+from cpsched.lab.bench.figures import words_of
+from cpsched.lab.bench.results import Results
+from cpsched.metrics import MeanInterval, mean_interval
+from cpsched.text import csv_cell
+
+#: The digits of a number that are shown.
+_DIGITS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Line:
+    """A row: a policy's figures, ours or published."""
+
+    #: The group of jobs; None: the jobs without queue, or all.
+    key: str | None
+    policy: str
+    #: None: ours.
+    source: str | None
+    cells: tuple[MeanInterval | None, ...]
+
+
+def as_markdown(results: Results, table: Table) -> str:
+    """Return a table as Markdown: a section for each workload, and notes on what is in the figures."""
+    shown, samples = [f"## {table.title}"], results.campaign.samples
+    for workload, count in samples.items():
+        shown.append(f"### {workload.label}" if len(samples) > 1 else f"Workload: {workload.label}")
+        shown.append(_grid(table, list(_lines(results, table, workload))))
+        if table.relative_to is not None:
+            shown.append(
+                f"Relative to {table.relative_to} (divided by its figures); cells where these are 0 do not count."
+            )
+        shown.extend(_notes(results, workload))
+        if count > 1:
+            what = "windows" if isinstance(workload.source, LogFile) else "instances"
+            shown.append(f"Means over {count} {what} ± half widths of their 95 % confidence intervals.")
+    if results.campaign.left_out:
+        shown.append(f"Left out, since their files were not found: {'; '.join(results.campaign.left_out)}.")
+    if any(workload.is_random for workload in results.campaign.workloads) and len(results.campaign.seeds) > 1:
+        seeds = len(results.campaign.seeds)
+        shown.append(f"Means over {seeds} seeds ± half widths of their 95 % confidence intervals.")
+    return "\n\n".join(shown) + "\n"
+
+
+def as_csv(results: Results, table: Table) -> str:
+    """Return a table as CSV: all workloads in one, three columns for each figure (mean, half width, cells)."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    columns = [f"{figure}{part}" for figure in _headings(table) for part in ("", " half width", " cells")]
+    writer.writerow(["workload", "load", "malleable", "model", table.by, "policy", "source", *columns])
+    for workload in results.campaign.samples:
+        for line in _lines(results, table, workload):
+            numbers: list[object] = []
+            for cell in line.cells:
+                numbers += [None, None, 0] if cell is None else [cell.mean, cell.half_width, cell.count]
+            what = [csv_cell(workload.name), workload.load, workload.malleable, workload.model]
+            writer.writerow([*what, *(csv_cell(text or "") for text in (line.key, line.policy, line.source)), *numbers])
+    return stream.getvalue()
+
+
+def in_words(interval: MeanInterval | None) -> str:
+    """Return a mean with its interval, ``1,234 ± 56``; a hyphen if there is none."""
+    if interval is None:
+        return "-"
+    places = 0
+    if interval.mean:
+        places = max(0, _DIGITS - 1 - math.floor(math.log10(abs(interval.mean))))
+    if interval.mean.is_integer() and not interval.half_width:
+        places = 0
+    around = "" if interval.half_width is None else f" ± {interval.half_width:,.{places}f}"
+    return f"{interval.mean:,.{places}f}{around}"
+
+
+def _lines(results: Results, table: Table, workload: Workload) -> Iterator[_Line]:
+    """Yield the rows of a workload: for each group each policy, and published figures below our own."""
+    contenders = [contender.label for contender in results.campaign.contenders]
+    # published figures are those of all jobs
+    published = [one for one in results.campaign.published if table.by == "total" and _is_of(one, workload)]
+    for key in results.keys(workload.label, table.by) or [None]:
+        for policy in contenders:
+            means = [_mean(results, table, workload.label, policy, key, figure) for figure in table.figures]
+            if table.won is not None:
+                means.append(results.won(workload.label, policy, table.by, key, table.won))
+            yield _Line(key=key, policy=policy, source=None, cells=tuple(means))
+            yield from (_published_line(one, table, published) for one in published if one.policy == policy)
+        if table.won is not None and (best := _best(results, table, workload, key)) is not None:
+            means = [_mean(results, table, workload.label, best, key, figure) for figure in table.figures]
+            means.append(results.won(workload.label, best, table.by, key, table.won))
+            yield _Line(key=key, policy=f"best rule in hindsight: {best}", source=None, cells=tuple(means))
+    yield from (_published_line(one, table, published) for one in published if one.policy not in contenders)
+
+
+def _best(results: Results, table: Table, workload: Workload, key: str | None) -> str | None:
+    """Return the policy that is the best choice for a workload when its figures are known; None if none has any."""
+    figures = [
+        (mean.mean, place, policy)
+        for place, policy in enumerate(table.hindsight)
+        if table.won is not None
+        and (mean := results.mean(workload.label, policy, table.by, key, table.won)) is not None
+    ]
+    return min(figures)[2] if figures else None
+
+
+def _mean(
+    results: Results, table: Table, workload: str, policy: str, key: str | None, figure: str
+) -> MeanInterval | None:
+    """Return a figure for a table: absolute, or relative to another policy's."""
+    if table.relative_to is None:
+        return results.mean(workload, policy, table.by, key, figure)
+    return results.mean_ratio(workload, policy, table.by, key, figure, relative_to=table.relative_to)
+
+
+def _is_of(one: Published, workload: Workload) -> bool:
+    return one.workload in (workload.name, workload.label)
+
+
+def _published_line(one: Published, table: Table, published: Sequence[Published]) -> _Line:
+    """Return published figures as a row; a single value has no interval. Relative figures are relative to the same
+    source's figures of the other policy.
+    """
+    figures = dict(one.figures)
+    if table.relative_to is not None:
+        beside = [other for other in published if (other.source, other.policy) == (one.source, table.relative_to)]
+        theirs = {name: value for other in beside for name, value in other.figures.items() if value}
+        figures = {name: value / theirs[name] for name, value in figures.items() if name in theirs}
+    cells = [mean_interval([figures[name]]) if name in figures else None for name in table.figures]
+    won = [] if table.won is None else [None]
+    return _Line(key=None, policy=one.policy, source=one.source, cells=(*cells, *won))
+
+
+def _grid(table: Table, lines: Sequence[_Line]) -> str:
+    """Return rows with their heading; groups and sources have columns if there are any."""
+    has_keys, has_sources = table.by != "total", any(line.source is not None for line in lines)
+    texts = [*([table.by] if has_keys else []), "policy", *(["source"] if has_sources else [])]
+    figures = [words_of(figure) for figure in table.figures]
+    figures += [] if table.won is None else [f"has the least {words_of(table.won)}"]
+    rows = [[*texts, *figures], ["---"] * len(texts) + ["---:"] * len(figures)]
+    for line in lines:
+        key = [line.key or "(none)"] if has_keys else []
+        source = [line.source or "ours"] if has_sources else []
+        rows.append([*key, line.policy, *source, *map(in_words, line.cells)])
+    return "\n".join(" | ".join(["", *(cell.replace("|", r"\|") for cell in row), ""]).strip() for row in rows)
+
+
+def _headings(table: Table) -> tuple[str, ...]:
+    """Return the headings of the columns with figures."""
+    return (*table.figures, *(() if table.won is None else (f"least {table.won}",)))
+
+
+def _notes(results: Results, workload: Workload) -> Iterator[str]:
+    """Yield a paragraph on missing cells, and one on jobs that were left out or changed."""
+    missing = [f"{count} of {policy}" for (label, policy), count in results.missing.items() if label == workload.label]
+    if missing:
+        yield f"**Failed cells, which are not in the figures: {', '.join(missing)}.**"
+    remarks = results.remarks.get(workload.label, {})
+    if remarks:
+        listed = (words if count == 1 else f"{words} ({count:,})" for words, count in remarks.items())
+        yield f"Of the log: {'; '.join(listed)}."

@@ -1,0 +1,35 @@
+"""On-line schedulers: rules, the yardsticks among them, and engines that plan one window after the other.
+
+May import: `arguments`, `portfolio`, `rules`, `sim`, `problem`, `engine`, `rusv`, `domain`, `errors`. Begin
+with `queue_rules.py`, the table of the queue rules, and `catalogue.py`, which makes each scheduler by its name.
+`engine_scheduler.py` makes a scheduler of an engine, `portfolio_rule.py` is the one that is recommended. Rules that
+take more have folders: `conservative`, `sd`, `maui`, `slurm`. `ranking.py` orders the queue by priority, and
+`future_map.py` keeps reservations on nodes. What these rules plan for one window is in `rules`.
+"""
+
+from typing import TYPE_CHECKING
+
+from cpsched.doors import opener
+
+if TYPE_CHECKING:
+    from cpsched.lab.policies.catalogue import (
+        SCHEDULERS,
+        factory_of,
+        label_of,
+        make_scheduler,
+        parameter_text,
+        scheduler_names,
+    )
+    from cpsched.lab.policies.engine_scheduler import make_engine_scheduler
+
+__all__ = [
+    "SCHEDULERS",
+    "factory_of",
+    "label_of",
+    "make_engine_scheduler",
+    "make_scheduler",
+    "parameter_text",
+    "scheduler_names",
+]
+
+__getattr__ = opener(__name__)

@@ -1,0 +1,213 @@
+"""All on-line schedulers by name, rules and engines, and what makes one of a name and parameters."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from functools import partial
+from inspect import Parameter
+from types import UnionType
+from typing import get_args
+
+from cpsched.arguments import at_the_door, plain_argument
+from cpsched.domain import FrozenMap
+from cpsched.errors import DocumentError, Fault
+from cpsched.lab.policies.conservative import Conservative, ConservativeOnNodes
+from cpsched.lab.policies.engine_scheduler import make_engine_scheduler
+from cpsched.lab.policies.evolving_online import EvolvingOnline
+from cpsched.lab.policies.maui import maui
+from cpsched.lab.policies.pbs_fifo_starve import pbs_fifo_starve
+from cpsched.lab.policies.portfolio_rule import make_online_portfolio
+from cpsched.lab.policies.queue_rules import QUEUE_RULES
+from cpsched.lab.policies.sd import malleable_value, sd_5, sd_10, sd_50, sd_dyn, sd_inf, static_backfill
+from cpsched.lab.policies.slurm import slurm
+from cpsched.lab.sim import QueueRule, Scheduler
+from cpsched.portfolio import ENGINE_GROUP, ENGINES, POLICY_GROUP, announced, is_engine, load_outside
+from cpsched.rules import POLICIES, VARIANTS
+
+#: The factory of each rule, with its parameters as keywords; a wrong one is refused with a `ValueError`.
+SCHEDULERS: dict[str, Callable[..., QueueRule | Scheduler]] = {
+    **QUEUE_RULES,
+    "conservative": Conservative,
+    "conservative_on_nodes": ConservativeOnNodes,
+    "maui": maui,
+    "pbs_fifo_starve": pbs_fifo_starve,
+    "slurm": slurm,
+    "static_backfill": static_backfill,
+    "sd_5": sd_5,
+    "sd_10": sd_10,
+    "sd_50": sd_50,
+    "sd_inf": sd_inf,
+    "sd_dyn": sd_dyn,
+    "malleable_value": malleable_value,
+}
+
+#: The rules for windows that have no counterpart for streams of jobs.
+_WSPT = "wspt_list"
+#: The factory of each of our schedulers, engines too, with its parameters as keywords.
+_FACTORIES: dict[str, Callable[..., QueueRule | Scheduler]] = SCHEDULERS | {
+    **{variant.name: partial(EvolvingOnline, variant) for variant in VARIANTS},
+    **{
+        engine: partial(make_engine_scheduler, engine)
+        for engine in ENGINES
+        if engine == _WSPT or engine not in POLICIES
+    },
+    "portfolio": make_online_portfolio,
+}
+
+#: The kinds of parameters that are given by name.
+_NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+
+#: Values that TOML lacks, or that Python writes in another way.
+_TEXTS = {"none": None, "true": True, "false": False}
+
+
+def scheduler_names() -> tuple[str, ...]:
+    """Return the names of all schedulers: ours, and those that other distributions announce, engines too."""
+    others = (*announced(POLICY_GROUP), *announced(ENGINE_GROUP))
+    return tuple(dict.fromkeys((*_FACTORIES, *others)))
+
+
+def factory_of(name: str) -> Callable[..., QueueRule | Scheduler] | None:
+    """Return the function that makes a scheduler, with its parameters as keywords; None where there is none.
+
+    Parameters
+    ----------
+    name
+        One of `scheduler_names`, or ``module:name``: of a class or a function that makes a scheduler, of a `QueueRule`,
+        or of an engine, which then plans one window after the other.
+
+    Raises
+    ------
+    DocumentError
+        If one from outside cannot be loaded, or is nothing of this.
+    """
+    if name in _FACTORIES:
+        return _FACTORIES[name]
+    found = load_outside(name, POLICY_GROUP, ENGINE_GROUP)
+    if isinstance(found, QueueRule):
+        return partial(_itself, found)
+    if is_engine(found):
+        return partial(make_engine_scheduler, name)
+    if found is not None and not callable(found):
+        message = "Expected a QueueRule, or a class or function that makes a scheduler"
+        raise DocumentError(f"scheduler {name}", [Fault("", f"{message}, got {type(found).__name__}")])
+    return found
+
+
+def _itself(rule: QueueRule) -> QueueRule:
+    """Return a rule that needs no parameters."""
+    return rule
+
+
+@at_the_door
+def make_scheduler(name: str, parameters: Mapping[str, object] = FrozenMap()) -> QueueRule | Scheduler:
+    """Make a scheduler by its name, see `factory_of`, with these parameters, and defaults for all others.
+
+    Raises
+    ------
+    DocumentError
+        With all faults: an unknown name, parameters that the scheduler does not have, and what is no scheduler.
+    """
+    factory = factory_of(name)
+    if factory is None:
+        known = scheduler_names()
+        hint = _hint(name, known) or f" (known: {', '.join(known)})"
+        raise DocumentError("scheduler", [Fault("", f"Expected a scheduler, got {name!r}{hint}")])
+    made = _scheduler_from(factory, name, parameters)
+    if not isinstance(made, QueueRule) and not _decides(made):
+        message = "Expected it to make a QueueRule, or a scheduler with a name and the methods begin and decide"
+        raise DocumentError(f"scheduler {name}", [Fault("", f"{message}, got {type(made).__name__}")])
+    return made
+
+
+def _decides(made: object) -> bool:
+    """Tell whether an object is a scheduler that can be asked."""
+    methods = (getattr(made, "begin", None), getattr(made, "decide", None))
+    return isinstance(getattr(made, "name", None), str) and all(map(callable, methods))
+
+
+def label_of(name: str, parameters: Mapping[str, object]) -> str:
+    """Return a scheduler's name with its parameters, in alphabetical order: ``sjf backfill=easy``.
+
+    The same scheduler has the same label in every command, as a heading, a row of a table or a folder.
+    """
+    return " ".join([name, *(f"{key}={parameter_text(value)}" for key, value in sorted(parameters.items()))])
+
+
+def parameter_text(value: object) -> str:
+    """Write the value of a parameter as in TOML, but texts without quotes, and none as ``none``."""
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return str(value).lower()
+        case Mapping():
+            return "{" + ", ".join(f"{key}={parameter_text(inner)}" for key, inner in value.items()) + "}"
+        case list() | tuple():
+            return "[" + ", ".join(map(parameter_text, value)) + "]"
+    return str(value)
+
+
+def _scheduler_from(
+    factory: Callable[..., QueueRule | Scheduler], name: str, parameters: Mapping[str, object]
+) -> QueueRule | Scheduler:
+    """Make a scheduler by a function, whose annotations say what its parameters may be.
+
+    Raises
+    ------
+    DocumentError
+        With everything that is wrong.
+    """
+    known = _parameters_of(factory)
+    takes_any = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in known.values())
+    named = {key: parameter for key, parameter in known.items() if parameter.kind in _NAMED}
+    faults, taken = list[Fault](), dict[str, object]()
+    for key, value in parameters.items():
+        if key not in named and not takes_any:
+            takes = ", ".join(named) or "none"
+            faults.append(Fault(key, f"unknown parameter{_hint(key, named)} (known: {takes})"))
+            continue
+        taken[key] = value
+        if key in named:
+            try:
+                taken[key] = _value_of(value, named[key].annotation)
+            except ValueError as error:
+                faults.append(Fault(key, str(error)))
+    missing = [key for key in named if named[key].default is Parameter.empty and key not in parameters]
+    faults += [Fault(key, "Expected a value, got none: this parameter has no default") for key in missing]
+    if not faults:
+        try:
+            return factory(**taken)
+        except ValueError as error:
+            faults.append(Fault("", str(error)))
+    raise DocumentError(f"scheduler {name}", faults)
+
+
+def _parameters_of(factory: Callable[..., object]) -> Mapping[str, Parameter]:
+    """Return the parameters of a function or class; of one from outside, annotations that cannot be read stay texts."""
+    try:
+        return inspect.signature(factory, eval_str=True).parameters
+    except (NameError, TypeError, SyntaxError, AttributeError):
+        return inspect.signature(factory).parameters
+
+
+def _hint(word: str, known: Iterable[str]) -> str:
+    """Return ``, did you mean X?``, or nothing where no known word is near."""
+    near = get_close_matches(word, list(known), n=1)
+    return f", did you mean {near[0]}?" if near else ""
+
+
+def _value_of(value: object, hint: object) -> object:
+    """Return a parameter as its annotation says; ``none``, ``true`` and ``false`` where no text is expected, too.
+
+    Raises `ValueError` if it is nothing of this.
+    """
+    if hint is Parameter.empty or isinstance(hint, str):
+        return value  # what is not annotated, or by what cannot be read, is for the scheduler to check
+    kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    if isinstance(value, str) and value.lower() in _TEXTS and str not in kinds:
+        meant = _TEXTS[value.lower()]
+        value = meant if type(meant) in kinds else value
+    return plain_argument(value, hint)

@@ -1,0 +1,141 @@
+"""Conservative backfilling, on-line (OCCS-52): each arriving job gets a reservation, which never gets later.
+
+Mu'alem and Feitelson, TPDS 2001: a job is reserved the earliest place beside all that is reserved already, and at each
+event the reservations are compressed: one after the other, each moves up if it can.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpsched.lab.policies.conservative.conservative_on_nodes import ConservativeOnNodes
+from cpsched.lab.policies.ranking import ranks
+from cpsched.lab.sim import Decision, News, Scheduler, Site, Start
+from cpsched.rusv import FOREVER, EqualNodes, count_kernels
+
+NOWHERE = count_kernels.NOWHERE
+
+
+class Conservative:
+    """Every job has a reservation from its submission on, which it keeps, or an earlier one.
+
+    Where nodes are interchangeable (see `EqualNodes`), reservations are counts, and a job gets its nodes when it
+    starts. Where they are not, or amounts are set aside, or jobs have deadlines, each is on concrete nodes, as by
+    `ConservativeOnNodes`.
+    """
+
+    name = "conservative"
+
+    def begin(self, site: Site) -> None:
+        """Make ready for a simulation."""
+        is_empty = all(job.running is None for job in site.jobs)
+        is_plain = not site.has_asides and all(site.latest(job) == FOREVER for job in range(len(site.jobs)))
+        units = EqualNodes.of(site.columns.demands) if is_empty and is_plain else None
+        self._rule: Scheduler = ConservativeOnNodes()
+        if units is not None:
+            self._rule = _ConservativeByCounts(units)
+        self._rule.begin(site)
+
+    def decide(self, site: Site, news: News) -> Decision:
+        """Start the jobs whose reservations begin now."""
+        return self._rule.decide(site, news)
+
+
+class _ConservativeByCounts:
+    """Reservations of numbers of units; mutable.
+
+    Jobs that come in the same second are served by priority, and reservations are compressed by priority, then by
+    submission. Reservations rest on estimates that are upper bounds, and on nodes that stay: when an estimate is
+    exceeded, a node breaks or returns, or a decision took effect late, all are made anew, in the same order.
+    """
+
+    name = "conservative"
+
+    def __init__(self, units: EqualNodes) -> None:
+        self._units = units
+
+    def begin(self, site: Site) -> None:
+        """Make ready for a simulation."""
+        count, columns = len(site.jobs), self._units.num_columns
+        self._rank = ranks(site)
+        self._has_priorities = bool((np.diff(self._rank) < 0).any())
+        self._reserved = count_kernels.Reservations(
+            demand=site.demand,
+            released=np.zeros(count, dtype=np.int64),
+            seconds=np.zeros(count, dtype=np.int64),
+            starts=np.full(count, NOWHERE, dtype=np.int64),
+            takes=np.zeros((count, columns), dtype=np.int64),
+        )
+        self._profile = count_kernels.Profile(
+            size=np.zeros(1, dtype=np.int64),
+            times=np.zeros(2 * count + 4, dtype=np.int64),
+            free=np.zeros((2 * count + 4, columns), dtype=np.int64),
+        )
+        self._scratch = np.zeros(columns, dtype=np.int64), np.zeros(columns, dtype=np.int64)
+        #: The expected end of each running job in the profile; `NOWHERE` for all others.
+        self._ends = np.full(count, NOWHERE, dtype=np.int64)
+        #: So often had nodes broken or returned when the profile was made; -1: there is none.
+        self._num_outages = -1
+        #: Whether no job can move up without a release.
+        self._is_settled = True
+
+    def decide(self, site: Site, news: News) -> Decision:
+        """Start the jobs whose reservations begin now."""
+        queue, starts = site.queue, self._reserved.starts
+        if self._has_priorities:
+            queue = queue[np.argsort(self._rank[queue])]
+        arguments = (self._profile, self._units.asks, self._reserved, *self._scratch)
+        if self._follow(site, news, queue):
+            if not self._is_settled:
+                self._is_settled = not count_kernels.compress(queue[starts[queue] != NOWHERE], *arguments)
+        else:
+            self._begin_anew(site, queue)
+        unplanned = queue[starts[queue] == NOWHERE]
+        if len(unplanned):
+            self._reserved.seconds[unplanned] = [site.estimate(job) for job in unplanned.tolist()]
+            count_kernels.plan(unplanned, *arguments)
+        begins = starts[queue]
+        later = begins[begins > news.now]
+        return Decision(
+            starts=self._started(site, queue[begins == news.now].tolist()),
+            wake=int(later.min()) if len(later) else None,
+        )
+
+    def _follow(self, site: Site, news: News, queue: NDArray[np.int64]) -> bool:
+        """Release the units of ended jobs; return whether the reservations still hold."""
+        now, reserved = news.now, self._reserved
+        if site.num_outages != self._num_outages:
+            return False
+        count_kernels.forget(now, self._profile)
+        for job in news.gone:
+            end, self._ends[job], reserved.starts[job] = int(self._ends[job]), NOWHERE, NOWHERE
+            if end > now:
+                count_kernels.shift(now, end, reserved.takes[job], 1, self._profile)
+                self._is_settled = False
+        begins = reserved.starts[queue]
+        is_missed = bool(((begins != NOWHERE) & (begins < now)).any())
+        return not is_missed and bool((self._ends[site.running] == site.ends).all())
+
+    def _begin_anew(self, site: Site, queue: NDArray[np.int64]) -> None:
+        """Forget all reservations, and look at what is free from now on."""
+        reserved, profile, running = self._reserved, self._profile, site.running
+        reserved.starts[queue], self._ends[:] = NOWHERE, NOWHERE
+        self._ends[running] = site.ends
+        profile.size[0], profile.times[0] = 1, site.now
+        profile.free[0] = self._units.free(site.free, site.free_sums)
+        for job in running.tolist():
+            reserved.takes[job] = self._units.takes(int(site.demand[job]), site.entries_of(job))
+            count_kernels.shift(int(self._ends[job]), FOREVER, reserved.takes[job], 1, profile)
+        self._num_outages, self._is_settled = site.num_outages, True
+
+    def _started(self, site: Site, jobs: list[int]) -> list[Start]:
+        """Return the starts of jobs whose reservations begin now, on nodes that are free."""
+        if not jobs:
+            return []
+        free, starts = site.free, []
+        for job in jobs:
+            entries = self._units.place(int(site.demand[job]), self._reserved.takes[job], free)
+            starts.append(Start(job, entries))
+            self._ends[job] = site.now + self._reserved.seconds[job]
+        return starts

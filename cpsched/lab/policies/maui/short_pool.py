@@ -1,0 +1,79 @@
+"""Nodes that are kept for short jobs in working hours (MAUI-7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+
+from cpsched.domain import NodeState
+from cpsched.errors import EngineError
+from cpsched.lab.policies.maui.params import ShortPool
+from cpsched.lab.policies.maui.withholding import columns_of, withhold
+from cpsched.lab.sim import Site
+from cpsched.rusv import Booking, Timeline
+
+
+def end_of_work(local: datetime | None, now: int, begin_hour: int, end_hour: int) -> int | None:
+    """Return when the working hours end in which `now` lies, at which clocks show `local`; None if it lies in none."""
+    if local is None or local.weekday() >= 5 or not begin_hour <= local.hour < end_hour:
+        return None
+    end = local.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(hours=end_hour)
+    return now + int((end.astimezone(UTC) - local.astimezone(UTC)).total_seconds())
+
+
+class KeptNodes:
+    """The short pool at work; mutable: it is laid out anew whenever a long job looks for room.
+
+    The pool is no fixed set of nodes. It consists of busy nodes that are predicted to be idle soon, then of idle ones,
+    the last in the order of filling first. Until working hours end, long jobs get no free resources on them. Jobs that
+    run when working hours begin continue, and earlier promises hold: nodes that are reserved by then are no part of the
+    pool. Raises `EngineError` if the workload's clock has no date, so that there are no working hours.
+    """
+
+    def __init__(self, params: ShortPool, site: Site, timeline: Timeline) -> None:
+        if site.instance.epoch is None:
+            raise EngineError("maui keeps a short pool in working hours: Expected an epoch in the workload, got none")
+        self._params, self._instance, self._timeline = params, site.instance, timeline
+        lengths = [run.length for run in site.columns.demands.layout.runs]
+        self._is_up = np.repeat([run.state is NodeState.UP for run in site.columns.run_class], lengths)
+        self._bookings: list[Booking] = []
+        #: The end of working hours; None outside of them.
+        self.until: int | None = None
+
+    def holds_off(self, walltime: int) -> bool:
+        """Return whether a job is too long for the nodes that are kept now."""
+        return self.until is not None and walltime > self._params.longest
+
+    def open(self, now: int) -> None:
+        """Begin a new moment, in which nothing is kept yet."""
+        self.until = end_of_work(self._instance.local_time(now), now, self._params.begin_hour, self._params.end_hour)
+
+    def keep(self, now: int) -> None:
+        """Withhold the nodes of the pool, if they are not withheld already."""
+        if self._bookings or self.until is None:
+            return
+        timeline = self._timeline
+        idle = timeline.idle_nodes(timeline.free_at(now)[0]) & self._is_up
+        soon = timeline.idle_nodes(timeline.free_at(now + self._params.lookahead)[0]) & self._is_up
+        by_need = [*np.flatnonzero(soon & ~idle)[::-1].tolist(), *np.flatnonzero(soon & idle)[::-1].tolist()]
+        chosen = by_need[: self._params.nodes]
+        if chosen:
+            columns = columns_of(timeline.demands, chosen)
+            self._bookings = withhold(timeline, columns, now, self.until)
+
+    def changes(self, now: int, ends: Iterable[int]) -> list[int]:
+        """Return when there may be more for long jobs: work ends, or a busy node begins to count.
+
+        `now`: later than this. `ends`: when jobs are believed to end.
+        """
+        if self.until is None:
+            return []
+        return [self.until, *(end - self._params.lookahead for end in ends if end - self._params.lookahead > now)]
+
+    def give_back(self) -> None:
+        """Withhold nothing."""
+        for booking in self._bookings:
+            self._timeline.release(booking)
+        self._bookings = []

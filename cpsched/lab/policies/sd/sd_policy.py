@@ -1,0 +1,115 @@
+"""SD-Policy on-line: running malleable jobs lend cores, so that others start earlier (D'Amico et al.; SD-1 to SD-14).
+
+Each of the first jobs of the queue is tried as in static backfilling and, if it has to wait and would end earlier as a
+guest on the nodes of running mates, directly after that as a guest. A guest changes the reservations of others, so all
+are made anew, and the pass begins again, until no job starts any more. Where no job
+is malleable, this is `static_backfill`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Literal
+
+from cpsched.lab.policies.future_map import FutureMap
+from cpsched.lab.policies.sd.sharing import Sharing
+from cpsched.lab.policies.sd.static_backfill import DEPTH, checked_depth
+from cpsched.lab.sim import Decision, News, Site
+from cpsched.rules import SD_RULES, PiWeight, SdRule
+
+
+class SdPolicy:
+    """SD-Policy with one setting.
+
+    Raises `ValueError` if the depth is less than 1. `rule`: the parameters. `depth`: the number of waiting jobs that
+    are considered; None: all.
+    """
+
+    def __init__(self, rule: SdRule, depth: int | None) -> None:
+        self.name, self._rule, self._depth = rule.name, rule, checked_depth(depth)
+
+    def begin(self, site: Site) -> None:
+        """Make ready for a simulation."""
+        self._map = FutureMap(site)
+        self._sharing = Sharing(site, self._map, self._rule)
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """How many jobs were started as guests, and how many have lent to one (SD-12)."""
+        return {"guests": len(self._sharing.guests), "mates": len(self._sharing.lenders)}
+
+    def decide(self, site: Site, news: News) -> Decision:
+        """Start jobs that can start, and return the cores of mates whose guests have ended."""
+        self._map.follow(news.gone)
+        self._sharing.follow(news.gone)
+        waiting = self._in_order(site)
+        while started := self._pass(site, waiting[: self._depth], news.now):
+            waiting = [job for job in waiting if job not in started]
+        return Decision(starts=self._sharing.starts, changes=self._sharing.changes, wake=self._map.next_start())
+
+    def _in_order(self, site: Site) -> list[int]:
+        """Return the waiting jobs in the order in which they are served."""
+        found: list[int] = site.queue.tolist()
+        return found
+
+    def _pass(self, site: Site, first: list[int], now: int) -> set[int]:
+        """Go through the first jobs of the queue until a guest changes the reservations; return the jobs that start.
+
+        While amounts are set aside no job is a guest: its mates, which take longer, might run into these times.
+        """
+        self._map.reserve(first)
+        cut_off, started = self._sharing.cut_off(), set()
+        for job in first:
+            if self._map.start_of(job) == now:
+                self._sharing.start(self._map.start(job))
+                started.add(job)
+            elif not site.has_asides and self._sharing.borrow(job, cut_off):
+                return {*started, job}
+        return started
+
+
+#: The weight of mates' penalties, see `PiWeight`.
+Weight = Literal["plain", "nodes"]
+
+
+def _sd(name: str, depth: int | None, sharing_factor: float, most_mates: int, pi_weight: Weight) -> SdPolicy:
+    """Return one of the paper's settings with other parameters."""
+    rule = next(rule for rule in SD_RULES if rule.name == name)
+    factor = Fraction(str(sharing_factor))
+    return SdPolicy(replace(rule, sharing_factor=factor, most_mates=most_mates, pi_weight=PiWeight(pi_weight)), depth)
+
+
+def sd_5(
+    depth: int | None = DEPTH, sharing_factor: float = 0.5, most_mates: int = 2, pi_weight: Weight = "plain"
+) -> SdPolicy:
+    """Return SD-Policy with MAX_SLOWDOWN 5 (SD-5)."""
+    return _sd("sd_5", depth, sharing_factor, most_mates, pi_weight)
+
+
+def sd_10(
+    depth: int | None = DEPTH, sharing_factor: float = 0.5, most_mates: int = 2, pi_weight: Weight = "plain"
+) -> SdPolicy:
+    """Return SD-Policy with MAX_SLOWDOWN 10 (SD-5)."""
+    return _sd("sd_10", depth, sharing_factor, most_mates, pi_weight)
+
+
+def sd_50(
+    depth: int | None = DEPTH, sharing_factor: float = 0.5, most_mates: int = 2, pi_weight: Weight = "plain"
+) -> SdPolicy:
+    """Return SD-Policy with MAX_SLOWDOWN 50 (SD-5)."""
+    return _sd("sd_50", depth, sharing_factor, most_mates, pi_weight)
+
+
+def sd_inf(
+    depth: int | None = DEPTH, sharing_factor: float = 0.5, most_mates: int = 2, pi_weight: Weight = "plain"
+) -> SdPolicy:
+    """Return SD-Policy with no limit of slowdowns (SD-5)."""
+    return _sd("sd_inf", depth, sharing_factor, most_mates, pi_weight)
+
+
+def sd_dyn(
+    depth: int | None = DEPTH, sharing_factor: float = 0.5, most_mates: int = 2, pi_weight: Weight = "plain"
+) -> SdPolicy:
+    """Return SD-Policy with DynAVGSD (SD-5)."""
+    return _sd("sd_dyn", depth, sharing_factor, most_mates, pi_weight)

@@ -1,0 +1,193 @@
+"""What a checkpoint must be like before kernels, which check nothing, work on it: sizes, indices and counters."""
+
+from __future__ import annotations
+
+import math
+import zipfile
+from collections.abc import Iterator
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpsched.lab.sim import arrays
+from cpsched.lab.sim.load import Load
+from cpsched.lab.sim.world import World
+
+#: Arrays of the state that no event changes.
+_CONSTANT = (
+    "demand", "cores", "links_of", "links", "after_of", "after", "user", "outages", "out", "steps", "smith", "latest",
+    "start_at", "aside_times", "aside_columns", "aside_of", "aside_of_sums", "whole", "classes", "promised",
+)  # fmt: skip
+
+
+def check_sizes(file: IO[bytes]) -> None:
+    """Check that each array of an archive is as large as it says, and that none takes more memory than the file.
+
+    Raises `ValueError` if that is not so, or a member is no array; `zipfile.BadZipFile` if the file is no archive.
+    """
+    whole = file.seek(0, 2)
+    file.seek(0)
+    with zipfile.ZipFile(file) as archive:
+        members = archive.infolist()
+        if sum(member.file_size for member in members) > whole:
+            raise ValueError("arrays that are larger than the file")
+        if len({member.filename for member in members}) < len(members):
+            raise ValueError("an array twice")
+        for member in members:
+            if member.compress_type != zipfile.ZIP_STORED:
+                raise ValueError("arrays that are packed")
+            with archive.open(member) as stream:
+                if np.lib.format.read_magic(stream) != (1, 0):
+                    raise ValueError("arrays in another version of the format")
+                shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+                if dtype.hasobject or math.prod(shape) * dtype.itemsize != member.file_size - stream.tell():
+                    raise ValueError("an array that is not as large as it says")
+    file.seek(0)
+
+
+def wrong_arrays(world: World, state: arrays.State, machine: arrays.Machine) -> list[str]:
+    """Return the names of the arrays that a simulation of this workload cannot have, in their order, each once.
+
+    `world`: at its beginning. `state`, `machine`: what a checkpoint says, in arrays of the right types, and at least as
+    long as those of the beginning.
+    """
+    wrong = [
+        f"state.{name}" for name in _CONSTANT if not np.array_equal(getattr(state, name), getattr(world.state, name))
+    ]
+    if not _has_good_counters(world, state):
+        return ["state.clock", *wrong]
+    wrong += [f"state.{name}" for name, is_good in _checked(world, state) if not is_good]
+    wrong += [
+        f"machine.{name}"
+        for name, found in machine._asdict().items()
+        if len(found) != len(getattr(world.machine, name))
+    ]
+    return list(dict.fromkeys(wrong))
+
+
+def _has_good_counters(world: World, s: arrays.State) -> bool:
+    """Return whether each counter lies within the array that it counts."""
+    jobs = len(world.load.jobs)
+    counted = {
+        arrays.C_SUBMITTED: jobs,
+        arrays.C_QUEUED: jobs,
+        arrays.C_RUNNING: jobs,
+        arrays.C_DONE: jobs,
+        arrays.C_HEAP: len(s.heap),
+        arrays.C_POOL: len(s.pool),
+        arrays.C_OUTAGE: len(s.outages),
+        arrays.C_ATTEMPTS: len(s.attempts),
+        arrays.C_GONE: len(s.gone),
+        arrays.C_EXPIRED: len(s.expired),
+        arrays.C_CHANGES: len(s.changes),
+        arrays.C_MODES: len(s.modes),
+        arrays.C_FIXED: len(s.fixed_columns),
+        arrays.C_IS_FULL: 1,
+        arrays.C_LACKS: 1,
+        arrays.C_OVERTAKING: jobs,
+        arrays.C_LEVEL: max(0, len(s.aside_times) - 1),
+        arrays.C_BLOCKED: len(s.reserved),
+    }
+    of_jobs = (arrays.C_HEAD, arrays.C_RESERVED, arrays.C_RESUME)
+    clock = s.clock.tolist()
+    return (
+        clock[arrays.C_SPARE] == world.state.clock[arrays.C_SPARE]
+        and all(0 <= clock[counter] <= most for counter, most in counted.items())
+        and all(-1 <= clock[counter] < jobs for counter in of_jobs)
+        and clock[arrays.C_PASSES] >= 0
+        and clock[arrays.C_STAMP] >= 0
+        and clock[arrays.C_BOOKINGS] >= 0
+        and clock[arrays.C_NOW] >= world.now
+        and len(s.fixed_columns) == len(s.fixed_amounts)
+    )
+
+
+def _checked(world: World, s: arrays.State) -> Iterator[tuple[str, bool]]:
+    """Yield the name of each array that holds indices or numbers of something, and whether all of them are good."""
+    load, clock = world.load, s.clock.tolist()
+    jobs, pool = len(load.jobs), clock[arrays.C_POOL]
+    queue = s.queue[: clock[arrays.C_QUEUED]]
+    yield "queue", _within(queue, 0, jobs - 1) and len(np.unique(queue)) == len(queue)
+    running = s.ends[: clock[arrays.C_RUNNING], 1]
+    yield "ends", _within(running, 0, jobs - 1) and len(np.unique(running)) == len(running)
+    heap = s.heap[: clock[arrays.C_HEAP]]
+    yield (
+        "heap",
+        (
+            _within(heap[:, 0], clock[arrays.C_NOW], 2**62)
+            and bool((heap[(np.arange(1, len(heap)) - 1) // 2, 0] <= heap[1:, 0]).all())  # no event before its parent
+            and _within(heap[:, 1], arrays.ENDED, arrays.RELEASED)
+            and _within(heap[:, 2], 0, jobs - 1)
+        ),
+    )
+    entries = s.pool[:pool]
+    yield (
+        "pool",
+        (
+            _within(entries[:, 0], 0, len(load.columns.node_names) - 1)
+            and _within(entries[:, 1], 0, len(world.tables.kinds) - 1)
+            and _within(entries[:, 2], 0, 2**31 - 1)
+        ),
+    )
+    yield (
+        "runs",
+        (
+            _within(s.runs[:, arrays.R_ENDING], arrays.WAITING, arrays.KILLED)
+            and _within(s.runs[:, arrays.R_STARTS], 0, 2**62)
+            and _are_parts(s.runs[:, arrays.R_FIRST], s.runs[:, arrays.R_COUNT], pool)
+        ),
+    )
+    attempts = s.attempts[: clock[arrays.C_ATTEMPTS]]
+    yield "attempts", _within(attempts[:, 0], 0, jobs - 1) and _are_parts(attempts[:, 3], attempts[:, 4], pool)
+    yield "fixed", _are_parts(s.fixed[:, 0], s.fixed[:, 1], clock[arrays.C_FIXED])
+    yield "fixed_columns", _within(s.fixed_columns[: clock[arrays.C_FIXED]], 0, len(world.machine.free) - 1)
+    changes = s.changes[: clock[arrays.C_CHANGES]]
+    changing = np.array(sorted(load.job_modes), dtype=np.int64)
+    yield "changes", bool(np.isin(changes[:, 0], changing).all()) and _within(changes[:, 2], 0, clock[arrays.C_MODES])
+    yield "modes", _within(s.modes[: clock[arrays.C_MODES]], 0, _most_modes(load) - 1)
+    yield "bumps", _within(s.bumps, 0, 2**62)
+    yield "awaited", _within(s.awaited, 0, len(s.after))
+    yield "missing", _within(s.missing, 0, len(s.links))
+    yield "history", _within(s.history, 0, 2**62)
+    yield "down", _within(s.down, 0, len(s.outages))
+    yield "arrived", _within(s.arrived, 0, jobs)
+    yield "gone", _within(s.gone, 0, jobs)
+    yield "expired", _within(s.expired, 0, jobs)
+    yield "learnt", bool((s.learnt >= 0).all())
+    for name, is_good in _reserved(world, s):
+        yield name, is_good
+    for name in ("cores", "predicted", "smith", "keys"):
+        yield name, not np.isnan(getattr(s, name)).any()
+    yield "jobs", np.array_equal(s.jobs[:, [arrays.J_SUBMIT, arrays.J_ARRIVAL, arrays.J_ENDING]],
+        world.state.jobs[:, [arrays.J_SUBMIT, arrays.J_ARRIVAL, arrays.J_ENDING]])  # fmt: skip
+
+
+def _reserved(world: World, s: arrays.State) -> Iterator[tuple[str, bool]]:
+    """Yield the same for the arrays of reservations, which are as large as at the beginning."""
+    reserved = s.reserved[: s.clock[arrays.C_BLOCKED]]
+    for name in ("reserved", "reserved_columns", "reserved_amounts", "reserved_sums", "beside", "sbeside", "ahead"):
+        yield name, getattr(s, name).shape == getattr(world.state, name).shape
+    yield (
+        "reserved",
+        _within(reserved[:, arrays.V_JOB], 0, len(world.load.jobs) - 1)
+        and _within(reserved[:, arrays.V_START], 0, 2**62)
+        and _within(reserved[:, arrays.V_END], 0, 2**62)
+        and _are_parts(reserved[:, arrays.V_FIRST], reserved[:, arrays.V_COUNT], len(s.reserved_columns)),
+    )
+    yield "reserved_columns", _within(s.reserved_columns, 0, len(world.machine.free) - 1)
+
+
+def _most_modes(load: Load) -> int:
+    """Return the largest number of modes that a job has."""
+    return max((len(job_modes.modes) for job_modes in load.job_modes.values()), default=1)
+
+
+def _within(numbers: NDArray[Any], least: int, most: int) -> bool:
+    """Return whether all numbers lie within bounds."""
+    return not len(numbers) or bool(numbers.min() >= least and numbers.max() <= most)
+
+
+def _are_parts(first: NDArray[Any], count: NDArray[Any], length: int) -> bool:
+    """Return whether all ranges lie within an array of so many entries."""
+    return _within(first, 0, length) and _within(count, 0, length) and _within(first + count, 0, length)

@@ -1,0 +1,746 @@
+"""The compiled event loop of queue rules. `rule_loop.py` owns shapes, units and checks.
+
+Events are ends, corrections of estimates, deadlines, outages, changes of what is set aside, booked starts and arrivals,
+in this order within a second. After all events of a second there is one pass through the queue.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cpsched.lab.sim.arrays import (
+    ANYBODY,
+    BOOKED,
+    BREAKS,
+    BY_SMITH,
+    BY_WFP3,
+    C_ATTEMPTS,
+    C_BOOKINGS,
+    C_EXPIRED,
+    C_GONE,
+    C_HEAD,
+    C_HEAP,
+    C_IS_FULL,
+    C_LACKS,
+    C_LEVEL,
+    C_NOW,
+    C_OUTAGE,
+    C_OVERTAKING,
+    C_PASSES,
+    C_POOL,
+    C_QUEUED,
+    C_RESERVED,
+    C_RESUME,
+    C_RUNNING,
+    C_SHADOW,
+    C_SPARE,
+    C_STAMP,
+    C_SUBMITTED,
+    C_UNTIL,
+    ENDED,
+    EXCEEDED,
+    EXPECTS_CLASSES,
+    EXPIRED,
+    FINISHED,
+    J_ARRIVAL,
+    J_LENGTH,
+    J_WALLTIME,
+    LACKS_ROOM,
+    NOBODY,
+    NOT_DELAYING,
+    PAUSED,
+    PREDICTS_ALL,
+    R_COUNT,
+    R_END,
+    R_ENDING,
+    R_FIRST,
+    R_START,
+    REFUSED,
+    RESERVING,
+    WAITING,
+    enqueue,
+    insert_end,
+    place_in_queue,
+    pop,
+    push,
+    remove_end,
+    sort_by_key,
+)
+from cpsched.lab.sim.hold_kernels import (
+    has_asides,
+    hold_all,
+    hold_columns,
+    next_change,
+    note_head,
+    room_beside,
+    room_between,
+    room_from,
+    room_until,
+    set_aside,
+    set_node_aside,
+)
+from cpsched.lab.sim.queue_kernels import expect, key_of, sort_queue
+from cpsched.lab.sim.reserving_kernels import can_any_start, pass_reserving
+from cpsched.lab.sim.run_kernels import begin_run, end_run, leave, move_until, spell_job
+from cpsched.rusv import FOREVER, allocating_kernel, inner_kernel, instant_kernels, kernel, kernels
+
+copy, lower_by_two = kernels.copy, kernels.lower_by_two
+change, has_sums = instant_kernels.change, instant_kernels.has_sums
+map_late, map_now, spell_out = instant_kernels.map_late, instant_kernels.map_now, instant_kernels.spell_out
+
+# --- jobs that can start no more, and jobs with one start ------------------------------------------------------------
+
+
+@inner_kernel
+def expire(job, s):
+    """Remove a job from the queue that can no longer meet its deadline."""
+    for i in range(place_in_queue(job, s.keys, s.queue, s.clock), s.clock[C_QUEUED] - 1):
+        s.queue[i] = s.queue[i + 1]
+    s.clock[C_QUEUED] -= 1
+    s.runs[job, R_ENDING] = REFUSED
+    s.expired[s.clock[C_EXPIRED]] = job
+    s.clock[C_EXPIRED] += 1
+    s.clock[C_IS_FULL] = 1
+    if s.clock[C_RESERVED] == job:
+        s.clock[C_RESERVED] = -1
+
+
+@inner_kernel
+def map_from_now(job, now, s, m, t, x):
+    """Map a job to what is free from now on until its walltime is over; return the number of entries, 0 if it does not
+    fit.
+    """
+    end = now + s.jobs[job, J_WALLTIME]
+    if end <= next_change(s):
+        return map_now(s.demand[job], m.free, m.sfree, t, x)
+    room_until(end, m.free, m.sfree, s, m, t)
+    return map_now(s.demand[job], m.room, m.sroom, t, x)
+
+
+@inner_kernel
+def start_or_refuse(job, now, s, m, t, x):
+    """Start a job that may start only now, if it fits."""
+    count = map_from_now(job, now, s, m, t, x)
+    s.runs[job, R_COUNT] = 0
+    if count > 0:
+        begin_run(job, count, now, s, m, t, x)
+    else:
+        s.runs[job, R_ENDING] = REFUSED
+
+
+@kernel
+def book_ahead(job, now, s, m, t, x):
+    """Book nodes for a job that may start at one second only: they are set aside from then on for its walltime, where
+    enough is free beside running jobs and what is set aside. If there are none, the job is refused.
+    """
+    s.clock[C_IS_FULL], s.clock[C_RESERVED] = 1, -1
+    start = s.start_at[job]
+    end = start + s.jobs[job, J_WALLTIME]
+    if start == now:
+        start_or_refuse(job, now, s, m, t, x)
+        return
+    room_between(start, end, s, m, t)
+    count = map_now(s.demand[job], m.room, m.sroom, t, x)
+    if count == 0:
+        s.runs[job, R_ENDING] = REFUSED
+        return
+    first = s.clock[C_POOL]
+    for e in range(count):
+        for part in range(3):
+            s.pool[first + e, part] = x.entries[e, part]
+    s.clock[C_POOL] += count
+    s.runs[job, R_FIRST], s.runs[job, R_COUNT] = first, count
+    set_aside(spell_out(s.demand[job], x.entries, count, t, x), 1, start, end, s, x)
+    s.clock[C_BOOKINGS] += 1
+    push(start, BOOKED, job, s.heap, s.clock)
+
+
+@kernel
+def begin_booked(job, now, s, m, t, x):
+    """Start a job on the nodes that are booked for it; where one of them has failed, on others, if it fits there."""
+    first, count = s.runs[job, R_FIRST], s.runs[job, R_COUNT]
+    entries = s.pool[first : first + count]
+    filled = spell_out(s.demand[job], entries, count, t, x)
+    set_aside(filled, -1, now, now + s.jobs[job, J_WALLTIME], s, x)
+    hold_columns(filled, s, m, t, x)
+    s.clock[C_BOOKINGS] += 1
+    s.clock[C_IS_FULL], s.clock[C_RESERVED] = 1, -1
+    if fits_there(job, entries, s, m, t, x):
+        begin_there(job, entries, now, s, m, t, x)
+    else:
+        start_or_refuse(job, now, s, m, t, x)
+
+
+# --- estimates -------------------------------------------------------------------------------------------------------
+
+
+@inner_kernel
+def raise_estimate(job, s, m, t, x):
+    """Raise the estimate of a job that has outrun it."""
+    walltime, bump = s.jobs[job, J_WALLTIME], s.bumps[job]
+    old = s.runs[job, R_END]
+    s.estimate[job] = min(s.estimate[job] + s.steps[min(bump, s.steps.shape[0] - 1)], walltime)
+    s.predicted[job] = s.estimate[job]
+    s.bumps[job] += 1
+    end = max(s.runs[job, R_START] + s.estimate[job], old + 1)
+    remove_end(old, job, s.ends, s.clock)
+    insert_end(end, job, s.ends, s.clock)
+    s.runs[job, R_END] = end
+    if old <= s.clock[C_UNTIL] < end:
+        change(m.future, m.sfuture, spell_job(job, s, t, x), -1, x)
+    s.clock[C_RESERVED] = -1
+    if s.runs[job, R_START] + s.jobs[job, J_LENGTH] > end:
+        push(end, EXCEEDED, job, s.heap, s.clock)
+    s.clock[C_IS_FULL] = 1
+
+
+# --- outages ---------------------------------------------------------------------------------------------------------
+
+
+@inner_kernel
+def stands_on(job, node, s, t):
+    """Tell whether a running job holds something on a node."""
+    for e in range(s.runs[job, R_FIRST], s.runs[job, R_FIRST] + s.runs[job, R_COUNT]):
+        if s.pool[e, 0] == node:
+            return True
+    run = t.run_of[node]
+    for k in range(s.fixed[job, 0], s.fixed[job, 0] + s.fixed[job, 1]):
+        for c in range(t.runs[run, 2], t.runs[run + 1, 2]):
+            if s.fixed_columns[k] == t.runcols[c] + node - t.runs[run, 0]:
+                return True
+    return False
+
+
+@inner_kernel
+def shift_node(node, sign, s, m, t):
+    """Add the capacity of a node (times `sign`) to the free amounts, now and later."""
+    run = t.run_of[node]
+    if sign < 0:
+        set_node_aside(node, sign, s, m, t)
+    for k in range(t.runs[run, 2], t.runs[run + 1, 2]):
+        column = t.runcols[k] + node - t.runs[run, 0]
+        m.free[column] += sign * t.capacity[column]
+        m.future[column] += sign * t.capacity[column]
+        for part in range(2):
+            if t.colsys[column, part] >= 0:
+                m.sfree[t.colsys[column, part]] += sign * t.capacity[column]
+                m.sfuture[t.colsys[column, part]] += sign * t.capacity[column]
+    if sign > 0:
+        set_node_aside(node, sign, s, m, t)
+
+
+@inner_kernel
+def cut_short(job, now, rule, s, m, t, x):
+    """End the run of a job whose node breaks; the job waits again, with its old place in the queue.
+
+    A job that ran before the beginning gets its place only now, and may be one that can never start here.
+    """
+    leave(job, s, m, t, x)
+    attempt = s.clock[C_ATTEMPTS]
+    s.clock[C_ATTEMPTS] += 1
+    s.attempts[attempt, 0], s.attempts[attempt, 1], s.attempts[attempt, 2] = job, s.runs[job, R_START], now
+    s.attempts[attempt, 3], s.attempts[attempt, 4] = s.runs[job, R_FIRST], s.runs[job, R_COUNT]
+    s.runs[job, R_START], s.runs[job, R_END], s.runs[job, R_COUNT] = -1, -1, 0
+    if s.fixed[job, 1] > 0:
+        s.fixed[job, 1] = 0
+        s.keys[job] = key_of(rule, job, now, s)
+    if s.demand[job] < 0 or now > s.latest[job]:
+        s.runs[job, R_ENDING] = REFUSED
+    else:
+        enqueue(job, s.keys, s.queue, s.clock)
+
+
+@inner_kernel
+def pass_outages(now, rule, s, m, t, x):
+    """Apply the outages that begin or end now; outages of a node may overlap."""
+    while s.clock[C_OUTAGE] < s.outages.shape[0] and s.outages[s.clock[C_OUTAGE], 0] <= now:
+        outage = s.clock[C_OUTAGE]
+        s.clock[C_OUTAGE] += 1
+        s.clock[C_IS_FULL], s.clock[C_RESERVED] = 1, -1
+        sign = 1 if s.outages[outage, 1] == BREAKS else -1
+        for k in range(s.outages[outage, 2], s.outages[outage, 3]):
+            node = s.out[k]
+            s.down[node] += sign
+            if sign == 1 and s.down[node] == 1:
+                i = 0
+                while i < s.clock[C_RUNNING]:
+                    if stands_on(s.ends[i, 1], node, s, t):
+                        cut_short(s.ends[i, 1], now, rule, s, m, t, x)
+                    else:
+                        i += 1
+                shift_node(node, -1, s, m, t)
+            elif sign == -1 and s.down[node] == 0:
+                shift_node(node, 1, s, m, t)
+
+
+@inner_kernel
+def pass_changes(now, s, m, t):
+    """Set other amounts aside from now on."""
+    while next_change(s) <= now:
+        s.clock[C_LEVEL] += 1
+        s.clock[C_IS_FULL], s.clock[C_RESERVED] = 1, -1
+        hold_all(s, m, t)
+
+
+# --- the head's reservation ------------------------------------------------------------------------------------------
+
+
+@kernel
+def reserve(head, s, m, t, x):
+    """Return when the head of the queue can start if all jobs end as expected; set `after` to the amounts that are free
+    beside it then. This can be when a job ends, or when less is set aside: then the head fits until its walltime is
+    over.
+
+    Where it can never start (nodes are out), no job can delay it. A reservation is kept as long as its job is the head,
+    and no earlier end of a running job leaves the system enough of everything.
+    """
+    demand, has_changes = s.demand[head], has_asides(s)
+    is_kept, shadow = s.clock[C_RESERVED] == head, s.clock[C_SHADOW]
+    s.clock[C_RESERVED] = head
+    copy(m.slow, m.sfree)
+    has_enough = has_changes  # what is set aside changes the sums, too
+    i, k = 0, s.clock[C_LEVEL] + 1
+    while i < s.clock[C_RUNNING] or k < s.aside_times.shape[0]:
+        time = s.ends[i, 0] if i < s.clock[C_RUNNING] else FOREVER
+        if k < s.aside_times.shape[0]:
+            time = min(time, s.aside_times[k])
+        while i < s.clock[C_RUNNING] and s.ends[i, 0] == time:
+            if not has_enough:
+                for q in range(m.slow.shape[0]):
+                    m.slow[q] += s.sums[s.ends[i, 1], q]
+            i += 1
+        while k < s.aside_times.shape[0] and s.aside_times[k] == time:
+            k += 1
+        has_enough = has_enough or has_sums(demand, m.slow, t.demands, t.sysreq)
+        if not has_enough:
+            continue
+        if is_kept and time >= shadow:
+            move_until(shadow, s, m, t, x)
+            return shadow
+        move_until(time, s, m, t, x)
+        free, sfree = m.future, m.sfuture
+        if has_changes and has_sums(demand, sfree, t.demands, t.sysreq):
+            room_from(time, time + s.jobs[head, J_WALLTIME], s, m, t)
+            free, sfree = m.room, m.sroom
+        count = map_now(demand, free, sfree, t, x)
+        if count > 0:
+            copy(m.after, m.future)
+            copy(m.safter, m.sfuture)
+            change(m.after, m.safter, spell_out(demand, x.entries, count, t, x), -1, x)
+            return time
+    s.clock[C_RESERVED] = -1
+    return FOREVER
+
+
+@kernel
+def promise(head, s, m, t, x):
+    """Return when the head of the queue can start, as `reserve` does; a start beyond its deadline is none."""
+    shadow = reserve(head, s, m, t, x)
+    if shadow <= s.latest[head]:
+        return shadow
+    s.clock[C_RESERVED] = -1
+    return FOREVER
+
+
+# --- the pass through the queue --------------------------------------------------------------------------------------
+
+
+@inner_kernel
+def choose_nodes(head, s, m, t, x):
+    """Choose the nodes of the head's reservation so that other jobs can start now: it takes nodes that are not free yet
+    before those that are. `low` is set to the amounts that are free both now and beside the reservation.
+
+    Equal nodes are interchangeable: as many are left as by a reservation of mere counts. Tells whether nodes were
+    found. They may not be where several kinds of chunks compete; then no job starts that runs beyond the head's start.
+    """
+    demand, later = s.demand[head], m.future
+    if has_asides(s):
+        shadow = s.clock[C_SHADOW]
+        room_from(shadow, shadow + s.jobs[head, J_WALLTIME], s, m, t)
+        later = m.room
+    count = map_late(demand, m.free, later, m.low, t, x)
+    if count == 0:
+        return False
+    copy(m.after, m.future)
+    copy(m.safter, m.sfuture)
+    filled = spell_out(demand, x.entries, count, t, x)
+    change(m.after, m.safter, filled, -1, x)
+    if has_asides(s):
+        note_head(filled, s, x)
+    lower_by_two(m.low, m.free, m.after)
+    lower_by_two(m.slow, m.sfree, m.safter)
+    return True
+
+
+@inner_kernel
+def start_beside(job, is_long, now, stamp, s, m, t, x):
+    """Start a job if it fits: anywhere if it ends before the head starts, else beside the head's reservation. Tells
+    whether it has started; if not, its demand is marked with `stamp`.
+    """
+    demand, place = s.demand[job], 1 if is_long else 0
+    end = now + s.jobs[job, J_WALLTIME]
+    is_bounded = has_asides(s) and (is_long or end > next_change(s))
+    if not is_bounded:
+        count = map_now(demand, m.low, m.slow, t, x) if is_long else map_now(demand, m.free, m.sfree, t, x)
+        if count == 0:
+            s.failed[demand, place] = stamp
+            return False
+        return begin_run(job, count, now, s, m, t, x)
+    if s.bounded[demand, place] == stamp and end - now >= s.bounded[demand, 2 + place]:
+        return False
+    if is_long:
+        room_beside(s.clock[C_HEAD], end, s, m, t)
+    else:
+        room_until(end, m.free, m.sfree, s, m, t)
+    count = map_now(demand, m.room, m.sroom, t, x)
+    if count == 0:
+        s.bounded[demand, place], s.bounded[demand, 2 + place] = stamp, end - now
+        return False
+    return begin_run(job, count, now, s, m, t, x)
+
+
+@inner_kernel
+def chooses_anew(rule):
+    """Tell whether a start may make room for a job that did not fit before, beside other nodes of the head's
+    reservation.
+    """
+    return rule.backfill == NOT_DELAYING and not rule.is_counted
+
+
+@kernel
+def start_out_of_turn(candidates, now, rule, s, m, t, x):
+    """Start the jobs after the head that fit and do not delay it, and count them.
+
+    Within a pass nothing becomes free: a demand that did not fit does not fit later on. Beside the head's reservation
+    this holds until its nodes are chosen anew, which happens after each start; where jobs are counted, it always holds.
+    """
+    stamp, shadow = s.clock[C_STAMP], s.clock[C_SHADOW]
+    failed, demands, sysreq = s.failed, t.demands, t.sysreq
+    is_alike = t.runs.shape[0] == 2  # the sums left do not depend on which nodes the head takes
+    is_chosen, has_nodes, chosen_stamp = False, False, stamp
+    for i in range(candidates.shape[0]):
+        job = candidates[i]
+        demand = s.demand[job]
+        is_long = now + s.estimate[job] > shadow
+        if failed[demand, 0] == stamp or s.runs[job, R_START] >= 0:
+            continue
+        if not has_sums(demand, m.sfree, demands, sysreq):
+            failed[demand, 0] = stamp
+            continue
+        if is_long:
+            if is_alike and not has_sums(demand, m.safter, demands, sysreq):
+                continue
+            if not is_chosen:
+                if chosen_stamp == stamp or not rule.is_counted:
+                    s.clock[C_STAMP] += 1
+                is_chosen, chosen_stamp = True, s.clock[C_STAMP]
+                has_nodes = choose_nodes(s.clock[C_HEAD], s, m, t, x)
+            if not has_nodes or failed[demand, 1] == chosen_stamp:
+                continue
+        if start_beside(job, is_long, now, chosen_stamp if is_long else stamp, s, m, t, x):
+            s.clock[C_OVERTAKING] += 1
+            is_chosen = False
+        if s.clock[C_LACKS]:
+            s.clock[C_RESUME] = job
+            break
+
+
+@inner_kernel
+def start_behind_head(first, last, now, rule, s, m, t, x):
+    """Look through the queue from index `first` to `last`, and, unless jobs are counted, again from the head on until
+    no job starts: after each start the head's nodes are chosen anew, which may make room for a job that did not fit.
+    """
+    while True:
+        number = s.clock[C_OVERTAKING]
+        start_out_of_turn(s.queue[first:last], now, rule, s, m, t, x)
+        is_settled = first == 1 and s.clock[C_OVERTAKING] == number
+        if is_settled or s.clock[C_LACKS] or not chooses_anew(rule):
+            break
+        first = 1
+
+
+@kernel
+def close_gaps(s):
+    """Remove the jobs that have started from the queue."""
+    kept = 0
+    for i in range(s.clock[C_QUEUED]):
+        if s.runs[s.queue[i], R_START] < 0:
+            s.queue[kept] = s.queue[i]
+            kept += 1
+    s.clock[C_QUEUED] = kept
+
+
+@inner_kernel
+def start_starving(now, max_starve, s, m, t, x):
+    """Start the jobs that could have started for more than `max_starve` seconds, the longest starving first (PBS-2).
+
+    Tells whether one is left; all other jobs have to wait for it.
+    """
+    while True:
+        found = -1
+        for i in range(s.clock[C_QUEUED]):
+            job = s.queue[i]
+            if s.runs[job, R_START] >= 0 or now - s.release[job] <= max_starve:
+                continue
+            if found < 0 or (s.release[job], job) < (s.release[found], found):
+                found = job
+        if found < 0:
+            return False
+        count = map_from_now(found, now, s, m, t, x)
+        if count == 0 or not begin_run(found, count, now, s, m, t, x):
+            return True
+        s.clock[C_RESERVED] = -1
+
+
+@kernel
+def start_heads(now, s, m, t, x):
+    """Start jobs from the front of the queue, up to the first one that does not fit; return the index of that one."""
+    place = 0
+    while place < s.clock[C_QUEUED]:
+        job = s.queue[place]
+        count = map_from_now(job, now, s, m, t, x)
+        if count == 0 or not begin_run(job, count, now, s, m, t, x):
+            break
+        place += 1
+    return place
+
+
+@inner_kernel
+def pass_queue(now, rule, s, m, t, x):
+    """Start the jobs that the rule starts now; the queue is looked through as far as the rule's depth."""
+    if rule.backfill == RESERVING:
+        pass_reserving(now, rule, s, m, t, x)
+        close_gaps(s)
+        return
+    s.clock[C_STAMP] += 1
+    s.clock[C_HEAD] = -1
+    if rule.max_starve >= 0:
+        is_blocked = start_starving(now, rule.max_starve, s, m, t, x)
+        close_gaps(s)
+        if is_blocked:
+            return
+    if start_heads(now, s, m, t, x) > 0:  # the old head has started, or was not the head for a moment
+        close_gaps(s)
+        s.clock[C_RESERVED] = -1
+    last = min(s.clock[C_QUEUED], 1 + rule.depth - s.clock[C_OVERTAKING])
+    if s.clock[C_LACKS] or last == 0 or (last == 1 and rule.backfill == NOT_DELAYING):
+        return  # without a reservation of the head, an arrival causes a full pass
+    s.clock[C_HEAD] = s.queue[0]
+    if rule.backfill == NOBODY:
+        return
+    s.clock[C_SHADOW] = FOREVER if rule.backfill == ANYBODY else promise(s.queue[0], s, m, t, x)
+    resumed = s.clock[C_RESUME]
+    first = 1 if resumed < 0 else place_in_queue(resumed, s.keys, s.queue, s.clock)
+    start_behind_head(first, last, now, rule, s, m, t, x)
+    if s.clock[C_OVERTAKING] > 0:
+        if last < s.clock[C_QUEUED] or chooses_anew(rule):
+            # other jobs are now within the depth, or may fit beside the nodes that the head takes now
+            s.clock[C_HEAD] = -1
+        close_gaps(s)
+
+
+@allocating_kernel
+def pass_arrivals(now, rule, count, s, m, t, x):
+    """Start the jobs that the rule starts now, where nothing has become free since the last pass.
+
+    Of the waiting jobs only those that have just arrived can start, in the order of the queue. If one of them does, all
+    jobs are considered again, since the nodes of the head's reservation are then chosen anew.
+    """
+    if rule.backfill == NOBODY:
+        return
+    s.clock[C_STAMP] += 1
+    sort_by_key(s.arrived, count, s.keys, np.empty(count, dtype=np.int64))
+    places = np.empty(count, dtype=np.int64)
+    for k in range(count):
+        places[k] = place_in_queue(s.arrived[k], s.keys, s.queue, s.clock)
+    last = min(s.clock[C_QUEUED], 1 + rule.depth)
+    for k in range(count):
+        if places[k] >= last:
+            break
+        start_out_of_turn(s.queue[places[k] : places[k] + 1], now, rule, s, m, t, x)
+        if s.clock[C_LACKS]:
+            break
+        if s.clock[C_OVERTAKING] > 0 and chooses_anew(rule):
+            start_behind_head(places[k] + 1, last, now, rule, s, m, t, x)
+            break
+    if s.clock[C_OVERTAKING] > 0:
+        if last < s.clock[C_QUEUED] or chooses_anew(rule):
+            # other jobs are now within the depth, or may fit beside the nodes that the head takes now
+            s.clock[C_HEAD] = -1
+        close_gaps(s)
+
+
+# --- the event loop --------------------------------------------------------------------------------------------------
+
+
+@kernel
+def next_event(s):
+    """Return the time of the next event, FOREVER if there is none."""
+    now, is_alive = FOREVER, s.clock[C_QUEUED] + s.clock[C_RUNNING] + s.clock[C_HEAP] > 0
+    submitted = s.clock[C_SUBMITTED]
+    while submitted < s.jobs.shape[0] and s.jobs[submitted, J_ARRIVAL] < 0:
+        submitted += 1
+    s.clock[C_SUBMITTED] = submitted
+    if submitted < s.jobs.shape[0]:
+        now = s.jobs[submitted, J_ARRIVAL]
+    if s.clock[C_HEAP] > 0:
+        now = min(now, s.heap[0, 0])
+    if (is_alive or now < FOREVER) and s.clock[C_OUTAGE] < s.outages.shape[0]:
+        now = min(now, s.outages[s.clock[C_OUTAGE], 0])
+    if is_alive or now < FOREVER:
+        now = min(now, next_change(s))
+    return now if now == FOREVER else max(now, s.clock[C_NOW])
+
+
+@inner_kernel
+def pass_ends(now, s, m, t, x):
+    """End the jobs that end now, correct the estimates of the jobs that should have ended, and give up the jobs that
+    can no longer meet their deadlines.
+    """
+    while s.clock[C_HEAP] > 0 and s.heap[0, 0] == now and s.heap[0, 1] <= EXPIRED:
+        _, kind, job = pop(s.heap, s.clock)
+        if kind == EXPIRED:
+            if s.runs[job, R_START] < 0 and s.runs[job, R_ENDING] == WAITING:
+                expire(job, s)
+            continue
+        if s.runs[job, R_END] < 0 or s.runs[job, R_ENDING] != WAITING:
+            continue  # an event of a run that was cut short
+        if kind == ENDED and s.runs[job, R_START] + s.jobs[job, J_LENGTH] <= now:
+            end_run(job, now, s, m, t, x)
+        elif kind == EXCEEDED and s.runs[job, R_END] == now:
+            raise_estimate(job, s, m, t, x)
+
+
+@inner_kernel
+def let_come(now, rule, s, m, t, x):
+    """Start the booked jobs, and put the jobs that arrive now into the queue; return the number of the latter. An
+    arrival at the head causes a full pass.
+    """
+    arrivals = 0
+    while s.clock[C_HEAP] > 0 and s.heap[0, 0] == now:
+        _, kind, job = pop(s.heap, s.clock)
+        if kind == BOOKED:
+            begin_booked(job, now, s, m, t, x)
+        else:
+            s.arrived[arrivals] = job
+            arrivals += 1
+    job = s.clock[C_SUBMITTED]
+    while job < s.jobs.shape[0] and s.jobs[job, J_ARRIVAL] <= now:
+        if s.jobs[job, J_ARRIVAL] >= 0:
+            s.arrived[arrivals] = job
+            arrivals += 1
+        job += 1
+    s.clock[C_SUBMITTED] = job
+    count = 0
+    for k in range(arrivals):
+        job = s.arrived[k]
+        if now > s.latest[job]:
+            s.runs[job, R_ENDING] = REFUSED
+        elif s.start_at[job] >= 0:
+            book_ahead(job, now, s, m, t, x)
+        else:
+            s.arrived[count] = job
+            count += 1
+            let_wait(job, now, rule, s)
+    return count
+
+
+@inner_kernel
+def let_wait(job, now, rule, s):
+    """Put a job into the queue."""
+    expect(job, rule, s)
+    if rule.predicts == PREDICTS_ALL:
+        s.estimate[job] = s.predicted[job]
+    s.keys[job] = key_of(rule, job, now, s)
+    is_first = enqueue(job, s.keys, s.queue, s.clock) == 0
+    if is_first or s.clock[C_HEAD] < 0 or rule.backfill == RESERVING:
+        s.clock[C_IS_FULL] = 1
+    if s.latest[job] < FOREVER:
+        push(s.latest[job] + 1, EXPIRED, job, s.heap, s.clock)
+
+
+@kernel
+def advance(rule, most_passes, s, m, t, x):
+    """Process events until there are no more, for at most `most_passes` passes, or until an array has to grow.
+
+    Returns ``PAUSED``, ``FINISHED`` or ``LACKS_ROOM``; after the last one the pass is repeated.
+    """
+    passes = 0
+    while passes < most_passes:
+        count = 0
+        if s.clock[C_LACKS]:
+            s.clock[C_LACKS], s.clock[C_IS_FULL] = 0, 1
+            now = s.clock[C_NOW]  # jobs that this pass has already backfilled count for the depth
+        else:
+            now = next_event(s)
+            if now == FOREVER:
+                return FINISHED
+            if (
+                s.clock[C_OUTAGE] < s.outages.shape[0]
+                and s.attempts.shape[0] < s.clock[C_ATTEMPTS] + s.clock[C_RUNNING]
+            ):
+                return LACKS_ROOM
+            if s.pool.shape[0] < s.clock[C_POOL] + s.clock[C_SPARE]:
+                return LACKS_ROOM
+            s.clock[C_NOW], s.clock[C_IS_FULL], s.clock[C_GONE], s.clock[C_OVERTAKING] = now, 0, 0, 0
+            s.clock[C_RESUME], s.clock[C_EXPIRED] = -1, 0
+            pass_ends(now, s, m, t, x)
+            pass_outages(now, rule, s, m, t, x)
+            pass_changes(now, s, m, t)
+            count = let_come(now, rule, s, m, t, x)
+        if s.clock[C_QUEUED] == 0 or (count == 0 and not s.clock[C_IS_FULL]):
+            continue
+        if rule.backfill == RESERVING and not can_any_start(s, m, t):
+            continue
+        if rule.order >= BY_WFP3:
+            s.clock[C_IS_FULL] = 1  # keys change with time
+        if s.clock[C_IS_FULL] and (rule.order >= BY_SMITH or rule.expects == EXPECTS_CLASSES):
+            sort_queue(rule, now, s)
+        passes += 1
+        s.clock[C_PASSES] += 1
+        if s.clock[C_IS_FULL] or rule.max_starve >= 0:
+            pass_queue(now, rule, s, m, t, x)
+        else:
+            pass_arrivals(now, rule, count, s, m, t, x)
+        if s.clock[C_LACKS]:
+            return LACKS_ROOM
+    return PAUSED
+
+
+# --- one step of a scheduler that is not compiled --------------------------------------------------------------------
+
+
+@kernel
+def step(now, rule, s, m, t, x):
+    """Process all events at `now`, arrivals included; return the number of arrivals."""
+    s.clock[C_NOW] = now
+    pass_ends(now, s, m, t, x)
+    pass_outages(now, rule, s, m, t, x)
+    pass_changes(now, s, m, t)
+    return let_come(now, rule, s, m, t, x)
+
+
+@kernel
+def fits_there(job, entries, s, m, t, x):
+    """Tell whether the amounts that a job takes on these nodes are free now, and until its walltime is over."""
+    end, free, sfree = s.clock[C_NOW] + s.jobs[job, J_WALLTIME], m.free, m.sfree
+    if end > next_change(s):
+        room_until(end, m.free, m.sfree, s, m, t)
+        free, sfree = m.room, m.sroom
+    filled = spell_out(s.demand[job], entries, entries.shape[0], t, x)
+    for k in range(filled):
+        if free[x.columns[k]] < x.amounts[k]:
+            return False
+    for q in range(sfree.shape[0]):
+        if sfree[q] < x.samounts[q]:
+            return False
+    return True
+
+
+@kernel
+def begin_there(job, entries, now, s, m, t, x):
+    """Start a waiting job on these nodes; tell whether the arrays had room for it."""
+    for e in range(entries.shape[0]):
+        for part in range(3):
+            x.entries[e, part] = entries[e, part]
+    return begin_run(job, entries.shape[0], now, s, m, t, x)

@@ -1,0 +1,459 @@
+"""A workload as arrays: what the event loops need to know of its jobs, and of the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpsched.booking import CheapFirst, Columns
+from cpsched.domain import FOR_EVER, DependencyType, Instance, Job, WaitingReason
+from cpsched.errors import UnsupportedError
+from cpsched.lab.sim import arrays
+from cpsched.lab.sim.holds import Asides
+from cpsched.lab.sim.shares import modes_of_jobs
+from cpsched.metrics import Ending
+from cpsched.planner import slices_of
+from cpsched.problem import compiled, dominant_share, refusal, stated_node
+from cpsched.rusv import FOREVER, Scratch, Tables, Timeline, grouped, instant_kernels
+
+_TYPES = {
+    DependencyType.AFTER: arrays.AFTER_START,
+    DependencyType.AFTEROK: arrays.AFTER_OK,
+    DependencyType.AFTERANY: arrays.AFTER_ANY,
+    DependencyType.AFTERNOTOK: arrays.AFTER_NOT_OK,
+}
+
+#: The most reservations that a queue rule keeps at a time.
+_MOST_RESERVED = 32
+
+#: The reason for refusing a job whose kinds of chunks fit one by one, but not together.
+_NOT_MAPPED = "each kind of its chunks finds room by itself, but no way was found to place all on the empty machine"
+
+Ints = NDArray[np.int64]
+
+
+def unsupported(instance: Instance) -> tuple[str, ...]:
+    """Return the features of a workload that no simulation can honour yet, each with its path."""
+    found = []
+    if instance.now < 0:
+        found.append(f"now: a clock that begins at {instance.now}, before second 0")
+    for job in instance.jobs:
+        if job.is_evolving:
+            beside = {
+                "runs already": job.running is not None,
+                "accepts one start only": job.start_at is not None,
+                "its nodes may fail (outages)": bool(instance.outages),
+                "amounts are set aside for a time": bool(instance.set_aside),
+            }
+            found.extend(
+                f"job {job.id}: evolves over several steps, and {what}" for what, is_so in beside.items() if is_so
+            )
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Fixed:
+    """The allocations of jobs that ran before the beginning."""
+
+    #: int64 (jobs, 2): where a job's columns begin, and how many there are.
+    spans: Ints
+    columns: Ints
+    amounts: Ints
+    #: The licences of a job: (job, system column, amount).
+    licenses: list[tuple[int, int, int]]
+
+
+class Load:
+    """A workload, its jobs in the order of submission (as in the document, where they came in the same second).
+
+    Raises `UnsupportedError` if the workload asks for something that no simulation can honour yet.
+    """
+
+    def __init__(self, instance: Instance) -> None:
+        #: The workload as it was given, and what its reservations got; `instance` and `jobs` have licences, guards,
+        #: nodes of reservations, and amounts set aside in place of rules.
+        self.stated, self.slices = instance, slices_of(instance) if instance.reservations else ()
+        self.problem = compiled(instance, self.slices, record=True)
+        self.instance = instance = self.problem.instance
+        features = unsupported(instance)
+        if features:
+            raise UnsupportedError("simulation", features)
+        self.now = instance.now
+        jobs = tuple(map(_as_rigid, instance.elements()))
+        stated = jobs if instance is self.stated else tuple(map(_as_rigid, self.stated.elements()))
+        #: The index of each job in the document.
+        self.places: Ints = np.argsort([job.submit for job in jobs], kind="stable").astype(np.int64)
+        self.jobs: tuple[Job, ...] = tuple(jobs[place] for place in self.places.tolist())
+        self.stated_jobs: tuple[Job, ...] = tuple(stated[place] for place in self.places.tolist())
+        #: The jobs of several steps, by index; in `jobs` they are rigid, with what their largest step asks for.
+        several = {job.id: job for job in instance.elements() if job.is_evolving}
+        self.evolving = {index: several[job.id] for index, job in enumerate(self.jobs) if job.id in several}
+        self.columns = Columns(instance.cluster, CheapFirst())
+        #: Why a job can never start here, by its index: the reason, and in words. It may run already.
+        self.refused: dict[int, tuple[WaitingReason, str]] = {}
+        self.submit = self._ints(job.submit for job in self.jobs)
+        self.walltime = self._ints(job.walltime for job in self.jobs)
+        self.runtime = self._ints(-1 if job.runtime is None else job.runtime for job in self.jobs)
+        self.expected_wait = self._ints(instance.expected_wait(job) for job in self.jobs)
+        self.demand = self._compile()
+        for index, evolving_job in self.evolving.items():
+            if (verdict := refusal(instance, evolving_job, is_shrunk=False)) is not None:
+                self.refused[index], self.demand[index] = verdict, -1
+        self._refuse_unmapped()
+        #: The modes of malleable jobs, by index.
+        self.job_modes = modes_of_jobs(self.jobs, self.demand, self.columns)
+        self.cores = np.array([_cores(job) for job in self.jobs], dtype=np.float64)
+        self.users, self.user = _numbered([job.user for job in self.jobs])
+        self.latest, self.start_at = self._compile_latest()
+        self.before, self.after = self._compile_links()
+        self.fixed = self._compile_fixed()
+        self.timeline = Timeline(self.columns.demands)
+        self.asides = Asides.of(self)
+
+    def _ints(self, values: Iterable[int]) -> Ints:
+        return np.fromiter(values, dtype=np.int64, count=len(self.jobs))
+
+    @property
+    def lengths(self) -> Ints:
+        """How long each job really runs: for its runtime, but no longer than its walltime."""
+        return np.where(self.runtime < 0, self.walltime, np.minimum(self.runtime, self.walltime))
+
+    @property
+    def endings(self) -> Ints:
+        """How each job ends if it runs."""
+        return np.where(self.runtime > self.walltime, Ending.KILLED, Ending.COMPLETED).astype(np.int64)
+
+    def _compile(self) -> Ints:
+        """Return the demand of each job, -1 of those that can never start; jobs that ask for the same share work."""
+        guards = any(guard.max_walltime is not None for c in self.instance.cluster.classes for guard in c.admits)
+        bounds = any(queue.max_walltime is not None for queue in self.instance.queues.values())
+        known: dict[object, tuple[int, tuple[WaitingReason, str] | None]] = {}
+        demands = []
+        for number, job in enumerate(self.jobs):
+            walltime = job.walltime if guards or bounds else 0
+            # a job that its own times leave no start, or that is overdue by a hard max_wait before, can never start
+            stated = job.not_before, job.start_at, job.deadline
+            times = None if stated == (None, None, None) else (job.submit, job.walltime, *stated)
+            key = (id(job.request), job.licenses, job.queue, walltime, times)
+            if key not in known:
+                known[key] = self._demand_or_verdict(job)
+            demand, verdict = known[key]
+            demands.append(demand)
+            if verdict is not None:
+                self.refused[number] = verdict
+        return self._ints(demands)
+
+    def smith(self) -> NDArray[np.float64]:
+        """Return the factor of a job's length in its key by Smith's rule for the sum of weight x wait / expected wait:
+        expected wait x dominant share / weight. It is 0 for jobs that can never start.
+        """
+        weights = np.array([float(self.instance.weight(job)) for job in self.jobs], dtype=np.float64)
+        return self.shares * self.expected_wait / weights
+
+    @cached_property
+    def shares(self) -> NDArray[np.float64]:
+        """The dominant share of each job, the largest that it takes of anything; 0 for jobs that can never start."""
+        shares: dict[object, float] = {}
+        found = np.zeros(len(self.jobs), dtype=np.float64)
+        for number, job in enumerate(self.stated_jobs):
+            if self.demand[number] >= 0:
+                key = id(job.request), job.licenses
+                if key not in shares:
+                    shares[key] = float(dominant_share(self.stated.cluster, job))
+                found[number] = shares[key]
+        return found
+
+    def classes(self) -> tuple[Ints, int]:
+        """Return the numbers of the classes of each job, from the widest to the narrowest (jobs, 5), and how many there
+        are: all jobs; those of the same queue with walltimes of the same power of two; of the same user; with exactly
+        this walltime; with as many cores.
+        """
+        _, queue = _numbered([job.queue for job in self.jobs])
+        power = np.frexp(self.walltime.astype(np.float64))[1].astype(np.int64)
+        columns = np.stack([queue, power, self.user, self.walltime, self.cores.astype(np.int64)], axis=1)
+        found, first = [np.zeros(len(self.jobs), dtype=np.int64)], 1
+        for parts in range(2, columns.shape[1] + 1):
+            _, number = np.unique(columns[:, :parts], axis=0, return_inverse=True)
+            found.append(first + number.reshape(-1))
+            first += int(number.max(initial=-1)) + 1
+        return np.stack(found, axis=1).astype(np.int64), first
+
+    def promised(self) -> Ints:
+        """Return the last second at which each job may start that has a deadline or a hard ``max_wait``, `FOREVER` of
+        all others.
+        """
+        due = [self.instance.must_start_by(job) for job in self.jobs]
+        return np.minimum(self.latest, self._ints(FOREVER if last is None else last for last in due))
+
+    def asked(self) -> dict[str, Ints]:
+        """Return the request of each job for each resource of the machine, licences too."""
+        totals = {id(job.request): job.request.totals for job in self.stated_jobs}
+        jobs, cluster = self.stated_jobs, self.stated.cluster
+        asked = {name: self._ints(totals[id(job.request)].get(name, 0) for job in jobs) for name in cluster.totals}
+        return asked | {name: self._ints(job.licenses.get(name, 0) for job in jobs) for name in cluster.licenses}
+
+    def _demand_or_verdict(self, job: Job) -> tuple[int, tuple[WaitingReason, str] | None]:
+        """Return the demand of a job, or -1 and why it can never start."""
+        verdict = refusal(self.instance, job, is_shrunk=False)
+        return (-1, verdict) if verdict else (self.columns.compile(job.request, job.licenses, job.walltime), None)
+
+    def _refuse_unmapped(self) -> None:
+        """Refuse jobs whose several kinds of chunks are not mapped even to the empty machine: they would wait without
+        end, and block others.
+        """
+        kinds = np.fromiter((len(job.request.chunks) for job in self.jobs), dtype=np.int64, count=len(self.jobs))
+        demands = np.unique(self.demand[(kinds > 1) & (self.demand >= 0)])
+        if not len(demands):
+            return
+        timeline = Timeline(self.columns.demands)
+        free, sums = timeline.free_at(0)
+        tables, scratch = timeline.instant_views()
+        free, sums = free.astype(np.int32), sums.astype(np.int64)
+        fits = instant_kernels.map_now
+        lost = [demand for demand in demands.tolist() if not fits(demand, free, sums, tables, scratch)]
+        for number in np.flatnonzero(np.isin(self.demand, lost)).tolist():
+            self.refused[number] = WaitingReason.NOT_MAPPED, _NOT_MAPPED
+            self.demand[number] = -1
+
+    def _compile_latest(self) -> tuple[Ints, Ints]:
+        """Return the last second at which each job may start, and the only one, -1 if any. Of the window's promises a
+        simulation keeps these; a hard ``max_wait`` is left to the scheduler.
+        """
+        latest = np.full(len(self.jobs), FOREVER, dtype=np.int64)
+        start_at = np.full(len(self.jobs), -1, dtype=np.int64)
+        closed = self._closed()
+        for index, job in enumerate(self.jobs):
+            ends = [start for name, start, left in closed if job.licenses.get(name, 0) > left]
+            if job.deadline is not None:
+                ends.append(job.deadline)
+            if ends:
+                latest[index] = min(ends) - job.walltime
+            if job.start_at is not None and job.running is None:
+                latest[index] = start_at[index] = job.start_at
+        return latest, start_at
+
+    def _closed(self) -> list[tuple[str, int, int]]:
+        """Return the licences that are set aside for ever, from when on, and what is left: jobs that ask for more have
+        to end before.
+        """
+        has = self.instance.cluster.licenses
+        return [
+            (name, aside.start, has[name] - amount)
+            for aside in self.instance.set_aside
+            if aside.end >= self.now + FOR_EVER
+            for name, amount in aside.licenses.items()
+        ]
+
+    def _compile_links(self) -> tuple[Ints, Ints]:
+        """Return the milestones between jobs, each an event of one job, or of all elements of an array, int64 (·, 3):
+        (job, milestone, type) of the jobs before them, and (milestone, job, delay) of those that wait for them. A job
+        that runs, or can never run, waits for no other.
+        """
+        after: dict[tuple[str, DependencyType], list[tuple[int, int]]] = {}
+        for index, job in enumerate(self.jobs):
+            if job.after and job.running is None and index not in self.refused:
+                for link in job.after:
+                    after.setdefault((link.job, link.type), []).append((index, link.delay))
+        members = self.instance.members() if after else {}
+        number = {job.id: index for index, job in enumerate(self.jobs)} if after else {}
+        before = [
+            (number[name], milestone, _TYPES[kind])
+            for milestone, (entry, kind) in enumerate(after)
+            for name in members[entry]
+        ]
+        waiting = [(milestone, *one) for milestone, of_one in enumerate(after.values()) for one in of_one]
+        return (np.array(before, dtype=np.int64).reshape(-1, 3), np.array(waiting, dtype=np.int64).reshape(-1, 3))
+
+    def _compile_fixed(self) -> _Fixed:
+        """Return the amounts that jobs hold that run at the beginning.
+
+        Running jobs are facts, even if they break a rule: of a column of which they hold more than its capacity, the
+        job that ends last holds all of its amount, and the others hold the rest. Where they take more of a node than it
+        has, the first of these others holds all that is left of the node: nothing starts there until the rest fits.
+        """
+        spans = np.zeros((len(self.jobs), 2), dtype=np.int64)
+        columns: list[int] = []
+        amounts: list[int] = []
+        licenses: list[tuple[int, int, int]] = []
+        left: dict[int, int] = {}
+        taken: dict[tuple[str | None, str], int] = {}
+        lengths = self.lengths.tolist()
+        running = [(index, job, job.running) for index, job in enumerate(self.jobs) if job.running is not None]
+        for index, job, run in sorted(running, key=lambda row: -(row[2].start + lengths[row[0]])):
+            whole = job.request.place.exclusive
+            first = len(columns)
+            segment = next(part for part in run.segments if part.end > self.now)
+            for held in segment.allocation:
+                has = self.instance.cluster.class_of[held.node].resources
+                is_over = False
+                for name, amount in held.resources.items():
+                    taken[held.node, name] = taken.get((held.node, name), 0) + amount
+                    is_over |= taken[held.node, name] > has.get(name, 0)
+                for column, amount, capacity in self.columns.columns_on(
+                    held.node, held.resources, whole=whole or is_over
+                ):
+                    columns.append(column)
+                    amounts.append(min(amount, left.get(column, capacity)))
+                    left[column] = left.get(column, capacity) - amounts[-1]
+            spans[index] = first, len(columns) - first
+            for name, many in job.licenses.items():
+                free = self.instance.cluster.licenses.get(name, 0) - taken.get((None, name), 0)
+                taken[None, name] = taken.get((None, name), 0) + min(many, free)
+                licenses.append((index, self.columns.license_number[name], min(many, free)))
+        return _Fixed(
+            spans=spans,
+            columns=np.array(columns, dtype=np.int64),
+            amounts=np.array(amounts, dtype=np.int64),
+            licenses=licenses,
+        )
+
+    def kernel_views(self) -> tuple[Tables, Scratch]:
+        """Return the tables and the scratch that kernels need for one moment."""
+        return self.timeline.instant_views()
+
+    def outages(self) -> tuple[Ints, Ints]:
+        """Return the events of nodes in ascending order: (time, kind, first, last), and the nodes that these point to.
+
+        Nodes that are drained or down at the beginning stay so, but fail like others: jobs that run there are cut
+        short.
+        """
+        parts: dict[str, list[int]] = {}  # a node, and its parts that are reserved
+        for name, number in self.columns.node_number.items():
+            parts.setdefault(stated_node(name), []).append(number)
+        nodes: list[int] = []
+        rows = []
+        for outage in self.instance.outages:
+            first = len(nodes)
+            nodes.extend(number for name in outage.nodes for number in parts[name])
+            rows.append((outage.start, arrays.BREAKS, first, len(nodes)))
+            rows.append((outage.end, arrays.RETURNS, first, len(nodes)))
+        rows.sort(key=lambda row: (row[0], -row[1], row[2]))  # returns of nodes come before failures in the same second
+        return np.array(rows, dtype=np.int64).reshape(-1, 4), np.array(nodes, dtype=np.int64)
+
+
+def _as_rigid(job: Job) -> Job:
+    """Return a job of one step: an evolving one with what its step with the most cores asks for, all the time."""
+    if not job.is_evolving:
+        return job
+    largest = max(job.steps, key=lambda step: step.request.totals.get("cores", 0))
+    return replace(job, steps=(replace(largest, walltime=job.walltime),), expand_limit=1)
+
+
+def _cores(job: Job) -> int:
+    return job.request.totals.get("cores", 0)
+
+
+def _numbered(names: Sequence[str | None]) -> tuple[tuple[str, ...], Ints]:
+    """Return the different names in the order of their first use, and for each entry which one it is, -1 for none."""
+    numbers: dict[str, int] = {}
+    found = [-1 if name is None else numbers.setdefault(name, len(numbers)) for name in names]
+    return tuple(numbers), np.array(found, dtype=np.int64)
+
+
+def empty_state(load: Load, steps: Sequence[int]) -> arrays.State:
+    """Return the state before the first event: running jobs are not booked yet."""
+    count, systems = len(load.jobs), len(load.columns.demands.layout.system_capacity)
+    links_of, links = grouped(load.before, count)
+    milestones = 1 + int(load.after[:, 0].max(initial=-1))
+    after_of, after = grouped(load.after, milestones)
+    awaited = np.bincount(load.after[:, 1], minlength=count).astype(np.int64)
+    is_running = np.array([job.running is not None for job in load.jobs], dtype=np.bool_)
+    release = load.submit.copy()
+    for index, job in enumerate(load.jobs):
+        if job.not_before is not None and job.running is None:
+            release[index] = max(release[index], job.not_before)
+    arrival = np.maximum(release, load.now)
+    is_refused = (load.demand < 0) & ~is_running
+    by_itself = (awaited == 0) & (arrival == np.maximum(load.submit, load.now)) & ~is_refused & ~is_running
+    jobs = np.stack([load.submit, np.where(by_itself, arrival, -1), load.walltime, load.lengths, load.endings], axis=1)
+    runs = np.full((count, 6), -1, dtype=np.int64)
+    runs[:, arrays.R_ENDING] = np.where(is_refused, Ending.REFUSED, Ending.WAITING)
+    runs[:, arrays.R_STARTS :] = 0
+    sums = np.zeros((count, systems), dtype=np.int64)
+    for index, column, amount in load.fixed.licenses:
+        sums[index, column] += amount
+    outages, out = load.outages()
+    classes, num_classes = load.classes()
+    columns = len(load.timeline.free_at(0)[0])
+    clock = np.zeros(arrays.CLOCK, dtype=np.int64)
+    clock[arrays.C_FIXED] = len(load.fixed.columns)
+    clock[arrays.C_SPARE], clock[arrays.C_OLD] = load.asides.spare, load.now
+    clock[arrays.C_NOW], clock[arrays.C_UNTIL], clock[arrays.C_HEAD], clock[arrays.C_RESERVED] = (
+        load.now,
+        load.now - 1,
+        -1,
+        -1,
+    )
+
+    def zeros(*shape: int) -> NDArray[Any]:
+        return np.zeros(shape, dtype=np.int64)
+
+    return arrays.State(
+        clock=clock,
+        jobs=jobs,
+        demand=load.demand.astype(np.int32),
+        cores=load.cores,
+        links_of=links_of,
+        links=links,
+        after_of=after_of,
+        after=after,
+        missing=np.bincount(load.before[:, 1], minlength=milestones).astype(np.int64),
+        passed=np.full(milestones, -FOREVER, dtype=np.int64),
+        user=load.user,
+        history=zeros(len(load.users), 2),
+        awaited=awaited,
+        release=release,
+        runs=runs,
+        estimate=load.walltime.copy(),
+        bumps=zeros(count),
+        predicted=load.walltime.copy(),
+        smith=load.smith(),
+        share=load.shares,
+        keys=np.zeros(count, dtype=np.float64),
+        sums=sums,
+        queue=zeros(count),
+        ends=zeros(count, 2),
+        heap=zeros(4 * count + 64, 3),
+        pool=np.zeros((max(4096, 2 * count), 3), dtype=np.int32),
+        outages=outages,
+        out=out,
+        down=zeros(load.columns.demands.layout.num_nodes),
+        attempts=zeros(16, 5),
+        failed=np.full((len(load.columns.demands), 2), -1, dtype=np.int64),
+        bounded=np.full((len(load.columns.demands), 4), -1, dtype=np.int64),
+        fixed=load.fixed.spans.copy(),
+        fixed_columns=np.append(load.fixed.columns, zeros(64)),
+        fixed_amounts=np.append(load.fixed.amounts, zeros(64)),
+        changes=zeros(64, 3),
+        modes=np.zeros(4096, dtype=np.int8),
+        arrived=zeros(count),
+        gone=zeros(2 * count),
+        expired=zeros(count),
+        steps=np.array(steps, dtype=np.int64),
+        latest=load.latest,
+        start_at=load.start_at,
+        aside_times=load.asides.times,
+        aside_columns=load.asides.columns,
+        aside_of=load.asides.of_columns,
+        aside_of_sums=load.asides.of_sums,
+        aside_levels=load.asides.levels.copy(),
+        aside_ahead=load.asides.capacity - load.asides.levels,
+        aside_held=zeros(len(load.asides.columns)),
+        aside_head=zeros(len(load.asides.columns)),
+        whole=load.asides.whole,
+        classes=classes,
+        learnt=np.zeros((num_classes, 2), dtype=np.float64),
+        promised=load.promised(),
+        reserved=zeros(_MOST_RESERVED, 5),
+        reserved_columns=zeros(_MOST_RESERVED * columns),
+        reserved_amounts=zeros(_MOST_RESERVED * columns),
+        reserved_sums=zeros(_MOST_RESERVED, systems),
+        beside=np.zeros((_MOST_RESERVED, columns), dtype=np.int32),
+        sbeside=zeros(_MOST_RESERVED, systems),
+        ahead=zeros(*load.asides.levels.shape),
+    )

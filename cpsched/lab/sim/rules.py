@@ -1,0 +1,154 @@
+"""Queue rules: schedulers that need no more than the queue, what is free now, and the head's reservation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from math import exp
+
+from cpsched.domain import Job
+from cpsched.lab.sim import arrays
+
+#: The most blocked jobs without promises for which a rule reserves nodes.
+MOST_RESERVATIONS = 16
+
+
+class Prediction(StrEnum):
+    """The uses of predicted runtimes."""
+
+    #: The order of the queue. Expected ends and reservations follow the walltimes: no job is delayed because another
+    #: one runs longer than was predicted.
+    ORDER = "order"
+    #: The order, expected ends and reservations.
+    ALL = "all"
+
+    @property
+    def number(self) -> int:
+        """The number that the kernels know it by."""
+        return arrays.PREDICTS_ORDER if self is Prediction.ORDER else arrays.PREDICTS_ALL
+
+
+class Expectation(StrEnum):
+    """The runtime that a job is expected to have in the order of the queue."""
+
+    #: Its walltime.
+    WALLTIME = "walltime"
+    #: The mean of the last two jobs of its user (Tsafrir, Etsion and Feitelson, TPDS 2007).
+    USER = "user"
+    #: Its walltime times the share that jobs of its classes have used so far, of the last ones most: all jobs, those of
+    #: its queue with such walltimes, of its user, with its exact walltime, with its cores. What a class does not know
+    #: yet it has from the wider one.
+    CLASSES = "classes"
+
+
+class Order(IntEnum):
+    """The order of the queue; equal jobs are in the order of submission."""
+
+    SUBMISSION = arrays.BY_SUBMISSION
+    #: Shortest (estimated) walltime first.
+    WALLTIME = arrays.BY_WALLTIME
+    #: Smallest product of cores and (estimated) walltime first.
+    AREA = arrays.BY_AREA
+    #: F1 of Carastan-Santos and de Camargo (SC'17).
+    F1 = arrays.BY_F1
+    #: Weighted shortest processing time first (Smith, 1956): the smallest product of (estimated) walltime, largest
+    #: share of the machine and expected wait / weight first.
+    WSPT = arrays.BY_WSPT
+    #: The same, after jobs with deadlines or hard limits of waiting, and jobs that have waited for very long.
+    SMITH = arrays.BY_SMITH
+    #: WFP3 and UNICEF of Tang et al. (IPDPS'10), as in the same paper: the waiting counts, anew in each pass.
+    WFP3 = arrays.BY_WFP3
+    UNICEF = arrays.BY_UNICEF
+
+
+class BackfillRule(IntEnum):
+    """Which jobs may start ahead of the first job that has to wait."""
+
+    NOBODY = arrays.NOBODY
+    #: Every job that fits now.
+    ANYBODY = arrays.ANYBODY
+    #: Every job that does not delay that job's reservation (EASY).
+    NOT_DELAYING = arrays.NOT_DELAYING
+    #: Every job that does not delay the reservations of the first blocked jobs.
+    RESERVING = arrays.RESERVING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueRule:
+    """A scheduler that the compiled event loop plays.
+
+    Raises
+    ------
+    ValueError
+        If a figure is negative or too large, or does not belong to this kind of rule.
+    """
+
+    #: In a few letters, without spaces.
+    name: str
+    backfill: BackfillRule
+    order: Order = Order.SUBMISSION
+    #: An order of one's own, in place of `order`: returns a number for a job, whose ``runtime`` is hidden; the smallest
+    #: is served first, equal ones in the order of submission. It is asked once for each job. Not of rules with
+    #: reservations.
+    key: Callable[[Job], float] | None = None
+    #: The number of jobs behind the first job that has to wait that are tried; None: all.
+    depth: int | None = None
+    #: A job that was eligible (submitted, its ``not_before`` over, its dependencies fulfilled) for this many seconds
+    #: starves: no other job starts before it (PBS-2). None: no job starves.
+    max_starve: int | None = None
+    #: The number of blocked jobs for which nodes are reserved (``RESERVING`` only), besides those with promises; 0 to
+    #: 16.
+    reservations: int = 0
+    #: A job is let in only if its key is at most e^gate times that of the first blocked job; None: any job is.
+    gate: float | None = None
+    #: Seconds after which a job has waited for very long (`Order.SMITH` only); None: no job has.
+    patience: int | None = None
+    #: The runtimes that are expected in the order of the queue.
+    expect: Expectation = Expectation.WALLTIME
+
+    def __post_init__(self) -> None:
+        least = min(self.depth or 0, self.max_starve or 0, self.gate or 0, self.patience or 0)
+        if not least >= 0:
+            raise ValueError(f"Expected figures of 0 or more, got {self}")
+        if not 0 <= self.reservations <= MOST_RESERVATIONS:
+            raise ValueError(f"Expected 0 to {MOST_RESERVATIONS} reservations, got {self.reservations}")
+        if self.key is not None and (
+            self.order is not Order.SUBMISSION
+            or self.expect is not Expectation.WALLTIME
+            or self.backfill is BackfillRule.RESERVING
+        ):
+            raise ValueError(f"Expected a rule with a key without order, expect and reservations, got {self}")
+        if self.backfill is BackfillRule.RESERVING:
+            if self.depth is not None or self.max_starve is not None or self.order in (Order.WFP3, Order.UNICEF):
+                raise ValueError(
+                    f"Expected a rule with reservations without depth, max_starve, WFP3, UNICEF, got {self}"
+                )
+        elif self.reservations or self.gate is not None or self.patience is not None or self.order is Order.SMITH:
+            raise ValueError(f"Expected reservations, gate, patience and SMITH of a rule with reservations, got {self}")
+
+    def in_numbers(self, *, predicts: Prediction | None, is_counted: bool = False) -> arrays.Rule:
+        """Return the rule as the kernels take it.
+
+        Parameters
+        ----------
+        predicts
+            What the runtimes are used for that the rule expects, or, if it expects walltimes, those of the users' last
+            jobs. None: for the order, where the rule expects other runtimes than walltimes.
+        is_counted
+            Whether jobs are counted on interchangeable nodes.
+        """
+        if predicts is None and self.expect is not Expectation.WALLTIME:
+            predicts = Prediction.ORDER
+        return arrays.Rule(
+            backfill=int(self.backfill),
+            order=int(self.order) if self.key is None else arrays.BY_KEY,
+            depth=1 << 40 if self.depth is None else self.depth,
+            max_starve=-1 if self.max_starve is None else self.max_starve,
+            predicts=arrays.PREDICTS_NOTHING if predicts is None else predicts.number,
+            expects=arrays.EXPECTS_CLASSES if self.expect is Expectation.CLASSES else arrays.EXPECTS_USER,
+            reservations=self.reservations,
+            gate=-1.0 if self.gate is None else exp(self.gate),
+            patience=-1 if self.patience is None else self.patience,
+            is_counted=is_counted,
+        )

@@ -1,0 +1,169 @@
+"""Kernels of running jobs: their starts and ends, and what they take and give back."""
+
+from __future__ import annotations
+
+from cpsched.lab.sim.arrays import (
+    AFTER_ANY,
+    AFTER_NOT_OK,
+    AFTER_OK,
+    AFTER_START,
+    C_DONE,
+    C_GONE,
+    C_IS_FULL,
+    C_LACKS,
+    C_POOL,
+    C_RUNNING,
+    C_UNTIL,
+    COMPLETED,
+    ENDED,
+    EXCEEDED,
+    J_ENDING,
+    J_LENGTH,
+    R_COUNT,
+    R_END,
+    R_ENDING,
+    R_FIRST,
+    R_START,
+    R_STARTS,
+    RELEASED,
+    insert_end,
+    place_of_end,
+    push,
+    remove_end,
+)
+from cpsched.lab.sim.hold_kernels import follow_asides, has_asides
+from cpsched.lab.sim.queue_kernels import learn
+from cpsched.rusv import inner_kernel, instant_kernels, kernel
+
+change, spell_out = instant_kernels.change, instant_kernels.spell_out
+
+
+@inner_kernel
+def spell_job(job, s, t, x):
+    """Write the amounts of a running job to the scratch; return the number of node columns."""
+    filled = s.fixed[job, 1]
+    if filled == 0:
+        first, count = s.runs[job, R_FIRST], s.runs[job, R_COUNT]
+        return spell_out(s.demand[job], s.pool[first : first + count], count, t, x)
+    for k in range(filled):
+        x.columns[k] = s.fixed_columns[s.fixed[job, 0] + k]
+        x.amounts[k] = s.fixed_amounts[s.fixed[job, 0] + k]
+    for q in range(x.samounts.shape[0]):
+        x.samounts[q] = s.sums[job, q]
+    return filled
+
+
+@inner_kernel
+def begin_run(job, count, now, s, m, t, x):
+    """Start a job on the nodes that it is mapped to; tell whether the arrays had room for it."""
+    first = s.clock[C_POOL]
+    if s.pool.shape[0] - first < count:
+        s.clock[C_LACKS] = 1
+        return False
+    for e in range(count):
+        for part in range(3):
+            s.pool[first + e, part] = x.entries[e, part]
+    s.clock[C_POOL] += count
+    s.runs[job, R_START], s.runs[job, R_FIRST], s.runs[job, R_COUNT] = now, first, count
+    s.runs[job, R_STARTS] += 1
+    book_run(job, now, s, m, t, x)
+    if s.runs[job, R_STARTS] == 1:
+        let_go_at_start(job, now, s)
+    return True
+
+
+@kernel
+def let_go_at_start(job, now, s):
+    """Release the jobs that wait for a job's (first) start."""
+    for k in range(s.links_of[job], s.links_of[job + 1]):
+        if s.links[k, 1] == AFTER_START:
+            pass_milestone(s.links[k, 0], s.runs[job, R_START], now, s)
+
+
+@inner_kernel
+def change_later(filled, sign, s, m, x):
+    """Add the amounts in the scratch (times `sign`) to those free later, and to those beside the head's reservation."""
+    change(m.future, m.sfuture, filled, sign, x)
+    change(m.after, m.safter, filled, sign, x)
+
+
+@kernel
+def book_run(job, now, s, m, t, x):
+    """Take the amounts of a job from the free ones, and enter its expected end."""
+    filled = spell_job(job, s, t, x)
+    for q in range(s.sums.shape[1]):
+        s.sums[job, q] = x.samounts[q]
+    start, length = s.runs[job, R_START], s.jobs[job, J_LENGTH]
+    end = max(start + s.estimate[job], now + 1)
+    change(m.free, m.sfree, filled, -1, x)
+    if end > s.clock[C_UNTIL]:
+        change_later(filled, -1, s, m, x)
+    if has_asides(s):
+        follow_asides(filled, -1, end, s, m, t, x)
+    s.runs[job, R_END] = end
+    insert_end(end, job, s.ends, s.clock)
+    push(max(start + length, now + 1), ENDED, job, s.heap, s.clock)
+    if start + length > end:
+        push(end, EXCEEDED, job, s.heap, s.clock)
+
+
+@kernel
+def pass_milestone(milestone, time, now, s):
+    """Note that a job has passed a milestone at `time`; after the last one, release the jobs that wait for it."""
+    s.missing[milestone] -= 1
+    s.passed[milestone] = max(s.passed[milestone], time)
+    if s.missing[milestone] > 0:
+        return
+    for k in range(s.after_of[milestone], s.after_of[milestone + 1]):
+        job = s.after[k, 0]
+        s.awaited[job] -= 1
+        s.release[job] = max(s.release[job], s.passed[milestone] + s.after[k, 1])
+        if s.awaited[job] == 0:
+            push(max(s.release[job], now), RELEASED, job, s.heap, s.clock)
+
+
+@kernel
+def give_back(job, s, m, t, x):
+    """Give back the amounts of a running job, now and at its expected end."""
+    filled = spell_job(job, s, t, x)
+    change(m.free, m.sfree, filled, 1, x)
+    if s.runs[job, R_END] > s.clock[C_UNTIL]:
+        change_later(filled, 1, s, m, x)
+    if has_asides(s):
+        follow_asides(filled, 1, s.runs[job, R_END], s, m, t, x)
+    remove_end(s.runs[job, R_END], job, s.ends, s.clock)
+
+
+@inner_kernel
+def leave(job, s, m, t, x):
+    """Remove a running job from the machine, and note that."""
+    give_back(job, s, m, t, x)
+    s.gone[s.clock[C_GONE]] = job
+    s.clock[C_GONE] += 1
+    s.clock[C_IS_FULL] = 1
+
+
+@inner_kernel
+def end_run(job, now, s, m, t, x):
+    """End a job, release the jobs that wait for its end, and note its length for predictions for its user."""
+    leave(job, s, m, t, x)
+    ending = s.jobs[job, J_ENDING]
+    s.runs[job, R_END], s.runs[job, R_ENDING] = now, ending
+    s.clock[C_DONE] += 1
+    for k in range(s.links_of[job], s.links_of[job + 1]):
+        kind = s.links[k, 1]
+        if kind == AFTER_ANY or kind == (AFTER_OK if ending == COMPLETED else AFTER_NOT_OK):
+            pass_milestone(s.links[k, 0], now, now, s)
+    learn(job, now - s.runs[job, R_START], s)
+
+
+@inner_kernel
+def move_until(target, s, m, t, x):
+    """Set `future` to the amounts that are free after all ends that are expected by `target`."""
+    old = s.clock[C_UNTIL]
+    low, high = min(old, target), max(old, target)
+    for i in range(place_of_end(low + 1, -1, s.ends, s.clock[C_RUNNING]), s.clock[C_RUNNING]):
+        if s.ends[i, 0] > high:
+            break
+        change(m.future, m.sfuture, spell_job(s.ends[i, 1], s, t, x), 1 if target > old else -1, x)
+    s.clock[C_UNTIL] = target

@@ -1,0 +1,294 @@
+"""The front door of the simulator: `simulate` plays a workload by a scheduler."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpsched.arguments import at_the_door
+from cpsched.domain import (
+    EngineReport,
+    Instance,
+    Job,
+    Plan,
+    PlannedJob,
+    Score,
+    WaitingJob,
+    WaitingReason,
+    repeated,
+)
+from cpsched.errors import UnsupportedError
+from cpsched.formats import checked
+from cpsched.lab.sim import arrays
+from cpsched.lab.sim.checkpoint import Checkpoint, Keeper
+from cpsched.lab.sim.load import Load
+from cpsched.lab.sim.rule_choice import RuleChoice, is_plain, play_choice
+from cpsched.lab.sim.rule_loop import play_rule
+from cpsched.lab.sim.rules import Prediction, QueueRule
+from cpsched.lab.sim.scheduler import Counting, Scheduler
+from cpsched.lab.sim.scheduler_loop import play_scheduler
+from cpsched.lab.sim.world import World
+from cpsched.metrics import Runs, RunsSummary, objective_value, runs_summary, suffered
+from cpsched.problem import stated_node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """How far a simulation is."""
+
+    #: The simulated second, and how many jobs have ended, of how many.
+    now: int
+    done: int
+    jobs: int
+    #: The number of waiting jobs.
+    queued: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class History:
+    """The history of a simulation."""
+
+    scheduler: str
+    runs: Runs
+    #: Seconds of each decision; for a compiled rule, the means of some thousand passes.
+    decision_seconds: NDArray[np.float64]
+    #: Seconds that the simulation took.
+    elapsed: float
+    #: The scheduler's counters, see `Counting`.
+    counters: Mapping[str, int]
+    _world: World
+
+    def record(self) -> Plan:
+        """Return the history as a plan document that `cpsched verify` can check against the workload."""
+        world, load = self._world, self._world.load
+        instance = load.stated
+        ended = {run[0]: self._run(*run) for run in world.placements()}
+        jobs, waiting = [], []
+        for job in np.argsort(load.places, kind="stable").tolist():
+            if job in ended:
+                jobs.append(ended[job])
+            elif job in load.refused:
+                reason, detail = load.refused[job]
+                is_shrinkable = load.jobs[job].malleability is not None
+                if reason is WaitingReason.NOT_MAPPED or is_shrinkable or not load.problem.has_all_plans:
+                    # another mapping, a share of its cores, or what the rules allow beyond it might fit
+                    reason = WaitingReason.NOT_STARTED
+                waiting.append(WaitingJob(id=load.jobs[job].id, reason=reason, detail=detail))
+            else:
+                waiting.append(self._left_over(job))
+        jobs = list(load.problem.to_stated(jobs))
+        value = objective_value(instance, jobs, is_record=True)
+        return Plan(
+            instance=instance.name,
+            now=instance.now,
+            objective=Score(
+                name=instance.objective.name, value=value, planner=value, suffered=suffered(instance, jobs)
+            ),
+            engine=EngineReport(
+                name=self.scheduler,
+                version=version("cpsched"),
+                budget=0,
+                elapsed=round(self.elapsed, 3),
+                stopped="done",
+            ),
+            jobs=tuple(jobs),
+            waiting_room=load.problem.reasons(waiting),
+            record=True,
+            attempts=load.problem.to_stated([self._run(*attempt) for attempt in world.attempts()]),
+            reservations=load.slices,
+        )
+
+    def summary(self, *, warm_up: float = 0.0, cool_down: float = 0.0) -> RunsSummary:
+        """Return the figures: waits, slowdowns, fairness, use; a machine without cores has no utilisation.
+
+        Parameters
+        ----------
+        warm_up, cool_down
+            Shares of the jobs, first and last in the order of submission, that do not count.
+        """
+        cluster = self._world.load.stated.cluster
+        amounts = {**cluster.totals, **cluster.licenses}
+        return runs_summary(
+            self.runs,
+            max(1, cluster.totals.get("cores", 0)),
+            resources={name: amount for name, amount in amounts.items() if amount},
+            warm_up=warm_up,
+            cool_down=cool_down,
+            decision_seconds=self.decision_seconds,
+        )
+
+    def __repr__(self) -> str:
+        return f"<History under {self.scheduler!r}: {len(self.runs)} jobs, {int(self.runs.over.sum())} of them over>"
+
+    def _left_over(self, index: int) -> WaitingJob:
+        """Return a job that could start, and has not been started, as a plan has it."""
+        load, runs = self._world.load, self._world.state.runs
+        job, latest = load.jobs[index], int(load.latest[index])
+        if runs[index, arrays.R_ENDING] != arrays.REFUSED:
+            detail = "it had not been started when the simulation ended"
+            return WaitingJob(id=job.id, reason=WaitingReason.NOT_STARTED, detail=detail)
+        # after the last end nothing is in its way but the order of the queue, which is no reason that can be checked
+        is_late = latest < runs[runs[:, arrays.R_ENDING] >= arrays.COMPLETED, arrays.R_END].max(initial=load.now)
+        detail = f"it could not be started by {latest}, when it had to start"
+        stated = load.stated_jobs[index]
+        is_bound = stated.deadline is not None or stated.start_at is not None or stated.reservation is not None
+        reason = WaitingReason.TOO_LATE if is_late and is_bound else WaitingReason.NOT_STARTED
+        return WaitingJob(id=job.id, reason=reason, detail=detail)
+
+    def _run(self, index: int, start: int, end: int, entries: NDArray[np.int32]) -> PlannedJob:
+        """Return a run as a plan has it."""
+        job = self._world.load.jobs[index]
+        if job.running is not None and not len(entries):
+            return _ended(job, end)
+        segments = self._world.segments(index, start, end, entries)
+        return PlannedJob(id=job.id, start=start, end=end, segments=segments)
+
+    def allocations(self) -> list[str]:
+        """Return the nodes of each job, in document order, as ranges of their numbers in the cluster: ``0-3 7``."""
+        world, load = self._world, self._world.load
+        number = {name: index for index, name in enumerate(load.stated.cluster.node_names)}
+        stated = map(stated_node, load.columns.node_names)
+        by_filling = np.array([number[name] for name in stated], dtype=np.int64)
+        found = [""] * len(load.jobs)
+        for job, _, _, entries in world.placements():
+            nodes = by_filling[entries[:, 0]].tolist()
+            running = load.jobs[job].running
+            if running is not None and not nodes:
+                nodes = [number[stated_node(held.node)] for held in running.segments[-1].allocation]
+            found[int(load.places[job])] = _ranges(sorted(set(nodes)))
+        return found
+
+
+def _check_evolving(world: World, scheduler: QueueRule | Scheduler, *, is_charged: bool, is_kept: bool) -> None:
+    """Refuse to simulate evolving jobs where their steps cannot begin as they were promised."""
+    beside = {
+        f"under {scheduler.name}, which starts rigid jobs": not getattr(scheduler, "starts_evolving", False),
+        "with decisions that take time": is_charged,
+        "with a checkpoint": is_kept,
+    }
+    features = [
+        f"job {job.id}: evolves over several steps, {what}"
+        for job in world.load.evolving.values()
+        for what, is_so in beside.items()
+        if is_so
+    ]
+    if features:
+        raise UnsupportedError("simulation", features)
+
+
+def _ended(job: Job, end: int) -> PlannedJob:
+    """Return a job that ran before the beginning, up to its end."""
+    run = repeated(job)
+    *past, last = (segment for segment in run.segments if segment.start < end)
+    return replace(run, end=end, segments=(*past, replace(last, end=end)))
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Return ascending numbers as ranges with blanks between them."""
+    firsts = [number for before, number in zip([-2, *numbers], numbers, strict=False) if number != before + 1]
+    lasts = [number for number, after in zip(numbers, [*numbers[1:], -2], strict=False) if after != number + 1]
+    return " ".join(str(one) if one == other else f"{one}-{other}" for one, other in zip(firsts, lasts, strict=True))
+
+
+class Interrupted(KeyboardInterrupt):
+    """A user has interrupted a simulation."""
+
+    def __init__(self, history: History) -> None:
+        super().__init__()
+        #: The history up to then; running jobs count as waiting.
+        self.history = history
+
+
+@at_the_door
+def simulate(
+    instance: Instance,
+    scheduler: QueueRule | Scheduler,
+    *,
+    predict: Prediction | None = None,
+    charge_overhead: bool = False,
+    progress: Callable[[Moment], None] | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> History:
+    """Simulate a workload under a scheduler, from the instance's `now` until the last event.
+
+    Each job comes at its submission and really runs for the lesser of its runtime and its walltime.
+
+    Parameters
+    ----------
+    instance
+        The workload: a machine, jobs that wait or run, and outages.
+    scheduler
+        A queue rule, which is compiled, or a scheduler that is called after each event.
+    predict
+        The use of predicted runtimes: the mean of the last two jobs of the same user. If reservations follow
+        predictions, a prediction is raised when the job runs longer. None: no predictions, jobs are expected to take
+        their walltimes.
+    charge_overhead
+        Decisions take effect only after the (whole) seconds that they take. The passes of queue rules take
+        microseconds, and count as 0.
+    progress
+        Called repeatedly.
+    checkpoint
+        The file for the state, which is written at intervals and when the user interrupts, and whether the simulation
+        is resumed from it. A queue rule then continues exactly as without the interruption; other schedulers begin
+        anew, with the jobs that run and wait by then.
+
+    Raises
+    ------
+    UnsupportedError
+        If the workload asks for something that no simulation can honour yet.
+    EngineError
+        If the scheduler starts a job where there is no room.
+    ValueError
+        If a queue rule has a key that returns no number.
+    DocumentError
+        If the instance was built in Python and is not in order.
+        If the checkpoint cannot be written, or read, or is one of something else.
+    Interrupted
+        If the user interrupts.
+    """
+    instance = replace(checked(instance), set_aside=instance.set_aside)
+    began = time.perf_counter()
+    world = World(Load(instance))
+    if isinstance(scheduler, QueueRule) and scheduler.key is not None:
+        world.order_by(scheduler.key)
+    if world.load.evolving:
+        _check_evolving(world, scheduler, is_charged=charge_overhead, is_kept=checkpoint is not None)
+    count, seconds = len(world.load.jobs), list[float]()
+    keeper = None if checkpoint is None else Keeper(checkpoint, world, seconds)
+
+    def look() -> None:
+        if progress is not None:
+            progress(Moment(now=world.now, done=world.num_done, jobs=count, queued=world.num_waiting))
+        if keeper is not None:
+            keeper.look()
+
+    def history() -> History:
+        return History(
+            scheduler=scheduler.name,
+            runs=world.runs(),
+            decision_seconds=np.array(seconds, dtype=np.float64),
+            elapsed=time.perf_counter() - began if keeper is None else keeper.elapsed,
+            counters=scheduler.counters if isinstance(scheduler, Counting) else {},
+            _world=world,
+        )
+
+    if len(world.load.asides.times) and predict is Prediction.ALL:
+        predict = Prediction.ORDER  # no job may run into what is set aside: ends are those of the walltimes
+    try:
+        if isinstance(scheduler, QueueRule):
+            play_rule(world, scheduler, seconds, predicts=predict, look=look)
+        elif isinstance(scheduler, RuleChoice) and is_plain(instance):
+            play_choice(world, scheduler, seconds, look=look)
+        else:
+            play_scheduler(world, scheduler, seconds, predicts=predict, charges=charge_overhead, look=look)
+    except KeyboardInterrupt:
+        if keeper is not None:
+            keeper.write()
+        raise Interrupted(history()) from None
+    return history()

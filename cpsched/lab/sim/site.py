@@ -1,0 +1,357 @@
+"""The scheduler's view of machine and queue during a simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpsched.booking import booked_remainder
+from cpsched.domain import Instance, Job, Placement, Segment
+from cpsched.lab.sim import arrays
+from cpsched.lab.sim.draft import Draft
+from cpsched.lab.sim.scheduler import Change, Start
+from cpsched.lab.sim.world import World
+from cpsched.rusv import FOREVER, Booking, Timeline, instant_kernels
+
+
+class Site:
+    """Machine and queue as they are now, without what no scheduler may know.
+
+    Jobs are known by their index in the order of submission; times are seconds on the workload's clock.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        load = world.load
+        #: The jobs; runtimes are left out.
+        self.jobs: tuple[Job, ...] = tuple(
+            replace(load.evolving.get(index, job), runtime=None) for index, job in enumerate(load.jobs)
+        )
+        #: The machine and its rules, without jobs.
+        self.instance = replace(load.instance, jobs=(), outages=())
+        self.submit, self.walltime, self.cores, self.demand = load.submit, load.walltime, load.cores, load.demand
+        self.columns = load.columns
+        #: The waiting jobs as windows have them, as far as they have been in one.
+        self._waiting: dict[int, Job] = {}
+
+    @property
+    def now(self) -> int:
+        """The present second."""
+        return self._world.now
+
+    @property
+    def queue(self) -> NDArray[np.int64]:
+        """The waiting jobs, in the order of submission."""
+        s = self._world.state
+        waiting: NDArray[np.int64] = s.queue[: s.clock[arrays.C_QUEUED]].copy()
+        return waiting
+
+    @property
+    def running(self) -> NDArray[np.int64]:
+        """The running jobs, by when they are believed to end."""
+        s = self._world.state
+        jobs: NDArray[np.int64] = s.ends[: s.clock[arrays.C_RUNNING], 1].copy()
+        return jobs
+
+    @property
+    def ends(self) -> NDArray[np.int64]:
+        """When the running jobs are believed to end, ascending; each is later than now."""
+        s = self._world.state
+        ends: NDArray[np.int64] = s.ends[: s.clock[arrays.C_RUNNING], 0].copy()
+        return ends
+
+    @property
+    def free(self) -> NDArray[np.int32]:
+        """The free amount of each node column now."""
+        free: NDArray[np.int32] = self._world.machine.free.copy()
+        return free
+
+    @property
+    def free_sums(self) -> NDArray[np.int64]:
+        """The free amount of each system column now."""
+        sums: NDArray[np.int64] = self._world.machine.sfree.copy()
+        return sums
+
+    def start_of(self, job: int) -> int:
+        """Return when a running job has started."""
+        return int(self._world.state.runs[job, arrays.R_START])
+
+    def is_running(self, job: int) -> bool:
+        """Return whether a job runs."""
+        runs = self._world.state.runs[job]
+        return bool(runs[arrays.R_END] >= 0 and runs[arrays.R_ENDING] == arrays.WAITING)
+
+    def entries_of(self, job: int) -> NDArray[np.int32]:
+        """Return the entries of a running job, as its start stated them; read only. For a job that runs since before
+        the beginning they are known if it is malleable and its chunks are known.
+        """
+        s = self._world.state
+        _, _, _, _, first, count = s.runs[job].tolist()
+        return s.pool[first : first + count]
+
+    def since(self, job: int) -> int:
+        """Return since when a running job runs as it does: since its start, or its last change of shares."""
+        return self._world.since(job)
+
+    def modes_of(self, job: int) -> NDArray[np.int8]:
+        """Return in which of its modes a running job runs on each of its entries; read only."""
+        return self._world.modes_of(job)
+
+    @property
+    def num_changes(self) -> int:
+        """How many changes of shares there have been."""
+        return int(self._world.state.clock[arrays.C_CHANGES])
+
+    def changed_since(self, count: int) -> set[int]:
+        """Return the jobs that have changed their shares, or begun on a share, without the first changes."""
+        return set(self._world.state.changes[count : self.num_changes, 0].tolist())
+
+    def work_left(self, job: int) -> Fraction:
+        """Return for how many seconds at full share a running job has still to run, as its walltime has it."""
+        return self._world.work_left(job)
+
+    def end_of(self, job: int) -> int:
+        """Return when a running job is believed to end, which is later than now."""
+        return int(self._world.state.runs[job, arrays.R_END])
+
+    def estimate(self, job: int) -> int:
+        """Return for how many seconds a job is believed to run: its walltime, unless promises follow predictions."""
+        return int(self._world.state.estimate[job])
+
+    def estimates(self, jobs: NDArray[np.int64]) -> list[int]:
+        """Return for how many seconds each of some jobs is believed to run."""
+        seconds: list[int] = self._world.state.estimate[jobs].tolist()
+        return seconds
+
+    @property
+    def num_outages(self) -> int:
+        """How often nodes have broken or returned."""
+        return self._world.num_outages
+
+    @property
+    def nodes_out(self) -> NDArray[np.int64]:
+        """Which nodes are out, by their numbers in the order of filling."""
+        return np.flatnonzero(self._world.state.down)
+
+    @property
+    def has_asides(self) -> bool:
+        """Whether anything is set aside, now or later."""
+        return self._world.has_asides
+
+    @property
+    def num_asides(self) -> int:
+        """How often other amounts have been set aside."""
+        return self._world.num_asides
+
+    def asides(self) -> Iterator[tuple[int, int, dict[int, int], dict[int, int]]]:
+        """Yield what is set aside from now on: (from, to, amounts of node columns, amounts of system columns)."""
+        return self._world.asides()
+
+    def latest(self, job: int) -> int:
+        """Return the last second at which a job may start, `FOREVER` where it has no deadline."""
+        return int(self._world.state.latest[job])
+
+    def draft(self) -> Draft:
+        """Return an empty decision of this second, to which one start after the other is added."""
+        return Draft(self._world)
+
+    def fit_now(self, job: int) -> Start | None:
+        """Return where a waiting job fits at this moment, cheap nodes first, or None; whether anything is set aside
+        before it ends does not count.
+
+        What is decided in this second, and not told yet, does not count.
+        """
+        world = self._world
+        machine, scratch = world.machine, world.scratch
+        count = instant_kernels.map_now(int(self.demand[job]), machine.free, machine.sfree, world.tables, scratch)
+        return Start(job, scratch.entries[:count].copy()) if count else None
+
+    def start_on(self, job: int, allocation: Sequence[Placement]) -> Start | None:
+        """Return the start of a waiting job on nodes by name, if malleable on shares of its cores; None if it may not
+        stand so.
+        """
+        job_modes = self._world.load.job_modes.get(job)
+        if job_modes is None:
+            entries = self.columns.entries_of(int(self.demand[job]), self.jobs[job].request, allocation)
+            return None if entries is None else Start(job, entries)
+        found = job_modes.placed_on(int(self.demand[job]), allocation)
+        if found is None:
+            return None
+        entries, chosen = found
+        return Start(job, entries, chosen if chosen.any() else None)
+
+    def start_in_steps(self, job: int, segments: Sequence[Segment]) -> Start:
+        """Return the start of an evolving job; see `Start`."""
+        kind = self.columns.demands.kinds_of(int(self.demand[job]))[0][0]
+        names = dict.fromkeys(held.node for segment in segments for held in segment.allocation)
+        rows = [(self.columns.node_number[name], kind, 1) for name in names]
+        return Start(job, np.array(rows, dtype=np.int32).reshape(-1, 3), segments=tuple(segments))
+
+    def course_of(self, job: int) -> tuple[Segment, ...]:
+        """Return the segments of a running evolving job, as far as they are decided."""
+        return self._world.course_of(job)
+
+    def change_to(self, job: int, allocation: Sequence[Placement]) -> Change | None:
+        """Return the change of a running job to what an allocation states from now on; None if it is no change.
+
+        Raises
+        ------
+        ValueError
+            If the job cannot have that.
+        """
+        job_modes, entries = self._world.load.job_modes.get(job), self.entries_of(job)
+        if job_modes is None or not len(entries):
+            return None
+        chosen = job_modes.modes_on(entries, allocation)
+        if chosen is None:
+            raise ValueError(f"job {self.jobs[job].id} has no such shares of its cores on its nodes")
+        return None if (chosen == self.modes_of(job)).all() else Change(job, chosen)
+
+    def window(self, waiting: Sequence[int] | None = None) -> Instance:
+        """Return the scheduling window of this second: the running jobs, and the waiting jobs (all, or these). Jobs
+        that are as they were in an earlier window are the same objects.
+        """
+        listed = self.queue.tolist() if waiting is None else waiting
+        jobs = [self._world.running_job(job, self.jobs[job]) for job in sorted(self.running.tolist())]
+        for job in listed:
+            if job not in self._waiting:
+                self._waiting[job] = replace(self.jobs[job], after=(), not_before=None, running=None)
+            jobs.append(self._waiting[job])
+        return replace(self.instance, now=self.now, jobs=tuple(jobs), set_aside=self._world.set_aside())
+
+    def held(self, job: int, timeline: Timeline) -> Booking:
+        """Return the booking of a running job from its start to its expected end."""
+        return self._world.booking(job, timeline)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """The changes on the timeline of an outlook."""
+
+    #: Before which second something was given back (0: nothing was).
+    freed_until: int
+    #: The most nodes on which something was released that would have been held beyond now.
+    freed_nodes: int
+    #: Whether there are unexpected bookings: a job has started or is expected to run longer, or a node is down.
+    has_taken: bool
+
+
+class Outlook:
+    """The resources that are free from now on if all jobs end as expected: a timeline for reservations; mutable."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self.timeline = Timeline(site.columns.demands)
+        self._held: dict[int, Booking] = {}
+        #: The expected end of each booked job; -1 for all others.
+        self._ends = np.full(len(site.jobs), -1, dtype=np.int64)
+        #: The jobs whose bookings the scheduler sets itself.
+        self._is_kept = np.zeros(len(site.jobs), dtype=np.bool_)
+        self._out: dict[int, Booking] = {}
+        #: The number of changes of shares that are on the timeline.
+        self._num_changes = 0
+        #: So often had nodes broken or returned when that was last looked at; -1: never.
+        self._num_outages = -1
+        #: The bookings of what is set aside, of what count, and whether running jobs have some of it.
+        self._aside: list[Booking] = []
+        self._num_asides = -1
+        self._is_short = False
+
+    def follow(self, gone: Sequence[int]) -> Changes:
+        """Update the timeline: jobs that have ended or started since, or have another expected end, and nodes that are
+        down.
+        """
+        site, has_taken = self._site, False
+        freed = [self._drop(job) for job in gone]
+        if site.num_changes > self._num_changes:
+            changed = site.changed_since(self._num_changes)
+            freed.extend(self._drop(job) for job in changed if not self._is_kept[job])
+            self._num_changes = site.num_changes
+        running = site.running
+        for job in running[(self._ends[running] != site.ends) & ~self._is_kept[running]].tolist():
+            freed.append(self._drop(job))
+            self.adopt(job, site.held(job, self.timeline))
+            self.timeline.book(self._held[job])
+            has_taken = True
+        if len(self._held) > len(running):
+            freed.extend(map(self._drop, sorted(self._held.keys() - set(running.tolist()))))
+        if site.num_outages != self._num_outages:
+            returned, has_broken = self._follow_outages()
+            freed.extend(returned)
+            has_taken |= has_broken
+        given = [booking for booking in freed if booking is not None]
+        if site.num_asides != self._num_asides or (self._is_short and given):
+            has_taken |= self._set_aside()
+        return Changes(
+            freed_until=max((booking.end for booking in given), default=0),
+            freed_nodes=sum(max(1, len(booking.columns)) for booking in given if booking.end > site.now),
+            has_taken=has_taken,
+        )
+
+    def _follow_outages(self) -> tuple[list[Booking], bool]:
+        """Keep up with which nodes are out: return the bookings of those that have returned, and whether others have
+        broken.
+        """
+        self._num_outages = self._site.num_outages
+        out = set(self._site.nodes_out.tolist())
+        returned = [self._out.pop(node) for node in self._out.keys() - out]
+        for booking in returned:
+            self.timeline.release(booking)
+        broken = sorted(out - self._out.keys())
+        for node in broken:
+            self._out[node] = self._whole(node)
+            self.timeline.book(self._out[node])
+        return returned, bool(broken)
+
+    @property
+    def may_set_aside(self) -> bool:
+        """Whether `follow` may book more that is set aside: reservations of waiting jobs must not be in its way."""
+        return self._is_short or self._site.num_asides != self._num_asides
+
+    def _set_aside(self) -> bool:
+        """Book anew what is set aside, as far as running jobs do not have it; return whether that may be more."""
+        before, self._num_asides, self._is_short = bool(self._aside), self._site.num_asides, False
+        for booking in self._aside:
+            self.timeline.release(booking)
+        self._aside = []
+        for start, end, amounts, sums in self._site.asides():
+            bookings, is_short = booked_remainder(self.timeline, start, end, amounts, sums)
+            self._aside += bookings
+            self._is_short |= is_short
+        return before or bool(self._aside)
+
+    def adopt(self, job: int, booking: Booking) -> None:
+        """Take a booking on the timeline for what a job holds that starts; where it turns out otherwise, that is put
+        right.
+        """
+        self._held[job], self._ends[job] = booking, booking.end
+
+    def keep(self, job: int, booking: Booking) -> None:
+        """Set the booking of a job, in place of the site's, until the job ends or another booking is set."""
+        self._drop(job)
+        self.timeline.book(booking)
+        self.adopt(job, booking)
+        self._is_kept[job] = True
+
+    def _drop(self, job: int) -> Booking | None:
+        """Give back what a job holds, and return it; None if it held nothing."""
+        held = self._held.pop(job, None)
+        self._ends[job], self._is_kept[job] = -1, False
+        if held is not None:
+            self.timeline.release(held)
+        return held
+
+    def _whole(self, node: int) -> Booking:
+        """Return a booking of all that a node has, from now on for ever."""
+        demands = self._site.columns.demands
+        first, of_nodes = 0, zip(demands.layout.runs, demands.columns, strict=True)
+        run, columns = next(of_nodes)
+        while node >= first + run.length:
+            first += run.length
+            run, columns = next(of_nodes)
+        taken = {column + node - first: amount for column, amount in zip(columns, run.capacity, strict=True)}
+        return self.timeline.booking(self._site.now, FOREVER, taken, {})

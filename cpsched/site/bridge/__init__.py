@@ -1,0 +1,45 @@
+"""The resource manager outside: the protocol that cpsched speaks with it, and a manager in memory.
+
+May import: `domain`, `errors`. Begin with `protocol.py`; `memory.py` is a manager for trying out and for tests, the
+machine behind it is `world.py`, and `own_scheduler.py` is what starts jobs there that nobody steers.
+"""
+
+from cpsched.site.bridge.files import FilesManager
+from cpsched.site.bridge.memory import MemoryManager
+from cpsched.site.bridge.protocol import (
+    Announce,
+    Gate,
+    HandBack,
+    Hold,
+    JobFacts,
+    JobState,
+    LeftJob,
+    Order,
+    Receipt,
+    Refusal,
+    ResourceManager,
+    Result,
+    Snapshot,
+    Start,
+)
+from cpsched.site.bridge.world import World
+
+__all__ = [
+    "Announce",
+    "FilesManager",
+    "Gate",
+    "HandBack",
+    "Hold",
+    "JobFacts",
+    "JobState",
+    "LeftJob",
+    "MemoryManager",
+    "Order",
+    "Receipt",
+    "Refusal",
+    "ResourceManager",
+    "Result",
+    "Snapshot",
+    "Start",
+    "World",
+]

@@ -1,0 +1,57 @@
+"""What a job of Slurm waits for, as dependencies of cpsched."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from cpsched.domain import Dependency, DependencyType
+from cpsched.site.bridge.slurm.records import JobRecord
+from cpsched.site.bridge.slurm.requests import Inexpressible
+
+#: ``afterok:17_3+5(unfulfilled)``: a type, a job with a task or all (``_*``), minutes, and whether it is met.
+_ONE = re.compile(r"([a-z]+):(\d+)(?:_(\*|\d+|\[[^\]]*\]))?(?:\+(\d+))?(?:\(([a-z]+)\))?")
+_SINGLETON = re.compile(r"singleton(?:\(([a-z]+)\))?")
+_TYPES = frozenset(map(str, DependencyType))
+_MINUTE = 60
+
+
+def dependencies_of(
+    job: JobRecord, pending: Mapping[int, Sequence[str]], same_name: Sequence[str]
+) -> tuple[Dependency, ...]:
+    """Return the dependencies of a job.
+
+    Raises `Inexpressible` if it waits for one of several, for something that is no job, or can never start.
+
+    `pending`: by a job's number, or its array's: the ids of all of it that waits or runs.
+    `same_name`: the ids of the jobs of its user and its name that were submitted before it and wait or run.
+    """
+    text = job.dependency
+    if not text:
+        return ()
+    if "?" in text:
+        raise Inexpressible(f"it waits for one of several jobs ({text})")
+    found: dict[Dependency, None] = {}
+    for part in text.split(","):
+        if (single := _SINGLETON.fullmatch(part)) is not None:
+            if single[1] != "fulfilled":
+                found |= dict.fromkeys(Dependency(job=other, type=DependencyType.AFTERANY) for other in same_name)
+            continue
+        match = _ONE.fullmatch(part)
+        if match is None:
+            raise Inexpressible(f"its dependency cannot be read ({part})")
+        kind, number, task, minutes, met = match.groups()
+        if met == "fulfilled":
+            continue
+        if met == "failed":
+            raise Inexpressible(f"it waits for what never comes ({part})", is_for_manager=False)
+        if kind not in _TYPES:
+            raise Inexpressible(f"it waits in a way that cannot be said ({part})")
+        awaited = pending.get(int(number), ())
+        if task is not None and task != "*":
+            awaited = [other for other in awaited if other == f"{number}_{task}"]
+        if not awaited:
+            raise Inexpressible(f"it waits for job {number}, which neither waits nor runs ({part})")
+        delay = int(minutes or 0) * _MINUTE
+        found |= dict.fromkeys(Dependency(job=other, type=DependencyType(kind), delay=delay) for other in awaited)
+    return tuple(found)

@@ -1,0 +1,247 @@
+"""`SlurmManager`: a real Slurm as a `ResourceManager`.
+
+Jobs are steered by their begin time: one that is steered begins in 2099. An order to start gives it nodes and a begin,
+in one line of ``scontrol``; all lines go to one process by its standard input. Before the lines are written the jobs
+are looked at again, and after them too: what a receipt says was seen. A look is a line for each job (`lines.py`); the
+JSON of all jobs is read where a line is not as it was when that was read last.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from cpsched.errors import BridgeError, CpschedError
+from cpsched.site.bridge.protocol import Gate, HandBack, JobState, Order, Receipt, Refusal, Result, Snapshot, Start
+from cpsched.site.bridge.slurm.client import SlurmClient
+from cpsched.site.bridge.slurm.lines import as_ordered, lines_by_job
+from cpsched.site.bridge.slurm.orders import Change, Refused, change_of, refusal_of
+from cpsched.site.bridge.slurm.records import JobRecord
+from cpsched.site.bridge.slurm.site import SiteChoices, SlurmModel, client_of
+from cpsched.site.bridge.slurm.snapshot import SnapshotMaker
+from cpsched.text import printable
+from cpsched.writing import write_bytes
+
+#: Seconds for which the gate stays closed without another word.
+_LEASE = 600
+_CLOSED = re.compile(r"closed until (\d{1,15})\s*")
+#: Lines given to one ``scontrol``; each takes some milliseconds.
+_LINES = 500
+#: Seconds between two looks at the queue while it is watched: at the most, at least, and so many times what a look
+#: takes.
+_LONGEST_PAUSE, _SHORTEST_PAUSE, _PAUSE = 1.0, 0.2, 20.0
+_LONGEST_SAID = 300
+#: Seconds after which jobs are read again though their lines have not changed: not everything is in them.
+_TRUSTED = 15.0
+
+
+class SlurmManager:
+    """A Slurm.
+
+    `client`: its commands.
+    `choices`: what the site says besides.
+    `gate`: the file at which ``job_submit.lua`` looks; None: the gate is not ours.
+    `clock`: returns Unix seconds; replaced in tests.
+    """
+
+    name = "slurm"
+
+    def __init__(
+        self,
+        client: SlurmClient,
+        choices: SiteChoices | None = None,
+        *,
+        gate: Path | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._client, self._gate, self._clock = client, gate, clock
+        self._maker = SnapshotMaker(choices or SiteChoices())
+        #: The queue when it was last looked at: what changes while nobody watches is seen by the next watch.
+        self._seen: str | None = None
+        #: The jobs as they were read last, by id too, the lines that they had just before, and when that was.
+        self._jobs: tuple[JobRecord, ...] = ()
+        self._by_id: dict[str, JobRecord] = {}
+        self._lines: dict[str, str] = {}
+        #: The lines when they were looked at last, as a text and by the job.
+        self._looked: tuple[str, dict[str, str]] = "", {}
+        self._read_at = -math.inf
+
+    @classmethod
+    def of(cls, model: SlurmModel) -> SlurmManager:
+        """Return the manager of a site's file."""
+        gate = None if model.gate is None else Path(model.gate)
+        return cls(client_of(model), SiteChoices.of(model), gate=gate)
+
+    def snapshot(self) -> Snapshot:
+        """Take a snapshot."""
+        self._seen = self._glance()
+        lines = self._look()
+        if not self._lines or lines != self._lines or self._is_old:
+            self._read(lines)
+        records = self._client.records(self._jobs)
+        snapshot = self._maker.make(records, int(self._clock()))
+        return replace(snapshot, gate_is_closed=self._gate_is_closed())
+
+    def apply(self, orders: Sequence[Order]) -> tuple[Receipt, ...]:
+        """Carry out orders, and return a receipt for each, in their order."""
+        receipts: dict[int, Receipt] = {}
+        changes: dict[int, Change] = {}
+        names = {order.job for order in orders if not isinstance(order, Gate)}
+        if names:
+            lines = self._look()
+            is_as_before = all(name in lines and lines[name] == self._lines.get(name) for name in names)
+            if not is_as_before or self._is_old:
+                self._read(lines)
+        before = self._by_id
+        now = int(self._clock())
+        for index, order in enumerate(orders):
+            if isinstance(order, Gate):
+                receipts[index] = self._move_gate(order)
+                continue
+            try:
+                change = change_of(order, before.get(order.job), now)
+            except Refused as refused:
+                receipts[index] = Receipt(
+                    order=order, result=Result.REFUSED, refusal=refused.refusal, detail=str(refused)
+                )
+                continue
+            if change is None:
+                receipts[index] = Receipt(order=order, result=Result.ALREADY)
+            else:
+                changes[index] = change
+        if changes:
+            said = self._write([line for change in changes.values() for line in change.lines()])
+            after, now = self._after(changes.values()), int(self._clock())
+            for index, change in changes.items():
+                receipts[index] = _receipt(orders[index], change, after.get(change.job), said, now)
+        return tuple(receipts[index] for index in range(len(orders)))
+
+    def watch(self, seconds: float) -> bool:
+        """Wait until jobs have come, started or ended, for at most some seconds, and tell whether they have."""
+        end = time.monotonic() + seconds
+        while True:
+            began = time.monotonic()
+            before, self._seen = self._seen, self._glance()
+            if before not in (None, self._seen):
+                return True
+            took = time.monotonic() - began
+            left = end - time.monotonic()
+            if left <= 0:
+                return False
+            time.sleep(min(left, _LONGEST_PAUSE, max(_SHORTEST_PAUSE, _PAUSE * took)))
+
+    def _glance(self) -> str:
+        return self._client.command("squeue", "--all", "--noheader", "--format=%i %t %r %D").out
+
+    def _look(self) -> dict[str, str]:
+        """Return the line of each job."""
+        text = self._client.lines()
+        if text != self._looked[0]:
+            self._looked = text, lines_by_job(text)
+        return self._looked[1]
+
+    @property
+    def _is_old(self) -> bool:
+        """Whether the jobs have not been read for long."""
+        return time.monotonic() - self._read_at > _TRUSTED
+
+    def _read(self, lines: dict[str, str]) -> None:
+        """Read all jobs, as Slurm has them now, a moment after they had these lines."""
+        self._read_at = time.monotonic()
+        self._jobs = self._client.jobs()
+        by_id: dict[str, JobRecord] = {}
+        are_whole = True
+        for record in self._jobs:
+            number = str(record.number)
+            are_whole = are_whole and number in lines
+            if record.array is None:
+                by_id[number] = record
+            else:
+                by_id.update(dict.fromkeys(_ids(record), record))
+        # lines that leave jobs out are not trusted
+        self._lines, self._by_id = lines if are_whole else {}, by_id
+
+    def _after(self, changes: Collection[Change]) -> Mapping[str, JobRecord]:
+        """Return all jobs after some were changed: by their lines if these say that all is done, and read otherwise."""
+        lines, now, found = self._look(), int(self._clock()), dict[str, JobRecord]()
+        for change in changes:
+            name, record = change.job, self._by_id.get(change.job)
+            if record is not None and name in self._lines and name in lines:
+                record = as_ordered(record, self._lines[name], lines[name])
+            if record is None or not change.is_done(record, now):
+                self._read(lines)
+                return self._by_id
+            found[name] = record
+        new = {id(self._by_id[name]): record for name, record in found.items()}
+        self._jobs = tuple(new.get(id(record), record) for record in self._jobs)
+        self._by_id = {**self._by_id, **found}
+        self._lines = {**self._lines, **{name: lines[name] for name in found}}
+        return self._by_id
+
+    def _write(self, lines: Sequence[str]) -> str:
+        """Give lines to ``scontrol``, and return what it says of those that it refuses."""
+        said = []
+        for first in range(0, len(lines), _LINES):
+            given = "\n".join(lines[first : first + _LINES]) + "\n"
+            said.append(self._client.command("scontrol", given=given, codes=(0, 1)).err)
+        return "\n".join(said)
+
+    def _gate_is_closed(self) -> bool | None:
+        """Tell whether the gate is closed for a while yet: one that is about to open counts as open."""
+        if self._gate is None:
+            return None
+        try:
+            match = _CLOSED.fullmatch(self._gate.read_text(encoding="ascii"))
+        except FileNotFoundError:
+            return False
+        except (OSError, ValueError) as error:
+            raise BridgeError((str(self._gate),), f"Expected the gate's file, got: {error}") from error
+        return match is not None and int(match[1]) > self._clock() + _LEASE // 2
+
+    def _move_gate(self, order: Gate) -> Receipt:
+        """Close the gate for a while, or open it."""
+        if self._gate is None:
+            detail = "the site's file names no file of the gate"
+            return Receipt(order=order, result=Result.REFUSED, refusal=Refusal.UNSUPPORTED, detail=detail)
+        try:
+            if self._gate_is_closed() is order.is_closed:
+                return Receipt(order=order, result=Result.ALREADY)
+            if order.is_closed:
+                write_bytes(self._gate, f"closed until {int(self._clock()) + _LEASE}\n".encode())
+                self._gate.chmod(0o644)  # slurmctld reads it
+            else:
+                self._gate.unlink(missing_ok=True)
+        except (CpschedError, OSError) as error:
+            return Receipt(order=order, result=Result.REFUSED, refusal=Refusal.OTHER, detail=str(error))
+        return Receipt(order=order, result=Result.DONE)
+
+
+def _ids(record: JobRecord) -> Iterable[str]:
+    try:
+        return record.ids
+    except ValueError:
+        return ()
+
+
+def _receipt(order: Order, change: Change, after: JobRecord | None, said: str, now: int) -> Receipt:
+    """Return the receipt of an order, by the job as it is now and by what Slurm said."""
+    if after is not None and not after.state.is_over:
+        runs = after.state is JobState.RUNNING
+        if change.is_done(after, now) or (runs and isinstance(order, HandBack)):
+            return Receipt(order=order, result=Result.DONE)
+        if runs and isinstance(order, Start):
+            ordered = {place.node for place in order.allocation}
+            if {share.node for share in after.shares} == ordered:
+                return Receipt(order=order, result=Result.DONE)
+    words = [line for line in said.splitlines() if re.search(rf"(?<![\d_]){change.job}(?![\d_])", line)]
+    told = printable("; ".join(words))[:_LONGEST_SAID]
+    if words:
+        return Receipt(order=order, result=Result.REFUSED, refusal=refusal_of(told), detail=told)
+    if after is None or after.state.is_over:
+        return Receipt(order=order, result=Result.REFUSED, refusal=Refusal.GONE, detail="the job is over")
+    detail = "the job is not as ordered, and Slurm said nothing of it"
+    return Receipt(order=order, result=Result.UNKNOWN, detail=detail)

@@ -1,0 +1,248 @@
+"""Orders as lines for ``scontrol``, what became of them, and Slurm's errors in our words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from cpsched.domain import Placement
+from cpsched.formats import fold_hostlist
+from cpsched.site.bridge.protocol import Announce, HandBack, Hold, JobState, Refusal, Start
+from cpsched.site.bridge.slurm.marker import (
+    GATE,
+    Marker,
+    is_same_begin,
+    is_sayable,
+    marked,
+    prefix_of,
+    shown_time,
+    user_view,
+)
+from cpsched.site.bridge.slurm.records import MANY_NODES, JobRecord
+from cpsched.site.bridge.slurm.snapshot import revision_of
+
+JobOrder = Start | Hold | Announce | HandBack
+
+#: What Slurm says of a line that it refuses, and what that means; the first one that occurs in its words counts.
+ERRORS: tuple[tuple[str, Refusal], ...] = (
+    ("Job has already finished", Refusal.GONE),
+    ("Invalid job id specified", Refusal.GONE),
+    ("Job/step already completing or completed", Refusal.GONE),
+    ("Job is no longer pending execution", Refusal.RUNNING),
+    ("Job is in held state", Refusal.HELD),
+    ("Invalid node name specified", Refusal.NODES),
+    ("Requested nodes are busy", Refusal.NODES),
+    ("Required node not available", Refusal.NODES),
+    ("Node count specification invalid", Refusal.IMPOSSIBLE),
+    ("Requested node configuration is not available", Refusal.IMPOSSIBLE),
+    ("Job resizing not supported for job arrays", Refusal.UNSUPPORTED),
+    ("Access/permission denied", Refusal.FORBIDDEN),
+    ("Invalid user id", Refusal.FORBIDDEN),
+    ("are set by cpsched", Refusal.FORBIDDEN),
+)
+
+_ID = re.compile(r"\d+(?:_\d+)?")
+_NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_LONGEST_WHY = 200
+#: A start is shown as the job's begin only if it is more seconds away: by then a daemon that has died is replaced, or
+#: the watchdog has handed everything back.
+_NOTICE = 600
+
+
+class Refused(Exception):  # noqa: N818 - no error: a refusal is an answer
+    """An order that is not given, with the reason."""
+
+    def __init__(self, refusal: Refusal, detail: str) -> None:
+        self.refusal = refusal
+        super().__init__(detail)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """The fields of a job that an order sets."""
+
+    job: str
+    #: None, here and below: as it is.
+    comment: str | None
+    begin: int | None = None
+    required: str | None = None
+    nodes: tuple[int, int | None] | None = None
+    cpus: int | None = None
+    cpus_per_node: int | None = None
+    #: Whether Slurm holds the job since an order was impossible.
+    is_released: bool = False
+
+    def is_done(self, job: JobRecord, now: int) -> bool:
+        """Tell whether a job that waits is so at a second; a begin that has passed is as good as another one."""
+        return (
+            self.required in (None, job.required_nodes)
+            and self.cpus_per_node in (None, job.cpus_per_node)
+            and (self.nodes is None or self.nodes[0] == job.nodes)
+            and (self.begin is None or is_same_begin(self.begin, job.begin, now))
+            and (self.comment is None or job.admin_comment.strip() == self.comment.strip())
+            and not self._is_held(job)
+        )
+
+    def _is_held(self, job: JobRecord) -> bool:
+        return self.is_released and job.state is JobState.HELD
+
+    def lines(self) -> tuple[str, ...]:
+        """Return the lines for ``scontrol``: times are Unix seconds."""
+        words = [f"update JobId={self.job}"]
+        if self.required is not None:
+            words.append(f"ReqNodeList={self.required}")
+        if self.nodes is not None:
+            fewest, most = self.nodes
+            words.append(f"NumNodes={fewest}-{MANY_NODES if most is None else most}")
+        if self.cpus_per_node is not None:
+            words.append(f"MinCPUsNode={self.cpus_per_node}")
+        if self.cpus is not None:
+            words.append(f"NumCPUs={self.cpus}")  # a smaller MinCPUsNode would lower it
+        if self.begin is not None:
+            words.append(f"StartTime=uts{self.begin}")
+        if self.comment is not None:
+            words.append(f"AdminComment={self.comment}")
+        line = " ".join(words)
+        return (line, f"release {self.job}") if self.is_released else (line,)
+
+
+def refusal_of(said: str) -> Refusal:
+    """Return the meaning of Slurm's words about a refused line."""
+    return next((refusal for words, refusal in ERRORS if words in said), Refusal.OTHER)
+
+
+def change_of(order: JobOrder, job: JobRecord | None, now: int) -> Change | None:
+    """Return the job as an order makes it; None where it is so already.
+
+    Raises `Refused` if the order must not be given.
+
+    `job`: the job as Slurm has it now; None: it does not know it.
+    `now`: unix seconds.
+    """
+    if job is None or job.state.is_over:
+        raise Refused(Refusal.GONE, f"job {order.job} is {'not known' if job is None else job.state}")
+    if _ID.fullmatch(order.job) is None:
+        raise Refused(Refusal.GONE, f"Expected the id of a job of Slurm, got {order.job!r}")
+    view, marker = user_view(job)
+    if job.state is JobState.RUNNING:
+        if isinstance(order, Start) and _runs_as_ordered(order, view, marker):
+            return None
+        raise Refused(Refusal.RUNNING, f"job {order.job} runs")
+    prefix = prefix_of(job.admin_comment)
+    if not is_sayable(prefix) and not isinstance(order, HandBack):
+        raise Refused(Refusal.UNSUPPORTED, "its AdminComment has signs that scontrol cannot be given")
+    if isinstance(order, Start):
+        change = _start(order, view, marker, prefix, now)
+    elif isinstance(order, Announce):
+        kept = marker or Marker(begin=_own_begin(view, now))
+        change = _announce(order, job, kept, prefix, now)
+    else:
+        change = _undo(order, view, marker, prefix, now)
+        if isinstance(order, HandBack) and marker is None and job.begin == GATE:
+            change = replace(change, begin=now)  # its note is lost
+        if not is_sayable(prefix):
+            change = replace(change, comment=None)
+    if job.state is JobState.HELD and view.state is JobState.WAITING and not isinstance(order, Announce):
+        change = replace(change, is_released=True)
+    if change.cpus_per_node == job.cpus_per_node:
+        change = replace(change, cpus_per_node=None, cpus=None)
+    return None if change.is_done(job, now) else change
+
+
+def _runs_as_ordered(order: Start, view: JobRecord, marker: Marker | None) -> bool:
+    nodes = sorted({place.node for place in order.allocation})
+    return marker is not None and sorted(share.node for share in view.shares) == nodes
+
+
+def _hosts(allocation: Sequence[Placement]) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(place.node for place in allocation))
+    wrong = [name for name in names if _NODE.fullmatch(name) is None]
+    if wrong or not names:
+        raise Refused(Refusal.NODES, f"Expected names of nodes, got {wrong or 'none'}")
+    return names
+
+
+def _own_begin(view: JobRecord, now: int) -> int:
+    """Return the begin that the user asked for; 0 where there is none, or it has passed."""
+    return view.begin if view.begin is not None and view.begin > now else 0
+
+
+def _start(order: Start, view: JobRecord, marker: Marker | None, prefix: str, now: int) -> Change:
+    if view.state is JobState.HELD:
+        raise Refused(Refusal.HELD, f"job {order.job} is held")
+    if revision_of(view) != order.revision:
+        raise Refused(Refusal.CHANGED, f"job {order.job} has changed since it was planned")
+    names = _hosts(order.allocation)
+    count = len(names)
+    if count < view.nodes or (view.max_nodes is not None and count > view.max_nodes):
+        raise Refused(Refusal.IMPOSSIBLE, f"job {order.job} asks for {view.nodes} nodes, and was given {count}")
+    hosts = fold_hostlist(names)
+    least = None
+    if count > 1 and view.tasks_per_node is None and not view.exclusive:
+        least = max(place.resources.get("cores", 1) for place in order.allocation)
+    kept = marker or Marker(begin=_own_begin(view, now))
+    if marker is None or not marker.ordered:
+        kept = kept._replace(
+            required=view.required_nodes,
+            nodes=view.nodes,
+            most=view.max_nodes or 0,
+            cpus=view.cpus,
+            pernode=view.cpus_per_node,
+        )
+    begin = max(order.at, now)
+    if marker is not None and (marker.ordered, marker.at) == (hosts, order.at):
+        begin = marker.given  # the same order again
+    kept = kept._replace(
+        ordered=hosts,
+        at=order.at,
+        given=begin,
+        restarts=view.restarts,
+        start=shown_time(begin),
+        where="",
+        shown=0,
+    )
+    return Change(
+        job=order.job,
+        comment=marked(prefix, kept),
+        begin=begin,
+        required=hosts,
+        nodes=(count, count),
+        cpus=view.cpus if least is None else None,
+        cpus_per_node=least or view.cpus_per_node,
+    )
+
+
+def _announce(order: Announce, job: JobRecord, kept: Marker, prefix: str, now: int) -> Change:
+    """Return a job with the note, and where it is steered and has no order with the announced start as its begin."""
+    why = "_".join(order.why.split())[:_LONGEST_WHY]
+    told = kept._replace(start=shown_time(order.start), where=fold_hostlist(order.nodes), why=why)
+    if kept.ordered or job.begin is None or job.begin not in (GATE, kept.shown):
+        return Change(job=order.job, comment=marked(prefix, told))
+    told = told._replace(shown=order.start if order.start > now + _NOTICE else 0)
+    return Change(job=order.job, comment=marked(prefix, told), begin=told.shown or GATE)
+
+
+def _undo(order: Hold | HandBack, view: JobRecord, marker: Marker | None, prefix: str, now: int) -> Change:
+    """Return a job without its order: steered still, or as its user asked for it."""
+    own = _own_begin(view, now)
+    if isinstance(order, Hold):
+        kept = (
+            Marker(begin=own)
+            if marker is None
+            else Marker(begin=own, start=marker.start, where=marker.where, why=marker.why)
+        )
+        change = Change(job=order.job, comment=marked(prefix, kept), begin=GATE)
+    elif marker is None:
+        change = Change(job=order.job, comment=prefix)
+    else:
+        change = Change(job=order.job, comment=prefix, begin=own or now)
+    if marker is None or not marker.ordered:
+        return change
+    return replace(
+        change,
+        required=view.required_nodes,
+        nodes=(view.nodes, view.max_nodes),
+        cpus=view.cpus,
+        cpus_per_node=view.cpus_per_node,
+    )

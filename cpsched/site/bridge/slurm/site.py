@@ -1,0 +1,100 @@
+"""The site's choices about its Slurm: where its commands are, and how long the users of a partition expect to wait."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from cpsched.domain import DEFAULT_EXPECTED_WAIT, FrozenMap, Queue
+from cpsched.formats import DocumentModel, Omittable, keys_of_models, read_settings, refusal, shown
+from cpsched.site.bridge.slurm.client import SlurmClient
+from cpsched.site.bridge.slurm.rest import ADDRESS, RestServer
+
+_LONGEST = 10**10
+
+
+def _path(text: str) -> str:
+    if not text.startswith("/") or "\0" in text:
+        raise refusal(f"Expected an absolute path, got {shown(text)}")
+    return text
+
+
+def _address(text: str) -> str:
+    if ADDRESS.fullmatch(text) is None:
+        raise refusal(f"Expected unix:/PATH or http://127.0.0.1:PORT, got {shown(text)}")
+    return text
+
+
+_FilePath = Annotated[str, AfterValidator(_path)]
+_Wait = Annotated[int, Field(gt=0, le=_LONGEST)]
+
+
+class QueueModel(DocumentModel):
+    """The wait that the users of a partition may expect."""
+
+    expected_wait: Omittable[_Wait] = Field(None, description="Seconds; default: that of all queues")
+    weight: Annotated[float, Field(gt=0, le=1e100)] = Field(1, description="The factor of its jobs in the objective")
+
+
+class SlurmModel(DocumentModel):
+    """A real Slurm: the table ``manager`` of a site's file."""
+
+    kind: Literal["slurm"] = Field(description="Which resource manager")
+    commands: _FilePath = Field("/usr/bin", description="The directory of squeue, sinfo and scontrol")
+    conf: Omittable[_FilePath] = Field(None, description="slurm.conf; default: SLURM_CONF, or where Slurm looks for it")
+    seconds: Annotated[float, Field(gt=0, le=600, allow_inf_nan=False)] = Field(
+        20.0, description="Seconds that one command may take"
+    )
+    rest: Omittable[Annotated[str, AfterValidator(_address)]] = Field(
+        None, description="A slurmrestd of this machine, which is asked in place of squeue and sinfo"
+    )
+    rest_token: Omittable[_FilePath] = Field(None, description="The file with its token (JWT), mode 0600")
+    gate: Omittable[_FilePath] = Field(
+        None, description="The file by which the daemon tells job_submit.lua that the gate is closed"
+    )
+    expected_wait: _Wait = Field(DEFAULT_EXPECTED_WAIT, description="Seconds, of queues that are not named")
+    queues: dict[str, QueueModel] = Field({}, description="By partition")
+
+
+_KEYS = keys_of_models(globals())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteChoices:
+    """Expected waits (s) and weights of queues; a queue that is not named has the default."""
+
+    expected_wait: int = DEFAULT_EXPECTED_WAIT
+    queues: FrozenMap[str, Queue] = FrozenMap()
+
+    def queue(self, name: str) -> Queue:
+        """Return the choices of the site for a queue."""
+        return self.queues.get(name, Queue(expected_wait=self.expected_wait))
+
+    @classmethod
+    def of(cls, model: SlurmModel) -> SiteChoices:
+        """Return the choices of a site's file."""
+        queues = {
+            name: Queue(expected_wait=queue.expected_wait or model.expected_wait, weight=queue.weight)
+            for name, queue in model.queues.items()
+        }
+        return cls(expected_wait=model.expected_wait, queues=FrozenMap(queues))
+
+
+def client_of(model: SlurmModel) -> SlurmClient:
+    """Return the client of a site's file."""
+    rest = None
+    if model.rest is not None:
+        token = None if model.rest_token is None else Path(model.rest_token)
+        rest = RestServer(model.rest, token=token, seconds=model.seconds)
+    return SlurmClient(directory=model.commands, conf=model.conf, seconds=model.seconds, rest=rest)
+
+
+def read_site(path: Path) -> SlurmModel:
+    """Read the table ``manager`` of a site's file (TOML); the rest of the file is the daemon's.
+
+    Raises `DocumentError` with everything that is wrong with it.
+    """
+    return read_settings(path, SlurmModel, _KEYS, table="manager")[0]

@@ -1,0 +1,583 @@
+"""Slurm's records as a `Snapshot`: an instance, the jobs that stay Slurm's with a reason each, and the facts."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import lru_cache, partial
+from itertools import groupby
+from operator import attrgetter
+from typing import NamedTuple
+
+from cpsched.domain import (
+    Amounts,
+    Arrangement,
+    Chunk,
+    Cluster,
+    Dependency,
+    FrozenMap,
+    Instance,
+    Job,
+    NodeClass,
+    Place,
+    Placement,
+    Queue,
+    Request,
+    Reservation,
+    ReservationKind,
+    Running,
+    Segment,
+    Step,
+)
+from cpsched.errors import SyntaxFault
+from cpsched.formats import expand_hostlist, fold_hostlist, trusted
+from cpsched.site.bridge.protocol import JobFacts, JobState, LeftJob, Snapshot
+from cpsched.site.bridge.slurm.dependencies import dependencies_of
+from cpsched.site.bridge.slurm.limiting import Take, limited, takes_of, with_licenses
+from cpsched.site.bridge.slurm.limits import SlurmLimits, are_enforced
+from cpsched.site.bridge.slurm.marker import GATE, Marker, is_same_begin, is_sayable, prefix_of, user_view
+from cpsched.site.bridge.slurm.records import JobRecord, NodeRecord, PartitionRecord, ReservationRecord, SlurmRecords
+from cpsched.site.bridge.slurm.requests import (
+    HOST,
+    YES,
+    Inexpressible,
+    Site,
+    feature_property,
+    licenses_of,
+    outside_property,
+    step_of,
+)
+from cpsched.site.bridge.slurm.site import SiteChoices
+from cpsched.text import printable
+
+#: Second 0 of all instances of Slurm: its own clock.
+_EPOCH = datetime.fromtimestamp(0, UTC)
+#: The walltime (s) of a running job without a limit: a year.
+_NO_LIMIT = 365 * 86400
+_LONGEST_NAME = 256
+
+
+class _Seen(NamedTuple):
+    """One job, or one task of an array, with what was noted of it."""
+
+    id: str
+    #: As Slurm has it, and as its user asked for it.
+    record: JobRecord
+    view: JobRecord
+    marker: Marker | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """What jobs are read with; the same object as long as none of it changes."""
+
+    #: Of which it was made, without jobs.
+    records: SlurmRecords
+    site: Site
+    reservations: Mapping[str, ReservationRecord]
+    queues: FrozenMap[str, Queue]
+    partitions: Mapping[str, PartitionRecord]
+    #: None: none are kept, or none are known.
+    limits: SlurmLimits | None
+
+    def is_of(self, records: SlurmRecords) -> bool:
+        """Tell whether it is that of some records; the states of nodes may differ."""
+        mine = self.records
+        return (
+            mine.partitions == records.partitions
+            and mine.reservations == records.reservations
+            and mine.config == records.config
+            and mine.limits == records.limits
+            and len(mine.nodes) == len(records.nodes)
+            and all(
+                old is new or replace(old, state=new.state) == new
+                for old, new in zip(mine.nodes, records.nodes, strict=True)
+            )
+        )
+
+
+class _Made(NamedTuple):
+    """What was made of one job, of what, and for how long it is that, if Slurm says the same of the job."""
+
+    one: _Seen
+    frame: _Frame
+    #: From this second on, and before that one.
+    first: int
+    until: float
+    #: None: it is over.
+    job: Job | Inexpressible | None
+    facts: JobFacts
+    #: Of the limits that hold for it.
+    takes: tuple[Take, ...]
+
+    def holds(self, frame: _Frame, now: int) -> bool:
+        """Tell whether it is what would be made with a frame at a second, if Slurm says the same of the job."""
+        return self.frame is frame and self.first <= now < self.until
+
+
+class _Apart(NamedTuple):
+    """A record, and the jobs or tasks that it stands for."""
+
+    #: Its place among others.
+    key: tuple[int, bool, int]
+    record: JobRecord
+    tasks: tuple[_Seen, ...]
+
+
+class SnapshotMaker:
+    """Makes one snapshot after the other; what is as before is the same object. Mutable.
+
+    `choices`: what the site says besides: the expected waits of its queues. `name`: the name of the instances.
+    """
+
+    def __init__(self, choices: SiteChoices, *, name: str = "slurm") -> None:
+        self._choices, self._name = choices, name
+        self._frame: _Frame | None = None
+        #: By the identity of the record; the record is kept, so that no other one has its identity.
+        self._seen: Mapping[int, _Apart] = {}
+        #: All records, and the jobs and tasks that they were told apart into.
+        self._apart: tuple[tuple[JobRecord, ...], list[_Seen]] = (), []
+        self._made: Mapping[str, _Made] = {}
+        #: By id, jobs with their dependencies, and the same jobs without.
+        self._linked: Mapping[str, tuple[Job, Job]] = {}
+        #: By id, jobs with licences for limits, and the same jobs without.
+        self._limited: Mapping[str, tuple[Job, Job]] = {}
+        self._cluster: tuple[object, Cluster] | None = None
+
+    def make(self, records: SlurmRecords, now: int) -> Snapshot:
+        """Make a snapshot of all records of one moment, which is given in Unix seconds."""
+        if self._frame is None or not self._frame.is_of(records):
+            self._frame = self._new_frame(records)
+        frame = self._frame
+        seen = self._tell_apart(records.jobs)
+        before, made = self._made, dict[str, _Made]()
+        jobs, left = dict[str, Job](), dict[str, Inexpressible]()
+        facts, takes = dict[str, JobFacts](), dict[str, tuple[Take, ...]]()
+        for one in seen:
+            name, each = one.id, before.get(one.id)
+            if each is None or each.one is not one or not each.holds(frame, now):
+                each = _make_job(one, each, frame, now)
+            made[name], facts[name], job = each, each.facts, each.job
+            if isinstance(job, Job):
+                jobs[name] = job
+            elif job is not None:
+                left[name] = job
+            if each.takes:
+                takes[name] = each.takes
+        self._made = made
+        self._link(seen, jobs, left)
+        limits = self._limit(jobs, takes)
+        instance = Instance(
+            name=self._name,
+            epoch=_EPOCH,
+            now=now,
+            cluster=self._make_cluster(records, [one.view for one in seen if one.id in jobs], limits),
+            queues=frame.queues,
+            jobs=tuple(jobs.values()),
+            reservations=tuple(_reservations(records.reservations, frame.site, now)),
+        )
+        return Snapshot(
+            instance=trusted(instance),
+            left=tuple(
+                LeftJob(id=key, reason=printable(str(reason)), is_for_manager=reason.is_for_manager)
+                for key, reason in left.items()
+            ),
+            taken_at=now,
+            jobs=facts,
+        )
+
+    def _new_frame(self, records: SlurmRecords) -> _Frame:
+        site = _site(records)
+        reservations = {entry.name: entry for entry in records.reservations}
+        queues = FrozenMap(_queues(records, site, self._choices))
+        partitions = {entry.name: entry for entry in records.partitions}
+        is_known = records.limits is not None and (not records.config or are_enforced(records.config))
+        limits = records.limits if is_known else None
+        return _Frame(replace(records, jobs=()), site, reservations, queues, partitions, limits)
+
+    def _tell_apart(self, records: tuple[JobRecord, ...]) -> list[_Seen]:
+        """Return jobs and tasks in the order of their numbers; what an array's other records name is not repeated."""
+        if self._apart[0] is records:
+            return self._apart[1]
+        before = self._seen
+        apart = [before.get(id(record)) or _apart(record) for record in records]
+        apart.sort(key=attrgetter("key"))
+        self._seen = {id(each.record): each for each in apart}
+        found: dict[str, _Seen] = {}
+        for each in apart:
+            for one in each.tasks:
+                found.setdefault(one.id, one)
+        self._apart = records, list(found.values())
+        return self._apart[1]
+
+    def _link(self, seen: Sequence[_Seen], jobs: dict[str, Job], left: dict[str, Inexpressible]) -> None:
+        """Give jobs their dependencies; a job that waits for one that is left is left too."""
+        before, linked = self._linked, dict[str, tuple[Job, Job]]()
+        if any(one.view.dependency for one in seen):
+            for key, after in _dependencies(seen, jobs, left):
+                bare = jobs[key]
+                job, of = before.get(key, (None, None))
+                jobs[key] = job if job is not None and of is bare and job.after == after else replace(bare, after=after)
+                linked[key] = jobs[key], bare
+        self._linked = linked
+        for key in left:
+            jobs.pop(key, None)
+        while lost := [key for key in linked if key in jobs and any(link.job not in jobs for link in jobs[key].after)]:
+            for key in lost:
+                awaited = next(link.job for link in jobs[key].after if link.job not in jobs)
+                left[key] = Inexpressible(f"it waits for job {awaited}, which cannot be planned", is_for_manager=False)
+            for key in lost:
+                del jobs[key]
+
+    def _limit(self, jobs: dict[str, Job], takes: Mapping[str, tuple[Take, ...]]) -> Amounts:
+        """Give jobs licences for the limits that they could exceed together, and return these."""
+        found, binding = limited(jobs, takes)
+        before, mine = self._limited, dict[str, tuple[Job, Job]]()
+        for key, licenses in found.items():
+            bare = jobs[key]
+            new = with_licenses(bare, licenses)
+            job, of = before.get(key, (None, None))
+            jobs[key] = job if job is not None and of is bare and job.licenses == new.licenses else new
+            mine[key] = jobs[key], bare
+        self._limited = mine
+        return binding
+
+    def _make_cluster(self, records: SlurmRecords, views: Sequence[JobRecord], limits: Amounts) -> Cluster:
+        """Make the nodes in classes; those that some job requires or excludes have properties that say so.
+
+        Its licences are those of Slurm, and those that stand for limits.
+        """
+        hosts = frozenset(name for text in {view.required_nodes for view in views} for name in _hosts(text))
+        texts = dict.fromkeys(view.excluded_nodes for view in views if view.excluded_nodes)
+        licenses = Amounts({**records.licenses, **limits})
+        of = records.nodes, licenses, hosts, tuple(texts)
+        if self._cluster is None or self._cluster[0] != of:
+            excluded = {text: frozenset(_hosts(text)) for text in texts}
+            self._cluster = of, _cluster(records.nodes, hosts, excluded, licenses)
+        return self._cluster[1]
+
+
+def make_snapshot(records: SlurmRecords, now: int, choices: SiteChoices, *, name: str = "slurm") -> Snapshot:
+    """Make a snapshot of what Slurm said.
+
+    `records`: all records of one moment.
+    `now`: that moment, in Unix seconds.
+    `choices`: what the site says besides: the expected waits of its queues.
+    """
+    return SnapshotMaker(choices, name=name).make(records, now)
+
+
+def _apart(record: JobRecord) -> _Apart:
+    """Tell a record apart."""
+    return _Apart((record.array or record.number, record.task is None, record.number), record, tuple(_tasks(record)))
+
+
+def _tasks(record: JobRecord) -> Iterator[_Seen]:
+    """Yield a job, or the tasks that a record stands for."""
+    view, marker = user_view(record)
+    try:
+        ids = record.ids
+    except ValueError:
+        ids = (str(record.number),)
+        view = view.but(others=(*view.others, f"its array's tasks cannot be read ({record.tasks_text})"))
+    for key in ids:
+        yield _Seen(key, record, view, marker)
+
+
+def _site(records: SlurmRecords) -> Site:
+    config = records.config or {}
+    nodes = {node.name: node for node in records.nodes}
+    partitions: dict[str, Sequence[str]] = {}
+    for partition in records.partitions:
+        try:
+            partitions[partition.name] = (
+                tuple(dict.fromkeys(expand_hostlist(partition.nodes))) if partition.nodes else ()
+            )
+        except SyntaxFault:
+            partitions[partition.name] = ()
+    if not partitions:
+        of_nodes: dict[str, list[str]] = defaultdict(list)
+        for node in records.nodes:
+            for partition_name in node.partitions:
+                of_nodes[partition_name].append(node.name)
+        partitions.update(of_nodes)
+    selects = str(config.get("SelectTypeParameters", ""))
+    return Site(
+        nodes=nodes,
+        partitions=partitions,
+        exclusive=frozenset(partition.name for partition in records.partitions if partition.is_exclusive),
+        counts_memory=not config or "MEMORY" in selects.upper(),
+        gives_whole_nodes=config.get("SelectType") == "select/linear",
+        is_configured=bool(config),
+    )
+
+
+def _make_job(one: _Seen, before: _Made | None, frame: _Frame, now: int) -> _Made:
+    """Make a job that runs or waits, or the reason why it cannot be planned, and the facts of any job.
+
+    What equals what was made before is the same object.
+    """
+    job: Job | Inexpressible | None = None
+    takes: tuple[Take, ...] = ()
+    if before is not None and before.holds(frame, now) and before.one.view == one.view:
+        # all that its user asked for is the same, and only the note is another one
+        job, takes, revision = before.job, before.takes, before.facts.revision
+    else:
+        revision = revision_of(one.view)
+        if not one.view.state.is_over:
+            try:
+                job = _job(one, frame.site, frame.reservations, now)
+                if frame.limits is not None:
+                    takes = takes_of(job, one.view, frame.site, frame.limits, frame.partitions)
+            except Inexpressible as error:
+                job = error
+    facts = _facts(one, revision, has_order=_has_order(one, now))
+    if before is not None:
+        job = before.job if job == before.job else job
+        facts = before.facts if facts == before.facts else facts
+    return _Made(one, frame, now, _until(one, job, now), job, facts, takes)
+
+
+def _until(one: _Seen, job: Job | Inexpressible | None, now: int) -> float:
+    """Return the second from which on a job may be another one than it is now, though Slurm says the same of it."""
+    view, marker, begin = one.view, one.marker, one.record.begin
+    if job is None:
+        return math.inf
+    if isinstance(job, Job) and job.running is not None:
+        has_begun = view.start is not None and view.start <= now
+        return job.running.segments[-1].end if has_begun and not view.is_completing else now + 1
+    if view.submit > now:
+        return now + 1
+    coming = [view.begin] if view.begin is not None else []
+    if marker is not None and marker.ordered and begin is not None:
+        coming.append(max(marker.given, begin))  # then its begin is as good as the ordered one
+    return min((at for at in coming if at > now), default=math.inf)
+
+
+def _name(text: str) -> str | None:
+    """Return a name as documents may have it: on one line, and not too long; None where there is none."""
+    return printable(text)[:_LONGEST_NAME] or None
+
+
+def _job(one: _Seen, site: Site, reservations: Mapping[str, ReservationRecord], now: int) -> Job:
+    """Return one job that runs or waits.
+
+    Raises `Inexpressible` if an instance cannot say it, or nobody may start it.
+    """
+    view = one.view
+    queue = view.partitions[0] if view.partitions and view.partitions[0] in site.partitions else None
+    make = partial(
+        Job,
+        id=one.id,
+        user=_name(view.user),
+        group=_name(view.group),
+        project=_name(view.account),
+        queue=queue,
+        submit=min(view.submit, now),
+    )
+    if view.state is JobState.RUNNING:
+        return _running(make, view, site, now)
+    if view.state is JobState.HELD:
+        raise Inexpressible(f"it is held ({view.reason})" if view.reason else "it is held", is_for_manager=False)
+    if not is_sayable(prefix_of(one.record.admin_comment)):
+        raise Inexpressible("its AdminComment has blanks, or signs that scontrol cannot be given")
+    if view.throttle is not None and len(one.record.ids) > 1:
+        raise Inexpressible(f"at most {view.throttle} tasks of its array may run at once")
+    if view.time_limit is None:
+        raise Inexpressible("it has no time limit")
+    if view.reservation and view.reservation not in reservations:
+        raise Inexpressible(f"its reservation {view.reservation} is not known")
+    if view.array is not None and view.task is None and not view.tasks_text:
+        raise Inexpressible("the tasks of its array are not known")
+    begin = view.begin if view.begin is not None and view.begin > now else None
+    step, licenses = step_of(view, view.time_limit, site)
+    return make(
+        steps=(step,),
+        licenses=licenses,
+        not_before=begin,
+        deadline=view.deadline,
+        reservation=view.reservation or None,
+    )
+
+
+def _running(make: Callable[..., Job], view: JobRecord, site: Site, now: int) -> Job:
+    """Return a running job: the nodes that it holds are a fact."""
+    if not view.shares:
+        raise Inexpressible("it runs, and Slurm does not say where", is_for_manager=False)
+    unknown = [share.node for share in view.shares if share.node not in site.nodes]
+    if unknown:
+        raise Inexpressible(f"it runs on nodes that are not known ({fold_hostlist(unknown)})", is_for_manager=False)
+    start = min(now, view.start if view.start is not None else now)
+    walltime = _NO_LIMIT if view.time_limit is None else max(1, view.time_limit)
+    if view.is_completing:
+        walltime = max(1, now + 1 - start)
+    elif view.is_suspended and view.end is not None:
+        walltime = max(walltime, view.end - start)
+    amounts = [_held(share.cpus, share.memory, share.gres, site) for share in view.shares]
+    kinds = {held: index for index, held in enumerate(dict.fromkeys(amounts))}
+    counts = Counter(amounts)
+    allocation = tuple(
+        Placement(node=share.node, resources=held, chunk=kinds[held], count=1)
+        for share, held in zip(view.shares, amounts, strict=True)
+    )
+    chunks = tuple(Chunk(count=counts[held], resources=held) for held in kinds)
+    place = Place(arrangement=Arrangement.SCATTER, exclusive=view.exclusive == "node")
+    segment = Segment(start=start, end=max(start + walltime, now + 1), allocation=allocation)
+    return make(
+        steps=(Step(walltime=walltime, request=Request(chunks=chunks, place=place)),),
+        licenses=licenses_of(view),
+        running=Running(start=start, segments=(segment,)),
+    )
+
+
+def _held(cpus: int, memory: int, gres: Amounts, site: Site) -> Amounts:
+    amounts = {"cores": cpus, "mem": memory if site.counts_memory else 0, **gres}
+    return Amounts({name: amount for name, amount in amounts.items() if amount} or {"cores": 1})
+
+
+def _dependencies(
+    seen: Sequence[_Seen], jobs: Mapping[str, Job], left: dict[str, Inexpressible]
+) -> Iterator[tuple[str, tuple[Dependency, ...]]]:
+    """Yield waiting jobs with what they wait for; one whose dependency cannot be said is left."""
+    alive = [one for one in seen if not one.record.state.is_over]
+    pending: dict[int, list[str]] = defaultdict(list)
+    by_name: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for one in alive:
+        for number in {one.record.number, one.record.array or one.record.number}:
+            pending[number].append(one.id)
+        same = by_name[one.record.user, one.record.name]
+        if one.view.dependency and one.id in jobs and jobs[one.id].running is None:
+            try:
+                yield one.id, dependencies_of(one.view, pending, tuple(same))
+            except Inexpressible as error:
+                left[one.id] = error
+        same.append(one.id)
+
+
+def _cluster(
+    nodes: Sequence[NodeRecord], hosts: Collection[str], excluded: Mapping[str, Collection[str]], licenses: Amounts
+) -> Cluster:
+    """Return the nodes in classes, with properties for those in `hosts` and for those outside of excluded ones."""
+
+    def kind(node: NodeRecord) -> tuple[object, ...]:
+        properties = {feature_property(feature): YES for feature in node.features}
+        if node.name in hosts:
+            properties[HOST] = node.name
+        properties |= {outside_property(text): YES for text, names in excluded.items() if node.name not in names}
+        amounts = Amounts({"cores": node.cpus, "mem": node.memory, **node.gres})
+        return amounts, FrozenMap(properties), node.weight, node.state
+
+    classes = []
+    for (amounts, properties, weight, state), group in groupby(nodes, kind):
+        names = tuple(node.name for node in group)
+        classes.append(NodeClass(names=names, resources=amounts, properties=properties, priority=weight, state=state))  # type: ignore[arg-type]  # parts of a key
+    return Cluster(classes=tuple(classes), licenses=licenses)
+
+
+def _hosts(text: str) -> tuple[str, ...]:
+    try:
+        return expand_hostlist(text) if text else ()
+    except SyntaxFault:
+        return ()
+
+
+def _queues(records: SlurmRecords, site: Site, choices: SiteChoices) -> dict[str, Queue]:
+    described = {partition.name: partition for partition in records.partitions}
+    queues = {}
+    for name, names in site.partitions.items():
+        known = tuple(one for one in names if one in site.nodes)
+        partition = described.get(name)
+        chosen = choices.queue(name)
+        queues[name] = replace(
+            chosen,
+            priority=0 if partition is None else partition.tier,
+            max_walltime=None if partition is None else partition.max_time,
+            nodes=known if known and len(known) < len(site.nodes) else None,
+        )
+    return queues
+
+
+def _reservations(records: Sequence[ReservationRecord], site: Site, now: int) -> Iterator[Reservation]:
+    for record in records:
+        names = tuple(dict.fromkeys(name for name in _hosts(record.nodes) if name in site.nodes))
+        if not names or record.end <= max(now, record.start):
+            continue
+        is_maintenance = "MAINT" in record.flags
+        yield Reservation(
+            id=record.name,
+            start=record.start,
+            end=record.end,
+            nodes=names,
+            users=() if is_maintenance else tuple(dict.fromkeys(user for user in record.users if user[:1] != "-")),
+            kind=ReservationKind.DOWNTIME if is_maintenance else ReservationKind.USERS,
+        )
+
+
+def revision_of(job: JobRecord) -> str:
+    """Return a short text that changes when what a plan of the job rests on does; of a job as its user asked for it."""
+    return _digest(
+        job.partitions,
+        job.time_limit,
+        (job.nodes, job.max_nodes, job.cpus, job.tasks, job.tasks_per_node, job.cpus_per_node, job.exclusive),
+        (job.required_nodes, job.excluded_nodes, job.features, job.licenses, job.reservation),
+        (job.memory_per_cpu, job.memory_per_node),
+        (job.tres_per_job, job.tres_per_node, job.tres_per_socket, job.tres_per_task),
+        job.restarts,
+    )
+
+
+@lru_cache(maxsize=2**14)  # many jobs ask alike
+def _digest(
+    partitions: tuple[str, ...],
+    time_limit: int | None,
+    shape: tuple[object, ...],
+    where: tuple[str, ...],
+    memory: tuple[int | None, ...],
+    tres: tuple[str, ...],
+    restarts: int,
+) -> str:
+    texts = [text.replace("gres/", "gres:").replace("=", ":") for text in tres]
+    asked = (partitions, time_limit, shape, where, memory, texts, restarts)
+    return hashlib.blake2b(repr(asked).encode(), digest_size=8).hexdigest()
+
+
+def _has_order(one: _Seen, now: int) -> bool:
+    """Tell whether a job waits with an order that still holds."""
+    is_waiting = one.view.state in (JobState.WAITING, JobState.HELD)
+    marker = one.marker
+    return is_waiting and marker is not None and bool(marker.ordered) and _is_as_ordered(one.record, marker, now)
+
+
+def _facts(one: _Seen, revision: str, *, has_order: bool) -> JobFacts:
+    record, marker = one.view, one.marker
+    is_waiting = record.state in (JobState.WAITING, JobState.HELD)
+    nodes: Iterable[str] = ()
+    is_shown = is_waiting and marker is not None and bool(marker.shown) and one.record.begin == marker.shown
+    if has_order and marker is not None:
+        nodes = _hosts(marker.ordered)
+    elif record.state is JobState.RUNNING:
+        nodes = (share.node for share in record.shares)
+    elif record.state.is_over and record.ran_on:
+        nodes = _hosts(record.ran_on)
+    return JobFacts(
+        state=record.state,
+        revision=revision,
+        restarts=record.restarts,
+        is_steered=is_waiting and (one.record.begin == GATE or has_order or is_shown),
+        shown=marker.shown if is_shown and marker is not None else None,
+        due=marker.at if has_order and marker is not None else None,
+        nodes=tuple(sorted(nodes)),
+        # Slurm writes a start for jobs that were cancelled as they waited, too
+        start=None if is_waiting or (record.state.is_over and not record.ran_on) else record.start,
+        end=record.end if record.state.is_over else None,
+    )
+
+
+def _is_as_ordered(record: JobRecord, marker: Marker, now: int) -> bool:
+    """Tell whether a waiting job still has the nodes and the begin of its order, and has not run since."""
+    is_same = record.required_nodes == marker.ordered and record.restarts == marker.restarts
+    return is_same and is_same_begin(marker.given, record.begin, now)

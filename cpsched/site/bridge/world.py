@@ -1,0 +1,447 @@
+"""A machine in memory: nodes that fail, jobs that arrive, wait, run and end, and a clock that only moves when told.
+
+It knows how long each job really runs (its `runtime`), which it tells nobody. A job ends after the lesser of its
+runtime and its walltime. Jobs that are not steered are started by the world's own scheduler (`own_scheduler.py`).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from itertools import groupby
+
+from cpsched.domain import (
+    Cluster,
+    Dependency,
+    DependencyType,
+    Instance,
+    Job,
+    NodeState,
+    Placement,
+    Running,
+    Segment,
+)
+from cpsched.errors import BridgeError
+from cpsched.site.bridge.own_scheduler import Shop, own_starts, queue_nodes
+from cpsched.site.bridge.protocol import JobFacts, JobState
+
+
+class _Kind(IntEnum):
+    """The kinds of events of a second, in the order in which they happen."""
+
+    END = 0
+    UP = 1
+    DOWN = 2
+    SUBMIT = 3
+    #: A second is reached before which a job may not start.
+    READY = 4
+
+
+@dataclass(slots=True, kw_only=True)
+class WorldJob:
+    """One job of the world. Mutable."""
+
+    #: With its runtime; of its dependencies only those that are not met yet.
+    job: Job
+    state: JobState = JobState.WAITING
+    changes: int = 0
+    restarts: int = 0
+    is_steered: bool = False
+    #: Of an order to start.
+    due: int | None = None
+    #: Of an order to start, or what the job holds or held.
+    allocation: tuple[Placement, ...] = ()
+    start: int | None = None
+    end: int | None = None
+    #: (start, nodes, why) as users see it.
+    shown: tuple[int, tuple[str, ...], str] | None = None
+    #: The dependency that can never be met, in words.
+    never: str = ""
+    #: The job as a snapshot has it, made when it is asked for.
+    seen: Job | None = None
+    #: The last facts, and what they were made of.
+    told: tuple[tuple[object, ...], JobFacts] | None = None
+
+    @property
+    def revision(self) -> str:
+        """Changes with whatever a plan rests on."""
+        return f"{self.restarts}.{self.changes}"
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The names of the nodes, ascending."""
+        return tuple(sorted({placement.node for placement in self.allocation}))
+
+    @property
+    def facts(self) -> JobFacts:
+        """The manager's record of the job; the same object as long as nothing changes."""
+        of = (self.state, self.changes, self.restarts, self.is_steered, self.due, self.allocation, self.start, self.end)
+        if self.told is not None and self.told[0] == of:
+            return self.told[1]
+        facts = JobFacts(
+            state=self.state,
+            revision=self.revision,
+            restarts=self.restarts,
+            is_steered=self.is_steered and self.state is JobState.WAITING,
+            due=self.due if self.state is JobState.WAITING else None,
+            nodes=self.nodes,
+            start=self.start,
+            end=self.end,
+        )
+        self.told = of, facts
+        return facts
+
+
+@dataclass(slots=True, kw_only=True)
+class _Events:
+    """The events to come, in order. Mutable."""
+
+    heap: list[tuple[int, _Kind, int, str, int]] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, time: int, kind: _Kind, name: str, run: int = 0) -> None:
+        """Add an event of a job (of its run number `run`) or of a node."""
+        self.count += 1
+        heapq.heappush(self.heap, (time, kind, self.count, name, run))
+
+
+class World:
+    """A machine with its jobs. Mutable.
+
+    Parameters
+    ----------
+    instance
+        The machine at its `now`: jobs that run, that wait, and those whose `submit` is still to come; their runtimes
+        (without one a job takes its walltime); outages. Limits, free pools and reservations are only passed on.
+    gate_is_closed
+        Whether waiting jobs, and those to come, are steered.
+    remember
+        Seconds for which a job that is over is still known.
+
+    Raises
+    ------
+    BridgeError
+        If a job is evolving: this world has none.
+    """
+
+    def __init__(self, instance: Instance, *, gate_is_closed: bool = False, remember: int = 3600) -> None:
+        self.site = replace(instance, jobs=(), outages=())
+        self.now = instance.now
+        self.gate_is_closed = gate_is_closed
+        self.remember = remember
+        self.shop = Shop(instance.cluster)
+        #: By id, in order of submission.
+        self.jobs: dict[str, WorldJob] = {}
+        #: Everything that happened and that a watcher may want to know, counted.
+        self.changes = 0
+        #: Called with each job that has just started, or ended.
+        self.listeners: list[Callable[[WorldJob], None]] = []
+        self._waiting: dict[str, None] = {}
+        self._events = _Events()
+        self._arrivals: dict[str, Job] = {}
+        #: The jobs that wait for each job.
+        self._waiters: dict[str, list[str]] = {}
+        self._over: list[tuple[int, str]] = []
+        self._cluster = instance.cluster
+        for job in sorted(instance.elements(), key=lambda job: (job.running is None, job.submit)):
+            self._admit(job)
+        for entry in list(self.jobs.values()):
+            self._bind(entry)
+        for outage in instance.outages:
+            for node in outage.nodes:
+                self._events.add(outage.start, _Kind.DOWN, node)
+                self._events.add(outage.end, _Kind.UP, node)
+        self._settle()
+
+    # --- what users and administrators do ---
+
+    def submit(self, job: Job) -> None:
+        """Take a job that waits, or that will once its `submit` is reached."""
+        self._admit(job)
+        if job.id in self.jobs:
+            self._bind(self.jobs[job.id])
+        self._settle()
+
+    def cancel(self, job_id: str) -> None:
+        """End a job, whether it waits or runs."""
+        entry = self.jobs[job_id]
+        if not entry.state.is_over:
+            self._leave(entry, JobState.CANCELLED)
+            self._settle()
+
+    def hold(self, job_id: str) -> None:
+        """Hold a waiting job for its user."""
+        entry = self.jobs[job_id]
+        if entry.state is JobState.WAITING:
+            entry.state, entry.due = JobState.HELD, None
+            self._changed(entry)
+
+    def release(self, job_id: str) -> None:
+        """Release a held job: it waits for its start."""
+        entry = self.jobs[job_id]
+        if entry.state is JobState.HELD:
+            entry.state = JobState.WAITING
+            self._changed(entry)
+            self._settle()
+
+    def alter(self, job: Job) -> None:
+        """Give a waiting job another request, walltime or queue."""
+        entry = self.jobs[job.id]
+        if entry.state in (JobState.WAITING, JobState.HELD):
+            entry.job, entry.due, entry.allocation = replace(job, submit=entry.job.submit), None, ()
+            self._changed(entry)
+            self._settle()
+
+    def start_by_hand(self, job_id: str) -> bool:
+        """Start a waiting job wherever it fits, as an administrator may; tell whether it fits."""
+        entry = self.jobs[job_id]
+        if entry.state is not JobState.WAITING:
+            return False
+        allocation = self.shop.first_fit(entry.job, queue_nodes(self.site, entry.job))
+        if allocation is None:
+            return False
+        self._start(entry, allocation)
+        return True
+
+    def requeue(self, job_id: str) -> None:
+        """Stop a running job and let it wait again."""
+        entry = self.jobs[job_id]
+        if entry.state is JobState.RUNNING:
+            self._requeue(entry)
+            self._settle()
+
+    def set_node(self, node: str, state: NodeState) -> None:
+        """Change a node's state; if it goes down, the jobs that run there wait again."""
+        self._set_node(node, state)
+        self._settle()
+
+    def advance(self, to: int) -> None:
+        """Advance the clock to a second; an earlier one than now changes nothing."""
+        events = self._events.heap
+        while events and events[0][0] <= to:
+            self.now = max(self.now, events[0][0])
+            while events and events[0][0] <= self.now:
+                _, kind, _, name, run = heapq.heappop(events)
+                self._happen(kind, name, run)
+            self._settle()
+        self.now = max(self.now, to)
+        while self._over and self._over[0][0] < self.now - self.remember:
+            _, job_id = heapq.heappop(self._over)
+            self._waiters.pop(job_id, None)
+            self.jobs.pop(job_id, None)
+
+    @property
+    def next_event(self) -> int | None:
+        """The second at which something happens by itself next; None if nothing ever does."""
+        return self._events.heap[0][0] if self._events.heap else None
+
+    # --- what the manager does ---
+
+    def steer(self, entry: WorldJob, *, is_steered: bool) -> None:
+        """Take a waiting job from the own scheduler, or give it back; an order to start is withdrawn."""
+        entry.is_steered, entry.due, entry.allocation = is_steered, None, ()
+        if not is_steered:
+            entry.shown = None
+        self._settle()
+
+    def order(self, entry: WorldJob, at: int, allocation: tuple[Placement, ...]) -> None:
+        """Start a job at a second, or as soon after it as its nodes are free."""
+        entry.is_steered, entry.due, entry.allocation = True, at, allocation
+        self._events.add(max(at, self.now), _Kind.READY, entry.job.id)
+        self._settle()
+
+    def view(self) -> Instance:
+        """Return the running and the waiting jobs as an instance; held jobs, and those that wait for them, are not in
+        it.
+        """
+        entries = [entry for entry in self.jobs.values() if not entry.state.is_over]
+        known = {entry.job.id for entry in entries if entry.state is not JobState.HELD and not entry.never}
+        while True:
+            lost = {one.job.id for one in entries if one.job.after and self._is_lost(one, known)} & known
+            if not lost:
+                break
+            known -= lost
+        jobs = tuple(self._seen(entry) for entry in entries if entry.job.id in known)
+        return replace(self.site, now=self.now, cluster=self._cluster, jobs=jobs)
+
+    def _is_lost(self, entry: WorldJob, known: set[str]) -> bool:
+        return any(other.job not in known for other in entry.job.after)
+
+    # --- inside ---
+
+    def _admit(self, job: Job) -> None:
+        """Take a job now, or note when it arrives."""
+        if job.is_evolving:
+            raise BridgeError(("memory",), f"Expected jobs of one step each, got the evolving job {job.id}")
+        if job.running is None and job.submit > self.now:
+            self._arrivals[job.id] = job
+            self._events.add(job.submit, _Kind.SUBMIT, job.id)
+            return
+        self.changes += 1
+        entry = WorldJob(job=replace(job, array=None, malleability=None, running=None), is_steered=self.gate_is_closed)
+        self.jobs[job.id] = entry
+        if job.running is not None:
+            segment = job.running.segments[-1]
+            self._hold_nodes(entry, segment.allocation, job.running.start)
+            return
+        self._waiting[job.id] = None
+        if entry.job.not_before is not None:
+            self._events.add(entry.job.not_before, _Kind.READY, job.id)
+
+    def _bind(self, entry: WorldJob) -> None:
+        """Note which jobs a job waits for, and which of them have started or ended already."""
+        for dependency in entry.job.after:
+            awaited = self.jobs.get(dependency.job)
+            if awaited is None and dependency.job not in self._arrivals:
+                entry.never = f"job {dependency.job}, which it waits for, is not known"
+                return
+            self._waiters.setdefault(dependency.job, []).append(entry.job.id)
+            if awaited is not None and awaited.start is not None:
+                self._met(entry, awaited, dependency)
+
+    def _met(self, entry: WorldJob, awaited: WorldJob, dependency: Dependency) -> None:
+        """Take a dependency off a job if it is met, or note that it never will be."""
+        if dependency.type is DependencyType.AFTER:
+            time = awaited.start
+        elif not awaited.state.is_over:
+            return
+        else:
+            time = awaited.end
+            is_ok = awaited.state is JobState.COMPLETED
+            if dependency.type is (DependencyType.AFTERNOTOK if is_ok else DependencyType.AFTEROK):
+                entry.never = f"job {dependency.job} is {awaited.state}, and it waits for {dependency.type}"
+                entry.seen = None
+                return
+        if time is None:
+            return
+        earliest = max(time + dependency.delay, entry.job.not_before or 0)
+        rest = tuple(other for other in entry.job.after if other != dependency)
+        entry.job, entry.seen = replace(entry.job, after=rest, not_before=earliest), None
+        self._events.add(max(earliest, self.now), _Kind.READY, entry.job.id)
+
+    def _set_node(self, node: str, state: NodeState) -> None:
+        """Change a node's state, and take its jobs from it if it goes down."""
+        if self.shop.state[node] is state:
+            return
+        self.shop.state[node] = state
+        self.changes += 1
+        self._cluster = _with_states(self.site.cluster, self.shop.state)
+        if state is NodeState.DOWN:
+            for entry in [one for one in self.jobs.values() if one.state is JobState.RUNNING and node in one.nodes]:
+                self._requeue(entry)
+
+    def _tell_waiters(self, awaited: WorldJob) -> None:
+        """Take off the dependencies that the start or the end of a job meets."""
+        for waiter in self._waiters.get(awaited.job.id, ()):
+            entry = self.jobs.get(waiter)
+            if entry is not None and entry.state in (JobState.WAITING, JobState.HELD):
+                for dependency in [one for one in entry.job.after if one.job == awaited.job.id]:
+                    self._met(entry, awaited, dependency)
+
+    def _happen(self, kind: _Kind, name: str, run: int) -> None:
+        """Carry out one event."""
+        if kind is _Kind.SUBMIT:
+            job = self._arrivals.pop(name, None)
+            if job is not None:
+                self._admit(job)
+                self._bind(self.jobs[name])
+        elif kind is _Kind.END:
+            entry = self.jobs.get(name)
+            if entry is not None and entry.state is JobState.RUNNING and entry.restarts == run:
+                runtime = entry.job.runtime
+                is_late = runtime is not None and runtime > entry.job.walltime
+                self._leave(entry, JobState.TIMED_OUT if is_late else JobState.COMPLETED)
+        elif kind is not _Kind.READY:
+            self._set_node(name, NodeState.UP if kind is _Kind.UP else NodeState.DOWN)
+
+    def _settle(self) -> None:
+        """Start what is due and fits, then what the own scheduler may start."""
+        if not self._waiting:
+            return
+        due = [self.jobs[one] for one in self._waiting if (self.jobs[one].due or 0) <= self.now]
+        ordered = [one for one in due if one.due is not None and self.may_start(one)]
+        for entry in sorted(ordered, key=lambda one: one.due or 0):
+            if self.shop.fits(entry.job, entry.allocation):
+                self._start(entry, entry.allocation)
+        own = [one for one in due if not one.is_steered and self.may_start(one)]
+        if own:
+            by_id = {entry.job.id: entry for entry in own}
+            running = [one for one in self.jobs.values() if one.state is JobState.RUNNING]
+            ends = [((one.start or 0) + one.job.walltime, one.job, one.allocation) for one in running]
+            for job_id, allocation in own_starts(self.shop, [one.job for one in own], ends, self.site, self.now):
+                self._start(by_id[job_id], allocation)
+
+    def may_start(self, entry: WorldJob) -> bool:
+        """Tell whether nothing but a lack of nodes keeps a job from starting."""
+        if entry.state is not JobState.WAITING or entry.never or entry.job.after:
+            return False
+        return entry.job.not_before is None or entry.job.not_before <= self.now
+
+    def _start(self, entry: WorldJob, allocation: tuple[Placement, ...]) -> None:
+        """Start a job."""
+        del self._waiting[entry.job.id]
+        self._hold_nodes(entry, allocation, self.now)
+        self._tell_waiters(entry)
+        for listener in self.listeners:
+            listener(entry)
+
+    def _hold_nodes(self, entry: WorldJob, allocation: tuple[Placement, ...], start: int) -> None:
+        """Give a job its nodes from a second on, and note when it gives them back."""
+        self.changes += 1
+        entry.state, entry.start, entry.allocation, entry.due, entry.seen = (
+            JobState.RUNNING,
+            start,
+            allocation,
+            None,
+            None,
+        )
+        self.shop.take(entry.job, allocation)
+        runtime = entry.job.walltime if entry.job.runtime is None else min(entry.job.runtime, entry.job.walltime)
+        self._events.add(max(start + runtime, self.now + 1), _Kind.END, entry.job.id, entry.restarts)
+
+    def _leave(self, entry: WorldJob, state: JobState) -> None:
+        """End a job."""
+        self.changes += 1
+        if entry.state is JobState.RUNNING:
+            self.shop.give_back(entry.job, entry.allocation)
+        else:
+            self._waiting.pop(entry.job.id, None)
+            entry.due = None
+        entry.state, entry.end = state, self.now
+        heapq.heappush(self._over, (self.now, entry.job.id))
+        self._tell_waiters(entry)
+        for listener in self.listeners:
+            listener(entry)
+
+    def _requeue(self, entry: WorldJob) -> None:
+        """Queue a running job again, steered as before, without an order."""
+        self.shop.give_back(entry.job, entry.allocation)
+        entry.state, entry.start, entry.allocation, entry.restarts = JobState.WAITING, None, (), entry.restarts + 1
+        self._waiting[entry.job.id] = None
+        self._changed(entry)
+
+    def _changed(self, entry: WorldJob) -> None:
+        """Note that a job is not what it was."""
+        self.changes += 1
+        entry.changes, entry.seen = entry.changes + 1, None
+
+    def _seen(self, entry: WorldJob) -> Job:
+        """Return a job as a snapshot has it."""
+        if entry.seen is None:
+            job = replace(entry.job, runtime=None)
+            if entry.state is JobState.RUNNING and entry.start is not None:
+                segment = Segment(start=entry.start, end=entry.start + job.walltime, allocation=entry.allocation)
+                job = replace(job, after=(), told=None, running=Running(start=entry.start, segments=(segment,)))
+            entry.seen = job
+        return entry.seen
+
+
+def _with_states(cluster: Cluster, states: dict[str, NodeState]) -> Cluster:
+    """Return a cluster with the states of its nodes now; the order of nodes stays."""
+    classes = []
+    for node_class in cluster.classes:
+        for state, names in groupby(node_class.names, key=states.__getitem__):
+            classes.append(replace(node_class, names=tuple(names), state=state))
+    return replace(cluster, classes=tuple(classes))

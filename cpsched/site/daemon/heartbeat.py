@@ -1,0 +1,94 @@
+"""The heartbeat of the daemon, and the watchdog that listens to it: the dead-man switch.
+
+The daemon touches a file after each cycle in which it could do its work. When the file is older than it may be, the
+watchdog, another process, hands all waiting jobs back to the manager's own scheduler and opens the gate; and again,
+as long as no heartbeat comes. A daemon that lives on finds the jobs handed back in its next snapshot, and takes them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from cpsched.errors import BridgeError
+from cpsched.site.bridge import ResourceManager, Result
+from cpsched.site.daemon.logs import Log
+from cpsched.site.daemon.orders import hand_back_orders
+
+
+def beat(path: Path) -> None:
+    """Touch the file of the heartbeat."""
+    path.touch(mode=0o600)
+
+
+def hand_back(manager: ResourceManager) -> int:
+    """Give all waiting jobs to the manager's own scheduler, and return how many orders that took.
+
+    Raises
+    ------
+    BridgeError
+        If the manager does not answer.
+    """
+    orders = hand_back_orders(manager.snapshot())
+    receipts = manager.apply(orders) if orders else ()
+    return sum(receipt.result is Result.DONE for receipt in receipts)
+
+
+class Watchdog:
+    """Looks after one daemon.
+
+    Parameters
+    ----------
+    manager
+        The resource manager, which is asked only when the heart has stopped.
+    heartbeat
+        The file.
+    dead_after
+        Seconds without a heartbeat after which the daemon is dead; the first ones count from now.
+    log
+        Where it says what it does.
+    clock
+        Returns seconds; it counts when the file was seen to change, so that no jump of the system's clock matters.
+    """
+
+    def __init__(
+        self,
+        manager: ResourceManager,
+        heartbeat: Path,
+        dead_after: int,
+        log: Log,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._manager, self._path, self._dead_after, self._log, self._clock = manager, heartbeat, dead_after, log, clock
+        self._seen, self._at = self._stamp(), clock()
+        self.is_alarmed = False
+
+    def _stamp(self) -> int | None:
+        """Return the time of the file's last change (ns), or None where there is no file."""
+        try:
+            return self._path.stat().st_mtime_ns
+        except FileNotFoundError:
+            return None
+
+    def look(self) -> bool:
+        """Look once, hand back if the daemon is dead, and tell whether it is."""
+        stamp, now = self._stamp(), self._clock()
+        if stamp != self._seen:
+            self._seen, self._at = stamp, now
+        silent = now - self._at
+        if silent <= self._dead_after:
+            if self.is_alarmed:
+                self._log.info("the heart beats again")
+            self.is_alarmed = False
+            return False
+        try:
+            count = hand_back(self._manager)
+        except BridgeError as error:
+            self._log.error("could not hand back", error=str(error), silent=round(silent))
+        else:
+            if count or not self.is_alarmed:
+                self._log.warning("handed back to the manager's own scheduler", orders=count, silent=round(silent))
+            self.is_alarmed = True
+        return True

@@ -1,0 +1,178 @@
+"""The verifier before every action: whether starts are allowed beside what runs now.
+
+The verifier judged each plan as a whole when it was made. Time has passed since, so that the starts which are due are
+judged once more, against the newest snapshot. Only the nodes that they are about are looked at, with all that runs
+there, unless a rule of the site counts what is elsewhere: the judge takes seconds for 5,000 nodes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from cpsched.domain import (
+    Amounts,
+    Cluster,
+    FrozenMap,
+    Instance,
+    Job,
+    Placement,
+    PlannedJob,
+    Queue,
+    Reservation,
+    Segment,
+    repeated,
+)
+from cpsched.engine import Outcome
+from cpsched.formats import instance_to_document, plan_to_document
+from cpsched.planner import slices_of
+from cpsched.portfolio import plan_of
+from cpsched.site.bridge import JobState, Snapshot, Start
+from cpsched.verify import Judge, Violation
+
+
+def vetoes(snapshot: Snapshot, starts: Sequence[Start], ordered: Iterable[PlannedJob]) -> dict[str, str]:
+    """Return the starts that break a rule: the violation in words, by job.
+
+    A violation that names none of them is one of all of them.
+
+    `snapshot`: what is true now.
+    `starts`: the orders to be given.
+    `ordered`: the jobs that the manager starts soon by orders that it has.
+    """
+    waiting = {job.id: job for job in snapshot.instance.jobs if job.running is None}
+    planned: dict[str, PlannedJob] = {}
+    asked = [(one.id, one.start, one.segments[0].allocation) for one in ordered]
+    is_late = any(start < snapshot.taken_at for _, start, _ in asked)
+    for job_id, at, allocation in [*asked, *((one.job, one.at, one.allocation) for one in starts)]:
+        if job_id in waiting and snapshot.jobs[job_id].state is JobState.WAITING:
+            segment = Segment(start=at, end=at + waiting[job_id].walltime, allocation=allocation)
+            one = PlannedJob(id=job_id, start=at, end=segment.end, segments=(segment,))
+            planned[job_id] = _begun_at(one, max(at, snapshot.taken_at))
+    candidates = [start.job for start in starts if start.job in planned]
+    if not candidates:
+        return {}
+    if is_late:
+        planned |= _held_up(snapshot, {job: one for job, one in planned.items() if job not in candidates})
+    found = dict.fromkeys(_unready(waiting, snapshot, planned), "dependency: it waits for a job that does not run")
+    planned = {job: one for job, one in planned.items() if job not in found}
+    for violation in _violations(snapshot, planned):
+        for name in _named(violation, candidates) or candidates:
+            found.setdefault(name, str(violation))
+    return {name: words for name, words in found.items() if name in candidates}
+
+
+def _violations(snapshot: Snapshot, planned: Mapping[str, PlannedJob]) -> tuple[Violation, ...]:
+    """Return what is wrong with jobs beside those that run."""
+    if not planned:
+        return ()
+    instance = _about(snapshot.instance, planned)
+    jobs = tuple(planned[job.id] if job.running is None else repeated(job) for job in instance.jobs)
+    outcome = Outcome(jobs=jobs, waiting_room=())
+    plan = plan_of(instance, "daemon", outcome, slices=slices_of(instance), budget=0, elapsed=0)
+    return tuple(Judge(instance_to_document(instance)).violations(plan_to_document(plan), claims=False))
+
+
+def _named(violation: Violation, names: Iterable[str]) -> list[str]:
+    """Return which of some jobs a violation names."""
+    in_words = {name: rf"\bjob {re.escape(name)}(?![^\s,;:)])" for name in names}
+    return [
+        name for name, words in in_words.items() if name == violation.subject or re.search(words, violation.message)
+    ]
+
+
+def _held_up(snapshot: Snapshot, ordered: Mapping[str, PlannedJob]) -> dict[str, PlannedJob]:
+    """Return ordered jobs that cannot start yet, since a job that is late still has their nodes, from its end on.
+
+    The manager starts them then; until then they are no fault of others.
+    """
+    moved: dict[str, PlannedJob] = {}
+    for name in {name for violation in _violations(snapshot, ordered) for name in _named(violation, ordered)}:
+        nodes = {one.node for one in ordered[name].segments[0].allocation}
+        last = [job.running.segments[-1] for job in snapshot.instance.jobs if job.running is not None]
+        ends = [one.end for one in last if nodes & {held.node for held in one.allocation}]
+        moved[name] = _begun_at(ordered[name], max([ordered[name].start, *ends]))
+    return moved
+
+
+def _begun_at(planned: PlannedJob, at: int) -> PlannedJob:
+    """Return a job of one segment with another start."""
+    (segment,) = planned.segments
+    end = at + segment.end - segment.start
+    return replace(planned, start=at, end=end, segments=(replace(segment, start=at, end=end),))
+
+
+def _unready(waiting: Mapping[str, Job], snapshot: Snapshot, planned: Mapping[str, PlannedJob]) -> list[str]:
+    """Return the jobs that wait for one that neither runs nor is planned here, whatever the plan thought of it."""
+    known = {job.id for job in snapshot.instance.jobs if job.running is not None} | planned.keys()
+    return [job for job in planned if any(one.job not in known for one in waiting[job].after)]
+
+
+def _about(instance: Instance, planned: Mapping[str, PlannedJob]) -> Instance:
+    """Return the window of the running jobs and of those planned, as far as the latter's nodes are concerned."""
+    jobs = [job for job in instance.jobs if job.running is not None or job.id in planned]
+    if instance.limits or instance.free_pools or any(one.request for one in instance.reservations):
+        return replace(instance, jobs=tuple(jobs), outages=())
+    awaited = {one.job for job in jobs if job.id in planned for one in job.after}
+    nodes = {one.node for job in planned.values() for one in job.segments[0].allocation}
+    for job in jobs:
+        if job.id in awaited and job.running is not None:
+            nodes.add(job.running.segments[-1].allocation[0].node)
+    here: list[Job] = []
+    licenses = dict(instance.cluster.licenses)
+    for job in jobs:
+        cut = job if job.id in planned else _cut(job, nodes)
+        if cut is not None:
+            here.append(cut)
+            continue
+        for name, amount in job.licenses.items():
+            licenses[name] = max(0, licenses[name] - amount)
+    used = {job.queue for job in here}
+    return replace(
+        instance,
+        cluster=_only(instance.cluster, nodes, Amounts(licenses)),
+        queues=FrozenMap({name: _on(queue, nodes) for name, queue in instance.queues.items() if name in used}),
+        jobs=tuple(here),
+        reservations=tuple(one for one in (_here(one, nodes) for one in instance.reservations) if one is not None),
+        usage=(),
+        outages=(),
+    )
+
+
+def _cut(job: Job, nodes: Collection[str]) -> Job | None:
+    """Return a running job with those of its nodes that matter, or None if it has none of them."""
+    running = job.running
+    if running is None:
+        return None
+    segments = []
+    for segment in running.segments:
+        allocation = _those(segment.allocation, nodes)
+        if not allocation:
+            return None
+        segments.append(replace(segment, allocation=allocation))
+    return replace(job, running=replace(running, segments=tuple(segments)), after=(), malleability=None)
+
+
+def _those(allocation: Iterable[Placement], nodes: Collection[str]) -> tuple[Placement, ...]:
+    # without kinds and counts, which are of the whole request
+    return tuple(replace(one, chunk=None, count=None) for one in allocation if one.node in nodes)
+
+
+def _only(cluster: Cluster, nodes: Collection[str], licenses: Amounts) -> Cluster:
+    """Return a cluster of some of the nodes."""
+    classes = ((one, tuple(name for name in one.names if name in nodes)) for one in cluster.classes)
+    return Cluster(classes=tuple(replace(one, names=names) for one, names in classes if names), licenses=licenses)
+
+
+def _on(queue: Queue, nodes: Collection[str]) -> Queue:
+    """Return a queue with some of its nodes."""
+    if queue.nodes is None:
+        return queue
+    return replace(queue, nodes=tuple(name for name in queue.nodes if name in nodes))
+
+
+def _here(reservation: Reservation, nodes: Collection[str]) -> Reservation | None:
+    """Return a reservation with some of its nodes, or None if it has none of them."""
+    own = tuple(name for name in reservation.nodes or () if name in nodes)
+    return replace(reservation, nodes=own, allocation=_those(reservation.allocation, nodes)) if own else None

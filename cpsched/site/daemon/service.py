@@ -1,0 +1,503 @@
+"""The daemon: a thin shell around the core, which asks the manager, the planner, the verifier and the store."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from cpsched.domain import Job, Plan
+from cpsched.errors import BridgeError, CpschedError, StoreError
+from cpsched.gc_pauses import uncollected
+from cpsched.site.bridge import Order, Receipt, ResourceManager, Result, Snapshot, Start
+from cpsched.site.daemon.core import step
+from cpsched.site.daemon.heartbeat import beat
+from cpsched.site.daemon.judging import vetoes
+from cpsched.site.daemon.live_state import Presenter
+from cpsched.site.daemon.logs import Log
+from cpsched.site.daemon.metrics import Metrics
+from cpsched.site.daemon.planning import Made, Planner, plan_of_state
+from cpsched.site.daemon.runtime_prediction import LEARNT_FROM, Expectations, Kind
+from cpsched.site.daemon.state import (
+    Act,
+    Answered,
+    Event,
+    JobOver,
+    PlanAgain,
+    Planned,
+    Policy,
+    PromiseMoved,
+    Reloaded,
+    Save,
+    Seen,
+    State,
+    Stopping,
+    Vetoed,
+)
+from cpsched.site.daemon.store import Cycle, Store
+from cpsched.site.daemon.window import Told, planning_window
+
+#: Seconds of a cycle's budget that are kept for what comes after planning, at least; how much of what it is expected
+#: to take; and how much of that is still expected when it took less.
+_RESERVE, _MARGIN, _FADING = 0.05, 1.5, 0.8
+#: Jobs that ended lately from which a daemon that begins learns how long jobs run.
+_LEARNT = 20_000
+#: Tries to hand back at the end.
+_LAST_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings of the shell."""
+
+    policy: Policy
+    #: Seconds of a cycle in which a plan is made, everything included; 0: plans are only kept up to date.
+    budget: float = 10.0
+    #: The most and the fewest seconds between the beginnings of two cycles.
+    period: float = 30.0
+    least: float = 1.0
+    #: The price of told starts in the objective.
+    price: float = 1.0
+    keep_days: int = 30
+    #: Seconds between two snapshots that are kept; 0: none is kept.
+    snapshot_every: int = 3600
+    heartbeat: Path | None = None
+    metrics_file: Path | None = None
+    #: The manager's seconds per second; 0: its time stands still except when it is watched.
+    rate: float = 1.0
+
+
+class Daemon:
+    """Plans a cluster, cycle by cycle. Mutable.
+
+    Parameters
+    ----------
+    manager
+        The resource manager.
+    store
+        Where the plan and the history are kept.
+    planner
+        What makes plans.
+    settings
+        As the site wants them.
+    log, metrics
+        Where it says what it does.
+    clock
+        Returns seconds; replaced in tests.
+    """
+
+    def __init__(
+        self,
+        manager: ResourceManager,
+        store: Store,
+        planner: Planner,
+        settings: Settings,
+        *,
+        log: Log,
+        metrics: Metrics | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.manager, self.store, self.planner, self.settings = manager, store, planner, settings
+        self.log, self.metrics, self._clock = log, metrics or Metrics(), clock
+        self.state = State(policy=settings.policy)
+        #: Set by signals.
+        self.must_stop = False
+        self.reread: Callable[[], tuple[Settings, Planner] | None] | None = None
+        #: Called when it is closed.
+        self.at_the_end: list[Callable[[], None]] = []
+        self._must_reread = False
+        self._unsaved = Save()
+        self._told: Told = {}
+        self._expectations = Expectations()
+        #: The jobs of the snapshot before, by id; made where it is needed.
+        self._jobs_before: dict[str, Job] | None = None
+        self._before: Snapshot | None = None
+        #: When the last snapshot was taken.
+        self._looked = -math.inf
+        self._again = ""
+        #: Of the last cycle.
+        self.num_orders = 0
+        self._last_made: Made | None = None
+        self._last_plan: Plan | None = None
+        self._presenter = Presenter()
+        #: Seconds that a cycle took beyond those that planning was given.
+        self._after_planning = 0.0
+        #: When planning was to be over.
+        self._to_be_planned: float | None = None
+        self._next_improvement = 0.0
+        self._kept: set[str] = set()
+        self._last_kept: int | None = None
+        self._last_pruned: int | None = None
+        self._has_failed = False
+
+    # --- the life of a daemon ---
+
+    def begin(self) -> None:
+        """Take up the plan of the daemon before, if there was one.
+
+        Raises
+        ------
+        StoreError
+            If the store cannot be read.
+        """
+        kept = self.store.load()
+        self.state = replace(self.state, plan=kept.plan, promises=kept.promises, unfinished=kept.unfinished)
+        for kind, runtime in self.store.ended(_LEARNT):
+            self._expectations.learn(kind, runtime)
+        if kept.unanswered:
+            self.store.forget_unanswered()
+            self.log.warning("orders of the daemon before have no answer: the manager is asked", orders=kept.unanswered)
+        self.metrics.is_dry_run.set(self.settings.policy.is_dry_run)
+        self.log.info(
+            "begun", dry_run=self.settings.policy.is_dry_run, planned=len(kept.plan), manager=self.manager.name
+        )
+
+    def run(self) -> None:
+        """Work until told to stop; then hand everything back."""
+        self.planner.prepare()
+        while not self.must_stop:
+            self.reload()
+            began = self._clock()
+            self.cycle()
+            self._wait(began)
+        self.stop()
+
+    def stop(self) -> None:
+        """Hand everything back, so that the manager goes on by itself."""
+        self._take(Stopping())
+        for _ in range(_LAST_TRIES):
+            self._has_failed = False
+            if self._look() and not self._has_failed:
+                break
+        else:
+            self.log.error("could not hand everything back: use cpsched daemon --hand-back")
+        self.log.info("ended")
+
+    def close(self) -> None:
+        """Give back what it holds of the system."""
+        self.store.close()
+        for each in self.at_the_end:
+            each()
+
+    def read_again(self) -> None:
+        """Read the configuration before the next cycle."""
+        self._must_reread = True
+
+    def reload(self) -> None:
+        """Read the configuration if that is asked for, and use what can change while the daemon runs."""
+        if not self._must_reread:
+            return
+        self._must_reread = False
+        found = self.reread() if self.reread is not None else None
+        if found is None:
+            return
+        self.settings, self.planner = found
+        self.planner.prepare()
+        self.metrics.is_dry_run.set(self.settings.policy.is_dry_run)
+        self._take(Reloaded(policy=self.settings.policy))
+        self.log.info("configuration read again", dry_run=self.settings.policy.is_dry_run)
+
+    def _wait(self, began: float) -> None:
+        """Wait for the next cycle: for a change, the next start to be ordered, or the end of the period."""
+        settings = self.settings
+        end = began + (settings.least if self._again else settings.period)
+        if settings.rate > 0:
+            starts = [one.start for one in self.state.plan.values()]
+            due = min((start for start in starts if start > self.state.now + settings.policy.horizon), default=None)
+            if due is not None:
+                end = min(end, began + (due - settings.policy.horizon - self.state.now) / settings.rate)
+        else:
+            self.manager.watch(settings.least if self._again else settings.period)
+            return
+        least = began + settings.least
+        has_changed = False
+        while not (self.must_stop or self._must_reread):
+            left = (least if has_changed else max(least, end)) - self._clock()
+            if left <= 0:
+                return
+            try:
+                if has_changed:
+                    time.sleep(min(left, 1.0))
+                else:
+                    has_changed = self.manager.watch(min(left, 1.0))
+            except BridgeError as error:
+                self._failed("manager", error)
+                time.sleep(min(left, 1.0))
+
+    # --- one cycle ---
+
+    def cycle(self) -> bool:
+        """Ask the manager what is true, plan where that is needed, give orders; tell whether all of it went well."""
+        began, self._has_failed, self.num_orders, self._last_made = self._clock(), False, 0, None
+        self._again, self._to_be_planned = "", None
+        if self._look():
+            # before the first plan nothing is known but what a look takes
+            self._after_planning = self._after_planning or 2.0 * (self._clock() - began)
+            why = self._again
+            is_due = self._clock() >= self._next_improvement and any(
+                job.running is None for job in self._snapshot.instance.jobs
+            )
+            if why:
+                self._plan(why, began, is_quick=True)
+            with uncollected():
+                self._keep_and_prune()
+            if why or is_due:
+                self._plan(why or "the period is over", began, is_quick=False)
+        with uncollected():
+            is_good = self._note(began)
+        late = 0.0 if self._to_be_planned is None else max(0.0, self._clock() - self._to_be_planned)
+        self._after_planning = max(late, _FADING * self._after_planning)
+        return is_good
+
+    def _look(self) -> bool:
+        """Take a snapshot and do what follows from it; tell whether the manager answered."""
+        with uncollected():
+            try:
+                snapshot = self.manager.snapshot()
+            except BridgeError as error:
+                self._failed("manager", error)
+                return False
+            self._before, self._snapshot, self._jobs_before = self.state.snapshot, snapshot, None
+            self._looked = self._clock()
+            self._take(Seen(snapshot=snapshot))
+        return True
+
+    def _plan(self, why: str, began: float, *, is_quick: bool) -> None:
+        """Make a plan and do what follows from it.
+
+        A quick one is the plan brought up to date, for what can start at once. The other one is for the second at which
+        it will be there, and takes the rest of the cycle's budget.
+        """
+        settings = self.settings
+        end = began + settings.budget - max(_RESERVE, _MARGIN * self._after_planning)
+        can_improve = end > self._clock() and self.planner.engine.budget > 0
+        if not (is_quick or can_improve):
+            return
+        lead = 0 if is_quick else math.ceil(settings.rate * max(0.0, settings.budget - (self._looked - began)))
+        with uncollected():
+            window = planning_window(
+                self.state, lead=lead, price=settings.price, told=self._told, expectations=self._expectations
+            )
+            previous = plan_of_state(self.state, window.instance)
+        if is_quick:
+            made = self.planner.follow(window.instance, previous, why)
+        else:
+            made = self.planner.improve(window.instance, previous, why, seconds=end - self._clock())
+            self._next_improvement = self._clock() + settings.period
+            # what is done with time to spare, and is over early, leaves more for what follows
+            self._to_be_planned = min(end, self._clock())
+        if made is None:
+            self.metrics.failures.labels("planning").inc()
+            return
+        self._last_made, self._last_plan = made, made.plan
+        self.metrics.fallbacks.inc(len(made.failures))
+        is_told = not (is_quick and can_improve)
+        with uncollected():
+            self._take(Planned(plan=made.plan, revisions=window.revisions, why=made.why, is_told=is_told))
+        self._again = ""
+        self._look()
+
+    # --- the core's instructions ---
+
+    def _take(self, event: Event) -> None:
+        """Give an event to the core, and do what it says."""
+        self.state, instructions = step(self.state, event)
+        for instruction in instructions:
+            if isinstance(instruction, Save):
+                self._save(instruction)
+            elif isinstance(instruction, Act):
+                self._act(instruction.orders)
+            elif isinstance(instruction, PlanAgain):
+                self._again = instruction.why
+
+    def _save(self, save: Save) -> None:
+        """Write down what has changed, with what could not be written before."""
+        for record in save.records:
+            if isinstance(record, JobOver):
+                self._learn(record)
+            is_later = isinstance(record, PromiseMoved) and _is_later(record)
+            if is_later:
+                self.metrics.promises_moved.inc()
+            # a cluster may have thousands of promises
+            say = self.log.debug if isinstance(record, PromiseMoved) and not is_later else self.log.info
+            say(type(record).__name__, **_fields(record))
+        self._unsaved = Save(
+            plan={**self._unsaved.plan, **save.plan},
+            promises={**self._unsaved.promises, **save.promises},
+            records=(*self._unsaved.records, *save.records),
+        )
+        self._write()
+
+    def _learn(self, over: JobOver) -> None:
+        """Learn from a job that has ended how long such jobs run."""
+        if self._jobs_before is None:
+            self._jobs_before = {} if self._before is None else {job.id: job for job in self._before.instance.jobs}
+        job = self._jobs_before.get(over.job)
+        kind = None if job is None else Kind.of(job)
+        if kind is not None and over.start is not None and over.end is not None and over.state in LEARNT_FROM:
+            self._expectations.learn(kind, over.end - over.start)
+
+    def _write(self) -> bool:
+        """Write what is not written yet, and tell whether nothing is left."""
+        if not self._unsaved.is_empty:
+            try:
+                self.store.save(self._unsaved, self.state.now)
+            except StoreError as error:
+                self._failed("store", error)
+                return False
+            self._unsaved = Save()
+        return True
+
+    def _act(self, orders: Sequence[Order]) -> None:
+        """Give orders that the verifier has passed: written down before, marked after."""
+        if not self._write():
+            return
+        orders = self._judged(orders)
+        if not orders:
+            return
+        try:
+            numbers = self.store.begin(orders, self.state.now)
+        except StoreError as error:
+            self._failed("store", error)
+            return
+        try:
+            receipts = self.manager.apply(orders)
+        except BridgeError as error:
+            self._failed("manager", error)
+            receipts = tuple(Receipt(order=one, result=Result.UNKNOWN, detail=str(error)) for one in orders)
+        try:
+            self.store.mark(numbers, receipts)
+        except StoreError as error:
+            self._failed("store", error)
+        self.num_orders += len(orders)
+        for receipt in receipts:
+            self.metrics.orders.labels(type(receipt.order).__name__, str(receipt.result)).inc()
+            if receipt.result in (Result.REFUSED, Result.UNKNOWN):
+                job = getattr(receipt.order, "job", None)
+                kind, refusal = type(receipt.order).__name__, receipt.refusal and str(receipt.refusal)
+                self.log.warning("order not carried out", kind=kind, job=job, refusal=refusal, detail=receipt.detail)
+        self._take(Answered(receipts=receipts))
+
+    def _judged(self, orders: Sequence[Order]) -> tuple[Order, ...]:
+        """Return the orders without the starts that the verifier refuses."""
+        starts = [order for order in orders if isinstance(order, Start)]
+        if not starts:
+            return tuple(orders)
+        asked = {start.job for start in starts}
+        jobs = self._snapshot.jobs
+        ordered = [
+            entry.planned
+            for job, entry in self.state.plan.items()
+            if job not in asked and job in jobs and jobs[job].due == entry.start
+        ]
+        try:
+            refused = vetoes(self._snapshot, starts, ordered)
+        except CpschedError as error:
+            self._failed("verifier", error)
+            refused = dict.fromkeys(asked, f"it could not be judged: {error}")
+        if refused:
+            self.metrics.vetoes.inc(len(refused))
+            for job, violation in refused.items():
+                self.log.warning("start refused by the verifier", job=job, violation=violation)
+            self._take(Vetoed(jobs=refused))
+        return tuple(order for order in orders if not (isinstance(order, Start) and order.job in refused))
+
+    # --- what is said of it ---
+
+    def _failed(self, what: str, error: Exception) -> None:
+        """Note that something failed; the next cycle tries again."""
+        self._has_failed = True
+        self.metrics.failures.labels(what).inc()
+        self.log.error(f"{what} failed", error=str(error))
+
+    def _note(self, began: float) -> bool:
+        """Note the figures of a cycle, and let the heart beat if it was good; tell whether it was."""
+        metrics, settings, made = self.metrics, self.settings, self._last_made
+        states: dict[str, int] = dict.fromkeys(("waiting", "running", "left"), 0)
+        if self.state.snapshot is not None:
+            snapshot = self.state.snapshot
+            states["running"] = sum(job.running is not None for job in snapshot.instance.jobs)
+            states["waiting"] = len(snapshot.instance.jobs) - states["running"]
+            states["left"] = len(snapshot.left)
+        for name, count in states.items():
+            metrics.jobs.labels(name).set(count)
+        metrics.jobs.labels("planned").set(len(self.state.plan))
+        if made is not None:
+            metrics.value.set(made.plan.objective.value)
+        try:
+            is_known = self.state.snapshot is not None and not self._has_failed
+            document = (
+                self._presenter.document(self.state, self._last_plan, budget=settings.budget) if is_known else None
+            )
+            # a reader takes the figures of the last cycle when it sees a new present: they are there before it
+            self.store.add_cycle(
+                Cycle(
+                    at=self.state.now,
+                    seconds=round(self._clock() - began, 3),
+                    waiting=states["waiting"],
+                    running=states["running"],
+                    planned=len(self.state.plan),
+                    value=None if made is None else made.plan.objective.value,
+                    is_fallback=made is not None and bool(made.failures),
+                    orders=self.num_orders,
+                    why="" if made is None else made.why,
+                )
+            )
+            if is_known:
+                self.store.set_present(self.state.now, time.time(), document)
+        except StoreError as error:
+            self._presenter = Presenter()  # what it takes for written may not be
+            self._failed("store", error)
+        seconds = self._clock() - began
+        metrics.cycles.inc()
+        metrics.cycle_seconds.observe(seconds)
+        if made is not None and seconds > settings.budget > 0:
+            metrics.overruns.inc()
+            self.log.warning("cycle took longer than its budget", seconds=round(seconds, 3), budget=settings.budget)
+        self.log.info(
+            "cycle", seconds=round(seconds, 3), orders=self.num_orders, planned=len(self.state.plan), **states
+        )
+        is_good = not self._has_failed
+        if is_good:
+            metrics.last_cycle.set_to_current_time()
+        try:
+            if settings.metrics_file is not None:
+                metrics.write(settings.metrics_file)
+            if is_good and settings.heartbeat is not None:
+                beat(settings.heartbeat)
+        except CpschedError as error:
+            self._failed("metrics", error)
+        return not self._has_failed
+
+    def _keep_and_prune(self) -> None:
+        """Keep new jobs and, now and then, a snapshot; forget what is old once an hour."""
+        try:
+            self._keep(self._snapshot)
+        except StoreError as error:
+            self._failed("store", error)
+
+    def _keep(self, snapshot: Snapshot) -> None:
+        settings = self.settings
+        ids = {job.id for job in snapshot.instance.jobs}
+        if new := ids - self._kept:
+            self.store.add_jobs(self._presenter.entries(snapshot.instance, new), snapshot.taken_at)
+        self._kept = ids
+        now = snapshot.taken_at
+        if settings.snapshot_every and (self._last_kept is None or now - self._last_kept >= settings.snapshot_every):
+            self.store.add_snapshot(snapshot.instance)
+            self._last_kept = now
+        if self._last_pruned is None or now - self._last_pruned >= 3600:
+            self.store.prune(now - settings.keep_days * 86_400)
+            self._last_pruned = now
+
+
+def _is_later(moved: PromiseMoved) -> bool:
+    """Tell whether a promise moves to a later start, or is taken back."""
+    return moved.before is not None and (moved.after is None or moved.after > moved.before)
+
+
+def _fields(record: object) -> dict[str, object]:
+    """Return the fields of a record for the log."""
+    return {name: getattr(record, name) for name in record.__slots__}  # type: ignore[attr-defined]  # a dataclass with slots

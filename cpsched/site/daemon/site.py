@@ -1,0 +1,192 @@
+"""The site's file, read and checked, and what the daemon is made of by it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from cpsched.errors import DocumentError, Fault
+from cpsched.formats import keys_of_models, read_instance, read_settings
+from cpsched.portfolio import WindowPlanner, team_of
+from cpsched.site.bridge import FilesManager, MemoryManager, ResourceManager, World
+from cpsched.site.bridge.slurm import SlurmManager, SlurmModel
+from cpsched.site.daemon import site_model
+from cpsched.site.daemon.heartbeat import Watchdog
+from cpsched.site.daemon.logs import make_log, open_log
+from cpsched.site.daemon.metrics import Metrics
+from cpsched.site.daemon.planning import Planner
+from cpsched.site.daemon.replay import Replay, replay
+from cpsched.site.daemon.service import Daemon, Settings
+from cpsched.site.daemon.site_model import FilesModel, MemoryModel, SiteModel
+from cpsched.site.daemon.state import Policy
+from cpsched.site.daemon.store import Store
+
+_KEYS = keys_of_models(vars(site_model))
+
+#: Looks of the watchdog in the time after which the daemon is dead.
+_LOOKS = 10
+
+
+def read_site(path: Path) -> SiteModel:
+    """Read the site's file.
+
+    Raises
+    ------
+    DocumentError
+        With everything that is wrong with it.
+    """
+    site, faults = read_settings(path, SiteModel, _KEYS)
+    if "://" in site.store.url and "@" in site.store.url and ":" in site.store.url.split("://")[1].split("@")[0]:
+        others = path.stat().st_mode & 0o077
+        if others:
+            faults.add(
+                ("store", "url"), "Expected a file that only its owner can read (mode 0600), as it has a password"
+            )
+    if site.planning.budget > site.cycle.period:
+        said = f"Expected a budget within the period of {site.cycle.period} s, got {site.planning.budget:g}"
+        faults.add(("planning", "budget"), said)
+    faults.raise_if_any(str(path))
+    return site
+
+
+def refuse_root(site: SiteModel, path: Path) -> None:
+    """Refuse to run as root, unless the site's file allows it.
+
+    Raises
+    ------
+    DocumentError
+        If the process is root's, and may not be.
+    """
+    if os.geteuid() == 0 and not site.allow_root:
+        message = "Expected an account of its own, got root; allow_root = true runs it all the same"
+        raise DocumentError(str(path), [Fault("allow_root", message)])
+
+
+def manager_of(site: SiteModel, path: Path) -> ResourceManager:
+    """Return the resource manager that the site has.
+
+    Raises
+    ------
+    DocumentError
+        If a file that it needs is not in order.
+    BridgeError
+        If it cannot be used.
+    """
+    manager = site.manager
+    if isinstance(manager, SlurmModel):
+        return SlurmManager.of(manager)
+    if isinstance(manager, FilesModel):
+        return FilesManager(Path(manager.directory))
+    return MemoryManager(World(read_instance(path.parent / manager.instance)), speed=manager.speed)
+
+
+def daemon_of(site: SiteModel, path: Path) -> Daemon:
+    """Return the daemon that the site wants, which reads its file again when it is told to.
+
+    Raises
+    ------
+    DocumentError
+        If a file that it needs is not in order.
+    BridgeError, StoreError
+        If the manager or the store cannot be used.
+    """
+    manager, store, metrics = manager_of(site, path), Store(site.store.url), Metrics()
+    stream = None if site.log.file is None else open_log(site.log.file)
+    log = make_log(level=site.log.level, form=site.log.format, stream=stream)
+
+    def report(what: str, error: Exception) -> None:
+        log.error("planning failed", way=what, exc_info=error)
+
+    def again() -> tuple[Settings, Planner] | None:
+        try:
+            new = read_site(path)
+        except DocumentError as error:
+            log.error("the site's file is not in order: the old one holds", error=str(error))
+            return None
+        for table in ("manager", "store", "metrics", "log", "watchdog"):
+            if getattr(new, table) != getattr(site, table):
+                log.warning("this table counts from the next start on", table=table)
+        return _settings_of(new), _planner_of(new, report)
+
+    daemon = Daemon(manager, store, _planner_of(site, report), _settings_of(site), log=log, metrics=metrics)
+    daemon.reread = again
+    if stream is not None:
+        daemon.at_the_end.append(stream.close)
+    if site.metrics.port is not None:
+        metrics.serve(site.metrics.port)
+    return daemon
+
+
+def replay_of(site: SiteModel) -> Replay | None:
+    """Return the gain of cpsched over the time that the site's store has seen; None if nothing is over yet.
+
+    Raises
+    ------
+    StoreError
+        If the store cannot be used.
+    """
+    log = make_log(level="error")
+
+    def report(what: str, error: Exception) -> None:
+        log.error("planning failed", way=what, exc_info=error)
+
+    store = Store(site.store.url)
+    try:
+        return replay(store, _planner_of(site, report))
+    finally:
+        store.close()
+
+
+def watchdog_of(site: SiteModel, path: Path) -> tuple[Watchdog, float]:
+    """Return the site's watchdog, and the seconds between two looks.
+
+    Raises
+    ------
+    DocumentError
+        If the site has none, or a manager that lives in the daemon's own memory.
+    """
+    if site.watchdog is None or isinstance(site.manager, MemoryModel):
+        message = "Expected a table [watchdog], and a manager outside of the daemon, got " + (
+            "no such table" if site.watchdog is None else "one in memory"
+        )
+        raise DocumentError(str(path), [Fault("watchdog", message)])
+    log = make_log(level=site.log.level, form=site.log.format)
+    dead_after = site.watchdog.dead_after
+    watchdog = Watchdog(manager_of(site, path), Path(site.watchdog.heartbeat), dead_after, log)
+    return watchdog, dead_after / _LOOKS
+
+
+def _settings_of(site: SiteModel) -> Settings:
+    """Return the settings of the shell."""
+    return Settings(
+        policy=Policy(
+            is_dry_run=site.dry_run,
+            horizon=site.cycle.horizon,
+            patience=site.cycle.patience,
+            grain=site.promises.grain,
+        ),
+        budget=site.planning.budget,
+        period=site.cycle.period,
+        least=site.cycle.least,
+        price=site.promises.price,
+        keep_days=site.store.keep_days,
+        snapshot_every=site.store.snapshot_every,
+        heartbeat=None if site.watchdog is None else Path(site.watchdog.heartbeat),
+        metrics_file=None if site.metrics.file is None else Path(site.metrics.file),
+        rate=site.manager.speed if isinstance(site.manager, MemoryModel) else 1.0,
+    )
+
+
+def _planner_of(site: SiteModel, report: Callable[[str, Exception], None]) -> Planner:
+    """Return the planner that the site wants."""
+    planning = site.planning
+    engine = WindowPlanner(
+        name=planning.engine,
+        # engines without solvers take the time that they need
+        budget=planning.budget if team_of(planning.engine, workers=planning.workers).lanes else 0.0,
+        most=planning.most_jobs,
+        workers=planning.workers,
+        seed=planning.seed,
+    )
+    return Planner(engine, gain=site.promises.gain, report=report)

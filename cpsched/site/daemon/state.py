@@ -1,0 +1,252 @@
+"""The nouns of the daemon's core: its state, the events that it takes, the instructions that it gives. All frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from cpsched.domain import Placement, Plan, PlannedJob
+from cpsched.site.bridge import JobState, Order, Receipt, Refusal, Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The settings of the site that the core needs; they change when the configuration is read again."""
+
+    #: Plan and compare, but give no orders.
+    is_dry_run: bool = True
+    #: Jobs that start at most so many seconds from now are ordered to start.
+    horizon: int = 30
+    #: A job that has not started so many seconds after its ordered start is planned anew.
+    patience: int = 60
+    #: A promise moves earlier only if it moves by so many seconds; an earlier start is no breach.
+    grain: int = 60
+    #: So many refusals of the same job leave it to the manager's own scheduler.
+    most_refusals: int = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedStart:
+    """A waiting job of the living plan."""
+
+    planned: PlannedJob
+    #: Of the job as it was planned.
+    revision: str
+
+    @property
+    def start(self) -> int:
+        """The planned second."""
+        return self.planned.start
+
+    @property
+    def allocation(self) -> tuple[Placement, ...]:
+        """The nodes on which it starts, and how much of each."""
+        return self.planned.segments[0].allocation
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The names of its nodes, ascending."""
+        return tuple(sorted({one.node for one in self.allocation}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """The start that a job's user was told last."""
+
+    start: int
+    #: When it was told.
+    since: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebuffed:
+    """How often the manager refused to start a job as it is."""
+
+    revision: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """All that the core knows. Its maps are never changed in place."""
+
+    policy: Policy = field(default_factory=Policy)
+    snapshot: Snapshot | None = None
+    #: By id: where and when each waiting job is to start.
+    plan: Mapping[str, PlannedStart] = field(default_factory=dict)
+    promises: Mapping[str, Promise] = field(default_factory=dict)
+    rebuffed: Mapping[str, Rebuffed] = field(default_factory=dict)
+    #: By id: the revision of each waiting job that the plan was made with, whether it has a start or not.
+    considered: Mapping[str, str] = field(default_factory=dict)
+    #: The jobs whose promises are to be shown to users, each with the reason in words.
+    unannounced: Mapping[str, str] = field(default_factory=dict)
+    #: Why the plan is out of date; empty where it is not.
+    stale: str = ""
+    is_stopping: bool = False
+    #: Until the first snapshot: by id, the jobs whose end the daemon before did not see; whether it saw their start.
+    unfinished: Mapping[str, bool] = field(default_factory=dict)
+    #: When the gate was last ordered to be closed.
+    gated_at: int | None = None
+
+    @property
+    def now(self) -> int:
+        """The second of the last snapshot."""
+        return 0 if self.snapshot is None else self.snapshot.taken_at
+
+    def is_barred(self, job: str) -> bool:
+        """Tell whether a job, as it is now, is left to the manager's own scheduler after too many refusals."""
+        found = self.rebuffed.get(job) if self.rebuffed else None  # most often none is
+        if found is None or self.snapshot is None or found.count < self.policy.most_refusals:
+            return False
+        facts = self.snapshot.jobs.get(job)
+        return facts is not None and facts.revision == found.revision
+
+
+# --- events: what happens to the core ---
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A snapshot was taken."""
+
+    snapshot: Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A plan was made, of the window that `cpsched.site.daemon.window` makes of a snapshot."""
+
+    plan: Plan
+    #: By id: the revision of each waiting job when the plan was made.
+    revisions: Mapping[str, str]
+    #: The reason for which promises move.
+    why: str
+    #: Whether users are told of it; not of one that a better plan follows at once.
+    is_told: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """The manager answered orders."""
+
+    receipts: tuple[Receipt, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vetoed:
+    """The verifier refused to let jobs start as planned."""
+
+    #: By id, the violation in words.
+    jobs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reloaded:
+    """The configuration was read again."""
+
+    policy: Policy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopping:
+    """The daemon is about to end: everything goes back to the manager."""
+
+
+Event = Seen | Planned | Answered | Vetoed | Reloaded | Stopping
+
+
+# --- records: what is kept as history ---
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStarted:
+    """A job was seen to run for the first time since it waited."""
+
+    job: str
+    at: int
+    nodes: tuple[str, ...]
+    #: The start of the living plan; None where the plan had none for it.
+    planned: int | None
+    promised: int | None
+    #: Whether it is where and not before when the plan says.
+    is_as_planned: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobOver:
+    """A job ended, or is not known to the manager any more."""
+
+    job: str
+    #: None: the manager does not know it any more.
+    state: JobState | None
+    start: int | None
+    end: int | None
+    nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobQueuedAgain:
+    """A job that ran waits again."""
+
+    job: str
+    restarts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromiseMoved:
+    """A promised start was made, moved or broken, and the reason."""
+
+    job: str
+    #: None: it is the first one.
+    before: int | None
+    #: None: it is taken back, since the plan has no start for the job.
+    after: int | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Barred:
+    """A job is left to the manager's own scheduler, since its start was refused too often."""
+
+    job: str
+    refusal: Refusal | None
+    detail: str
+
+
+Record = JobStarted | JobOver | JobQueuedAgain | PromiseMoved | Barred
+
+
+# --- instructions: what the core wants done, in this order ---
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Save:
+    """Write down what changed, before anything else is done."""
+
+    #: By id; None: the job left the plan.
+    plan: Mapping[str, PlannedStart | None] = field(default_factory=dict)
+    #: By id; None: forgotten.
+    promises: Mapping[str, Promise | None] = field(default_factory=dict)
+    records: tuple[Record, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to write."""
+        return not (self.plan or self.promises or self.records)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Act:
+    """Give the manager these orders, each idempotent."""
+
+    orders: tuple[Order, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanAgain:
+    """Make another plan."""
+
+    why: str
+
+
+Instruction = Save | Act | PlanAgain

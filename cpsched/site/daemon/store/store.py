@@ -1,0 +1,430 @@
+"""The daemon's store: the living plan, promises, orders, and the history, in SQLite or PostgreSQL."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, Engine, Table, case, create_engine, delete, event, func, insert, select, update
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+
+from cpsched.domain import Amounts, Instance, Placement, PlannedJob, Segment
+from cpsched.errors import StoreError
+from cpsched.formats import instance_to_document
+from cpsched.site.bridge import Order, Receipt, Result
+from cpsched.site.daemon.json_text import json_text
+from cpsched.site.daemon.runtime_prediction import LEARNT_FROM, Kind
+from cpsched.site.daemon.state import JobOver, JobStarted, PlannedStart, Promise, PromiseMoved, Record, Save
+from cpsched.site.daemon.store.tables import CYCLES, HISTORY, ORDERS, PLAN, PRESENT, PROMISES, SNAPSHOTS, TIMED
+
+#: Seconds for which a locked database is waited for.
+_LOCKED = 5
+#: The kind of the rows with the entries of jobs.
+_SEEN = "JobSeen"
+#: Rows of one statement.
+_ROWS = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What a daemon that begins needs of the one before."""
+
+    plan: Mapping[str, PlannedStart]
+    promises: Mapping[str, Promise]
+    #: How many orders were written down and have no answer: what became of them the manager knows.
+    unanswered: int
+    #: The jobs whose end was not seen yet; of each, whether its start was.
+    unfinished: Mapping[str, bool] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cycle:
+    """The figures of one cycle."""
+
+    at: int
+    seconds: float
+    waiting: int
+    running: int
+    planned: int
+    value: float | None
+    is_fallback: bool
+    orders: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Present:
+    """The window and the plan that are true now."""
+
+    #: Counts up with every cycle.
+    version: int
+    #: The second on the manager's clock, and when it was written in seconds of Unix time.
+    at: int
+    clock: float
+    #: As `cpsched.site.daemon.live_state` makes it.
+    document: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredOrder:
+    """An order with its answer."""
+
+    at: int
+    kind: str
+    job: str | None
+    content: Mapping[str, Any]
+    result: str | None
+    refusal: str | None
+    detail: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRecord:
+    """A record of what happened."""
+
+    #: Counts up.
+    number: int
+    at: int
+    kind: str
+    job: str
+    content: Mapping[str, Any]
+
+
+class Store:
+    """A database, brought to the newest tables when it is opened.
+
+    Each method is one transaction: after it has returned, what it has written survives a kill of the daemon.
+
+    Parameters
+    ----------
+    url
+        As SQLAlchemy writes it: ``sqlite:////var/lib/cpsched/cpsched.db``, ``postgresql+psycopg://user@host/name``.
+    is_reader
+        Whether the tables are left as they are: another process has the daemon.
+
+    Raises
+    ------
+    StoreError
+        If it cannot be opened, as all methods raise it where it cannot be read or written. No message has a password.
+    """
+
+    def __init__(self, url: str, *, is_reader: bool = False) -> None:
+        try:
+            self._shown = make_url(url).render_as_string(hide_password=True)
+            self._engine = _engine_of(url)
+        except (ArgumentError, NoSuchModuleError, ImportError, ValueError) as error:
+            raise StoreError(f"Expected the URL of a database, got one that is none: {type(error).__name__}") from None
+        #: The file that has to be there; None: it is made, or is none.
+        self._file: Path | None = None
+        if is_reader:
+            self._file = _file_of(url)
+        else:
+            with self._begun() as connection:
+                _migrate(connection)
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._engine.dispose()
+
+    @contextmanager
+    def _begun(self) -> Iterator[Connection]:
+        """Give a connection in a transaction that is committed when the block ends without an error."""
+        if self._file is not None and not self._file.exists():
+            raise StoreError(f"{self._shown}: there is no such file yet")  # SQLite would make one
+        try:
+            with self._engine.begin() as connection:
+                yield connection
+        except (SQLAlchemyError, OSError) as error:
+            cause = getattr(error, "orig", None) or error
+            raise StoreError(f"{self._shown}: {type(cause).__name__}: {cause}") from error
+
+    def load(self) -> Kept:
+        """Read the living plan and the promises."""
+        with self._begun() as connection:
+            plan = {row.job: _planned_start(row) for row in connection.execute(select(PLAN))}
+            rows = connection.execute(select(PROMISES))
+            promises = {row.job: Promise(start=row.start, since=row.since) for row in rows}
+            count = select(func.count()).select_from(ORDERS).where(ORDERS.c.result.is_(None))
+            unanswered = connection.execute(count).scalar_one()
+            return Kept(plan=plan, promises=promises, unanswered=unanswered, unfinished=_unfinished(connection))
+
+    def save(self, save: Save, at: int) -> None:
+        """Write what a step of the core changes."""
+        with self._begun() as connection:
+            self._replace(connection, PLAN, {job: _plan_row(job, one) for job, one in save.plan.items()})
+            promises = {
+                job: None if one is None else {"job": job, "start": one.start, "since": one.since}
+                for job, one in save.promises.items()
+            }
+            self._replace(connection, PROMISES, promises)
+            rows = [
+                {"at": at, "kind": _kind(record), "job": record.job, "content": _content(record)}
+                for record in save.records
+            ]
+            _insert(connection, HISTORY, rows)
+
+    def _replace(self, connection: Connection, table: Table, rows: Mapping[str, dict[str, Any] | None]) -> None:
+        """Write one row for each job in place of the one before; None: none."""
+        jobs = list(rows)
+        for first in range(0, len(jobs), _ROWS):
+            connection.execute(delete(table).where(table.c.job.in_(jobs[first : first + _ROWS])))
+        new = [row for row in rows.values() if row is not None]
+        _insert(connection, table, new)
+
+    def begin(self, orders: Sequence[Order], at: int) -> tuple[int, ...]:
+        """Write down orders before they are given, and return their numbers."""
+        with self._begun() as connection:
+            first = 1 + (connection.execute(select(func.max(ORDERS.c.id))).scalar() or 0)
+            rows = [
+                {
+                    "id": first + place,
+                    "at": at,
+                    "kind": type(order).__name__,
+                    "job": getattr(order, "job", None),
+                    "content": _content(order),
+                }
+                for place, order in enumerate(orders)
+            ]
+            _insert(connection, ORDERS, rows)
+            return tuple(range(first, first + len(rows)))
+
+    def mark(self, numbers: Sequence[int], receipts: Sequence[Receipt]) -> None:
+        """Write the manager's answers to orders."""
+        by_answer: dict[tuple[str, str | None, str], list[int]] = {}
+        for number, receipt in zip(numbers, receipts, strict=True):
+            refusal = None if receipt.refusal is None else str(receipt.refusal)
+            by_answer.setdefault((str(receipt.result), refusal, receipt.detail), []).append(number)
+        with self._begun() as connection:
+            for (result, refusal, detail), of_answer in by_answer.items():
+                for first in range(0, len(of_answer), _ROWS):
+                    where = ORDERS.c.id.in_(of_answer[first : first + _ROWS])
+                    values = {"result": result, "refusal": refusal, "detail": detail}
+                    connection.execute(update(ORDERS).where(where).values(**values))
+
+    def forget_unanswered(self) -> None:
+        """Mark the orders of a daemon that was killed before the answer as unknown."""
+        with self._begun() as connection:
+            connection.execute(update(ORDERS).where(ORDERS.c.result.is_(None)).values(result=str(Result.UNKNOWN)))
+
+    def add_cycle(self, cycle: Cycle) -> None:
+        """Add the figures of a cycle."""
+        with self._begun() as connection:
+            connection.execute(insert(CYCLES), [asdict(cycle)])
+
+    def add_snapshot(self, instance: Instance) -> None:
+        """Add an instance document."""
+        document = gzip.compress(json_text(instance_to_document(instance)).encode(), mtime=0)
+        with self._begun() as connection:
+            connection.execute(insert(SNAPSHOTS), [{"at": instance.now, "document": document}])
+
+    def add_jobs(self, entries: Mapping[str, str], at: int) -> None:
+        """Add the entries of jobs that were seen for the first time: by id, as an instance document has them."""
+        rows = [{"at": at, "kind": _SEEN, "job": job, "content": entry} for job, entry in entries.items()]
+        with self._begun() as connection:
+            _insert(connection, HISTORY, rows)
+
+    def set_present(self, at: int, clock: float, document: bytes | None) -> None:
+        """Write what is true now, in place of what was; without a document that of before holds."""
+        with self._begun() as connection:
+            version = connection.execute(select(PRESENT.c.version)).scalar()
+            values: dict[str, Any] = {"version": (version or 0) + 1, "at": at, "clock": clock}
+            if version is None:
+                connection.execute(insert(PRESENT), [{**values, "document": document or b""}])
+            else:
+                new = values if document is None else {**values, "document": document}
+                connection.execute(update(PRESENT).values(**new))
+
+    def prune(self, before: int) -> int:
+        """Remove the history up to a second, and return the number of rows."""
+        with self._begun() as connection:
+            return sum(connection.execute(delete(table).where(table.c.at < before)).rowcount for table in TIMED)
+
+    # --- what is read by people and by reports ---
+
+    def orders(self) -> tuple[StoredOrder, ...]:
+        """Return all orders, in the order in which they were written."""
+        with self._begun() as connection:
+            return tuple(
+                StoredOrder(
+                    at=row.at,
+                    kind=row.kind,
+                    job=row.job,
+                    content=json.loads(row.content),
+                    result=row.result,
+                    refusal=row.refusal,
+                    detail=row.detail,
+                )
+                for row in connection.execute(select(ORDERS).order_by(ORDERS.c.id))
+            )
+
+    def version(self) -> int | None:
+        """Return the version of the present; None: there is none yet."""
+        with self._begun() as connection:
+            return connection.execute(select(PRESENT.c.version)).scalar()
+
+    def present(self) -> Present | None:
+        """Return the window and the plan that are true now; None: none is known yet."""
+        with self._begun() as connection:
+            row = connection.execute(select(PRESENT)).one_or_none()
+        if row is None:
+            return None
+        document = json.loads(gzip.decompress(row.document))
+        return Present(version=row.version, at=row.at, clock=row.clock, document=document)
+
+    def history(self, *, job: str | None = None) -> tuple[StoredRecord, ...]:
+        """Return the history, of one job or of all, in the order in which it was written."""
+        asked = select(HISTORY).order_by(HISTORY.c.id)
+        if job is not None:
+            asked = asked.where(HISTORY.c.job == job)
+        with self._begun() as connection:
+            return tuple(map(_stored_record, connection.execute(asked)))
+
+    def ended(self, most: int) -> list[tuple[Kind, int]]:
+        """Return the kinds of the jobs that ended last, in the order in which they did, with their runtimes (s)."""
+        asked = select(HISTORY).where(HISTORY.c.kind.in_((_SEEN, "JobOver")))
+        with self._begun() as connection:
+            rows = connection.execute(asked.order_by(HISTORY.c.id.desc()).limit(2 * most)).all()
+        seen: dict[str, Kind] = {}
+        found = []
+        for row in reversed(rows):
+            content = json.loads(row.content)
+            if row.kind == "JobOver":
+                is_one = row.job in seen and content["state"] in LEARNT_FROM
+                if is_one and content["start"] is not None and content["end"] is not None:
+                    found.append((seen[row.job], content["end"] - content["start"]))
+            elif "walltime" in content and "malleable" not in content:
+                seen[row.job] = Kind(content.get("queue"), content.get("user"), content["walltime"])
+        return found
+
+    def moves(self, *, after: int = 0) -> tuple[StoredRecord, ...]:
+        """Return how the promises that hold have moved so far, by records of a higher number than `after`."""
+        promised = select(PROMISES.c.job)
+        asked = select(HISTORY).where(
+            HISTORY.c.id > after, HISTORY.c.kind == PromiseMoved.__name__, HISTORY.c.job.in_(promised)
+        )
+        with self._begun() as connection:
+            return tuple(map(_stored_record, connection.execute(asked.order_by(HISTORY.c.id))))
+
+    def cycles(self, *, last: int | None = None) -> tuple[Cycle, ...]:
+        """Return the figures of all cycles, or of the last ones."""
+        names = [column for column in CYCLES.c if column.name != "id"]
+        asked = select(*names).order_by(CYCLES.c.id.desc()).limit(last)
+        with self._begun() as connection:
+            return tuple(Cycle(**row._mapping) for row in connection.execute(asked))[::-1]
+
+    def first_snapshot(self) -> dict[str, Any] | None:
+        """Return the oldest instance document; None if there is none."""
+        with self._begun() as connection:
+            found = connection.execute(select(SNAPSHOTS.c.document).order_by(SNAPSHOTS.c.id).limit(1)).scalar()
+        return None if found is None else json.loads(gzip.decompress(found))
+
+
+def _insert(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
+    """Write rows that have the same columns: all at once, and each by the driver alone, in half of the time."""
+    if not rows:
+        return
+    compiled = insert(table).compile(dialect=connection.dialect, column_keys=list(rows[0]))
+    if compiled.positional:
+        names = compiled.positiontup or ()
+        connection.exec_driver_sql(str(compiled), [tuple(row[name] for name in names) for row in rows])
+    else:
+        connection.exec_driver_sql(str(compiled), list(rows))
+
+
+def _engine_of(url: str) -> Engine:
+    """Return the engine of a database; SQLite waits for locks, and writes ahead."""
+    if make_url(url).get_backend_name() != "sqlite":
+        return create_engine(url, pool_pre_ping=True, connect_args={"connect_timeout": _LOCKED})
+    engine = create_engine(url, connect_args={"timeout": _LOCKED})
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: Any, record: object) -> None:
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA journal_mode=WAL")
+        cursor.execute("PRAGMA synchronous=FULL")
+        cursor.close()
+
+    return engine
+
+
+def _file_of(url: str) -> Path | None:
+    """Return the file of a SQLite database; None: it is in memory, or on a server."""
+    parsed = make_url(url)
+    name = parsed.database if parsed.get_backend_name() == "sqlite" else None
+    return None if name in (None, "", ":memory:") else Path(str(name))
+
+
+def _migrate(connection: Connection) -> None:
+    """Bring the tables up to the newest migration."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+def _unfinished(connection: Connection) -> dict[str, bool]:
+    """Return the jobs of the history that have no end there, and whether they have a start."""
+    started, over = JobStarted.__name__, JobOver.__name__
+    asked = (
+        select(HISTORY.c.job, func.max(case((HISTORY.c.kind == started, 1), else_=0)).label("has_started"))
+        .where(HISTORY.c.kind.in_((_SEEN, started, over)))
+        .group_by(HISTORY.c.job)
+        .having(func.max(case((HISTORY.c.kind == over, 1), else_=0)) == 0)
+    )
+    return {row.job: bool(row.has_started) for row in connection.execute(asked)}
+
+
+def _kind(record: Record) -> str:
+    return type(record).__name__
+
+
+def _content(value: Record | Order) -> str:
+    """Return the fields of a record or an order but its job, as JSON."""
+    fields: dict[str, Any] = msgspec.to_builtins(value, enc_hook=dict)  # its maps
+    fields.pop("job", None)
+    return json_text(fields)
+
+
+def _plan_row(job: str, entry: PlannedStart | None) -> dict[str, Any] | None:
+    if entry is None:
+        return None
+    segments = [
+        [one.start, one.end, [[held.node, dict(held.resources), held.chunk, held.count] for held in one.allocation]]
+        for one in entry.planned.segments
+    ]
+    return {
+        "job": job,
+        "start": entry.planned.start,
+        "end": entry.planned.end,
+        "revision": entry.revision,
+        "segments": json_text(segments),
+    }
+
+
+def _stored_record(row: Any) -> StoredRecord:
+    return StoredRecord(number=row.id, at=row.at, kind=row.kind, job=row.job, content=json.loads(row.content))
+
+
+def _planned_start(row: Any) -> PlannedStart:
+    segments = tuple(
+        Segment(
+            start=start,
+            end=end,
+            allocation=tuple(
+                Placement(node=node, resources=Amounts(resources), chunk=chunk, count=count)
+                for node, resources, chunk, count in allocation
+            ),
+        )
+        for start, end, allocation in json.loads(row.segments)
+    )
+    planned = PlannedJob(id=row.job, start=row.start, end=row.end, segments=segments)
+    return PlannedStart(planned=planned, revision=row.revision)

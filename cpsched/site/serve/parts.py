@@ -1,0 +1,152 @@
+"""What the endpoints share: the source, the newest view of it, and those who answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TypeVar
+
+from fastapi import Request
+
+from cpsched.errors import CpschedError
+from cpsched.site.daemon import Log
+from cpsched.site.serve.access import Viewer, Visibility
+from cpsched.site.serve.answering import Answering
+from cpsched.site.serve.children import Children
+from cpsched.site.serve.problems import Problem
+from cpsched.site.serve.settings import ServeSettings
+from cpsched.site.serve.sources import Opened
+from cpsched.site.serve.streams import Streams
+from cpsched.site.serve.submissions import Submissions
+from cpsched.site.serve.view import Status, View
+from cpsched.site.serve.visibility import Sight
+
+T = TypeVar("T")
+
+#: Sights that are kept, of the readers that asked last.
+_MOST_SIGHTS = 16
+
+
+class Parts:
+    """All that an application has. Mutable.
+
+    `settings`: of the server.
+    `log`: where it says what happens.
+    """
+
+    def __init__(self, opened: Opened, settings: ServeSettings, log: Log) -> None:
+        self.opened, self.settings, self.log = opened, settings, log
+        self.answering = Answering(settings.most_questions)
+        self.streams = Streams(most=settings.most_streams, heartbeat=settings.heartbeat)
+        self.children = Children(settings.most_children)
+        self.submissions = Submissions(self.children, settings)
+        self._view: View | None = None
+        self._sights: OrderedDict[tuple[str, str | None, bool], Sight] = OrderedDict()
+        self._made: tuple[str, dict[str, object]] = ("", {})
+        self._has_failed = False
+
+    @property
+    def visibility(self) -> Visibility:
+        """What users see of the jobs of others."""
+        return self.opened.visibility
+
+    @property
+    def view_or_none(self) -> View | None:
+        """The newest view; None: there is none yet."""
+        return self._view
+
+    @property
+    def view(self) -> View:
+        """The newest view. Raises `Problem` if that is nothing yet."""
+        if self._view is None:
+            raise Problem(503, "Nothing is known yet: the daemon has made no cycle", headers={"Retry-After": "5"})
+        return self._view
+
+    def sight(self, viewer: Viewer) -> Sight:
+        """Return the part of the newest view that a reader may see."""
+        view = self.view
+        key = (view.version, viewer.user, viewer.is_operator)
+        found = self._sights.pop(key, None) or Sight(view, viewer, self.visibility)
+        self._sights[key] = found
+        if len(self._sights) > _MOST_SIGHTS:
+            self._sights.popitem(last=False)
+        return found
+
+    def whole_sight(self, viewer: Viewer) -> View:
+        """Return the newest view, for a reader that sees everything. Raises `Problem` if it does not."""
+        if not viewer.sees_all(self.visibility):
+            raise Problem(403, "Expected a reader that may see the jobs of others, got one that may not")
+        return self.view
+
+    async def made(self, view: View, name: str, make: Callable[[View], T]) -> T:
+        """Return something that is made of a view, in a thread, once."""
+        if self._made[0] != view.version:
+            self._made = (view.version, {})
+        kept = self._made[1]
+        if name not in kept:
+            kept[name] = await asyncio.to_thread(make, view)
+        return kept[name]  # type: ignore[return-value]  # what `make` has made
+
+    async def look(self) -> None:
+        """Look at the source once."""
+        try:
+            view = await asyncio.to_thread(self._read)
+        except Exception as error:  # whatever it is: the next look may find what can be read
+            if not self._has_failed:
+                self.log.error("source cannot be read", error=str(error), exc_info=_if_strange(error))
+            self._has_failed = True
+            return
+        self._has_failed = False
+        if view is not None:
+            self._view = view
+            self._sights.clear()  # each holds a whole view
+            self.streams.publish("state", {"version": view.version, "now": view.instance.now, "counts": view.counts})
+
+    def _read(self) -> View | None:
+        """Read the source, and make what lists need; in a thread."""
+        view = self.opened.source.read()
+        if view is not None:
+            _ = (view.rows, view.row_of, view.counts, view.used, view.num_running)
+        return view
+
+    async def warm(self) -> None:
+        """Book the first plan and ask about one job, so that what that needs is compiled before somebody asks."""
+        while (view := self._view) is None:
+            await asyncio.sleep(self.settings.poll)
+        job = next((row.id for row in view.rows if row.id in view.entries and row.status is not Status.RUNNING), None)
+        try:
+            await self.answering.ask(view, job, lambda _, answers: None if job is None else answers.explain(job))
+        except Exception as error:  # whoever asks is told
+            self.log.warning("the plan cannot be asked about", error=str(error), exc_info=_if_strange(error))
+
+    async def watch(self) -> None:
+        """Look at the source again and again."""
+        while True:
+            await asyncio.sleep(self.settings.poll)
+            await self.look()
+
+    async def close(self) -> None:
+        """End what is under way."""
+        self.streams.close()
+        await self.submissions.close()
+        await self.children.close()
+        self.answering.close()
+        self.opened.source.close()
+
+
+def _if_strange(error: Exception) -> Exception | None:
+    """Return an error that is a bug, whose traceback is wanted."""
+    return None if isinstance(error, (CpschedError, Problem)) else error
+
+
+def parts_of(request: Request) -> Parts:
+    """Return the parts of the application that has a request."""
+    parts: Parts = request.app.state.parts
+    return parts
+
+
+def viewer_of(request: Request) -> Viewer:
+    """Return the sender of a request, as the guard has found it."""
+    viewer: Viewer = request.state.viewer
+    return viewer

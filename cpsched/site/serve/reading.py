@@ -1,0 +1,284 @@
+"""The endpoints that only read: health, state, jobs, the plan, the nodes."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Path, Query, Response
+
+from cpsched.domain import Instance, Plan
+from cpsched.formats import fold_hostlist, instance_to_document, plan_to_document
+from cpsched.metrics import honest_gap
+from cpsched.report import gantt_html
+from cpsched.site.serve.access import Viewer
+from cpsched.site.serve.models import (
+    ClusterModel,
+    CountsModel,
+    CycleModel,
+    HealthModel,
+    JobModel,
+    JobsModel,
+    JobsQuery,
+    NodeClassModel,
+    NodeModel,
+    NodesModel,
+    ObjectiveModel,
+    SourceModel,
+    StateModel,
+    ViewerModel,
+)
+from cpsched.site.serve.parts import Parts, parts_of, viewer_of
+from cpsched.site.serve.problems import Problem, problem_responses
+from cpsched.site.serve.view import CycleFigures, JobRow, View
+from cpsched.site.serve.visibility import Sight
+
+#: Seconds without a word of the daemon, beyond its budget, after which it is stale: two periods and a half.
+_SILENCE = 75.0
+
+router = APIRouter(prefix="/v1")
+
+AllParts = Annotated[Parts, Depends(parts_of)]
+Reader = Annotated[Viewer, Depends(viewer_of)]
+JobId = Annotated[str, Path(min_length=1, max_length=600, description="As in /v1/jobs")]
+
+
+_UNWELL = {"model": HealthModel, "description": "Nothing is known yet, or the daemon has written nothing for too long"}
+
+
+@router.get("/health", summary="Whether all is well", responses={**problem_responses(), 503: _UNWELL})
+def health(parts: AllParts, viewer: Reader, response: Response) -> HealthModel:
+    """Tell whether the server knows something, and whether the daemon works; 503 where it does not."""
+    view = parts.view_or_none
+    if view is None:
+        response.status_code = 503
+        return HealthModel(status="starting", source=parts.opened.source.kind, gap=None, cycle=None)
+    cycle = cycle_model(parts.sight(viewer).cycle)
+    is_stale = cycle is not None and cycle.lag > cycle.budget + _SILENCE
+    if is_stale:
+        response.status_code = 503
+    return HealthModel(status="stale" if is_stale else "ok", source=view.kind, gap=view.made.objective.gap, cycle=cycle)
+
+
+def cycle_model(figures: CycleFigures | None) -> CycleModel | None:
+    """Return the last cycle as the API has it."""
+    if figures is None:
+        return None
+    return CycleModel(
+        at=figures.at,
+        seconds=figures.seconds,
+        budget=figures.budget,
+        lag=round(max(0.0, time.time() - figures.clock), 3),
+        orders=figures.orders,
+        why=figures.why,
+        dry_run=figures.is_dry_run,
+        cycles=figures.cycles,
+        fallbacks=figures.fallbacks,
+    )
+
+
+@router.get("/state", summary="The state in figures", responses=problem_responses(503))
+def state(parts: AllParts, viewer: Reader) -> StateModel:
+    """Return the cluster, the counts of jobs, the value of the plan, the last cycle, and what the reader may do."""
+    view = parts.view
+    instance = view.instance
+    return StateModel(
+        version=view.version,
+        name=instance.name,
+        now=instance.now,
+        epoch=None if instance.epoch is None else instance.epoch.isoformat(),
+        time_zone=instance.time_zone,
+        utc_offset=_utc_offset(instance),
+        source=SourceModel(kind=view.kind, name=parts.opened.name),
+        cluster=_cluster(view),
+        counts=CountsModel(**view.counts),
+        objective=_objective(view.made),
+        cycle=cycle_model(parts.sight(viewer).cycle),
+        viewer=ViewerModel(
+            user=viewer.user,
+            operator=viewer.is_operator,
+            visibility="all" if viewer.is_operator else parts.visibility.value,
+            may_submit=viewer.is_known,
+            may_change=viewer.sees_all(parts.visibility),
+        ),
+    )
+
+
+def _utc_offset(instance: Instance) -> int | None:
+    """Return the seconds by which the site's clocks are ahead of UTC now; None: times have no date."""
+    try:
+        local = instance.local_time(instance.now)
+    except OverflowError:  # beyond the calendar's last year
+        local = instance.epoch
+    offset = None if local is None else local.utcoffset()
+    return None if offset is None else round(offset.total_seconds())
+
+
+def _cluster(view: View) -> ClusterModel:
+    """Return the machine in figures."""
+    cluster = view.instance.cluster
+    states = dict.fromkeys(("up", "drain", "down"), 0)
+    used = dict.fromkeys(cluster.totals, 0)
+    for one in cluster.classes:
+        states[str(one.state)] += len(one.names)
+    for amounts in view.used.values():
+        for name, amount in amounts.items():
+            used[name] = used.get(name, 0) + amount
+    return ClusterModel(
+        nodes=len(cluster.node_names),
+        states=states,
+        resources=dict(cluster.totals),
+        used=used,
+        licenses=dict(cluster.licenses),
+    )
+
+
+def _objective(plan: Plan) -> ObjectiveModel:
+    """Return the value of a plan as the API has it."""
+    score, engine = plan.objective, plan.engine
+    return ObjectiveModel(
+        name=score.name,
+        value=score.value,
+        bound=score.bound,
+        gap=score.gap,
+        honest_gap=honest_gap(score),
+        suffered=score.suffered,
+        planner=score.planner,
+        engine=engine.name,
+        stopped=engine.stopped,
+        elapsed=engine.elapsed,
+        budget=engine.budget,
+    )
+
+
+_SORTS: dict[str, Callable[[JobRow], Any]] = {
+    "id": lambda row: row.id,
+    "user": lambda row: row.user,
+    "queue": lambda row: row.queue,
+    "status": lambda row: row.status,
+    "submitted": lambda row: row.submitted,
+    "start": lambda row: row.start,
+    "end": lambda row: row.end,
+    "walltime": lambda row: row.walltime,
+    "moves": lambda row: row.num_moves,
+}
+
+
+@router.get("/jobs", summary="The jobs, page by page", responses=problem_responses(422, 503))
+def jobs(parts: AllParts, viewer: Reader, query: Annotated[JobsQuery, Query()]) -> JobsModel:
+    """Return a page of the jobs that the reader may see."""
+    view = parts.view
+    found = _found(parts.sight(viewer), query)
+    page = found[query.offset : query.offset + query.limit]
+    return JobsModel(
+        version=view.version,
+        now=view.instance.now,
+        total=len(found),
+        offset=query.offset,
+        jobs=[JobModel.model_validate(row) for row in page],
+    )
+
+
+def _found(sight: Sight, query: JobsQuery) -> list[JobRow]:
+    """Return the rows that are asked for, in the order that is asked for; ties in the order of the instance."""
+    word, node = query.search.casefold(), query.node
+    rows = [
+        row
+        for row, text in zip(sight.rows, sight.folded, strict=True)
+        if (query.status is None or row.status == query.status) and word in text and (not node or row.has(node))
+    ]
+    value = _SORTS[query.sort]
+    known = sorted((row for row in rows if value(row) is not None), key=value, reverse=query.descending)
+    return [*known, *(row for row in rows if value(row) is None)]
+
+
+@router.get("/jobs/{job_id}", summary="One job", responses=problem_responses(404, 422, 503))
+def job(parts: AllParts, viewer: Reader, job_id: JobId) -> JobModel:
+    """Return a job with all moves of its planned start."""
+    sight = parts.sight(viewer)
+    row = sight.row_of.get(job_id)
+    if row is None:
+        raise Problem(404, "There is no job of this id, or it may not be seen")
+    if sight.may_ask(job_id) and (moves := parts.opened.source.history(job_id)):
+        row = replace(row, moved=sight.moves(moves), num_moves=len(moves) - 1)
+    return JobModel.model_validate(row)
+
+
+@router.get("/nodes", summary="The map of the cluster", responses=problem_responses(503))
+async def nodes(parts: AllParts) -> Response:
+    """Return the classes of nodes, and each node with its state and what is used of it now."""
+    view = parts.view
+    return Response(await parts.made(view, "nodes", _nodes), media_type="application/json")
+
+
+def _nodes(view: View) -> bytes:
+    """Return the map of the cluster."""
+    cluster = view.instance.cluster
+    classes = [
+        NodeClassModel(names=fold_hostlist(one.names), resources=dict(one.resources), properties=dict(one.properties))
+        for one in cluster.classes
+    ]
+    listed = [
+        NodeModel(
+            name=name,
+            node_class=index,
+            state=one.state.value,
+            used=(used := view.used.get(name, {})),
+            shares={
+                resource: round(used.get(resource, 0) / amount, 4)
+                for resource, amount in one.resources.items()
+                if amount
+            },
+            jobs=view.num_running.get(name, 0),
+        )
+        for index, one in enumerate(cluster.classes)
+        for name in one.names
+    ]
+    model = NodesModel(version=view.version, now=view.instance.now, classes=classes, nodes=listed)
+    return model.model_dump_json().encode()
+
+
+_JSON = {"content": {"application/json": {"schema": {"type": "object"}}}}
+
+
+@router.get(
+    "/plan",
+    summary="The plan document",
+    response_class=Response,
+    responses={**problem_responses(503), 200: {**_JSON, "description": "As docs/formats.md has it"}},
+)
+async def plan(parts: AllParts, viewer: Reader) -> Response:
+    """Return the plan, for readers that see everything."""
+    view = parts.whole_sight(viewer)
+    document = await parts.made(view, "plan", lambda one: json.dumps(plan_to_document(one.plan)))
+    return Response(document, media_type="application/json")
+
+
+@router.get(
+    "/instance",
+    summary="The instance document",
+    response_class=Response,
+    responses={**problem_responses(503), 200: {**_JSON, "description": "As docs/formats.md has it"}},
+)
+async def instance(parts: AllParts, viewer: Reader) -> Response:
+    """Return the instance, for readers that see everything."""
+    view = parts.whole_sight(viewer)
+    document = await parts.made(view, "instance", lambda one: json.dumps(instance_to_document(one.instance)))
+    return Response(document, media_type="application/json")
+
+
+@router.get(
+    "/gantt",
+    summary="The plan as a page",
+    response_class=Response,
+    responses={**problem_responses(503), 200: {"content": {"text/html": {}}, "description": "An interactive page"}},
+)
+async def gantt(parts: AllParts, viewer: Reader) -> Response:
+    """Return the plan as one interactive page, for readers that see everything."""
+    view = parts.whole_sight(viewer)
+    page = await parts.made(view, "gantt", lambda one: gantt_html(one.instance, one.plan))
+    # the page has a policy of its own, which admits its one script and its one style by their hashes
+    return Response(page, media_type="text/html", headers={"Content-Security-Policy": "frame-ancestors 'none'"})
