@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from cpsched import cp
 from cpsched.arguments import Seconds, Seed, Workers, at_the_door
-from cpsched.domain import Event, Instance, Plan, PlannedJob
+from cpsched.domain import Event, Instance, Plan, PlannedJob, SolveParams
 from cpsched.engine import Board, Budget, Progress
 from cpsched.errors import SolverWarning
 from cpsched.formats import checked
@@ -17,7 +17,6 @@ from cpsched.planner import compile_from_now_on, interprets, own_interpretation,
 from cpsched.portfolio.classes import ByClass
 from cpsched.portfolio.lanes import Lanes, Watch, run_lanes
 from cpsched.portfolio.leftovers import filled
-from cpsched.portfolio.params import SolveParams
 from cpsched.portfolio.preparing import prepare_first
 from cpsched.portfolio.repair import verified
 from cpsched.portfolio.scoring import scored
