@@ -15,7 +15,7 @@ from cpsched.domain import Instance, Judgement, Plan, PlannedJob, SolveParams, W
 from cpsched.errors import DocumentError, UnverifiedError
 from cpsched.formats import instance_to_document, parse_plan, plan_to_document, read_solve_params
 from cpsched.planner import PlannerEngine
-from cpsched.portfolio import Team, recipe, replan, solve
+from cpsched.portfolio import Team, leftovers, recipe, replan, solve
 from cpsched.portfolio.judging import Check
 from cpsched.search import Search, SearchParams
 from tests.booking.small_windows import chunk, nodes, waiting, window
@@ -161,6 +161,24 @@ def test_a_plan_carries_its_judgement() -> None:
     rules = tuple(name for name in plan.judgement.rules if name != "waiting_room")
     assert again.judgement == Judgement(violations=len(faults), rules=rules)
     assert faults
+
+
+def test_nothing_is_asked_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For jobs that find no start beside a plan nothing is compiled again, nor are they asked about beside it again."""
+    jobs = (waiting(name, 5, chunk(cores=4), deadline=5) for name in "ab")
+    instance = window([nodes("n1", cores=4)], *jobs)
+    asked, whole = list[Any](), recipe.filled
+
+    def filled(check: Check, plan: Plan, **more: Any) -> Plan:
+        asked.append(plan.jobs)
+        return whole(check, plan, **more)
+
+    monkeypatch.setattr(recipe, "filled", filled)
+    monkeypatch.setattr(leftovers, "problem_of", None)
+    plan = solve(instance, engine="search", budget=600, team=team())
+    assert [job.reason for job in plan.waiting_room] == [WaitingReason.TOO_LATE]
+    assert asked
+    assert all(jobs not in asked[:number] for number, jobs in enumerate(asked))
 
 
 def test_a_plan_says_how_it_was_solved() -> None:
