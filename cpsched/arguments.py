@@ -130,7 +130,7 @@ def _plain(value: Any, hint: Any) -> object:
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Annotated:
         number = _plain(value, inner[0])
-        return number if all(number in limits for limits in inner[1:]) else _refuse()
+        return number if all(number in one for one in inner[1:] if isinstance(one, Limits)) else _refuse()
     if origin in (Union, UnionType):
         return _first(value, inner)
     if hint is bool:
@@ -183,7 +183,7 @@ def _noun(hint: Any) -> str:
     """Return a type in words."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        return f"{_noun(inner[0])}{''.join(map(str, inner[1:]))}"
+        return f"{_noun(inner[0])}{''.join(str(one) for one in inner[1:] if isinstance(one, Limits))}"
     if origin in (Union, UnionType, Literal):
         return " or ".join(dict.fromkeys(map(_noun, inner)))
     if origin is Callable or hint is Callable:

@@ -18,7 +18,7 @@ Ints = NDArray[np.int64]
 class Counter:
     """What is left over time of something that belongs to no node; times are in seconds from `now`.
 
-    `name`, `rule`: a licence, and the rule that it stands for; None: it is a licence of the cluster.
+    `name`, `rule`: a licence, and the rule that it counts for; None: it is a licence of the cluster.
     `amount`: what the job in question takes.
     `total`: what there is when no job takes anything.
     `closed`: ``(start, end, amount)`` that nobody can have.

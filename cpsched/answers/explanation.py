@@ -57,7 +57,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """Another job of the plan, and until when it stands in the way."""
+    """Another job of the plan, and until when it is in the way."""
 
     job: str
     user: str | None

@@ -86,7 +86,7 @@ class Occupation:
         self._known = [_Known(timeline=self._timeline)]
         #: How often jobs were taken away or put back.
         self.version = 0
-        #: bool (jobs + 1,): which jobs are taken away; the last one, also at -1, stands for nobody, and is not.
+        #: bool (jobs + 1,): which jobs are taken away; the last one, also at -1, is no job, and is not.
         self.is_away: NDArray[np.bool_] = np.zeros(len(planned) + 1, dtype=bool)
         for one in instance.set_aside:
             amounts, _ = amounts_aside(one, self.columns)

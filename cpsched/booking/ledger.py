@@ -159,20 +159,13 @@ class Ledger:
         """Return whether a job changes while it runs: an evolving one, or one that is booked on several shares."""
         return row in self._shapes or row in self._parts
 
-    def plan_soon(self, job_id: str, *, latest: int, end_by: int, is_held: bool = True) -> bool:
+    def plan_soon(self, job_id: str, *, latest: int, end_by: int) -> bool:
         """Book a waiting job that has no place as `plan` does, if it can start by `latest` and end by `end_by` (s after
         now); return whether it can.
-
-        Parameters
-        ----------
-        job_id, latest, end_by
-            The job, and what is still worth while.
-        is_held
-            Whether steps of one that changes may be held.
         """
         row = self._row[job_id]
         if row in self._shapes:
-            return self._plan_changing(row, latest=latest, end_by=end_by, is_held=is_held)
+            return self._plan_changing(row, latest=latest, end_by=end_by)
         jobs = self.table.jobs
         own = int(jobs[row, 2])
         jobs[row, 2] = min(own, latest, end_by - int(jobs[row, 3]))

@@ -88,7 +88,7 @@ def _conditions(
     requests: Sequence[Request], found: Sequence[ChunkLayer], columns: Columns, licenses: Amounts, walltime: int
 ) -> Iterator[tuple[int, int, int]]:
     """Yield for each layer (demand, first step, last step) of what all units ask for that are there as long as it
-    is: it stands on those that came before.
+    is: it is on those that came before.
     """
     for layer in found:
         level = sum(

@@ -13,7 +13,7 @@ from cpsched.text import printable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cpsched.domain import Instance, Plan
+    from cpsched.domain import Instance, Judgement, Plan
     from cpsched.errors import Fault
 
 
@@ -74,6 +74,7 @@ def _print_as_json(
             "events": document.get("events", []),
             "waiting_room": document.get("waiting_room", []),
             "reservations": document.get("reservations", []),
+            "judgement": None if plan.judgement is None else asdict(plan.judgement),
             "warnings": [asdict(warning) for warning in warnings],
             **{name: None if path is None else str(path) for name, path in written.items()},
         },
@@ -108,7 +109,14 @@ def _print_summary(instance: Instance, plan: Plan, written: dict[str, Path | Non
         click.echo(f"reservation {printable(one.id)} {times} is not had: {printable(one.reason or '')}")
     if len(refused) > _MOST_WAITING:
         click.echo(f"reservations: ... and {len(refused) - _MOST_WAITING} more that are not had")
-    click.echo("verified: no violations")
+    click.echo(verdict(plan.judgement))
     for name, path in written.items():
         if path is not None:
             click.echo(f"{name}: {printable(str(path))}")
+
+
+def verdict(judgement: Judgement | None) -> str:
+    """Return the judgement of the very plan that is printed."""
+    if judgement is None:
+        return "not verified"
+    return f"verified: {judgement.violations or 'no'} violations of {len(judgement.rules)} rules"

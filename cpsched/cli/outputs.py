@@ -48,6 +48,10 @@ _PLANNING: dict[str, Schema] = {
     "events": _list(_OPEN),
     "waiting_room": _WAITING,
     "reservations": _list(_OPEN),
+    "judgement": {
+        **_or_null(_object(violations=_INTEGER, rules=_list(_TEXT))),
+        "description": "the verifier's, of this plan: the number of violations, and the rules to which it was held",
+    },
     "warnings": _FAULTS,
     "plan": _PATH,
     "instance_output": _PATH,

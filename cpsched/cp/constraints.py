@@ -180,7 +180,7 @@ def licenses(model: CpModel, encoding: Encoding, variables: Variables) -> None:
 
 def milestones(model: CpModel, encoding: Encoding, variables: Variables) -> None:
     """Make a task wait for the tasks that it depends on: s_j >= s_i + lag_i + lag_j if p_j, and p_j <= p_i; and more if
-    i is held and j awaits its end. Between several and several stands a moment m: m >= s_i + lag_i, s_j >= m + lag_j.
+    i is held and j awaits its end. Between several and several there is a moment m: m >= s_i + lag_i, s_j >= m + lag_j.
     """
     for number, milestone in enumerate(encoding.milestones):
         before = [

@@ -186,7 +186,7 @@ def encode(
         The ids of further jobs that may be planned, with all those for which they wait. Then jobs can also lose their
         places (`_optional`).
     by_class
-        Whether a waiting job has only one site of each class of nodes as an alternative, which stands for all of them.
+        Whether a waiting job has only one site of each class of nodes as an alternative, which represents all of them.
     """
     now = instance.now
     entries = {job.id: job for job in instance.elements()}

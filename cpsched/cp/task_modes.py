@@ -138,7 +138,7 @@ def _malleable_modes(
 
 
 def _places_in(part: Sequence[T], whole: Sequence[T]) -> list[int] | None:
-    """Return where a sequence stands in another one, in its order and up to the end; None if it does not."""
+    """Return where a sequence is in another one, in its order and up to the end; None if it does not."""
     places: list[int] = []
     behind = len(whole)
     for one in reversed(part):

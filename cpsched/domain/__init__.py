@@ -1,6 +1,6 @@
 """The nouns: cluster, request, job, rules, instance and plan. All frozen.
 
-May import: `errors` only. Nothing here reads or writes; documents become these values in `cpsched.formats`, where
+May import: `arguments` only. Nothing here reads or writes; documents become these values in `cpsched.formats`, where
 they are checked once. Begin with `instance.py` and `plan.py`: they are the two documents of ``docs/formats.md``.
 """
 
@@ -57,6 +57,7 @@ from cpsched.domain.plan import (
     EngineReport,
     Event,
     Incumbent,
+    Judgement,
     Plan,
     PlannedJob,
     ReservedSlice,
@@ -94,6 +95,7 @@ from cpsched.domain.rules import (
     Usage,
     Validity,
 )
+from cpsched.domain.solve_params import SolveParams
 from cpsched.domain.states import TRANSITIONS, RequestState, may_become, state_of
 
 __all__ = [
@@ -135,6 +137,7 @@ __all__ = [
     "JobCancelled",
     "JobEnded",
     "JobExtended",
+    "Judgement",
     "KeepFree",
     "Key",
     "Letters",
@@ -170,6 +173,7 @@ __all__ = [
     "Score",
     "Segment",
     "SetAside",
+    "SolveParams",
     "Step",
     "Text",
     "Time",

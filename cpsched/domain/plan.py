@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 from cpsched.domain.annotations import Bounds, Entries, Key, Name, Number, PlanTime, Price, Time, Words
 from cpsched.domain.job import Job, Placement, Segment
+from cpsched.domain.solve_params import SolveParams
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -114,6 +116,7 @@ class EngineReport:
     budget: Price
     elapsed: Price
     stopped: Annotated[Name, Key("Why it stopped: done, optimal, budget, interrupted or fallback")]
+    params: Annotated[SolveParams | None, Key("How solve was called, where it made the plan")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +147,16 @@ class Work:
     what: Annotated[Words | None, Key("What it did")] = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What the verifier found when it judged a plan."""
+
+    #: The number of violations.
+    violations: int
+    #: The names of the rules to which the plan was held.
+    rules: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Plan:
     """When and where each job runs, which jobs cannot, and how good that is.
@@ -166,6 +179,14 @@ class Plan:
     record: Annotated[bool, Key("Whether this is a record of what happened: jobs took their real run times")] = False
     #: In order of time.
     attempts: Annotated[tuple[PlannedJob, ...], Key("Of a record: runs that an outage cut short")] = ()
+    #: Of this very plan; one that is read, or changed with `dataclasses.replace`, has none. No document has it.
+    judgement: Judgement | None = field(default=None, init=False, compare=False)
+
+    def judged(self, judgement: Judgement) -> Plan:
+        """Return the plan with a judgement of it."""
+        plan = copy(self)
+        object.__setattr__(plan, "judgement", judgement)
+        return plan
 
     def __getitem__(self, job_id: str) -> PlannedJob:
         """Return a job that runs or is planned.

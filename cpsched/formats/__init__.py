@@ -23,7 +23,7 @@ from cpsched.formats.files import load_document, load_json, read_document, read_
 from cpsched.formats.hostlist import expand_hostlist, fold_hostlist
 from cpsched.formats.instance_reader import instance_schema, parse_instance
 from cpsched.formats.instance_writer import instance_to_document
-from cpsched.formats.plan_document import parse_plan, plan_schema, plan_to_document
+from cpsched.formats.plan_document import parse_plan, plan_schema, plan_to_document, read_solve_params
 from cpsched.formats.request_text import ParsedRequest, format_request, parse_request
 from cpsched.formats.toml import load_toml, parse_toml
 from cpsched.formats.trust import trusted
@@ -61,6 +61,7 @@ __all__ = [
     "read_json",
     "read_plan",
     "read_settings",
+    "read_solve_params",
     "refusal",
     "shown",
     "trusted",

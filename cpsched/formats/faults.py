@@ -17,6 +17,8 @@ _CARET_WINDOW = 60
 #: The lists of both documents whose entries have names: what an entry is called, and which key has its name.
 _ENTRIES = dict.fromkeys(("jobs", "waiting_room", "attempts"), ("job", "id"))
 _ENTRIES |= {"reservations": ("reservation", "id")}
+#: The most names that a message lists.
+_MOST_NAMED = 5
 #: The most candidates compared for "did you mean" in one document: suggestions must not make a refusal slow.
 _COMPARISONS = 20_000
 #: The most faults of one document that are reported; after mending these the document is read again.
@@ -216,8 +218,8 @@ class _DocumentOrder:
         return tuple(places)
 
 
-def first_few(names: Iterable[str], *, most: int = 5) -> str:
-    """List names for a message: the first `most`, and how many more there are."""
+def first_few(names: Iterable[str]) -> str:
+    """List names for a message: the first of them, and how many more there are."""
     listed = [_printable(name) for name in names]
-    more = len(listed) - most
-    return ", ".join(listed[:most]) + (f" and {more} more" if more > 0 else "")
+    more = len(listed) - _MOST_NAMED
+    return ", ".join(listed[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -15,6 +15,7 @@ from operator import ge, gt, le, lt
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from cpsched.arguments import Limits
 from cpsched.domain import Bounds, Entries, FrozenMap, Key, Letters, Resource, Written
 from cpsched.formats.faults import Faults, Location, shown
 
@@ -518,7 +519,9 @@ def kind_of(hint: Any) -> Any:
     if notation in NOTATIONS:
         return NOTATIONS[notation]()
     if base in (int, float):
-        return Number(notes[Bounds], is_whole=base is int)
+        limits = notes.get(Limits)
+        bounds = notes[Bounds] if limits is None else Bounds(limits.least, limits.most, unit=limits.unit)
+        return Number(bounds, is_whole=base is int)
     if base is str:
         return _Text(notes[Letters], notes.get(Resource))
     if base is bool:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal
 
-from cpsched.domain import Name, Plan, PlannedJob, ReservedSlice, Segment
+from cpsched.domain import Name, Plan, PlannedJob, ReservedSlice, Segment, SolveParams
 from cpsched.formats.faults import Faults, Location, path_of, refuse_other_kind, shown
 from cpsched.formats.kinds import FORMS, Form, Object, kind_of, schema_of
+from cpsched.formats.toml import load_toml
 
 _Entry = Mapping[str, Any]
 
@@ -44,6 +46,7 @@ FORMS[Segment] = Form(rule=_rule_of_intervals)
 FORMS[PlannedJob] = Form(rule=_rule_of_jobs)
 FORMS[ReservedSlice] = Form(rule=_rule_of_slices)
 FORMS[Plan] = Form(
+    without=("judgement",),
     instead={"instance": {"format": Literal["cpsched-plan/1"], "instance": Name}},
     rule=_rule_of_plans,
     read=lambda reading, at, plan, said: Plan(instance=plan["instance"], **said),
@@ -83,6 +86,23 @@ def parse_plan(document: object, *, source: str = "<memory>") -> Plan:
     _check_once(faults, "time of a reservation", slices)
     faults.raise_if_any(source)
     return plan
+
+
+def read_solve_params(path: Path) -> SolveParams:
+    """Read the figures of `solve` from a TOML file, one key each; those that are left out have their defaults.
+
+    Raises
+    ------
+    DocumentError
+        If the file cannot be read, or with everything that is wrong with it.
+    """
+    document, kind = load_toml(path), kind_of(SolveParams)
+    if not kind.accepts(document):
+        faults = Faults(document, kind.all_keys())
+        kind.explain(document, (), faults)
+        faults.refuse(str(path))
+    params: SolveParams = kind.read(document, (), None)
+    return params
 
 
 def _job_ids(plan: Plan) -> Iterable[tuple[Location, str]]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cpsched.planner.costs import FIRST_KINK, LEVEL, RATE, costs_at, end_price, start_costs
     from cpsched.planner.events import EXPECTED_STATES, Aftermath, after_event
     from cpsched.planner.infeasible import placeable_beside
-    from cpsched.planner.insertion import elements_apart, inserted, never_placed
+    from cpsched.planner.insertion import elements_apart, inserted, most_tried, never_placed
     from cpsched.planner.live import Concern, LivePlanner, replanned
     from cpsched.planner.planner import Planner
     from cpsched.planner.planner_engine import PlannerEngine
@@ -66,6 +66,7 @@ __all__ = [
     "inserted",
     "interprets",
     "latest_starts",
+    "most_tried",
     "never_placed",
     "own_interpretation",
     "place_cheaply",

@@ -171,7 +171,7 @@ def _waiting(entry: Job, elements: Sequence[str], after: tuple[Dependency, ...],
     if passed is not None:
         not_before = passed if not_before is None else max(passed, not_before)
     if (array, after, not_before) == (entry.array, entry.after, entry.not_before):
-        return entry  # the same object: who compares windows sees at once that nothing has changed
+        return entry  # the same object: a comparison of windows sees at once that nothing has changed
     return replace(entry, array=array, after=after, not_before=not_before)
 
 

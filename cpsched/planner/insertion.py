@@ -20,8 +20,9 @@ from cpsched.planner.planner import Planner
 from cpsched.planner.support import unsupported
 from cpsched.problem import planning_order, refusal, refusals
 
-#: The most bookings that are made while jobs are tried one by one, and the most orders of the kinds of chunks of each.
-_MOST_BOOKED, _MOST_ORDERS = 6_000, 6
+#: The most bookings that are made while jobs are tried one by one, the most of these jobs where a window is compiled
+#: for each, and the most orders of the kinds of chunks of each.
+_MOST_BOOKED, _MOST_COMPILED, _MOST_ORDERS = 6_000, 20, 6
 
 
 def inserted(instance: Instance, outcome: Outcome) -> Outcome:
@@ -47,13 +48,20 @@ def inserted(instance: Instance, outcome: Outcome) -> Outcome:
     waiting = [job for job in apart.jobs if job.id in names and job.id not in lost]
     order = [job.id for job in planning_order(apart, waiting)]
     _insert(beside, order, (CheapFirst(),), reasons)
-    tries = max(1, _MOST_BOOKED // (len(outcome.jobs) + len(names)))
     left = (name for name in order if name not in beside.planned and not _is_tried(beside.entries[name]))
-    for name in islice(left, tries):
+    for name in islice(left, most_tried(len(outcome.jobs) + len(names))):
         _insert(beside, [name], _mappings(beside.entries[name]), reasons)
     if len(beside.planned) == len(outcome.jobs):
         return outcome
     return _outcome(beside, {job.id: job for job in outcome.waiting_room}, reasons)
+
+
+def most_tried(jobs: int, *, is_compiled: bool = False) -> int:
+    """Return how many jobs are tried one by one in a window of some jobs; with `is_compiled`, of which one is compiled
+    for each.
+    """
+    most = max(1, _MOST_BOOKED // max(1, jobs))
+    return min(_MOST_COMPILED, most) if is_compiled else most
 
 
 def never_placed(instance: Instance, names: Collection[str]) -> frozenset[str]:

@@ -7,7 +7,7 @@ shrunk job are free for every job, together with all else that is free on its no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,7 +141,6 @@ def go_on_shrunk(
     values: Values,
     *,
     names: Sequence[str] | None = None,
-    is_over: Callable[[], bool] = lambda: False,
 ) -> bool:
     """Shrink jobs that have a place or run, one after the other, where that improves the plan; return whether any was
     shrunk.
@@ -160,15 +159,11 @@ def go_on_shrunk(
         Says what plans on this ledger cost.
     names
         Which running and waiting jobs are tried; None: all that may be changed.
-    is_over
-        Whether there is no time to try more.
     """
     is_changed, has_modes = False, any(len(modes) > 1 for modes in ledger.modes)
     lacking, value = _worth(ledger, values)
     for name in _by_gain(ledger) if names is None else names:
         for mode in range(_num_modes(ledger, name)):
-            if is_over():
-                return is_changed
             for is_thorough in (False, True) if has_modes else (False,):
                 mark = ledger.marked()
                 if _tried(ledger, order, name, mode, values if is_thorough else None):

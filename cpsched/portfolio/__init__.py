@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from cpsched.portfolio.judging import verify_plan
     from cpsched.portfolio.live import Happened, LivePlan
     from cpsched.portfolio.outside import ENGINE_GROUP, POLICY_GROUP, announced, is_engine, load_outside
-    from cpsched.portfolio.params import SolveParams
     from cpsched.portfolio.preparing import prepare
     from cpsched.portfolio.recipe import solve
     from cpsched.portfolio.replanning import replan
@@ -33,7 +32,6 @@ __all__ = [
     "POLICY_GROUP",
     "Happened",
     "LivePlan",
-    "SolveParams",
     "Team",
     "WindowPlanner",
     "announced",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cpsched.arguments import at_the_door
-from cpsched.domain import Instance, Plan, PlannedJob
+from cpsched.domain import Instance, Judgement, Plan, PlannedJob
 from cpsched.formats import checked, instance_to_document, plan_to_document
 from cpsched.portfolio.scoring import with_jobs
 from cpsched.problem import is_compiled
@@ -35,7 +35,14 @@ class Check:
 
     def faults(self, plan: Plan, *, claims: bool = True) -> tuple[Violation, ...]:
         """Return everything that is wrong with a plan; with `claims`, false reasons of its waiting room too."""
-        return () if self._judge is None else self._judge.violations(plan_to_document(plan), claims=claims)
+        return self.judged(plan, claims=claims)[1]
+
+    def judged(self, plan: Plan, *, claims: bool = True) -> tuple[Plan, tuple[Violation, ...]]:
+        """Return a plan with its judgement, where there is a document to judge it by, and everything that is wrong."""
+        if self._judge is None:
+            return plan, ()
+        faults, rules = self._judge.judge(plan_to_document(plan), claims=claims)
+        return plan.judged(Judgement(violations=len(faults), rules=rules)), faults
 
     def of_jobs(self, first: Plan) -> Callable[[Sequence[PlannedJob]], Sequence[str]]:
         """Return the judge of a board: of plans that have other jobs than a first one, or other places for its jobs.

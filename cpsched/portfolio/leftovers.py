@@ -7,22 +7,20 @@ from dataclasses import replace
 
 from cpsched.domain import Instance, Job, Plan, WaitingJob, WaitingReason
 from cpsched.engine import Outcome
-from cpsched.planner import elements_apart, inserted, never_placed, problem_of
+from cpsched.planner import elements_apart, inserted, most_tried, never_placed, problem_of
 from cpsched.portfolio.judging import Check
 from cpsched.portfolio.scoring import changed
 from cpsched.problem import Problem, missing_from, planning_order
 
 #: The finder of these starts.
 _NAME = "insertion"
-#: The most jobs that are tried one by one, and the most bookings that are made for them all; a window is made for each.
-_MOST_TRIED, _MOST_BOOKED = 20, 6_000
 #: The most starts of a job that are tried in one window.
 _MOST_STARTS = 8
 #: The most jobs that an event names.
 _MOST_NAMED = 5
 
 
-def filled(check: Check, plan: Plan, *, at: float) -> Plan:
+def filled(check: Check, plan: Plan, *, at: float, window: Problem | None = None) -> Plan:
     """Return a plan with starts for those jobs of its waiting room that find one beside it; no other job is moved.
 
     All are tried in the window that engines have. Where that lacks some plans, each is tried once more in a window that
@@ -33,18 +31,20 @@ def filled(check: Check, plan: Plan, *, at: float) -> Plan:
     ----------
     at
         Seconds since the engine began, for the event.
+    window
+        The window that engines have; None: it is compiled.
     """
     instance, waiting = check.instance, {job.id for job in plan.waiting_room}
     possible = waiting - never_placed(instance, waiting)
     if not possible:
         return plan
-    whole = problem_of(instance, slices=plan.reservations)
+    whole = problem_of(instance, slices=plan.reservations) if window is None else window
     more = _with_more(check, plan, plan, whole, plan.waiting_room, at)
     best = plan if more is None or check.faults(more, claims=False) else more
     if not whole.has_all_plans:
         apart = elements_apart(instance)
         order = planning_order(apart, [job for job in apart.jobs if job.id in possible])
-        for job in order[: max(1, min(_MOST_TRIED, _MOST_BOOKED // max(1, len(plan.jobs))))]:
+        for job in order[: most_tried(len(plan.jobs), is_compiled=True)]:
             starts = {one.id: one.start for one in best.jobs}
             if job.id in starts or any(map(missing_from(apart, starts), (one.job for one in job.after))):
                 continue

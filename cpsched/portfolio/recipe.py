@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from cpsched import cp
 from cpsched.arguments import Seconds, Seed, Workers, at_the_door
-from cpsched.domain import Event, Instance, Plan, PlannedJob
+from cpsched.domain import Event, Instance, Plan, PlannedJob, SolveParams
 from cpsched.engine import Board, Budget, Progress
 from cpsched.errors import SolverWarning
 from cpsched.formats import checked
@@ -17,7 +17,6 @@ from cpsched.planner import compile_from_now_on, interprets, own_interpretation,
 from cpsched.portfolio.classes import ByClass
 from cpsched.portfolio.lanes import Lanes, Watch, run_lanes
 from cpsched.portfolio.leftovers import filled
-from cpsched.portfolio.params import SolveParams
 from cpsched.portfolio.preparing import prepare_first
 from cpsched.portfolio.repair import verified
 from cpsched.portfolio.scoring import scored
@@ -131,7 +130,8 @@ def _solved(task: Task) -> tuple[Plan, Sequence[Event]]:
     jobs = task.window.to_stated(board.best.jobs)
     plan = scored(task.instance, plan, board, jobs, stopped=stopped, elapsed=elapsed)
     plan = beyond_soft_limits(task.check, plan, at=task.elapsed)
-    plan = filled(task.check, plan, at=task.elapsed)
+    if plan.jobs != first.in_vain:
+        plan = filled(task.check, plan, at=task.elapsed, window=task.window)
     if task.is_by_class or (task.warm is not None and task.instance.has_strict_priorities):
         said = task.event("classes", compared(task.instance, first.jobs, plan, by=task.team.first.name))
         plan = replace(plan, events=(*plan.events, said))
@@ -163,6 +163,8 @@ class _First:
     plan: Plan
     #: The jobs of the first engine's plan.
     jobs: tuple[PlannedJob, ...]
+    #: Those of a plan beside which no other job finds a start; None: that is not known of one.
+    in_vain: tuple[PlannedJob, ...] | None
     #: The seconds that it took, and those in which the last offers of solvers are judged and soft limits exceeded.
     took: float
     reserve: float
@@ -175,18 +177,22 @@ def _first(task: Task) -> _First:
     """
     earlier, said = (None, ()) if task.warm is None else begun(task, task.warm)
     since, by = task.clock.elapsed, task.team.first.name
+    in_vain: tuple[PlannedJob, ...] | None = None
     outcome = ByClass(task.team.first).plan(task.window.instance, task.progress)
     began = task.clock.elapsed
     plan = task.plan_of(outcome, by=by)
     if task.params.budget > 0 or task.params.bound > 0 or task.warm is not None:
         # a job of the waiting room may get a start that the engines' window does not have: then last of all
-        plan = filled(task.check, plan, at=task.elapsed) if task.has_all_plans else plan
+        if task.has_all_plans:
+            more = filled(task.check, plan, at=task.elapsed, window=task.window)
+            plan, in_vain = more, plan.jobs if more is plan else None
         plan = verified(task.check, plan, engine=by, at=task.elapsed, claims=False)
     best = plan if earlier is None else better(task.instance, earlier, plan)
     took, reserve = began - since, 0.05 + 3 * (task.clock.elapsed - began)
     if any(limit.soft for limit in task.instance.limits):
         reserve += took
-    return _First(plan=replace(best, events=(*said, *best.events)), jobs=plan.jobs, took=took, reserve=reserve)
+    best = replace(best, events=(*said, *best.events))
+    return _First(plan=best, jobs=plan.jobs, in_vain=in_vain, took=took, reserve=reserve)
 
 
 def _board(task: Task, plan: Plan) -> Board:

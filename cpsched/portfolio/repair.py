@@ -53,8 +53,7 @@ def verified(
         If the plan breaks a rule that no single job is to blame for: a bug of cpsched.
     """
     for _ in range(_MOST_REPAIRS + 1):
-        last = finished(plan)
-        faults = check.faults(last, claims=claims)
+        last, faults = check.judged(finished(plan), claims=claims)
         if not faults:
             return last
         refused = _refused(check.instance, plan, faults)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from cpsched.domain import Event, Instance, Plan
+from cpsched.domain import Event, Instance, Plan, SolveParams
 from cpsched.engine import LONGEST_EVENT, Budget, Outcome, Progress
 from cpsched.planner import compile_from_now_on, problem_of, stated_outcome
 from cpsched.portfolio.judging import Check
 from cpsched.portfolio.lanes import Watch
-from cpsched.portfolio.params import SolveParams
 from cpsched.portfolio.preparing import prepare
 from cpsched.portfolio.scoring import plan_of
 from cpsched.portfolio.teams import Team
@@ -70,7 +69,7 @@ class Task:
 
     def plan_of(self, outcome: Outcome, *, by: str | None = None) -> Plan:
         """Return the plan of an outcome of the window for engines; `by` has found it, None: the engine."""
-        return plan_of(
+        plan = plan_of(
             self.instance,
             self.params.engine,
             stated_outcome(self.window, outcome),
@@ -79,6 +78,7 @@ class Task:
             elapsed=self.clock.elapsed,
             by=by,
         )
+        return replace(plan, engine=replace(plan.engine, params=self.params))
 
     def event(self, by: str, what: str) -> Event:
         """Return an event of now."""

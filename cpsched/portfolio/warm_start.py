@@ -100,7 +100,7 @@ def _still_ahead(instance: Instance, warm: Plan) -> tuple[tuple[PlannedJob, ...]
 
 def _verified(task: Task, plan: Plan) -> Plan:
     if task.has_all_plans:
-        plan = filled(task.check, plan, at=task.elapsed)
+        plan = filled(task.check, plan, at=task.elapsed, window=task.window)
     return verified(task.check, plan, engine=NAME, at=task.elapsed, claims=False)
 
 

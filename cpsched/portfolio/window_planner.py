@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from cpsched.domain import Instance, Job, Plan, priority_classes
 from cpsched.engine import Budget, Engine, Outcome, Progress
 from cpsched.formats import instance_to_document
-from cpsched.metrics import objective_value
 from cpsched.planner import problem_of, warmup_following
+from cpsched.portfolio.classes import rank
 from cpsched.portfolio.live import LivePlan
 from cpsched.portfolio.preparing import prepare
 from cpsched.portfolio.recipe import solve
@@ -93,12 +93,12 @@ class _Better:
         return self._usual.unsupported(instance)
 
     def plan(self, instance: Instance, progress: Progress | None) -> Outcome:
-        """Return the better plan: that of more jobs, and of as many jobs that of the smaller value."""
+        """Return the better plan."""
         usual = self._usual.plan(instance, progress)
         if self._other.unsupported(instance):
             return usual
         other = self._other.plan(instance, None)
-        return min(usual, other, key=lambda outcome: (-len(outcome.jobs), objective_value(instance, outcome.jobs)))
+        return min(usual, other, key=lambda outcome: rank(instance, outcome.jobs))
 
 
 def _head(window: Instance, most: int | None) -> Instance:

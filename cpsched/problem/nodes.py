@@ -528,7 +528,7 @@ class NodeRules:
                 )
             )
         for node, times in alone.shared.items():
-            # of a node that others are on, something is set aside: enough is left for those who do not want it whole
+            # of a node that others are on, something is set aside: enough is left for jobs that do not want it whole
             allocation = (Placement(node=_part(node, slice_), resources=Amounts([(entry, 1)])),)
             self._asides += [SetAside(start=start, end=end, allocation=allocation) for start, end in times]
         inside = {job.id for job in guests}
@@ -605,7 +605,7 @@ class NodeRules:
                 )
 
     def applied_to(self, job: Job, counted: Mapping[str, Any] = _UNCHANGED) -> Job:
-        """Return a job that asks for what stands for the rules about it; `counted` are the fields that other rules have
+        """Return a job that asks for what represents the rules about it; `counted` are the fields that other rules have
         changed.
         """
         asked = self._asked.get(job.id)
@@ -636,7 +636,7 @@ class NodeRules:
         return with_fields(job, fields)
 
     def _extended(self, request: Request, asked: _Asked) -> Request:
-        """Return a request that asks for what stands for rules, too; one for all jobs that ask alike."""
+        """Return a request that asks for what represents rules, too; one for all jobs that ask alike."""
         key = request, tuple(asked.takes.items()), tuple(asked.where.items())
         if key not in self._requests:
             chunks = tuple(
@@ -716,7 +716,7 @@ class NodeRules:
 
 
 def _rule_of_queue(name: str) -> Rule:
-    """Return the rule that stands for the nodes of a queue."""
+    """Return the rule of the nodes of a queue."""
     return Rule(f"nodes of {name}", f"queues.{name}.nodes", WaitingReason.UNSATISFIABLE)
 
 

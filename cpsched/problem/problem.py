@@ -356,7 +356,7 @@ def _expanded(instance: Instance) -> Instance:
 
 
 def _earlier(one: int | None, other: int | None) -> int | None:
-    """Return the earlier of two seconds; None stands for no limit."""
+    """Return the earlier of two seconds; None is no limit."""
     return min((time for time in (one, other) if time is not None), default=None)
 
 

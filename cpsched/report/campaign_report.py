@@ -150,7 +150,7 @@ def _compared(values: _Values, figure: _Figure) -> _Comparison | None:
 
 
 def _verdicts(shown: Sequence[_Figure], found: Mapping[str, Mapping[str, _Comparison]]) -> Iterator[str]:
-    """Yield who wins by the main figures."""
+    """Yield the best engine by each of the main figures."""
     for figure in shown:
         if figure.name not in _MAIN:
             continue

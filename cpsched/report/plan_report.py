@@ -1,4 +1,4 @@
-"""A report on a plan: the Gantt chart, the use of the machine, how the plan was found, who waits, and what changed."""
+"""A report on a plan: the Gantt chart, the use of the machine, how it was found, the waiting jobs, and what changed."""
 
 from __future__ import annotations
 
@@ -210,12 +210,12 @@ def _search_sections(plan: Plan) -> Iterator[Section]:
 
 
 def _finders(plan: Plan) -> list[str]:
-    """Return who found better plans, in order; the name of a lane ends at its colon."""
+    """Return the finders of better plans, in order; the name of a lane ends at its colon."""
     return list(dict.fromkeys(one.by.partition(":")[0] for one in plan.incumbents))
 
 
 def _value_chart(plan: Plan) -> Chart:
-    """Return the value of the best plan over the seconds of work, a symbol for each who found one, and the bound."""
+    """Return the value of the best plan over the seconds of work, a symbol for each finder, and the bound."""
     found = plan.incumbents
     end = max(plan.engine.elapsed, found[-1].at)
     x, y = (*(one.at for one in found), end), (*(one.value for one in found), found[-1].value)
@@ -252,7 +252,7 @@ def _value_chart(plan: Plan) -> Chart:
 
 
 def _finder_table(plan: Plan) -> Table:
-    """Return who found how many better plans, and their share of the gain."""
+    """Return how many better plans each solver found, and its share of the gain."""
     gains: dict[str, float] = dict.fromkeys(_finders(plan), 0.0)
     counts = Counter(one.by.partition(":")[0] for one in plan.incumbents)
     for before, after in pairwise(plan.incumbents):

@@ -18,6 +18,8 @@ from cpsched.text import printable
 
 #: With more incumbents than this, the first and the last of them are listed.
 MOST_INCUMBENTS = 20
+#: A figure of more characters is below the others: it would make their column as wide.
+_SHORT = 40
 
 
 def grid(
@@ -66,19 +68,22 @@ def next_starts(instance: Instance, plan: Plan, *, most: int) -> Table:
 
 
 def summary_table(instance: Instance, plan: Plan) -> RenderableType:
-    """Return the plan's figures, and the waits per queue below them."""
+    """Return the plan's figures, those in many words below the others, and the waits per queue."""
     summary = summarise(instance, plan)
     in_use = ((f"{name} in use", f"{share:.1%}") for name, share in summary.utilisation.items())
     rows = (*figures(plan, summary), *in_use)
-    head = grid(plan.instance, ("figure", "value"), rows, right={1}, show_header=False)
+    short, long = ([row for row in rows if (len(row[1]) > _SHORT) is is_long] for is_long in (False, True))
+    parts = [grid(plan.instance, ("figure", "value"), short, right={1}, show_header=False)]
+    if long:
+        parts.append(grid("", ("figure", "value"), long, show_header=False))
     if not summary.waits:
-        return head
+        return Group(*parts)
     waits = [
         (row.queue or "(no queue)", f"{row.count:,}", duration(row.mean), duration(row.median), duration(row.max))
         for row in summary.waits
     ]
     headings = ("queue", "jobs", "mean", "median", "longest")
-    return Group(head, grid("waits per queue", headings, waits, right=range(1, 5)))
+    return Group(*parts, grid("waits per queue", headings, waits, right=range(1, 5)))
 
 
 def reservation_table(instance: Instance, plan: Plan) -> Table:

@@ -86,7 +86,7 @@ def _improvement(score: Score) -> list[tuple[str, str]]:
 
 
 def _finders(plan: Plan) -> list[tuple[str, str]]:
-    """Return the rows about who found better plans, with their share of all that was gained, and about other work."""
+    """Return the rows about the finders of better plans, with their shares of the gain, and about other work."""
     gains: dict[str, tuple[int, float]] = {}
     for before, found in pairwise(plan.incumbents):
         name = found.by.partition(":")[0]

@@ -35,7 +35,7 @@ def compiled(function: Callable[..., Any], options: dict[str, bool]) -> Any:
 class _Dispatcher(CPUDispatcher):
     """A compiled function whose code is one for all constants that other kernels give it.
 
-    numba on its own compiles a function once more for each constant that stands as an argument in a call.
+    numba on its own compiles a function once more for each constant that is an argument in a call.
     """
 
     def enable_caching(self) -> None:

@@ -32,7 +32,7 @@ def announced(notify: Callable[[], None]) -> Iterator[None]:
 
 
 def announce() -> None:
-    """Call those back, once, who want to know that a kernel is compiled, and not loaded."""
+    """Call the listeners, once, when a kernel is compiled, and not loaded."""
     while _listeners:
         _listeners.pop()()
 

@@ -10,7 +10,7 @@ from cpsched.verify.sweep import Use, overloads
 
 
 def allocation_path(job: str, members: Mapping[str, object], index: int) -> str:
-    """Return where the allocation of a segment stands: a job without segments has one of its own."""
+    """Return where the allocation of a segment is: a job without segments has one of its own."""
     return f"{job}.running.segments[{index}].allocation" if "segments" in members else f"{job}.running.allocation"
 
 
@@ -22,7 +22,7 @@ def oddities_of(
     Parameters
     ----------
     path, members
-        Where the job stands, and the keys of its ``running``.
+        Where the job is, and the keys of its ``running``.
     job, nodes, now
         What has been read.
     """
@@ -56,7 +56,7 @@ def overcommitments(
     Parameters
     ----------
     running
-        Where each running job stands, the keys of its ``running``, and the job.
+        Where each running job is, the keys of its ``running``, and the job.
     nodes, licenses
         What there is.
     """

@@ -54,10 +54,18 @@ class Judge:
         DocumentError
             If the plan is no plan at all.
         """
+        return self.judge(plan, source, claims=claims)[0]
+
+    def judge(
+        self, plan: object, source: str = "plan", *, claims: bool = True
+    ) -> tuple[tuple[Violation, ...], tuple[str, ...]]:
+        """Return the violations, and the names of the rules to which the plan was held."""
         reader = PlanReader(plan, source, self._instance)
-        case = Case(self._instance, reader.read())
+        case, found = Case(self._instance, reader.read()), list(reader.violations)
         rules = [rule for rule in RULES if claims or rule is not check_waiting_room]
-        return (*reader.violations, *(violation for rule in rules for violation in rule(case)))
+        for rule in rules:
+            found += rule(case)
+        return tuple(found), tuple(rule.__name__.removeprefix("check_") for rule in rules)
 
 
 def verify(instance: Mapping[str, object], plan: Mapping[str, object]) -> tuple[Violation, ...]:

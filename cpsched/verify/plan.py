@@ -284,7 +284,7 @@ class PlanReader:
         if "engine" not in self._written:
             return
         try:
-            members = self._member("engine").members(["name", "version", "budget", "elapsed", "stopped"])
+            members = self._member("engine").members(["name", "version", "budget", "elapsed", "stopped"], ["params"])
             for key in ("name", "version", "stopped"):
                 members[key].name()
             for key in ("budget", "elapsed"):

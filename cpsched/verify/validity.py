@@ -44,7 +44,7 @@ class Clock:
     zone: ZoneInfo | None = None
 
     def reads(self, time: int) -> tuple[int, int]:
-        """Read the clock, in seconds since the midnight of 1 January of year 0; return how long it goes on, too.
+        """Read the clock, in seconds since the midnight of 1 January of year 0; return how long that holds, too.
 
         The second number is the second of the instance's clock, within a day, before which it is not put forward or
         back.

@@ -94,7 +94,7 @@ def test_time_goes_by(replan: Replan, example: Path) -> None:
     assert (example / "chart.html").read_text().lower().startswith("<!doctype html>")
     for said in (
         r"running +1",
-        "verified: no violations",
+        "verified: no violations of 28 rules",
         "plan: .*new-plan.json",
         "instance_output: .*new-window.json",
     ):

@@ -14,8 +14,10 @@ from typing import Any
 import click
 import pytest
 
+from cpsched.cli.answer import verdict
 from cpsched.cli.exits import ExitCode
 from cpsched.cli.solve import command
+from cpsched.domain import Judgement
 from cpsched.engine import Board, Budget
 from cpsched.errors import SolverWarning, UnsupportedError, UnverifiedError
 from cpsched.formats import parse_plan, read_plan
@@ -100,6 +102,15 @@ def test_the_summary_as_json(run: Run, window: Window) -> None:
     assert document["summary"]["makespan"] == 150
     assert [waiting["id"] for waiting in document["waiting_room"]] == ["c"]
     assert document["plan"] is None
+    assert document["judgement"]["violations"] == 0
+    assert "capacity" in document["judgement"]["rules"]
+
+
+def test_the_verdict_is_the_judgement() -> None:
+    """What is printed is what was found of this plan."""
+    assert verdict(Judgement(violations=0, rules=("a", "b"))) == "verified: no violations of 2 rules"
+    assert verdict(Judgement(violations=3, rules=("a",))) == "verified: 3 violations of 1 rules"
+    assert verdict(None) == "not verified"
 
 
 def test_quiet_is_quiet(run: Run, window: Window) -> None:

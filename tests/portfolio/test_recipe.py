@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cpsched.answers import WhatIf, what_if
-from cpsched.domain import Instance, Plan, PlannedJob, WaitingJob, WaitingReason
+from cpsched.domain import Instance, Judgement, Plan, PlannedJob, SolveParams, WaitingJob, WaitingReason
 from cpsched.errors import DocumentError, UnverifiedError
-from cpsched.formats import instance_to_document, plan_to_document
+from cpsched.formats import instance_to_document, parse_plan, plan_to_document, read_solve_params
 from cpsched.planner import PlannerEngine
-from cpsched.portfolio import SolveParams, Team, recipe, replan, solve
+from cpsched.portfolio import Team, leftovers, recipe, replan, solve
 from cpsched.portfolio.judging import Check
 from cpsched.search import Search, SearchParams
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.verify.openings import strictly_verified
+from tests.workloads.eurora_windows import eurora_window
 
 
 def two_jobs(*, is_strict: bool = False) -> Instance:
@@ -110,14 +112,14 @@ def test_what_cannot_be_put_right_does_not_leave(stage: str, monkeypatch: pytest
 def judged(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Plan, bool, int]]:
     """Return a list of all that is judged: the plan, whether its claims were, and the number of violations."""
     calls = list[tuple[Plan, bool, int]]()
-    whole = Check.faults
+    whole = Check.judged
 
-    def faults(self: Check, plan: Plan, *, claims: bool = True) -> Any:
-        found = whole(self, plan, claims=claims)
-        calls.append((plan, claims, len(found)))
-        return found
+    def judged(self: Check, plan: Plan, *, claims: bool = True) -> Any:
+        found, faults = whole(self, plan, claims=claims)
+        calls.append((found, claims, len(faults)))
+        return found, faults
 
-    monkeypatch.setattr(Check, "faults", faults)
+    monkeypatch.setattr(Check, "judged", judged)
     return calls
 
 
@@ -146,14 +148,58 @@ def test_what_leaves_other_doors_was_judged_last(judged: list[tuple[Plan, bool, 
         assert judged[-1][1:] == (True, 0)
 
 
+def test_a_plan_carries_its_judgement() -> None:
+    """The plan of `solve` has the judgement of its verifier; a changed one has none, and its own violations."""
+    instance = two_jobs()
+    plan = solve(instance, engine="planner", budget=0)
+    assert plan.judgement is not None
+    assert plan.judgement.violations == 0
+    assert {"capacity", "waiting_room"} <= {*plan.judgement.rules}
+    broken = at_once(plan)
+    assert broken.judgement is None
+    again, faults = Check.of(instance).judged(broken, claims=False)
+    rules = tuple(name for name in plan.judgement.rules if name != "waiting_room")
+    assert again.judgement == Judgement(violations=len(faults), rules=rules)
+    assert faults
+
+
+def test_nothing_is_asked_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For jobs that find no start beside a plan nothing is compiled again, nor are they asked about beside it again."""
+    jobs = (waiting(name, 5, chunk(cores=4), deadline=5) for name in "ab")
+    instance = window([nodes("n1", cores=4)], *jobs)
+    asked, whole = list[Any](), recipe.filled
+
+    def filled(check: Check, plan: Plan, **more: Any) -> Plan:
+        asked.append(plan.jobs)
+        return whole(check, plan, **more)
+
+    monkeypatch.setattr(recipe, "filled", filled)
+    monkeypatch.setattr(leftovers, "problem_of", None)
+    plan = solve(instance, engine="search", budget=600, team=team())
+    assert [job.reason for job in plan.waiting_room] == [WaitingReason.TOO_LATE]
+    assert asked
+    assert all(jobs not in asked[:number] for number, jobs in enumerate(asked))
+
+
+def test_a_plan_says_how_it_was_solved() -> None:
+    """The figures of `solve` are in the plan document, and repeat the solve."""
+    instance = eurora_window(20, 1, demand=50)
+    plan = solve(instance, engine="search", budget=600, seed=3, workers=1, team=team())
+    read = parse_plan(json.loads(json.dumps(plan_to_document(plan))))
+    assert read.engine.params == SolveParams(engine="search", budget=600, seed=3, workers=1)
+    again = solve(instance, team=team(), **asdict(read.engine.params))
+    assert again.jobs == plan.jobs
+    assert again.engine.params == plan.engine.params
+
+
 def test_params_of_a_file(tmp_path: Path) -> None:
     """The figures of `solve` are read from a file, and refused with everything that is wrong."""
     path = tmp_path / "solve.toml"
     path.write_text('engine = "planner"\nbudget = 2\nseed = 7\n')
-    assert SolveParams.from_file(path) == SolveParams(engine="planner", budget=2.0, seed=7)
+    assert read_solve_params(path) == SolveParams(engine="planner", budget=2.0, seed=7)
     path.write_text("engine = 3\nworkers = 0\nbudjet = 2\n")
     with pytest.raises(DocumentError) as caught:
-        SolveParams.from_file(path)
+        read_solve_params(path)
     assert [fault.path for fault in caught.value.faults] == ["engine", "workers", "budjet"]
     with pytest.raises(ValueError, match="workers"):
         SolveParams(workers=0)

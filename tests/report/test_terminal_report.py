@@ -84,6 +84,15 @@ def test_the_proof_stands_behind_the_gap() -> None:
     assert "proof" not in printed(summary_table(instance, bare))
 
 
+def test_many_words_do_not_widen_the_figures() -> None:
+    """A figure in many words is below the others, whose table is as wide as without it."""
+    instance, plan = a_plan(("a", "b"))
+    wide = replace(plan, objective=replace(plan.objective, proof=100 * "p"))
+    short, long = (printed(summary_table(instance, one), width=300).splitlines() for one in (plan, wide))
+    assert [row for row in long if "makespan" in row] == [row for row in short if "makespan" in row]
+    assert sum("p" * 100 in row for row in long) == 1
+
+
 @pytest.mark.parametrize(("value", "saved"), [(14.0, "75.0%"), (11.0, "100.0%"), (6.0, None)])
 def test_no_more_is_saved_than_could_be_avoided(value: float, saved: str | None) -> None:
     """Of 15, 11 was suffered: a value of 6, as a stretched slowdown can have, has no share of the rest."""

@@ -1,4 +1,4 @@
-"""What rules set aside for a time, as arrays: see `aside_kernels`."""
+"""What rules set aside for a time, as arrays: see `hold_kernels`."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 May import: `domain`. Nothing here reads or writes files. Jobs that change while they run are in `evolving.py` and
 `changing.py`. A workload is an instance whose jobs have submit times from `now` on and runtimes: begin with `lublin`.
 The common parts of generators are in `assembly.py` and `arrivals.py`; `load.py` changes the rate of arrival,
-`replicas.py` who comes when.
+`replicas.py` which job arrives when.
 """
 
 from cpsched.lab.workloads.agents import agent_workload

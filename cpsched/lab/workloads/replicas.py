@@ -42,7 +42,7 @@ def moved(workload: Instance, seconds: int, seed: int) -> Instance:
 def resampled_users(workload: Instance, seed: int) -> Instance:
     """Return a workload of as many users, drawn with replacement: some are missing, others are there several times.
 
-    Each copy of a user is another user, who submits the same jobs at the same times; jobs without a user are kept once.
+    Each copy of a user is another user with the same jobs at the same times; jobs without a user are kept once.
 
     Raises
     ------

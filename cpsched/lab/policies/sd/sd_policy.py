@@ -8,6 +8,7 @@ is malleable, this is `static_backfill`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Literal
@@ -73,43 +74,22 @@ class SdPolicy:
 Weight = Literal["plain", "nodes"]
 
 
-def _sd(name: str, depth: int | None, sharing_factor: float, most_mates: int, pi_weight: Weight) -> SdPolicy:
-    """Return one of the paper's settings with other parameters."""
+def _setting(name: str, says: str) -> Callable[..., SdPolicy]:
+    """Return the maker of one of the paper's settings, with other parameters where they are given."""
     rule = next(rule for rule in SD_RULES if rule.name == name)
-    factor = Fraction(str(sharing_factor))
-    return SdPolicy(replace(rule, sharing_factor=factor, most_mates=most_mates, pi_weight=PiWeight(pi_weight)), depth)
+
+    def make(
+        depth: int | None = DEPTH, sharing_factor: float = 0.5, most_mates: int = 2, pi_weight: Weight = "plain"
+    ) -> SdPolicy:
+        factor, weight = Fraction(str(sharing_factor)), PiWeight(pi_weight)
+        return SdPolicy(replace(rule, sharing_factor=factor, most_mates=most_mates, pi_weight=weight), depth)
+
+    make.__doc__, make.__name__ = f"Return SD-Policy with {says} (SD-5).", name
+    return make
 
 
-def sd_5(
-    depth: int | None = DEPTH, sharing_factor: float = 0.5, most_mates: int = 2, pi_weight: Weight = "plain"
-) -> SdPolicy:
-    """Return SD-Policy with MAX_SLOWDOWN 5 (SD-5)."""
-    return _sd("sd_5", depth, sharing_factor, most_mates, pi_weight)
-
-
-def sd_10(
-    depth: int | None = DEPTH, sharing_factor: float = 0.5, most_mates: int = 2, pi_weight: Weight = "plain"
-) -> SdPolicy:
-    """Return SD-Policy with MAX_SLOWDOWN 10 (SD-5)."""
-    return _sd("sd_10", depth, sharing_factor, most_mates, pi_weight)
-
-
-def sd_50(
-    depth: int | None = DEPTH, sharing_factor: float = 0.5, most_mates: int = 2, pi_weight: Weight = "plain"
-) -> SdPolicy:
-    """Return SD-Policy with MAX_SLOWDOWN 50 (SD-5)."""
-    return _sd("sd_50", depth, sharing_factor, most_mates, pi_weight)
-
-
-def sd_inf(
-    depth: int | None = DEPTH, sharing_factor: float = 0.5, most_mates: int = 2, pi_weight: Weight = "plain"
-) -> SdPolicy:
-    """Return SD-Policy with no limit of slowdowns (SD-5)."""
-    return _sd("sd_inf", depth, sharing_factor, most_mates, pi_weight)
-
-
-def sd_dyn(
-    depth: int | None = DEPTH, sharing_factor: float = 0.5, most_mates: int = 2, pi_weight: Weight = "plain"
-) -> SdPolicy:
-    """Return SD-Policy with DynAVGSD (SD-5)."""
-    return _sd("sd_dyn", depth, sharing_factor, most_mates, pi_weight)
+sd_5 = _setting("sd_5", "MAX_SLOWDOWN 5")
+sd_10 = _setting("sd_10", "MAX_SLOWDOWN 10")
+sd_50 = _setting("sd_50", "MAX_SLOWDOWN 50")
+sd_inf = _setting("sd_inf", "no limit of slowdowns")
+sd_dyn = _setting("sd_dyn", "DynAVGSD")
