@@ -144,5 +144,4 @@ def _of_pbs(directory: Path, now: int | None, zone: tzinfo | None) -> Snapshot:
     """Read saved answers of PBS."""
     from cpsched.site.bridge.pbs import make_snapshot, read_directory
 
-    qstat, pbsnodes = read_directory(directory)
-    return make_snapshot(qstat, pbsnodes, now=now, zone=zone, name=directory.resolve().name)
+    return make_snapshot(*read_directory(directory), now=now, zone=zone, name=directory.resolve().name)

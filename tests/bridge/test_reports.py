@@ -46,7 +46,7 @@ def planned(snapshot: Snapshot) -> Seen:
         {job.id: tuple(place.node for place in job.segments[0].allocation) for job in plan.jobs},
         {left.id: left.reason for left in snapshot.left},
         {job.id: job.detail for job in plan.waiting_room},
-        "\n".join(snapshot.notes),
+        "\n".join(map(str, snapshot.notes)),
     )
 
 
