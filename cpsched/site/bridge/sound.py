@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from cpsched.domain import Amounts, Cluster, FrozenMap, Instance, Job
+from cpsched.domain import Amounts, Cluster, FrozenMap, Instance, Job, NodeClass
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats import fold_hostlist, instance_to_document, parse_instance, path_of, trusted
 from cpsched.text import printable
@@ -73,6 +73,8 @@ class Checker:
                 refused = error
             else:
                 self._names, self._jobs = names, jobs
+                if notes:
+                    instance = replace(instance, cluster=_joined(instance.cluster))
                 return Sound(trusted(replace(instance, jobs=tuple(jobs.values()))), left, tuple(notes))
             places: dict[tuple[str, int | str], Fault] = {}
             for fault in reversed(refused.faults):
@@ -99,8 +101,20 @@ def _place_of(fault: Fault, instance: Instance) -> Iterator[tuple[str, int | str
 
 def _without(instance: Instance, places: Mapping[tuple[str, int | str], Fault], notes: dict[Fault, None]) -> Instance:
     """Return an instance without some of its parts that are no jobs; what is said of them is noted."""
+    many = {at for at, one in enumerate(instance.cluster.classes) if ("cluster.nodes", at) in places and one.names[1:]}
+    if many:  # which of the nodes it is, the next round tells
+        parts = [
+            replace(one, names=names)
+            for at, one in enumerate(instance.cluster.classes)
+            for names in ([(name,) for name in one.names] if at in many else [one.names])
+        ]
+        return replace(instance, cluster=replace(instance.cluster, classes=tuple(parts)))
     cluster = instance.cluster
-    gone = {name for at, one in enumerate(cluster.classes) if ("cluster.nodes", at) in places for name in one.names}
+    lost = [one for at, one in enumerate(cluster.classes) if ("cluster.nodes", at) in places]
+    kept_names = {
+        name for at, one in enumerate(cluster.classes) if ("cluster.nodes", at) not in places for name in one.names
+    }
+    gone = {name for one in lost for name in one.names} - kept_names
     for (section, at), fault in places.items():
         if section != "jobs":
             what = str(at)
@@ -127,6 +141,17 @@ def _without(instance: Instance, places: Mapping[tuple[str, int | str], Fault], 
         reservations=left("reservations", instance.reservations),
         free_pools=left("free_pools", instance.free_pools),
     )
+
+
+def _joined(cluster: Cluster) -> Cluster:
+    """Return the cluster with neighbours that are alike in one class."""
+    classes: list[NodeClass] = []
+    for one in cluster.classes:
+        if classes and replace(classes[-1], names=one.names) == one:
+            classes[-1] = replace(one, names=(*classes[-1].names, *one.names))
+        else:
+            classes.append(one)
+    return replace(cluster, classes=tuple(classes))
 
 
 def _drop(job: Job, fault: Fault, jobs: dict[str, Job], left: dict[str, str], notes: dict[Fault, None]) -> None:

@@ -55,7 +55,9 @@ def place_of(listed: Answer) -> tuple[str, str]:
 
 def _chunk(text: str, machine: Machine) -> Chunk:
     match = _CHUNK.fullmatch(text.strip())
-    count, rest = (match[1], match[2]) if match else (None, "")
+    if match is None:
+        raise Inexpressible("its request cannot be read (a chunk of nothing)")
+    count, rest = match[1], match[2]
     if rest.isdecimal():
         count, rest = rest, ""
     amounts: dict[str, int] = {}
