@@ -13,20 +13,28 @@ from cpsched.site.bridge.slurm.requests import Inexpressible
 
 
 def join_components(
-    views: Iterable[tuple[str, JobRecord]], jobs: dict[str, Job], left: dict[str, Inexpressible]
+    views: Iterable[tuple[str, JobRecord]],
+    jobs: dict[str, Job],
+    left: dict[str, Inexpressible],
+    *,
+    is_planned: bool,
 ) -> None:
     """Make one job of the components of each heterogeneous job that waits, with the id of the first of them.
 
-    The others are left: they start with it. If one of them cannot be planned, none is.
+    The others are left: they start with it. If one of them cannot be planned, or such jobs are not (`is_planned`), none
+    is.
     """
     parts: dict[int, list[str]] = defaultdict(list)
     for key, view in views:
         if view.het is not None and not view.state.is_over and (key not in jobs or jobs[key].running is None):
             parts[view.het].append(key)
     for number, keys in parts.items():
+        first = keys[0]
         components = [jobs[key] for key in keys if key in jobs]
         lost = [key for key in keys if key in left]
-        if lost:
+        if not is_planned:
+            reason = f"it is a part of heterogeneous job {number}"
+        elif lost:
             reason = f"component {lost[0]} of its heterogeneous job {number} is left out: {left[lost[0]]}"
         elif len({component.queue for component in components}) > 1:
             reason = f"the components of its heterogeneous job {number} are in several partitions"
@@ -36,7 +44,7 @@ def join_components(
             keys = keys[1:]
         for key in keys:
             jobs.pop(key, None)
-            left.setdefault(key, Inexpressible(reason, is_for_manager=bool(lost)))
+            left.setdefault(key, Inexpressible(reason, is_for_manager=keys[0] == first))
 
 
 def _joined(components: list[Job]) -> Job:

@@ -144,10 +144,11 @@ class SnapshotMaker:
     """Makes one snapshot after the other; what is as before is the same object. Mutable.
 
     `choices`: what the site says besides: the expected waits of its queues. `name`: the name of the instances.
+    `joins`: whether heterogeneous jobs are planned; no order can start one on certain nodes.
     """
 
-    def __init__(self, choices: SiteChoices, *, name: str = "slurm") -> None:
-        self._choices, self._name = choices, name
+    def __init__(self, choices: SiteChoices, *, name: str = "slurm", joins: bool = False) -> None:
+        self._choices, self._name, self._joins = choices, name, joins
         self._frame: _Frame | None = None
         #: By the identity of the record; the record is kept, so that no other one has its identity.
         self._seen: Mapping[int, _Apart] = {}
@@ -183,7 +184,7 @@ class SnapshotMaker:
                 takes[name] = each.takes
         self._made = made
         pairs = [(one.id, one.view) for one in seen if one.view.array is not None or one.view.het is not None]
-        join_components(pairs, jobs, left)
+        join_components(pairs, jobs, left, is_planned=self._joins)
         takes |= throttled(pairs, takes)
         self._link(seen, jobs, left)
         limits = self._limit(jobs, takes)
@@ -296,7 +297,7 @@ def make_snapshot(records: SlurmRecords, now: int, choices: SiteChoices, *, name
     `now`: that moment, in Unix seconds.
     `choices`: what the site says besides: the expected waits of its queues.
     """
-    return SnapshotMaker(choices, name=name).make(records, now)
+    return SnapshotMaker(choices, name=name, joins=True).make(records, now)
 
 
 def _apart(record: JobRecord) -> _Apart:
