@@ -72,10 +72,10 @@ def command(
 ) -> None:
     """Make an instance from a log, or a resource manager's answers.
 
-    LOG is in Standard Workload Format, an accounting log of Torque or PBS (.acct), or sbatch lines of the Slurm
-    simulator (.events); it may be gzipped. CLUSTER is an instance document without jobs; everything in it but the
-    cluster is optional. All jobs of the new instance are waiting jobs. --first and --jobs count the jobs that pass the
-    other filters.
+    LOG is in Standard Workload Format, an accounting log of Torque or PBS (.acct), the output of sacct -P or sacct
+    --json, sbatch lines of the Slurm simulator (.events), or a workload of Batsim; it may be gzipped. CLUSTER is an
+    instance document without jobs; everything in it but the cluster is optional. All jobs of the new instance are
+    waiting jobs. --first and --jobs count the jobs that pass the other filters.
 
     With --slurm or --pbs neither is given: running jobs stay where they run, and the filters are not used.
     """
@@ -144,5 +144,4 @@ def _of_pbs(directory: Path, now: int | None, zone: tzinfo | None) -> Snapshot:
     """Read saved answers of PBS."""
     from cpsched.site.bridge.pbs import make_snapshot, read_directory
 
-    qstat, pbsnodes = read_directory(directory)
-    return make_snapshot(qstat, pbsnodes, now=now, zone=zone, name=directory.resolve().name)
+    return make_snapshot(*read_directory(directory), now=now, zone=zone, name=directory.resolve().name)

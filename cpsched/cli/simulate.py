@@ -140,7 +140,8 @@ def command(
     """Simulate a workload: a policy schedules the jobs as they arrive.
 
     WORKLOAD is an instance whose jobs have runtimes, or a log: in Standard Workload Format (.swf), an accounting log
-    of Torque or PBS (.acct), or sbatch lines of the Slurm simulator (.events). All may be gzipped.
+    of Torque or PBS (.acct), what sacct -P or sacct --json prints, sbatch lines of the Slurm simulator (.events), or a
+    workload of Batsim. All may be gzipped.
 
     Ctrl-C and SIGTERM end the simulation; the results are those up to then. A policy with a compiled event loop (queue
     rules such as fcfs, sjf, easy) continues from a checkpoint exactly as without the interruption. All other policies

@@ -54,7 +54,7 @@ def tell_snapshot(snapshot: Snapshot, output: Path, *, as_json: bool) -> dict[st
     from cpsched.formats import write_instance
 
     instance = snapshot.instance
-    left_out = [Fault(f"job {left.id}", left.reason) for left in snapshot.left]
+    left_out = [*snapshot.notes, *(Fault(f"job {left.id}", left.reason) for left in snapshot.left)]
     warn(left_out, "left out")
     write_instance(instance, output)
     running = sum(job.running is not None for job in instance.jobs)

@@ -18,7 +18,7 @@ from cpsched.domain import Instance, Plan
 from cpsched.doors import opener
 from cpsched.errors import Fault
 from cpsched.formats.event_document import parse_events
-from cpsched.formats.faults import Faults, Location, shown
+from cpsched.formats.faults import Faults, Location, path_of, shown
 from cpsched.formats.files import load_document, load_json, read_document, read_json, write_document
 from cpsched.formats.hostlist import expand_hostlist, fold_hostlist
 from cpsched.formats.instance_reader import instance_schema, parse_instance
@@ -54,6 +54,7 @@ __all__ = [
     "parse_plan",
     "parse_request",
     "parse_toml",
+    "path_of",
     "plan_schema",
     "plan_to_document",
     "read_document",

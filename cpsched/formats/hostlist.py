@@ -1,4 +1,6 @@
-"""Host lists, ``cn[001-616],login1``: expanded in the order in which they are written, and folded again.
+r"""Host lists, ``cn[001-616],login1``: expanded in the order in which they are written, and folded again.
+
+A backslash takes a bracket, a comma or another backslash into a name: ``uv\[13\]`` is the node ``uv[13]``.
 
 Written by hand although ClusterShell reads the same syntax (the tests compare the two): its sets sort the names, where
 a document's order counts; they expand before the names can be counted; and they do not report where a text is wrong.
@@ -22,7 +24,9 @@ MAX_NODES = 10**6
 _MAX_DIGITS = 15
 #: As many names are written once, and known from then on.
 _MANY = 100
-_LITERAL = re.compile(r"[^\[\],@!&^*?\s\x00-\x1f\x7f-\x9f]+")
+_LITERAL = re.compile(r"(?:[^\[\],\\@!&^*?\s\x00-\x1f\x7f-\x9f]|\\[\[\],\\])+")
+_ESCAPED = re.compile(r"\\(.)")
+_SPECIAL = re.compile(r"([\[\],\\])")
 _RANGE = re.compile(r"([0-9]+)(?:-([0-9]+)(?:/([0-9]+))?)?")
 _NAMES_WITH_DASH = re.compile(r"(.*[^0-9])([0-9]{1,15})-\1([0-9]{1,15})")
 _LAST_NUMBER = re.compile(r"(.*?)([0-9]+)([^0-9]*)", re.DOTALL)
@@ -71,7 +75,7 @@ class _Parser:
         while True:
             if literal := _LITERAL.match(self.text, self.at):
                 self.at = literal.end()
-                parts.append(literal.group())
+                parts.append(_ESCAPED.sub(r"\1", literal.group()))
             elif self.text.startswith("[", self.at):
                 self.at += 1
                 parts.append(self.ranges())
@@ -133,7 +137,7 @@ def expand_hostlist(text: str, *, limit: int = MAX_NODES) -> tuple[str, ...]:
     SyntaxFault
         If the text is no host list, or has more than `limit` names.
     """
-    if len(text) <= MAX_NAME and limit > 0 and _LITERAL.fullmatch(text):
+    if len(text) <= MAX_NAME and limit > 0 and "\\" not in text and _LITERAL.fullmatch(text):
         return (text,)  # most jobs are on one node
     terms = _Parser(text).hostlist()
     count = sum(prod(sum(map(len, part)) for part in term if not isinstance(part, str)) for term in terms)
@@ -170,7 +174,7 @@ def _folded(names: tuple[str, ...]) -> str:
 
 def _fold(names: Sequence[str]) -> str:
     terms: list[str] = []
-    for (prefix, suffix, has_number), group in groupby(map(_split, names), key=lambda s: (s[0], s[2], bool(s[1]))):
+    for (prefix, suffix, has_number), group in groupby(map(_parts, names), key=lambda s: (s[0], s[2], bool(s[1]))):
         numbers = [number for _, number, _ in group]
         if has_number and len(numbers) > 1:
             terms.append(f"{prefix}[{','.join(_runs(numbers))}]{suffix}")
@@ -180,6 +184,12 @@ def _fold(names: Sequence[str]) -> str:
 
 
 @lru_cache(maxsize=2**14)  # the nodes of a machine are written again and again
+def _parts(name: str) -> tuple[str, str, str]:
+    """Split a name around its last number, and write what is before and after it as a host list has it."""
+    prefix, number, suffix = _split(name)
+    return _SPECIAL.sub(r"\\\1", prefix), number, _SPECIAL.sub(r"\\\1", suffix)
+
+
 def _split(name: str) -> tuple[str, str, str]:
     """Split a name around its last number; a name without one is all prefix."""
     match = _LAST_NUMBER.fullmatch(name)

@@ -23,8 +23,9 @@ PIECES = ("cores", "gpus", "mics")
 MIB = 2**20
 UNITS = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
-#: A literal part of a host name, or a bracket with its inside.
-HOST_PART = re.compile(r"([^\[\],@!&^*?\s\x00-\x1f\x7f-\x9f]+)|\[([^\[\]]*)\]")
+#: A literal part of a host name, in which a backslash escapes a sign, or a bracket with its inside.
+HOST_PART = re.compile(r"((?:[^\[\],\\@!&^*?\s\x00-\x1f\x7f-\x9f]|\\[\[\],\\])+)|\[([^\[\]]*)\]")
+ESCAPE = re.compile(r"\\(.)")
 HOST_RANGE = re.compile(r"([0-9]{1,15})(?:-([0-9]{1,15})(?:/([0-9]{1,15}))?)?")
 INDEX_RANGE = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10})(?::([0-9]{1,10}))?)?")
 NAME = re.compile(r"[^:+,=\s\x00-\x1f\x7f-\x9f]{1,256}")
@@ -44,7 +45,7 @@ def expand_hosts(text: str) -> Iterator[str]:
         pieces: list[list[str]] = []
         begin = at
         while match := HOST_PART.match(text, at):
-            pieces.append([match[1]] if match[2] is None else list(_bracket(text, match[2])))
+            pieces.append([ESCAPE.sub(r"\1", match[1])] if match[2] is None else list(_bracket(text, match[2])))
             at = match.end()
         term = text[begin:at]
         if not term or text[at : at + 1] not in ("", ","):

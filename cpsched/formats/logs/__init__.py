@@ -1,4 +1,4 @@
-"""Logs of all kinds and the instances made of them: Standard Workload Format, Torque's accounting, sbatch lines.
+"""Logs of all kinds and the instances made of them: Standard Workload Format, Torque and Slurm, sbatch lines, Batsim.
 
 May import: the room's own modules, `errors` and `domain`. Every line becomes a job or a fault, and none is dropped in
 silence. Each kind of log has a reader; all make the same `LogJob`, and the rest does not know the kind of log. Begin

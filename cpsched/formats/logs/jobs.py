@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from cpsched.domain import Dependency, Request
+from cpsched.domain import Amounts, Dependency, Request
 from cpsched.errors import Fault
 
 #: The value of a property that a node just has: a feature of Slurm, a node property of Torque.
@@ -19,6 +19,8 @@ class LogKind(StrEnum):
     SWF = "log in Standard Workload Format"
     TORQUE = "Torque accounting"
     SBATCH = "sbatch events"
+    SACCT = "accounting of Slurm (sacct)"
+    BATSIM = "workload of Batsim"
 
 
 class LogAnomaly(StrEnum):
@@ -26,6 +28,7 @@ class LogAnomaly(StrEnum):
 
     DELETED = "left out: deleted before it started, and nothing says what it asked for"
     NOT_STARTED = "left out: not started when the log ends, and nothing says what it asked for"
+    CANCELLED = "left out: cancelled before it started"
     PART = "left out: a part of a job"
     TWICE = "left out: its id occurs twice"
     NO_SIZE = "left out: no size"
@@ -72,6 +75,8 @@ class Held:
     cores: int
     #: One more than the highest slot that it was given there; 0 where slots have no numbers.
     slots: int = 0
+    #: What it held besides; None: not known.
+    others: Amounts | None = None
 
 
 class LogJob(NamedTuple):
@@ -118,6 +123,8 @@ class JobLog:
         Jobs of the log with too little information: the anomaly, and its place.
     has_unix_times : bool
         Whether second 0 of the log's clock is that of 1970.
+    hosts : int or None
+        The number of nodes of one core that the machine has, where the log says so.
     """
 
     source: str
@@ -126,6 +133,7 @@ class JobLog:
     faults: tuple[Fault, ...]
     left_out: tuple[tuple[LogAnomaly, Fault], ...] = ()
     has_unix_times: bool = False
+    hosts: int | None = None
 
     def __repr__(self) -> str:
         return f"<JobLog of {self.source!r}: {len(self.jobs)} jobs, {len(self.faults)} lines without a job>"

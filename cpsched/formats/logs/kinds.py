@@ -8,8 +8,11 @@ from itertools import islice
 from pathlib import Path
 
 from cpsched.errors import DocumentError, Fault
+from cpsched.formats.files import load_json
 from cpsched.formats.log_lines import read_lines
+from cpsched.formats.logs.batsim import is_batsim, read_batsim
 from cpsched.formats.logs.jobs import JobLog, LogKind
+from cpsched.formats.logs.sacct import HEADER, is_json, read_sacct
 from cpsched.formats.logs.sbatch import EVENT, read_sbatch
 from cpsched.formats.logs.torque import RECORD, read_torque
 from cpsched.formats.swf import SwfLog, read_swf
@@ -19,9 +22,13 @@ _READERS: Mapping[LogKind, Callable[[str | Path], SwfLog | JobLog]] = {
     LogKind.SWF: read_swf,
     LogKind.TORQUE: read_torque,
     LogKind.SBATCH: read_sbatch,
+    LogKind.SACCT: read_sacct,
+    LogKind.BATSIM: read_batsim,
 }
 #: The number of lines that are checked.
 _FIRST_LINES = 20
+#: What our own documents begin with.
+_OURS = re.compile(r'"format"\s*:\s*"cpsched-')
 _ELASTISIM = re.compile(r'"application_model"\s*:')
 
 
@@ -48,7 +55,22 @@ def kind_of(path: Path) -> LogKind | None:
         )
     if any(map(RECORD.fullmatch, lines)):
         return LogKind.TORQUE
+    if lines and HEADER.fullmatch(lines[0]) and "|" in lines[0]:
+        return LogKind.SACCT
+    if lines and lines[0].startswith("{") and not any(_OURS.search(line) for line in lines):
+        return _kind_of_json(path)
     return LogKind.SBATCH if any(map(EVENT.fullmatch, lines)) else None
+
+
+def _kind_of_json(path: Path) -> LogKind | None:
+    try:
+        document = load_json(path)
+    except DocumentError:
+        # the reader of documents reports what is wrong with it
+        return None
+    if is_batsim(document):
+        return LogKind.BATSIM
+    return LogKind.SACCT if is_json(document) else None
 
 
 def read_log(path: str | Path, kind: LogKind) -> SwfLog | JobLog:

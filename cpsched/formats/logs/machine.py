@@ -12,7 +12,7 @@ from cpsched.formats.hostlist import MAX_NODES
 from cpsched.formats.logs.jobs import JobLog, LogJob
 from cpsched.formats.swf import AssumedMachine
 
-_SUFFIX = re.compile(r"(\.(acct|events|log|txt))?(\.gz)?$")
+_SUFFIX = re.compile(r"(\.(acct|events|log|txt|json))?(\.gz)?$")
 _NUMBERS = re.compile(r"([0-9]+)")
 
 
@@ -24,10 +24,10 @@ def name_of_log(log: JobLog) -> str:
 def machine_of_jobs(log: JobLog) -> AssumedMachine:
     """Return the nodes on which jobs of a log ran.
 
-    A node has as many cores as its highest slot says, or as jobs ever held there at once. Of everything else nodes
-    with equally many cores have the same: the most that jobs held at once on one of them, where a node's share of a
-    job's memory, GPUs and so on is its share of the job's cores. A node has the properties that were asked for by the
-    jobs that ran on it.
+    A node has as many cores as its highest slot says, or as jobs ever held there at once. Of memory nodes with equally
+    many cores have the same: the most that jobs held at once on one of them, where a node's share of a job's memory
+    is its share of the job's cores. Of everything else (GPUs) a node has what jobs held on itself. A node has the
+    properties that were asked for by the jobs that ran on it.
 
     Raises
     ------
@@ -35,23 +35,27 @@ def machine_of_jobs(log: JobLog) -> AssumedMachine:
         If the log does not say where jobs ran: then a cluster file is needed.
     """
     nodes = _observed(log)
+    if not nodes and log.hosts is not None and log.hosts <= MAX_NODES:
+        hosts = NodeClass(names=tuple(f"host{number}" for number in range(log.hosts)), resources=Amounts({"cores": 1}))
+        machine = Instance(name=name_of_log(log), cluster=Cluster(classes=(hosts,)))
+        return AssumedMachine(machine, (f"{log.hosts} nodes of 1 core: its hosts",))
     if not nodes:
         message = f"{log.kind} as these do not say on which nodes jobs ran; a cluster file describes the machine"
         raise DocumentError(log.source, [Fault("", f"Expected a cluster file (--cluster): {message}")])
     if len(nodes) > MAX_NODES:
         raise DocumentError(log.source, [Fault("", f"Expected at most {MAX_NODES} nodes, got {len(nodes)}")])
-    alike: dict[int, dict[str, int]] = defaultdict(dict)
+    memory: dict[int, int] = defaultdict(int)
     for node in nodes.values():
-        most = alike[node.cores]
-        for name, amount in node.most.items():
-            most[name] = max(most.get(name, 0), amount)
-    classes: dict[tuple[int, FrozenMap[str, str]], list[str]] = {}
+        memory[node.cores] = max(memory[node.cores], node.most.get("mem", 0))
+    classes: dict[tuple[Amounts, FrozenMap[str, str]], list[str]] = {}
     for name in sorted(nodes, key=_natural):
-        classes.setdefault((nodes[name].cores, FrozenMap(nodes[name].properties)), []).append(name)
+        node = nodes[name]
+        has = Amounts(_resources(node.cores, node.most | {"mem": memory[node.cores]}))
+        classes.setdefault((has, FrozenMap(node.properties)), []).append(name)
     cluster = Cluster(
         classes=tuple(
-            NodeClass(names=tuple(names), resources=Amounts(_resources(cores, alike[cores])), properties=properties)
-            for (cores, properties), names in classes.items()
+            NodeClass(names=tuple(names), resources=has, properties=properties)
+            for (has, properties), names in classes.items()
         )
     )
     return AssumedMachine(Instance(name=name_of_log(log), cluster=cluster), _assumed(cluster))
@@ -105,8 +109,10 @@ def _observe(job: LogJob, nodes: dict[str, _Node]) -> None:
             node.properties |= dict(chunk.where)
         if job.start is not None and job.runtime:
             node.hold("cores", held.cores, job.start, job.start + job.runtime)
+            for name, amount in (held.others or {}).items():
+                node.hold(name, amount, job.start, job.start + job.runtime)
             for name, amount in totals.items():
-                if name != "cores":
+                if name != "cores" and (name == "mem" or held.others is None):
                     node.hold(name, -(-amount * held.cores // cores), job.start, job.start + job.runtime)
 
 

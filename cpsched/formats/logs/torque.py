@@ -15,7 +15,7 @@ from cpsched.formats.faults import shown
 from cpsched.formats.log_lines import read_lines
 from cpsched.formats.logs.jobs import JobLog, LogAnomaly, LogJob, LogKind, Note, UnusableLine
 from cpsched.formats.logs.quantities import torque_seconds
-from cpsched.formats.logs.torque_request import read_exec_host, read_request
+from cpsched.formats.logs.torque_request import read_exec_host, read_request, with_vnodes
 
 #: A record: its time, type, job, and further fields.
 RECORD = re.compile(r"[0-9]{2}/[0-9]{2}/[0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2};([A-Za-z]);([^;]*);(.*)")
@@ -149,7 +149,7 @@ class _Reader:
             queue=_name(fields, "queue"),
             status=_status(fields.get("Exit_status")),
             after=after,
-            allocation=read_exec_host(fields["exec_host"]) if "exec_host" in fields else (),
+            allocation=with_vnodes(read_exec_host(fields["exec_host"]), fields) if "exec_host" in fields else (),
             notes=(*notes, *said, *ignored),
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cpsched.domain import MAX_AMOUNT, MAX_COUNT, Amounts, Arrangement, Chunk, FrozenMap, Place, Request
 from cpsched.errors import SyntaxFault
@@ -22,6 +22,11 @@ _PROCESSES = frozenset({"mpiprocs", "mpihosts", "mpiprogs", "ompthreads", "mpira
 #: Modes of the GPUs of a node specification: how they are shared, not which nodes have them.
 _GPU_MODES = frozenset({"default", "exclusive", "exclusive_process", "exclusive_thread", "reseterr", "shared"})
 _COUNTED_ITEMS = {"ppn": "cores", "gpus": "gpus", "mics": "mics"}
+_COUNTED_VNODE = {"ncpus": "cores", "ngpus": "gpus", "nmics": "mics"}
+#: A group of ``exec_vnode``, and an item of it or of ``select``; sizes count in MiB.
+_VNODES = re.compile(r"\(([^()]*)\)")
+_HELD = re.compile(r":(\w+)=([^:+()]+)")
+_SIZED = re.compile(r"[0-9]{1,15}[kmgt]?b", re.IGNORECASE)
 #: A slot, a range of slots, or (PBS Pro) a task and how many cores it has.
 _SLOTS = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})|\*([0-9]{1,9}))?")
 
@@ -131,8 +136,9 @@ def _chunks(kinds: Sequence[_Kind]) -> tuple[Chunk, ...]:
 
 def _read_select(text: str, place: str | None, notes: list[Note]) -> Request:
     """Return a request in the chunk syntax, which PBS Pro and OpenCCS share."""
+    sized = {name for name, value in _HELD.findall(text) if _SIZED.fullmatch(value)}
     try:
-        request = parse_request(text, countable=_COUNTABLE).request
+        request = parse_request(text, countable=_COUNTABLE | sized).request
     except SyntaxFault as fault:
         raise UnusableLine(f"{fault.message} in select, {shown(text)}") from fault
     chunks = []
@@ -148,6 +154,25 @@ def _read_select(text: str, place: str | None, notes: list[Note]) -> Request:
         notes.append((LogAnomaly.NOT_SIMULATED, f"asks for place={shown(place)[1:-1]}: placed freely"))
         placed = Place()
     return Request(chunks=tuple(chunks), place=placed)
+
+
+def with_vnodes(allocation: tuple[Held, ...], fields: Mapping[str, str]) -> tuple[Held, ...]:
+    """Return where a job was with what ``exec_vnode`` (PBS) says that it held there besides cores and memory.
+
+    Its groups, ``(n1:ncpus=8:ngpus=2)+(n2:ncpus=8)``, are in the order of the parts of ``exec_host``.
+    """
+    groups = _VNODES.findall(fields.get("exec_vnode", ""))
+    hosts = [part.partition("/")[0] for part in fields.get("exec_host", "").split("+")]
+    if not groups or len(groups) != len(hosts):
+        return allocation
+    others: dict[str, dict[str, int]] = {host: {} for host in hosts}
+    for host, group in zip(hosts, groups, strict=True):
+        for name, value in _HELD.findall(group):
+            ours = _COUNTED_VNODE.get(name, name)
+            if ours not in ("cores", "mem") and (value.isdecimal() or _SIZED.fullmatch(value)):
+                amount = int(value) if value.isdecimal() else mebibytes(value)
+                others[host][ours] = others[host].get(ours, 0) + amount
+    return tuple(replace(held, others=Amounts(others.get(held.node, {}))) for held in allocation)
 
 
 def read_exec_host(text: str) -> tuple[Held, ...]:

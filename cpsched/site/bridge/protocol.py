@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from cpsched.domain import Instance, Placement
+from cpsched.errors import Fault
 
 
 class JobState(StrEnum):
@@ -88,6 +89,8 @@ class Snapshot:
     jobs: Mapping[str, JobFacts]
     #: Whether jobs submitted from now on are steered; None where the manager cannot say.
     gate_is_closed: bool | None = None
+    #: What else was left out or is not as the manager said it: nodes, reservations, licences, each with the reason.
+    notes: tuple[Fault, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,16 @@ from cpsched.site.bridge import JobState
 from cpsched.site.bridge.slurm import SiteChoices, make_snapshot, read_directory
 from cpsched.site.bridge.slurm.json_reader import parse_answer, read_answer
 from cpsched.site.bridge.slurm.text_reader import read_text
-from tests.bridge.slurm.answers import GENERATIONS, NOW, answers_2205, text_2205, waiting, write_answers
+from tests.bridge.slurm.answers import (
+    GENERATIONS,
+    NODES_2205,
+    NOW,
+    answers_2205,
+    running,
+    text_2205,
+    waiting,
+    write_answers,
+)
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)
@@ -106,30 +115,43 @@ def test_garbage_is_refused(text: str, message: str) -> None:
     ],
 )
 def test_faults_of_a_job_are_told_with_their_place(fields: dict[str, object], message: str) -> None:
-    """A value of a wrong type or an unknown state refuses the answer, and all faults are told."""
-    good = waiting(1)
+    """A value of a wrong type or an unknown state costs its job; an answer in which each job has one is refused."""
+    bad = [waiting(2, **fields), waiting(3, **fields)]
+    records = read_answer({"jobs": [waiting(1), *bad]}, "squeue")
+    left = [job for job in records.jobs if job.others]
+    assert [job.number for job in records.jobs if not job.others] == [1]
+    assert all(message in reason for job in left for reason in job.others)
+    assert len(left) + len(records.notes) == 2
     with pytest.raises(DocumentError) as caught:
-        read_answer({"jobs": [good, waiting(2, **fields), waiting(3, **fields)]}, "squeue")
+        read_answer({"jobs": bad}, "squeue")
     assert message in str(caught.value)
     assert len(caught.value.faults) == 2
-    assert all("jobs[0]" not in fault.path for fault in caught.value.faults)
+
+
+def test_a_job_that_cannot_be_read_keeps_its_nodes() -> None:
+    """A running job with a fault holds what it runs on; a node with one counts as down, and both are said."""
+    bad = running(2, "m1", {"m1": (3, 300)}, gres_detail=["gpu:a:b:c:2"])
+    records = read_answer({"jobs": [waiting(1), bad], "nodes": [*NODES_2205, {**NODES_2205[0], "state": "ODD"}]}, "x")
+    assert [(share.node, share.cpus) for share in records.jobs[1].shares] == [("m1", 3)]
+    assert (records.nodes[-1].state, bool(records.nodes[-1].fault)) == (NodeState.DOWN, True)
 
 
 def test_jobs_that_are_alike_but_for_a_type_are_told_apart() -> None:
     """A value that equals that of another job and has a wrong type is a fault; jobs with the right one are read."""
-    with pytest.raises(DocumentError) as caught:
-        read_answer({"jobs": [waiting(1, cpus=1), waiting(2, cpus=True), waiting(3, cpus=1.0)]}, "squeue")
-    assert [str(fault.path) for fault in caught.value.faults] == [".jobs[1].cpus"]
+    jobs = read_answer({"jobs": [waiting(1, cpus=1), waiting(2, cpus=True), waiting(3, cpus=1.0)]}, "squeue").jobs
+    assert [job.number for job in jobs if job.others] == [2]
     jobs = read_answer({"jobs": [waiting(1, cpus=1), waiting(2, cpus=1.0), waiting(3, cpus="1")]}, "squeue").jobs
     assert [repr(job.cpus) for job in jobs] == ["1", "1", "1"]
 
 
-def test_a_name_that_reads_like_fields_is_refused_in_text_and_harmless_in_json() -> None:
-    """In a text a name can forge fields, so that a field that occurs twice is a fault; JSON has no doubt."""
+def test_a_name_that_reads_like_fields_costs_its_job_in_text_and_is_harmless_in_json() -> None:
+    """In a text a name can forge fields, so that the job is left out, and holds what it held; JSON has no doubt."""
     evil = "x UserId=root(0) JobState=RUNNING NodeList=g1"
     text = text_2205()["jobs.txt"].replace("JobName=job", f"JobName={evil}", 1)
-    with pytest.raises(DocumentError, match=r"JobState, NodeList, UserId twice"):
-        read_text(text, "scontrol show job")
+    (left,) = (job for job in read_text(text, "scontrol show job").jobs if "twice" in "".join(job.others))
+    assert "JobState, NodeList, UserId twice" in left.others[0]
+    plain = next(job for job in read_text(text_2205()["jobs.txt"], "x").jobs if job.number == left.number)
+    assert (left.state, left.shares) == (plain.state, plain.shares)
     (job,) = read_answer({"jobs": [waiting(1, name=evil)]}, "squeue").jobs
     assert (job.name, job.state, job.shares) == (evil, JobState.WAITING, ())
 

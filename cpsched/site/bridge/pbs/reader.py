@@ -1,6 +1,6 @@
-"""``qstat -f -F json`` and ``pbsnodes -a -F json`` as a `Snapshot`.
+"""``qstat -f -F json``, ``pbsnodes -a -F json`` and ``pbs_rstat -F json`` as a `Snapshot`.
 
-PBS writes requests as cpsched does: chunks, ``2:ncpus=4:mem=1gb``, and a place. Attributes and states are those of the
+Attributes and states are those of the
 PBS Professional reference guide (2022.1, chapters 6 and 8). Times are local dates in the C locale.
 """
 
@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Any
@@ -18,14 +20,11 @@ from cpsched.domain import (
     DEFAULT_EXPECTED_WAIT,
     Amounts,
     Chunk,
-    Cluster,
     Dependency,
     DependencyType,
     FrozenMap,
     Instance,
     Job,
-    NodeClass,
-    NodeState,
     Place,
     Placement,
     Queue,
@@ -34,12 +33,13 @@ from cpsched.domain import (
     Segment,
     Step,
 )
-from cpsched.errors import DocumentError, Fault, SyntaxFault
-from cpsched.formats import parse_request, trusted
+from cpsched.errors import DocumentError, Fault
+from cpsched.site.bridge.pbs.machine import Answer, Machine, read_machine
+from cpsched.site.bridge.pbs.requests import Inexpressible, request_of, takes
 from cpsched.site.bridge.protocol import JobFacts, JobState, LeftJob, Snapshot
+from cpsched.site.bridge.reserving import Reserved, set_aside
+from cpsched.site.bridge.sound import Checker
 from cpsched.text import printable
-
-Answer = Mapping[str, Any]
 
 #: Each letter of ``job_state``; E is exiting, M moved to another server, B an array of which some tasks have begun.
 JOB_STATES = {
@@ -57,47 +57,18 @@ JOB_STATES = {
     "X": JobState.COMPLETED,
 }
 
-_UP, _DRAIN, _DOWN = NodeState.UP, NodeState.DRAIN, NodeState.DOWN
-#: Each word of a node's ``state``; the worst one counts.
-NODE_STATES = {
-    "free": _UP,
-    "job-busy": _UP,
-    "job-exclusive": _UP,
-    "resv-exclusive": _UP,
-    "busy": _DRAIN,
-    "maintenance": _DRAIN,
-    "offline": _DRAIN,
-    "provisioning": _DRAIN,
-    "sleep": _DRAIN,
-    "wait-provisioning": _DRAIN,
-    "initializing": _DOWN,
-    "down": _DOWN,
-    "stale": _DOWN,
-    "state-unknown": _DOWN,
-    "unresolvable": _DOWN,
-}
-_ORDER = (_UP, _DRAIN, _DOWN)
-
-#: Resources that say where a chunk is, not how much of something it takes.
-_NO_AMOUNTS = frozenset({"arch", "host", "vnode", "vntype"})
-_NAMES = {"ncpus": "cores", "ngpus": "gpus", "nmics": "mics"}
-_SIZE = re.compile(r"(\d+)(b|kb|mb|gb|tb|w|kw|mw|gw|tw)?", re.IGNORECASE)
-_BYTES = {"b": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
-_WORD = 8
+#: The walltime (s) of a running job without a limit: a year.
+_NO_LIMIT = 365 * 86400
 _VNODE = re.compile(r"\(([^()]*)\)")
 _DEPENDENCY = re.compile(r"([a-z]+):(.+)")
 _ARRAY = re.compile(r"(.*)\[(\d*)\](.*)")
 _MOST_BYTES = 512 * 2**20
 
 
-class _Inexpressible(Exception):  # noqa: N818 - no error: such a job stays the manager's
-    """The job asks for something that an instance cannot say; the message says what, in words."""
+def read_directory(path: Path) -> tuple[Answer, Answer, Answer]:
+    """Return the answers of ``qstat``, ``pbsnodes`` and ``pbs_rstat``: what each file is, its contents tell.
 
-
-def read_directory(path: Path) -> tuple[Answer, Answer]:
-    """Return the answers of ``qstat`` and ``pbsnodes`` in a directory: what each file is, its contents tell.
-
-    Raises `DocumentError` if there is not one of each, or they are no JSON objects.
+    Raises `DocumentError` if there is none of ``pbsnodes``, or they are no JSON objects.
     """
     found: dict[str, Answer] = {}
     try:
@@ -106,7 +77,7 @@ def read_directory(path: Path) -> tuple[Answer, Answer]:
             if file.stat().st_size > _MOST_BYTES:
                 raise DocumentError(str(file), [Fault("", f"Expected at most {_MOST_BYTES} bytes, got more")])
             answer = _parse(file.read_text(encoding="utf-8", errors="replace"), str(file))
-            for key in ("Jobs", "nodes"):
+            for key in ("Jobs", "nodes", "resvs"):
                 if isinstance(answer.get(key), Mapping):
                     found.setdefault(key, answer)
     except OSError as error:
@@ -114,7 +85,7 @@ def read_directory(path: Path) -> tuple[Answer, Answer]:
     missing = [command for key, command in (("nodes", "pbsnodes -a -F json"),) if key not in found]
     if missing:
         raise DocumentError(str(path), [Fault("", f"Expected an answer of {missing[0]}, got none")])
-    return found.get("Jobs", {}), found["nodes"]
+    return found.get("Jobs", {}), found["nodes"], found.get("resvs", {})
 
 
 def _parse(text: str, source: str) -> Answer:
@@ -128,70 +99,185 @@ def _parse(text: str, source: str) -> Answer:
 
 
 def make_snapshot(
-    qstat: Answer, pbsnodes: Answer, *, now: int | None = None, zone: tzinfo | None = None, name: str = "pbs"
+    qstat: Answer,
+    pbsnodes: Answer,
+    rstat: Answer | None = None,
+    *,
+    now: int | None = None,
+    zone: tzinfo | None = None,
+    name: str = "pbs",
 ) -> Snapshot:
     """Make a snapshot of what PBS said.
 
-    Raises `DocumentError` with all faults: unknown states, and values that cannot be read.
+    A record with a fault costs that record: the job is left out, the vnode counts as down. What the vnodes say is
+    assigned, and no listed job has, is held. Raises `DocumentError` with all faults if nothing can be read.
 
-    `qstat`, `pbsnodes`: the two answers.
+    `qstat`, `pbsnodes`, `rstat`: the answers; without the last one the times of reservations are not known.
     `now`: unix seconds; None: the ``timestamp`` of the answers.
     `zone`: the zone of the dates; None: that of this machine.
     """
     faults: list[Fault] = []
     moment = now if now is not None else int(qstat.get("timestamp") or pbsnodes.get("timestamp") or 0)
-    classes = tuple(_nodes(pbsnodes, faults))
-    known = frozenset(one.names[0] for one in classes)
-    left: dict[str, str] = {}
-    jobs: dict[str, Job] = {}
-    facts: dict[str, JobFacts] = {}
-    for key, attributes in qstat.get("Jobs", {}).items():
+    machine = read_machine(pbsnodes, faults)
+    reader = _Reader(machine, moment, zone)
+    listed = qstat.get("Jobs", {})
+    arrays = _arrays(listed)
+    unread: dict[str, str] = {}
+    for key, attributes in listed.items():
         try:
-            state = _state(attributes)
-            for one in _tasks(key, attributes):
-                facts[one] = _facts(attributes, state, moment, zone)
-                if not state.is_over:
-                    _take(one, attributes, state, known, moment, zone, jobs, left)
+            reader.read(key, attributes, arrays)
         except (ValueError, AttributeError, TypeError, KeyError) as error:
-            faults.append(Fault(f"Jobs.{printable(key)}", str(error) or "Expected the attributes of a job"))
-    if faults:
+            reason = str(error) or "Expected the attributes of a job"
+            faults.append(Fault(f"Jobs.{printable(key)}", reason))
+            unread[key] = f"its record cannot be read: {reason}"
+    notes = [fault for fault in faults if fault.path.startswith("nodes.")]
+    if (unread and len(unread) == len(listed)) or (notes and len(notes) == len(machine.vnodes)):
         raise DocumentError("qstat and pbsnodes", faults)
+    jobs, left = reader.jobs, reader.left | unread
     _drop_waiters(jobs, left)
+    for key, job, note in _unseen(machine, jobs, listed, moment):
+        jobs[key] = job
+        notes.append(note)
     names = dict.fromkeys(job.queue for job in jobs.values() if job.queue is not None)
     instance = Instance(
         name=name,
         epoch=datetime.fromtimestamp(0, UTC),
         now=moment,
-        cluster=Cluster(classes=classes),
+        cluster=machine.cluster(),
         queues=FrozenMap({queue: Queue(expected_wait=DEFAULT_EXPECTED_WAIT) for queue in names}),
         jobs=tuple(jobs.values()),
     )
+    reserved = _reserved(machine, (rstat or {}).get("resvs", {}), moment, zone, notes)
+    of_queue = {one.name.partition(".")[0]: one for one in reserved}
+    inside = {job.id: of_queue[job.queue] for job in instance.jobs if job.queue in of_queue}
+    sound = Checker().check(set_aside(instance, reserved, inside, {}))
     return Snapshot(
-        instance=trusted(instance),
-        left=tuple(LeftJob(id=key, reason=printable(reason)) for key, reason in left.items()),
+        instance=sound.instance,
+        left=tuple(LeftJob(id=key, reason=printable(reason)) for key, reason in {**left, **sound.left}.items()),
         taken_at=moment,
-        jobs=facts,
+        jobs=reader.facts,
+        notes=(*notes, *sound.notes),
     )
 
 
-def _take(
-    key: str,
-    attributes: Answer,
-    state: JobState,
-    known: frozenset[str],
-    now: int,
-    zone: tzinfo | None,
-    jobs: dict[str, Job],
-    left: dict[str, str],
-) -> None:
-    """Put one job, or one task, among the jobs or among those that are left."""
-    try:
-        if state is JobState.HELD:
-            raise _Inexpressible("it is held")
-        job = _job(key, attributes, now, zone)
-        jobs[key] = _running(job, attributes, known, now, zone) if state is JobState.RUNNING else job
-    except _Inexpressible as error:
-        left[key] = str(error)
+class _Reader:
+    """Reads jobs; mutable."""
+
+    def __init__(self, machine: Machine, now: int, zone: tzinfo | None) -> None:
+        self._machine, self._now, self._zone = machine, now, zone
+        self.jobs: dict[str, Job] = {}
+        self.left: dict[str, str] = {}
+        self.facts: dict[str, JobFacts] = {}
+
+    def read(self, key: str, attributes: Answer, arrays: Mapping[str, Sequence[str]]) -> None:
+        """Put a job, or the tasks of an array, among the jobs or among those that are left."""
+        state = _state(attributes)
+        now, zone = self._now, self._zone
+        for one in _tasks(key, attributes):
+            self.facts[one] = _facts(attributes, state, now, zone)
+            if state.is_over:
+                continue
+            try:
+                if state is JobState.HELD and not _waits(attributes):
+                    raise Inexpressible("it is held")
+                if state is JobState.RUNNING:
+                    self.jobs[one] = _running(one, attributes, self._machine, now, zone)
+                else:
+                    self.jobs[one] = _job(one, attributes, self._machine, arrays, now, zone)
+            except Inexpressible as error:
+                self.left[one] = str(error)
+
+
+def _waits(attributes: Answer) -> bool:
+    """Tell whether PBS holds a job for nothing but a dependency that is not met."""
+    links = [part for part in str(attributes.get("depend") or "").split(",") if not part.startswith("before")]
+    return attributes.get("Hold_Types") == "s" and any(links)
+
+
+def _arrays(listed: Answer) -> dict[str, list[str]]:
+    """Return the tasks of each array that are not over, as far as they are listed."""
+    found: dict[str, list[str]] = {}
+    for key, attributes in listed.items():
+        match = _ARRAY.fullmatch(key)
+        if match is not None and isinstance(attributes, Mapping):
+            with suppress(ValueError, TypeError):
+                found.setdefault(f"{match[1]}[]{match[3]}", []).extend(_tasks(key, attributes))
+    return found
+
+
+def _unseen(machine: Machine, jobs: Mapping[str, Job], listed: Answer, now: int) -> Iterator[tuple[str, Job, Fault]]:
+    """Yield a job for what is assigned of each vnode and no listed job has, and what is said of it."""
+    held: dict[str, dict[str, int]] = {}
+    pieces: Counter[str] = Counter()
+    for job in jobs.values():
+        for place in job.running.segments[0].allocation if job.running is not None else ():
+            pieces[place.node] += 1
+            for name, amount in place.resources.items():
+                mine = held.setdefault(place.node, {})
+                mine[name] = mine.get(name, 0) + amount
+    for vnode in machine.vnodes.values():
+        rest = {name: amount - held.get(vnode.name, {}).get(name, 0) for name, amount in vnode.assigned.items()}
+        # sizes are rounded, each by less than one
+        slack = {name: 0 if name in ("cores", "gpus", "mics") else pieces[vnode.name] for name in rest}
+        missing = Amounts({name: amount for name, amount in rest.items() if amount > slack[name]})
+        if not missing:
+            continue
+        others = [key for key in vnode.jobs if key not in jobs]
+        walltime = max((_walltime_of(key, listed) for key in others), default=_NO_LIMIT)
+        key = f"unseen.{vnode.name}"
+        segment = Segment(start=now, end=now + walltime, allocation=(Placement(node=vnode.name, resources=missing),))
+        request = Request(chunks=(Chunk(count=1, resources=missing),))
+        job = Job(
+            id=key,
+            submit=now,
+            steps=(Step(walltime=walltime, request=request),),
+            running=Running(start=now, segments=(segment,)),
+        )
+        words = ", ".join(f"{amount} {name}" for name, amount in missing.items())
+        who = f" ({', '.join(others[:8])})" if others else ""
+        message = (
+            f"{words} are assigned to jobs that are not listed{who}: held for {walltime} s (qstat -t lists subjobs)"
+        )
+        yield key, job, Fault(f"node {printable(vnode.name)}", printable(message))
+
+
+def _walltime_of(key: str, listed: Answer) -> int:
+    """Return the walltime of a job, or of the array that it is a task of; a year where it is not known."""
+    match = _ARRAY.fullmatch(key)
+    attributes = listed.get(key) or (listed.get(f"{match[1]}[]{match[3]}") if match else None)
+    with suppress(Inexpressible, ValueError, AttributeError):
+        return _walltime(attributes.get("Resource_List", {}))  # type: ignore[union-attr]  # None is caught
+    return _NO_LIMIT
+
+
+def _reserved(
+    machine: Machine, told: Answer, now: int, zone: tzinfo | None, notes: list[Fault]
+) -> tuple[Reserved, ...]:
+    """Return the reservations that vnodes or ``pbs_rstat`` tell of; one without known times holds its nodes."""
+    nodes: dict[str, list[str]] = {}
+    for vnode in machine.vnodes.values():
+        for name in vnode.reservations:
+            nodes.setdefault(name, []).append(vnode.name)
+    found = []
+    for name in dict.fromkeys((*nodes, *told)):
+        attributes = told.get(name, {})
+        cores: dict[str, int] = {}
+        for piece in _pieces(attributes.get("resv_nodes")):
+            vnode, *rest = piece.split(":")
+            if vnode in machine.vnodes:
+                cores[vnode] = cores.get(vnode, 0) + takes(dict(one.partition("=")[::2] for one in rest)).get(
+                    "cores", 0
+                )
+        start, end = _time(attributes, "reserve_start", zone), _time(attributes, "reserve_end", zone)
+        if start is None or end is None:
+            message = "its times are not known (pbs_rstat -F json tells them): its nodes are for its jobs only"
+            notes.append(Fault(f"reservation {printable(name)}", message))
+        elif end <= now:
+            continue
+        mine = tuple(cores or nodes.get(name, ()))
+        if mine:
+            found.append(Reserved(name=name, start=start, end=end, nodes=mine, cores=Amounts(cores) if cores else None))
+    return tuple(found)
 
 
 def _drop_waiters(jobs: dict[str, Job], left: dict[str, str]) -> None:
@@ -202,44 +288,6 @@ def _drop_waiters(jobs: dict[str, Job], left: dict[str, str]) -> None:
             left[key] = f"it waits for job {awaited}, which cannot be planned"
         for key in lost:
             del jobs[key]
-
-
-def _nodes(answer: Answer, faults: list[Fault]) -> Iterator[NodeClass]:
-    for name, attributes in answer.get("nodes", {}).items():
-        try:
-            words = str(attributes.get("state", "")).split(",")
-            unknown = [word for word in words if word.strip() not in NODE_STATES]
-            if unknown:
-                raise ValueError(f"Expected states of nodes that PBS has, got {' '.join(unknown)}")
-            has = attributes.get("resources_available", {})
-            amounts = {
-                _NAMES.get(key, key): _amount(key, value) for key, value in has.items() if _is_amount(key, value)
-            }
-            properties = {key: str(value) for key, value in has.items() if not _is_amount(key, value)}
-            state = max((NODE_STATES[word.strip()] for word in words), key=_ORDER.index)
-            yield NodeClass(names=(name,), resources=Amounts(amounts), properties=FrozenMap(properties), state=state)
-        except (ValueError, AttributeError, TypeError) as error:
-            faults.append(Fault(f"nodes.{printable(name)}", str(error)))
-
-
-def _is_amount(key: str, value: object) -> bool:
-    if key in _NO_AMOUNTS or isinstance(value, bool):
-        return False
-    return isinstance(value, int) or (isinstance(value, str) and _SIZE.fullmatch(value) is not None)
-
-
-def _amount(key: str, value: object) -> int:
-    """Return an amount: sizes in MiB, rounded down for what a node has; numbers as they are."""
-    if isinstance(value, int):
-        return value
-    match = _SIZE.fullmatch(str(value))
-    if match is None:
-        raise ValueError(f"Expected an amount of {key}, got {value!r}")
-    unit = (match[2] or "").lower()
-    if not unit:
-        return int(match[1])
-    size = int(match[1]) * _BYTES[unit[0]] if unit[0] in _BYTES else int(match[1])
-    return size * (_WORD if unit.endswith("w") else 1) // _BYTES["m"]
 
 
 def _state(attributes: Answer) -> JobState:
@@ -278,7 +326,7 @@ def _time(attributes: Answer, key: str, zone: tzinfo | None) -> int | None:
 def _walltime(listed: Answer) -> int:
     value = listed.get("walltime")
     if value is None:
-        raise _Inexpressible("it has no walltime")
+        raise Inexpressible("it has no walltime")
     if isinstance(value, int):
         return max(1, value)
     parts = [int(part) for part in str(value).split(":")]
@@ -288,41 +336,27 @@ def _walltime(listed: Answer) -> int:
     return max(1, seconds)
 
 
-def _job(key: str, attributes: Answer, now: int, zone: tzinfo | None) -> Job:
+def _job(
+    key: str,
+    attributes: Answer,
+    machine: Machine,
+    arrays: Mapping[str, Sequence[str]],
+    now: int,
+    zone: tzinfo | None,
+) -> Job:
     listed = attributes.get("Resource_List", {})
-    request = _request(listed)
+    request = request_of(listed, machine)
     begin = _time(attributes, "Execution_Time", zone)
     return Job(
         id=key,
-        user=printable(str(attributes.get("Job_Owner", "")).partition("@")[0]) or None,
-        group=printable(str(attributes.get("egroup", ""))) or None,
-        queue=attributes.get("queue"),
-        submit=min(now, _time(attributes, "qtime", zone) or _time(attributes, "ctime", zone) or now),
+        **_whose(attributes, now, zone),
         steps=(Step(walltime=_walltime(listed), request=request),),
         not_before=begin if begin is not None and begin > now else None,
-        after=tuple(_after(attributes)),
+        after=tuple(_after(attributes, arrays)),
     )
 
 
-def _request(listed: Answer) -> Request:
-    """Return the chunks of ``select`` and ``place``; old requests (``nodes=``) have a ``select`` too."""
-    text = listed.get("select")
-    if not text:
-        raise _Inexpressible("it has no select statement")
-    place = str(listed.get("place", "free"))
-    if "group=" in place:
-        raise _Inexpressible(f"it asks for nodes that are alike ({place})")
-    if place.startswith("v"):
-        place = place[1:]
-    place = place.replace("exclhost", "excl")
-    try:
-        parsed = parse_request(f"{text},place={place}", countable={"cores", "mem", "gpus", "mics"})
-    except SyntaxFault as error:
-        raise _Inexpressible(f"its request cannot be read: {error.message}") from None
-    return parsed.request
-
-
-def _after(attributes: Answer) -> Iterator[Dependency]:
+def _after(attributes: Answer, arrays: Mapping[str, Sequence[str]]) -> Iterator[Dependency]:
     for part in str(attributes.get("depend") or "").split(","):
         if not part:
             continue
@@ -330,43 +364,59 @@ def _after(attributes: Answer) -> Iterator[Dependency]:
         if match is None or match[1] not in ("after", "afterok", "afterany", "afternotok"):
             if part.startswith("before"):
                 continue  # what others wait for: they say it themselves
-            raise _Inexpressible(f"it waits in a way that cannot be said ({part})")
+            raise Inexpressible(f"it waits in a way that cannot be said ({part})")
         for awaited in match[2].split(":"):
-            yield Dependency(job=awaited.partition("@")[0], type=DependencyType(match[1]))
+            key = awaited.partition("@")[0]
+            for one in arrays.get(key, ()) or (key,):
+                yield Dependency(job=one, type=DependencyType(match[1]))
 
 
-def _running(job: Job, attributes: Answer, known: frozenset[str], now: int, zone: tzinfo | None) -> Job:
+def _pieces(text: object) -> Iterator[str]:
+    """Yield the pieces of ``(n1:ncpus=4:mem=1gb+n2:ncpus=2)+(n1:ncpus=1)``."""
+    for group in _VNODE.findall(str(text or "")):
+        yield from group.split("+")
+
+
+def _running(key: str, attributes: Answer, machine: Machine, now: int, zone: tzinfo | None) -> Job:
     """Return a running job: what ``exec_vnode`` says is a fact."""
     held: dict[str, dict[str, int]] = {}
-    for group in _VNODE.findall(str(attributes.get("exec_vnode", ""))):
-        for piece in group.split("+"):
-            node, *amounts = piece.split(":")
-            if node not in known:
-                raise _Inexpressible(f"it runs on a node that is not known ({node})")
-            taken = held.setdefault(node, {})
-            for amount in amounts:
-                key, _, value = amount.partition("=")
-                ours = _NAMES.get(key, key)
-                taken[ours] = taken.get(ours, 0) + max(1, _amount(key, value))
+    for piece in _pieces(attributes.get("exec_vnode")):
+        node, *amounts = piece.split(":")
+        if node not in machine.vnodes:
+            raise Inexpressible(f"it runs on a node that is not known ({node})")
+        taken = held.setdefault(node, {})
+        for name, amount in takes(dict(one.partition("=")[::2] for one in amounts)).items():
+            taken[name] = taken.get(name, 0) + amount
     if not held:
-        raise _Inexpressible("it runs, and PBS does not say where")
+        raise Inexpressible("it runs, and PBS does not say where")
+    listed = attributes.get("Resource_List", {})
+    sharing = next(
+        (word for word in str(listed.get("place", "")).split(":") if word in ("excl", "exclhost", "shared")), ""
+    )
     start = min(now, _time(attributes, "stime", zone) or now)
+    walltime = _NO_LIMIT if listed.get("walltime") is None else _walltime(listed)
     allocation = tuple(
         Placement(node=node, resources=Amounts(amounts or {"cores": 1}), chunk=index, count=1)
         for index, (node, amounts) in enumerate(held.items())
     )
     chunks = tuple(Chunk(count=1, resources=one.resources) for one in allocation)
-    place = Place(arrangement=job.request.place.arrangement, exclusive=job.request.place.exclusive)
-    segment = Segment(start=start, end=max(start + job.walltime, now + 1), allocation=allocation)
+    place = Place(exclusive=any(machine.vnodes[node].is_alone(sharing) for node in held))
+    segment = Segment(start=start, end=max(start + walltime, now + 1), allocation=allocation)
     return Job(
-        id=job.id,
-        user=job.user,
-        group=job.group,
-        queue=job.queue,
-        submit=job.submit,
-        steps=(Step(walltime=job.walltime, request=Request(chunks=chunks, place=place)),),
+        id=key,
+        **_whose(attributes, now, zone),
+        steps=(Step(walltime=walltime, request=Request(chunks=chunks, place=place)),),
         running=Running(start=start, segments=(segment,)),
     )
+
+
+def _whose(attributes: Answer, now: int, zone: tzinfo | None) -> dict[str, Any]:
+    return {
+        "user": printable(str(attributes.get("Job_Owner", "")).partition("@")[0]) or None,
+        "group": printable(str(attributes.get("egroup", ""))) or None,
+        "queue": attributes.get("queue"),
+        "submit": min(now, _time(attributes, "qtime", zone) or _time(attributes, "ctime", zone) or now),
+    }
 
 
 def _facts(attributes: Answer, state: JobState, now: int, zone: tzinfo | None) -> JobFacts:

@@ -14,6 +14,8 @@ _UNITS: dict[str, int | Fraction] = {"": 1, "K": Fraction(1, 1024), "M": 1, "G":
 _MEMORY = re.compile(r"(\d+(?:\.\d+)?)([KMGTP]?)[nc]?", re.IGNORECASE)
 _COUNT = re.compile(r"(\d+)([KMGT]?)", re.IGNORECASE)
 _GRES = re.compile(r"([^:=()]+)((?:[:=][^:=()]*)*)(?:\((.*)\))?")
+_PLAIN = re.compile(r"(cpu|mem)[:=](.+)")
+_PLAIN_NAMES = {"cpu": "cores", "mem": "mem"}
 _THOUSANDS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 _LICENSE = re.compile(r"([^,:;=*|&\s]+)(?:[:=*](\d+))?")
 _TIME = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
@@ -30,6 +32,12 @@ def _commas(text: str) -> Iterator[str]:
             yield text[begin:at]
             begin = at + 1
     yield text[begin:]
+
+
+def count_ids(text: str) -> int:
+    """Count the ids of a list, ``0-1,8``."""
+    spans = (part.partition("-") for part in text.split(","))
+    return sum(int(last or first) - int(first) + 1 for first, _, last in spans)
 
 
 def memory(text: str) -> int:
@@ -95,11 +103,19 @@ def gres_amounts(text: str, *, prefixes: bool = False) -> Amounts:
 
 
 def tres_requests(text: str) -> Amounts:
-    """Read what a job asks for per node, task or job: generic resources only.
+    """Read what a job asks for per node, task or job: ``cpu=4,mem=2G,gres/gpu:k20=1``, from 23.11 on also CPUs.
 
     Raises `ValueError` if it asks for something else, or cannot be read.
     """
-    return gres_amounts(text, prefixes=True)
+    found: dict[str, int] = {}
+    rest = []
+    for part in _commas(text):
+        match = _PLAIN.fullmatch(part.strip())
+        if match is None:
+            rest.append(part)
+        else:
+            found[_PLAIN_NAMES[match[1]]] = memory(match[2]) if match[1] == "mem" else _count(match[2])
+    return Amounts({**found, **gres_amounts(",".join(rest), prefixes=True)})
 
 
 def tres_value(text: str, name: str) -> str | None:

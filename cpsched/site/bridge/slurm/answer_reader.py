@@ -69,13 +69,14 @@ class AnswerReader:
             read = read_answer({parts.kind: entries}, source)
         except (DocumentError, ValueError, RecursionError):
             return None
-        if rest.get(parts.kind) != []:
+        records = getattr(read, parts.kind)
+        if rest.get(parts.kind) != [] or len(records) < len(new):
             return None
-        for at, record in zip(new, getattr(read, parts.kind), strict=True):
+        for at, record in zip(new, records, strict=True):
             found[at] = record
         self._entries, self._known = parts.entries, found
-        records: Any = tuple(found)
-        return replace(others, jobs=records) if parts.kind == "jobs" else replace(others, nodes=records)
+        whole: Any = tuple(found)
+        return replace(others, jobs=whole) if parts.kind == "jobs" else replace(others, nodes=whole)
 
     def _as_before(self, entries: list[bytes]) -> tuple[list[Any], list[int]]:
         """Return the records of entries that the last answer had too, and the places of all others.

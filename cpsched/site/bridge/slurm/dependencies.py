@@ -17,12 +17,13 @@ _MINUTE = 60
 
 
 def dependencies_of(
-    job: JobRecord, pending: Mapping[int, Sequence[str]], same_name: Sequence[str]
+    job: JobRecord, key: str, pending: Mapping[int, Sequence[str]], same_name: Sequence[str]
 ) -> tuple[Dependency, ...]:
     """Return the dependencies of a job.
 
     Raises `Inexpressible` if it waits for one of several, for something that is no job, or can never start.
 
+    `key`: the id of the job, or of the task of an array.
     `pending`: by a job's number, or its array's: the ids of all of it that waits or runs.
     `same_name`: the ids of the jobs of its user and its name that were submitted before it and wait or run.
     """
@@ -45,9 +46,15 @@ def dependencies_of(
             continue
         if met == "failed":
             raise Inexpressible(f"it waits for what never comes ({part})", is_for_manager=False)
+        awaited = pending.get(int(number), ())
+        if kind == "aftercorr":  # each task for its counterpart; one that is over has ended well
+            kind, counterpart = "afterok", key.rpartition("_")
+            mine = [other for other in awaited if counterpart[1] and other == f"{number}_{counterpart[2]}"]
+            if awaited and counterpart[1] and not mine:
+                continue
+            awaited = mine or awaited
         if kind not in _TYPES:
             raise Inexpressible(f"it waits in a way that cannot be said ({part})")
-        awaited = pending.get(int(number), ())
         if task is not None and task != "*":
             awaited = [other for other in awaited if other == f"{number}_{task}"]
         if not awaited:

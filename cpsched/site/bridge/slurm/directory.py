@@ -15,7 +15,9 @@ from cpsched.site.bridge.slurm.records import SlurmRecords
 from cpsched.site.bridge.slurm.text_reader import read_config, read_text
 
 _MOST_BYTES = 512 * 2**20
-_KINDS = tuple(field.name for field in fields(SlurmRecords))
+_KINDS = tuple(field.name for field in fields(SlurmRecords) if field.name != "notes")
+#: The lists that answers in JSON have.
+_LISTS = ("jobs", "nodes", "partitions", "reservations", "licenses", "sinfo")
 #: What the texts of `scontrol show` begin with.
 _HEADS = ("JobId=", "NodeName=", "PartitionName=", "ReservationName=", "LicenseName=")
 #: What the text of `scontrol show config` begins with.
@@ -53,7 +55,8 @@ def merge_records(parts: Sequence[tuple[str, SlurmRecords]]) -> tuple[SlurmRecor
         if best is not None and getattr(best[1], kind):
             chosen[kind] = getattr(best[1], kind)
             used[best[0]] = None
-    return replace(SlurmRecords(), **chosen), tuple(used)
+    notes = (note for name, part in parts if name in used for note in part.notes)
+    return replace(SlurmRecords(), **chosen, notes=tuple(dict.fromkeys(notes))), tuple(used)
 
 
 def read_directory(path: Path, zone: tzinfo | None = None) -> Reading:
@@ -111,8 +114,8 @@ def _read_file(file: Path, zone: tzinfo | None, skip: Callable[[str], None]) -> 
     except DocumentError as error:
         skip(f"{file.name}: {error.faults[0].message}")
         return None
-    if not any(isinstance(answer.get(kind), list) for kind in _KINDS):
-        skip(f"{file.name}: none of {', '.join(_KINDS[:-1])} in it")
+    if not any(isinstance(answer.get(kind), list) for kind in _LISTS):
+        skip(f"{file.name}: none of {', '.join(_LISTS)} in it")
         return None
     if any(isinstance(job, dict) and "job_state" not in job for job in answer.get("jobs") or ()):
         skip(f"{file.name}: the jobs of an accounting database, which are over")

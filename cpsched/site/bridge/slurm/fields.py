@@ -10,6 +10,8 @@ from cpsched.errors import DocumentError, Fault
 
 #: Slurm's numbers for "not set" and "no limit", of 16, 32 and 64 bits.
 _NO_VALUE = frozenset({2**16 - 2, 2**16 - 1, 2**32 - 2, 2**32 - 1, 2**64 - 2, 2**64 - 1})
+#: That for "no limit" of 32 bits.
+_INFINITE = 2**32 - 1
 _LEAST_NO_VALUE = min(_NO_VALUE)
 _MOST_FAULTS = 100
 _LONGEST_SHOWN = 64
@@ -29,6 +31,12 @@ class FaultList:
 
     def __len__(self) -> int:
         return len(self._faults)
+
+    def take(self, first: int) -> list[Fault]:
+        """Return the faults from one on, and forget them."""
+        taken = self._faults[first:]
+        del self._faults[first:]
+        return taken
 
     def raise_if_any(self) -> None:
         """Refuse the answer if it has faults. Raises `DocumentError` with all of them."""
@@ -61,6 +69,10 @@ class Fields:
         # version 2 writes equal values equally, and those of two types (1 and true) not
         return marshal.dumps(list(map(self._source.get, keys)), 2)
 
+    def quiet(self) -> Fields:
+        """Return the object, whose faults are told already."""
+        return Fields(self._source, self._path, FaultList(""))
+
     def only(self, keys: Sequence[str]) -> Fields:
         """Return the object with some of its keys alone."""
         return Fields({key: self._source.get(key) for key in keys}, self._path, self._faults)
@@ -91,6 +103,11 @@ class Fields:
             elif value not in _NO_VALUE and value >= 0:
                 return value
         return None
+
+    def is_infinite(self, key: str) -> bool:
+        """Tell whether a number has no limit, which is not the same as that it is not set."""
+        value = self._source.get(key)
+        return value.get("infinite") is True if isinstance(value, dict) else value == _INFINITE
 
     def text(self, *keys: str) -> str:
         """Return the first of some keys that has a text, lists joined by commas; empty where none has."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
-from cpsched.domain import Amounts
+from cpsched.domain import Amounts, NodeState
 from cpsched.errors import DocumentError, Fault, SyntaxFault
 from cpsched.formats import expand_hostlist
 from cpsched.site.bridge.protocol import JobState
-from cpsched.site.bridge.slurm.amounts import gres_amounts, tres_value
+from cpsched.site.bridge.slurm.amounts import count_ids, gres_amounts, license_amounts, tres_value
 from cpsched.site.bridge.slurm.fields import FaultList, Fields, shown
 from cpsched.site.bridge.slurm.records import (
     MANY_NODES,
@@ -21,9 +22,12 @@ from cpsched.site.bridge.slurm.records import (
     Share,
     SlurmRecords,
 )
-from cpsched.site.bridge.slurm.states import job_state, node_state, words_of
+from cpsched.site.bridge.slurm.states import JOB_BASES, job_state, node_state, words_of
+from cpsched.text import printable
 
 _Record = TypeVar("_Record")
+#: What becomes of a record with faults: of what was read of it, and its faults in words.
+_Unread = Callable[[Fields, _Record | None, str], _Record | None]
 
 _MINUTE = 60
 #: Keys in which many jobs are alike.
@@ -65,33 +69,127 @@ def _words(error: object) -> str:
 def read_answer(answer: Mapping[str, Any], source: str) -> SlurmRecords:
     """Read all records of one answer: of jobs, nodes, partitions, reservations or licences.
 
-    Raises `DocumentError` with all faults: values of a wrong type, unknown states, amounts that cannot be read.
+    A record with a fault (a value of a wrong type, an unknown state, an amount that cannot be read) costs that record:
+    the job is left out, the node counts as down. Raises `DocumentError` with all faults if no record of its kind can be
+    read, or the answer as a whole is none.
     """
-    faults = FaultList(source)
+    faults, notes = FaultList(source), list[Fault]()
     top = Fields(answer, "", faults)
 
-    def read(key: str, reader: Callable[[Fields], _Record]) -> tuple[_Record, ...]:
-        return tuple(_read_each(top, key, reader))
+    def read(key: str, reader: Callable[[Fields], _Record], unread: _Unread[_Record] = _forget) -> tuple[_Record, ...]:
+        return tuple(_read_each(top, key, reader, unread, faults, notes))
 
+    licenses = read("licenses", _license)
+    groups = _groups(top.each("sinfo"))
     records = SlurmRecords(
-        jobs=read("jobs", _JobReader(faults)),
-        nodes=read("nodes", _node),
-        partitions=read("partitions", _partition),
+        jobs=read("jobs", _JobReader(faults), _unread_job),
+        nodes=read("nodes", _node, _unread_node) or groups[0],
+        partitions=read("partitions", _partition) or groups[1],
         reservations=read("reservations", _reservation),
-        licenses=Amounts(dict(read("licenses", _license))),
+        licenses=Amounts({name: total for name, total, _ in licenses}),
+        free_licenses=Amounts({name: free for name, _, free in licenses if free is not None}),
+        notes=tuple(notes),
     )
     faults.raise_if_any()
     return records
 
 
-def _read_each(top: Fields, key: str, reader: Callable[[Fields], _Record]) -> Iterator[_Record]:
-    for entry in top.each(key):
+def _read_each(
+    top: Fields,
+    key: str,
+    reader: Callable[[Fields], _Record],
+    unread: _Unread[_Record],
+    faults: FaultList,
+    notes: list[Fault],
+) -> Iterator[_Record]:
+    """Yield the records of a kind; faults are told as such only if each of them has one."""
+    entries, bad, lost = top.each(key), list[Fault](), 0
+    for entry in entries:
+        before = len(faults)
+        record: _Record | None = None
         try:
-            yield reader(entry)
+            record = reader(entry)
         except SyntaxFault as error:
             entry.fault("", error.message)
         except ValueError as error:
             entry.fault("", str(error))
+        if len(faults) > before:
+            taken = faults.take(before)
+            bad += taken
+            lost += 1
+            words = "; ".join(f"{fault.path.rpartition('].')[2]}: {fault.message}" for fault in taken)
+            record = unread(entry, record, words)
+            if record is None:
+                notes.append(Fault(f"{key} {printable(_name_of(entry))}", f"cannot be read: {words}"))
+        if record is not None:
+            yield record
+    if entries and lost == len(entries):
+        for fault in bad:
+            faults.add(fault.path, fault.message)
+
+
+def _name_of(entry: Fields) -> str:
+    return entry.quiet().text("name", "LicenseName") or str(entry.quiet().number("job_id") or "without a name")
+
+
+def _forget(entry: Fields, record: object, words: str) -> None:
+    """Do without a record that cannot be read."""
+
+
+def _unread_job(entry: Fields, record: JobRecord | None, words: str) -> JobRecord | None:
+    """Return a job with the reason why it cannot be planned; one that may run keeps its nodes."""
+    entry = entry.quiet()
+    reason = f"its record cannot be read ({words})"
+    if record is not None:
+        return record.but(others=(reason, *record.others))
+    number = entry.number("job_id")
+    if number is None:
+        return None
+    states = {JOB_BASES.get(word, JobState.RUNNING) for word in _state_words(entry, "job_state")}
+    names = _hosts(entry.text("nodes")) if states <= {JobState.RUNNING} else ()
+    shares = tuple(Share(node=name, cpus=-(-(entry.number("cpus") or 1) // len(names))) for name in names)
+    state = JobState.RUNNING if shares else JobState.WAITING
+    return JobRecord(number=number, state=state, others=(reason,), shares=shares, start=_time(entry, "start_time"))
+
+
+def _unread_node(entry: Fields, record: NodeRecord | None, words: str) -> NodeRecord | None:
+    """Return a node that counts as down."""
+    entry = entry.quiet()
+    if record is None:
+        cpus, memory = entry.number("effective_cpus", "cpus") or 0, entry.number("real_memory") or 0
+        record = NodeRecord(name=entry.text("name"), state=NodeState.DOWN, cpus=cpus, memory=memory)
+    return replace(record, state=NodeState.DOWN, fault=f"counts as down: {words}") if record.name else None
+
+
+def _hosts(text: str) -> tuple[str, ...]:
+    try:
+        return expand_hostlist(text) if text else ()
+    except SyntaxFault:
+        return ()
+
+
+def _groups(groups: Sequence[Fields]) -> tuple[tuple[NodeRecord, ...], tuple[PartitionRecord, ...]]:
+    """Return the nodes and partitions of ``sinfo --json`` from 23.11 on: groups of nodes that are alike."""
+    nodes: dict[str, NodeRecord] = {}
+    partitions: dict[str, PartitionRecord] = {}
+    for group in groups:
+        partition = _partition(group.inside("partition"))
+        partitions[partition.name] = partition
+        memory = group.inside("memory")
+        record = NodeRecord(
+            name="",
+            state=node_state(_state_words(group.inside("node"), "state")),
+            cpus=group.inside("cpus").number("minimum") or 0,
+            threads=group.inside("threads").number("maximum") or 1,
+            memory=memory.number("minimum") or 0,
+            gres=gres_amounts(group.inside("gres").text("total")),
+            features=tuple(part for part in group.inside("features").text("total").split(",") if part),
+            weight=group.inside("weight").number("minimum") or 0,
+        )
+        for name in group.inside("nodes").texts("nodes"):
+            of = nodes[name].partitions if name in nodes else ()
+            nodes[name] = replace(record, name=name, partitions=(*of, partition.name))
+    return tuple(nodes.values()), tuple(partitions.values())
 
 
 def _required(entry: Fields, key: str) -> int:
@@ -174,6 +272,7 @@ def _shared(entry: Fields) -> tuple[JobRecord, bool]:
         tasks_text=entry.text("array_task_string"),
         throttle=entry.number("array_max_tasks") or None,
         time_limit=_minutes(entry, "time_limit"),
+        is_unlimited=entry.is_infinite("time_limit"),
         deadline=_time(entry, "deadline"),
         nodes=nodes,
         max_nodes=_most_nodes(entry.number("max_nodes")),
@@ -197,7 +296,9 @@ def _shared(entry: Fields) -> tuple[JobRecord, bool]:
         dependency=entry.text("dependency"),
         reservation=entry.text("resv_name"),
         exclusive=_exclusive(entry),
+        threads_per_core=entry.number("threads_per_core") or None,
         others=tuple(_others(entry)),
+        het=entry.number("het_job_id") or None,
         restarts=entry.number("restart_cnt") or 0,
     )
     return job, entry.flag("hold") or reason in _HELD
@@ -217,8 +318,6 @@ def _exclusive(entry: Fields) -> str:
 
 def _others(entry: Fields) -> Iterator[str]:
     """Yield what a job asks for that cpsched cannot say."""
-    if entry.number("het_job_id"):
-        yield "it is a part of a heterogeneous job"
     if entry.flag("contiguous"):
         yield "it asks for neighbouring nodes (--contiguous)"
     if entry.number("core_spec"):
@@ -233,8 +332,6 @@ def _others(entry: Fields) -> Iterator[str]:
         yield "it asks for temporary disk space (--tmp)"
     if any(entry.number(key) for key in ("sockets_per_node", "cores_per_socket")):
         yield "it asks for sockets or for cores of a socket"
-    if (entry.number("threads_per_core") or 0) > 1:
-        yield "it asks for threads of a core (--threads-per-core)"
     if any((entry.number(key) or 0) > 0 for key in ("tasks_per_core", "tasks_per_socket", "tasks_per_board")):
         yield "it asks for tasks per core, socket or board"
 
@@ -299,6 +396,9 @@ def _partition(entry: Fields) -> PartitionRecord:
             tier=entry.inside("priority").number("tier") or 0,
             state=entry.inside("partition").text("state"),
             is_exclusive="exclusive" in flags or most.number("shares") == 0,
+            is_of_one_user=_is_of_one_user(entry),
+            max_nodes=most.number("nodes") or None,
+            cpus_per_node=most.number("cpus_per_node") or None,
             qos=entry.inside("qos").text("assigned"),
         )
     return PartitionRecord(
@@ -309,8 +409,16 @@ def _partition(entry: Fields) -> PartitionRecord:
         tier=entry.number("priority_tier") or 0,
         state=entry.text("state"),
         is_exclusive="exclusive" in entry.texts("flags"),
+        is_of_one_user=_is_of_one_user(entry),
+        max_nodes=entry.number("max_nodes_per_job") or None,
+        cpus_per_node=entry.number("max_cpus_per_node") or None,
         qos=entry.text("qos"),
     )
+
+
+def _is_of_one_user(entry: Fields) -> bool:
+    words = (*entry.texts("flags"), *entry.inside("partition").texts("flags"))
+    return any(word.lower().replace("_", " ") == "exclusive user" for word in words)
 
 
 def _reservation(entry: Fields) -> ReservationRecord:
@@ -320,9 +428,19 @@ def _reservation(entry: Fields) -> ReservationRecord:
         end=_required(entry, "end_time"),
         nodes=entry.text("node_list"),
         users=tuple(dict.fromkeys(entry.texts("users"))),
+        accounts=tuple(dict.fromkeys(entry.texts("accounts"))),
+        groups=tuple(dict.fromkeys(entry.texts("groups"))),
         flags=entry.texts("flags"),
+        licenses=license_amounts(entry.text("licenses")),
+        cores=_reserved_cores(entry),
     )
 
 
-def _license(entry: Fields) -> tuple[str, int]:
-    return entry.text("LicenseName"), entry.number("Total") or 0
+def _reserved_cores(entry: Fields) -> Amounts | None:
+    """Return how many cores of each node are reserved; None where nodes are as a whole."""
+    cores = {part.text("node"): count_ids(part.text("core")) for part in entry.each("core_specializations")}
+    return Amounts(cores) if cores else None
+
+
+def _license(entry: Fields) -> tuple[str, int, int | None]:
+    return entry.text("LicenseName"), entry.number("Total") or 0, entry.number("Free")

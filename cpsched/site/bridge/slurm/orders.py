@@ -180,7 +180,7 @@ def _start(order: Start, view: JobRecord, marker: Marker | None, prefix: str, no
     hosts = fold_hostlist(names)
     least = None
     if count > 1 and view.tasks_per_node is None and not view.exclusive:
-        least = max(place.resources.get("cores", 1) for place in order.allocation)
+        least = min(place.resources.get("cores", 1) for place in order.allocation)
     kept = marker or Marker(begin=_own_begin(view, now))
     if marker is None or not marker.ordered:
         kept = kept._replace(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cpsched.domain import Amounts, NodeState
+from cpsched.errors import Fault
 from cpsched.site.bridge.protocol import JobState
 from cpsched.site.bridge.slurm.limits import SlurmLimits
 
@@ -59,8 +60,9 @@ class JobRecord(NamedTuple):
     begin: int | None = None
     start: int | None = None
     end: int | None = None
-    #: Seconds; None: no limit.
+    #: Seconds; None: that of its partition, or none.
     time_limit: int | None = None
+    is_unlimited: bool = False
     deadline: int | None = None
     #: The fewest and the most nodes that it asks for.
     nodes: int = 1
@@ -86,8 +88,12 @@ class JobRecord(NamedTuple):
     reservation: str = ""
     #: ``""`` shares its nodes, ``"node"`` has them for itself; other words are those of Slurm (``user``, ``mcs``).
     exclusive: str = ""
+    #: On how many threads of a core its CPUs are; None: on all.
+    threads_per_core: int | None = None
     #: What it asks for besides, in Slurm's words, and cpsched cannot say.
     others: tuple[str, ...] = ()
+    #: The number of the heterogeneous job that it is a part of.
+    het: int | None = None
     restarts: int = 0
     admin_comment: str = ""
     #: What it holds, of one that runs.
@@ -143,6 +149,8 @@ class NodeRecord:
     features: tuple[str, ...] = ()
     weight: int = 1
     partitions: tuple[str, ...] = ()
+    #: What of it cannot be read: then it counts as down.
+    fault: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +168,11 @@ class PartitionRecord:
     state: str = "UP"
     #: Whether each of its jobs has its nodes for itself.
     is_exclusive: bool = False
+    #: Whether a node has jobs of one user only.
+    is_of_one_user: bool = False
+    #: The most nodes of a job, and the most CPUs of all its jobs on a node; None: all.
+    max_nodes: int | None = None
+    cpus_per_node: int | None = None
     #: The QOS whose limits hold for its jobs; empty: none.
     qos: str = ""
 
@@ -172,8 +185,14 @@ class ReservationRecord:
     start: int
     end: int
     nodes: str = ""
+    #: Those who may use it; a minus sign stands before those who may not.
     users: tuple[str, ...] = ()
+    accounts: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
+    licenses: Amounts = Amounts()
+    #: Of a reservation of cores: how many on each node; None: whole nodes.
+    cores: Amounts | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +204,11 @@ class SlurmRecords:
     partitions: tuple[PartitionRecord, ...] = ()
     reservations: tuple[ReservationRecord, ...] = ()
     licenses: Amounts = Amounts()
+    #: Those that nobody has now, where Slurm says so.
+    free_licenses: Amounts = Amounts()
     #: ``scontrol show config``, by key; empty where it is not known.
     config: Amounts | dict[str, str] | None = None
     #: The limits of QOS and associations; None where they are not known, or not enforced.
     limits: SlurmLimits | None = None
+    #: Which records cannot be read, and why.
+    notes: tuple[Fault, ...] = ()

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
+from typing import NamedTuple
 
 from cpsched.domain import Amounts, Arrangement, Chunk, FrozenMap, Place, Request, Step
 from cpsched.errors import SyntaxFault
 from cpsched.formats import expand_hostlist
 from cpsched.site.bridge.slurm.amounts import license_amounts, tres_requests
-from cpsched.site.bridge.slurm.records import JobRecord, NodeRecord
+from cpsched.site.bridge.slurm.records import JobRecord, NodeRecord, PartitionRecord
+from cpsched.site.bridge.slurm.states import CLOSED
 
 #: The property that names a node which some job requires.
 HOST = "host"
@@ -20,7 +23,11 @@ YES = "yes"
 _PARTS = frozenset({"mps", "shard"})
 #: The fields of a record on which its request rests, beside the partition.
 _ASKED = slice(JobRecord._fields.index("nodes"), JobRecord._fields.index("others") + 1)
-_FEATURE = re.compile(r"[^&|,\[\]()*\s]+")
+_WORD = r"[^&|,\[\]()*\s]+"
+#: Features that all of a job's nodes have, each one of several; in no brackets only if they are all that is asked for.
+_FEATURES = re.compile(
+    rf"|{_WORD}(\|{_WORD})+|(?:{_WORD}|\({_WORD}(?:\|{_WORD})+\))(?:&(?:{_WORD}|\({_WORD}(?:\|{_WORD})+\)))*"
+)
 
 
 class Inexpressible(Exception):  # noqa: N818 - no error: such a job stays Slurm's
@@ -53,8 +60,8 @@ class Site:
 
     #: By name.
     nodes: Mapping[str, NodeRecord]
-    #: The nodes of each partition.
-    partitions: Mapping[str, Sequence[str]]
+    #: The nodes of each partition, and of those that are planned as one. Mutable: these come with the jobs.
+    partitions: dict[str, Sequence[str]]
     #: Partitions whose jobs have their nodes for themselves.
     exclusive: frozenset[str] = frozenset()
     #: Whether Slurm counts memory; where it does, a job without any takes all that a node has.
@@ -63,10 +70,53 @@ class Site:
     gives_whole_nodes: bool = False
     #: Whether it is known how Slurm selects.
     is_configured: bool = False
+    #: Of partitions that have such a limit: the most nodes of a job, and the most CPUs of all their jobs on a node.
+    max_nodes: Mapping[str, int] = field(default_factory=dict)
+    cpus_per_node: Mapping[str, int] = field(default_factory=dict)
+    described: Mapping[str, PartitionRecord] = field(default_factory=dict)
     #: What was found already, by partition, features and excluded nodes: many jobs ask alike. Mutable: a cache.
-    sizes: dict[tuple[str, str, str], tuple[int, int]] = field(default_factory=dict, compare=False, repr=False)
+    usable: dict[tuple[str, str, str], Sequence[tuple[NodeRecord, int]]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
     #: The steps and licences of jobs, by all that these rest on. Mutable: a cache.
     steps: dict[tuple[object, ...], tuple[Step, Amounts]] = field(default_factory=dict, compare=False, repr=False)
+
+    def queues_of(self, job: JobRecord) -> Sequence[str]:
+        """Return the queues in which a job can be planned, the best first: its partitions, or all of them as one.
+
+        They are one where nothing but their nodes tells them apart.
+        """
+        if len(job.partitions) < 2 or not all(name in self.described for name in job.partitions):
+            return job.partitions[:1]
+        open_ = [one for name in job.partitions if (one := self.described[name]).state not in CLOSED]
+        if len({replace(one, name="", nodes="") for one in open_}) == 1 and open_[0].cpus_per_node is None:
+            name = ",".join(sorted(one.name for one in open_))
+            nodes = (node for one in open_ for node in self.partitions[one.name])
+            self.partitions.setdefault(name, tuple(dict.fromkeys(nodes)))
+            return (name,)
+        return [one.name for one in sorted(open_ or [self.described[job.partitions[0]]], key=lambda one: -one.tier)]
+
+    def has_room(self, partition: str, request: Request) -> bool:
+        """Tell whether each chunk of a request fits on some node of a partition that has nothing else."""
+        nodes = [self.nodes[name] for name in self.partitions[partition] if name in self.nodes]
+        has = [{"cores": node.cpus, "mem": node.memory, **node.gres} for node in nodes]
+        return all(
+            any(
+                all(
+                    one.get(name, amount if name.startswith("cores.") else 0) >= amount
+                    for name, amount in chunk.resources.items()
+                )
+                for one in has
+            )
+            for chunk in request.chunks
+        )
+
+
+def alternatives(text: str) -> Iterator[str]:
+    """Yield the parts of a text of features that are one of several: ``a|b``."""
+    for part in text.split("&"):
+        if "|" in part:
+            yield part.strip("()")
 
 
 def step_of(job: JobRecord, walltime: int, site: Site) -> tuple[Step, Amounts]:
@@ -93,33 +143,89 @@ def request_of(job: JobRecord, site: Site) -> Request:
     """Return the chunks of a job, one for each node, and how they are placed.
 
     A job that says only how many tasks it has gets as few nodes as can hold them, and on each as many tasks at most as
-    an even division gives: this is what `scontrol` is told when the job is started. Raises `Inexpressible` if it cannot
-    be said.
+    an even division gives: this is what `scontrol` is told when the job is started. Where no even division fits, the
+    largest nodes are filled. Raises `Inexpressible` if it cannot be said.
     """
     if job.others:
         raise Inexpressible("; ".join(job.others))
-    if len(job.partitions) != 1:
-        raise Inexpressible(f"it may run in several partitions ({','.join(job.partitions)})")
-    if job.exclusive not in ("", "node"):
+    if job.exclusive not in ("", "node", "user"):
         raise Inexpressible(f"it shares its nodes with some jobs only (--exclusive={job.exclusive})")
+    partition = next(iter(job.partitions), "")
     required = _names(job.required_nodes)
-    most, threads = _largest(job, site)
-    where = dict(_where(job))
-    nodes, tasks = _layout(job, most, len(required))
-    gres = _gres(job, nodes, tasks)
-    cpus = -(-_cpus(job, nodes, tasks, gres) // threads) * threads
-    is_exclusive = job.exclusive == "node" or job.partitions[0] in site.exclusive or site.gives_whole_nodes
-    memory = _memory(job, cpus, gres)
-    if not memory and site.counts_memory and site.is_configured:
+    need = _needs(job)
+    nodes = _usable(job, partition, site)
+    parts = _layout(job, need, nodes, partition, site, len(required))
+    is_exclusive = job.exclusive != "" or partition in site.exclusive or site.gives_whole_nodes
+    if site.counts_memory and site.is_configured and not (need.memory or need.of_gres_memory):
         is_exclusive = True
-    amounts = {"cores": cpus, **gres}
-    if memory and site.counts_memory:
-        amounts["mem"] = memory
-    place = Place(arrangement=Arrangement.SCATTER if nodes > 1 else Arrangement.FREE, exclusive=is_exclusive)
-    chunks = [Chunk(count=1, resources=Amounts(amounts), where=FrozenMap({**where, HOST: name})) for name in required]
-    if nodes > len(required):
-        chunks.append(Chunk(count=nodes - len(required), resources=Amounts(amounts), where=FrozenMap(where)))
-    return Request(chunks=tuple(chunks), place=place)
+    where = dict(_where(job))
+    limit = site.cpus_per_node.get(partition)
+    kinds: dict[tuple[Amounts, FrozenMap[str, str]], int] = {}
+    for index, part in enumerate(parts):
+        amounts = _amounts(job, need, part, len(parts), nodes, site)
+        if limit is not None:
+            if amounts["cores"] > limit:
+                reason = f"it takes {amounts['cores']} CPUs of a node, and MaxCPUsPerNode of {partition} is {limit}"
+                raise Inexpressible(reason, is_for_manager=False)
+            amounts[counter_of(partition)] = amounts["cores"]
+        host = {HOST: required[index]} if index < len(required) else {}
+        kind = Amounts(amounts), FrozenMap({**where, **host})
+        kinds[kind] = kinds.get(kind, 0) + 1
+    arrangement = Arrangement.SCATTER if len(parts) > 1 else Arrangement.FREE
+    chunks = tuple(Chunk(count=count, resources=amounts, where=at) for (amounts, at), count in kinds.items())
+    return Request(chunks=chunks, place=Place(arrangement=arrangement, exclusive=is_exclusive))
+
+
+def counter_of(partition: str) -> str:
+    """Return the resource of nodes of which all jobs of a partition together have so many CPUs of a node."""
+    return f"cores.{partition}"
+
+
+class _Need(NamedTuple):
+    """What a job needs."""
+
+    #: CPUs of a task; 0: its tasks share the CPUs that it has in all.
+    cpus: int
+    #: Generic resources of a task, of a node, and of the job.
+    of_task: Amounts
+    of_node: Amounts
+    of_job: Amounts
+    #: Whether it asks for memory, and of this what is for each of a generic resource.
+    memory: int
+    of_gres_memory: bool
+
+
+class _Part(NamedTuple):
+    """What of a job is on one node."""
+
+    tasks: int
+    gres: Amounts
+
+
+def _needs(job: JobRecord) -> _Need:
+    if job.tres_per_socket:
+        raise Inexpressible(f"it asks for resources per socket ({job.tres_per_socket})")
+    try:
+        of_task, of_node, of_job = map(tres_requests, (job.tres_per_task, job.tres_per_node, job.tres_per_job))
+    except ValueError as error:
+        raise Inexpressible(f"its resources cannot be read: {error}") from None
+    for name in (*of_task, *of_node, *of_job):
+        if name.partition(".")[0] in _PARTS:
+            raise Inexpressible(f"it asks for parts of a GPU ({name})")
+    cpus = job.cpus_per_task or of_task.get("cores") or job.cpus // job.tasks
+    memory = job.memory_per_node or job.memory_per_cpu or of_task.get("mem", 0)
+    return _Need(
+        cpus=0 if job.tasks > job.cpus else max(1, cpus),
+        of_task=_gres(of_task),
+        of_node=_gres(of_node),
+        of_job=_gres(of_job),
+        memory=memory,
+        of_gres_memory=bool(job.memory_per_tres),
+    )
+
+
+def _gres(amounts: Amounts) -> Amounts:
+    return Amounts({name: count for name, count in amounts.items() if name not in ("cores", "mem")})
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -131,95 +237,147 @@ def _names(text: str) -> tuple[str, ...]:
         raise Inexpressible(f"its list of nodes cannot be read: {error.message}") from None
 
 
-def _largest(job: JobRecord, site: Site) -> tuple[int, int]:
-    """Return the most CPUs, and the most threads of a core, of the nodes on which a job may be."""
-    key = (job.partitions[0], job.features, job.excluded_nodes)
-    if key not in site.sizes:
-        usable = [site.nodes[name] for name in site.partitions.get(job.partitions[0], ()) if name in site.nodes]
+def _usable(job: JobRecord, partition: str, site: Site) -> Sequence[tuple[NodeRecord, int]]:
+    """Return the kinds of nodes on which a job may be: a node of each, and how many there are."""
+    key = (partition, job.features, job.excluded_nodes)
+    if key not in site.usable:
+        usable = [site.nodes[name] for name in site.partitions.get(partition, ()) if name in site.nodes]
         if not usable:
-            raise Inexpressible(f"its partition {job.partitions[0]} has no nodes")
-        excluded, features = frozenset(_names(job.excluded_nodes)), _features(job)
-        usable = [node for node in usable if node.name not in excluded and features <= {*node.features}] or usable
-        site.sizes[key] = max(node.cpus for node in usable), max(node.threads for node in usable)
-    return site.sizes[key]
+            raise Inexpressible(f"its partition {partition} has no nodes")
+        excluded, has = frozenset(_names(job.excluded_nodes)), features_of(job.features)
+        usable = [node for node in usable if node.name not in excluded and has(node.features)] or usable
+        alike: dict[object, tuple[NodeRecord, int]] = {}
+        for node in usable:
+            kind = node.cpus, node.threads, node.memory, node.gres
+            alike[kind] = alike.get(kind, (node, 0))[0], alike.get(kind, (node, 0))[1] + 1
+        site.usable[key] = tuple(alike.values())
+    return site.usable[key]
 
 
-def _layout(job: JobRecord, most_cpus: int, required: int) -> tuple[int, int]:
-    """Return how many nodes the job gets, and the most tasks on one of them."""
-    per_task = job.cpus_per_task or max(1, job.cpus // job.tasks)
-    nodes = max(1, job.nodes, required)
+def _layout(
+    job: JobRecord, need: _Need, usable: Sequence[tuple[NodeRecord, int]], partition: str, site: Site, required: int
+) -> list[_Part]:
+    """Return what is on each node of a job."""
+    fewest = max(1, job.nodes, required)
     if job.tasks_per_node:
-        nodes = max(nodes, -(-job.tasks // job.tasks_per_node))
-        tasks = job.tasks_per_node if job.tasks >= job.tasks_per_node else job.tasks
-    else:
-        most = max(1, most_cpus // per_task)
-        nodes = max(nodes, -(-job.tasks // most))
-        tasks = -(-job.tasks // nodes)
-    if job.max_nodes is not None and nodes > job.max_nodes:
-        raise Inexpressible(f"it needs {nodes} nodes for its tasks, and asks for at most {job.max_nodes}")
-    return nodes, tasks
+        fewest = max(fewest, -(-job.tasks // job.tasks_per_node))
+    of_partition = site.max_nodes.get(partition)
+    most = min((limit for limit in (job.max_nodes, of_partition) if limit is not None), default=None)
+    kinds = sorted(
+        ((_room(job, need, node, partition, site), node, count) for node, count in usable), key=itemgetter(0)
+    )
+    total = sum(count for _, _, count in kinds)
+    least = -(-job.tasks // max(1, kinds[-1][0]))
+    number = max(fewest, least)
+    while number < min(total, most or total) and not _fits(job, need, number, kinds):
+        number += 1
+    parts = _even(job, need, number)
+    if not job.tasks_per_node and not _fits(job, need, number, kinds):
+        room = [tasks for tasks, _, count in reversed(kinds) for _ in range(min(count, job.tasks))]
+        filled = next((at for at in range(fewest, len(room) + 1) if sum(room[:at]) >= job.tasks), None)
+        if filled is not None:
+            tasks = _filled(job.tasks, room[:filled])
+            parts = [part._replace(tasks=mine) for part, mine in zip(_even(job, need, filled), tasks, strict=True)]
+        else:
+            parts = _even(job, need, max(fewest, least))
+    if most is not None and len(parts) > most:
+        whose = "it asks for" if most == job.max_nodes else f"MaxNodes of its partition {partition} is"
+        raise Inexpressible(f"it needs {len(parts)} nodes for its tasks, and {whose} at most {most}")
+    return parts
 
 
-def _gres(job: JobRecord, nodes: int, tasks: int) -> dict[str, int]:
-    """Return the generic resources that the job needs on each node."""
-    if job.tres_per_socket:
-        raise Inexpressible(f"it asks for resources per socket ({job.tres_per_socket})")
-    found: dict[str, int] = {}
-    for text, times in ((job.tres_per_node, 1), (job.tres_per_task, tasks), (job.tres_per_job, 1)):
+def _even(job: JobRecord, need: _Need, number: int) -> list[_Part]:
+    """Return equal parts of a job, its tasks rounded up; what it asks for in all is in parts that differ by one."""
+    tasks = min(job.tasks, job.tasks_per_node) if job.tasks_per_node else -(-job.tasks // number)
+    shares = {name: divmod(count, number) for name, count in need.of_job.items()}
+    return [
+        _Part(tasks, Amounts({name: each + (at < more) for name, (each, more) in shares.items() if each + (at < more)}))
+        for at in range(number)
+    ]
+
+
+def _filled(tasks: int, room: Sequence[int]) -> Iterator[int]:
+    """Yield how many tasks are on each node if the largest are filled first, and each has one."""
+    for at, most in enumerate(room):
+        mine = min(most, tasks - (len(room) - at - 1))
+        tasks -= mine
+        yield mine
+
+
+def _room(job: JobRecord, need: _Need, node: NodeRecord, partition: str, site: Site) -> int:
+    """Return how many tasks of a job a node can have."""
+    cpus = min(node.cpus, site.cpus_per_node.get(partition, node.cpus))
+    if job.threads_per_core and job.threads_per_core < node.threads:
+        cpus = cpus // node.threads * job.threads_per_core
+    found = [cpus // need.cpus if need.cpus else job.tasks]
+    found += [node.gres.get(name, 0) // count for name, count in need.of_task.items()]
+    of_cpu = (job.memory_per_cpu or 0) * need.cpus
+    if site.counts_memory and node.memory and of_cpu:
+        found.append(node.memory // of_cpu)
+    if any(node.gres.get(name, 0) < count for name, count in need.of_node.items()):
+        return 0
+    return min(found)
+
+
+def _fits(job: JobRecord, need: _Need, number: int, kinds: Sequence[tuple[int, NodeRecord, int]]) -> bool:
+    """Tell whether so many nodes have room for equal parts of a job."""
+    tasks = min(job.tasks, job.tasks_per_node) if job.tasks_per_node else -(-job.tasks // number)
+    gres = {name: -(-count // number) for name, count in need.of_job.items()}
+    return number <= sum(
+        count
+        for room, node, count in kinds
+        if room >= tasks and all(node.gres.get(name, 0) >= each for name, each in gres.items())
+    )
+
+
+def _amounts(
+    job: JobRecord, need: _Need, part: _Part, nodes: int, usable: Sequence[tuple[NodeRecord, int]], site: Site
+) -> dict[str, int]:
+    """Return what a job needs on one of its nodes."""
+    gres: dict[str, int] = {name: count * part.tasks for name, count in need.of_task.items()}
+    for amounts in (need.of_node, part.gres):
+        gres |= {name: max(gres.get(name, 0), count) for name, count in amounts.items()}
+    cpus = max(part.tasks * need.cpus, job.cpus_per_node)
+    if nodes == 1 or not need.cpus:
+        cpus = max(cpus, -(-job.cpus // nodes))
+    try:
+        cpus = max(cpus, _of_tres(job.cpus_per_tres, gres))
+    except ValueError:
+        raise Inexpressible(f"its cores per resource cannot be read ({job.cpus_per_tres})") from None
+    threads = max(node.threads for node, _ in usable)
+    used = threads if job.threads_per_core is None else job.threads_per_core
+    if used > threads:
+        raise Inexpressible(f"it asks for {used} threads of a core (--threads-per-core), and there are {threads}")
+    cpus = -(-cpus // used) * threads
+    memory = job.memory_per_node or (job.memory_per_cpu or 0) * cpus or (need.memory * part.tasks)
+    if job.memory_per_tres:
         try:
-            amounts = tres_requests(text)
-        except ValueError as error:
-            raise Inexpressible(f"its resources cannot be read: {error}") from None
-        for name, count in amounts.items():
-            if name.partition(".")[0] in _PARTS:
-                raise Inexpressible(f"it asks for parts of a GPU ({name})")
-            if text == job.tres_per_job and nodes > 1:
-                raise Inexpressible(
-                    f"it asks for {text} in all of its {nodes} nodes, and Slurm chooses how many in each"
-                )
-            found[name] = max(found.get(name, 0), count * times)
-    return found
+            memory = _of_tres(job.memory_per_tres, gres)
+        except ValueError:
+            raise Inexpressible(f"its memory per resource cannot be read ({job.memory_per_tres})") from None
+    return {"cores": cpus, **gres, **({"mem": memory} if memory and site.counts_memory else {})}
 
 
 def _of_tres(text: str, gres: Mapping[str, int]) -> int:
     """Return the amount of something that is given for each of a generic resource, ``gres:gpu:4``."""
-    total = 0
-    for name, each in tres_requests(text).items():
-        total += each * gres.get(name, 0)
-    return total
+    return sum(each * gres.get(name, 0) for name, each in tres_requests(text).items())
 
 
-def _cpus(job: JobRecord, nodes: int, tasks: int, gres: Mapping[str, int]) -> int:
-    per_task = job.cpus_per_task or max(1, job.cpus // job.tasks)
-    cpus = max(tasks * per_task, job.cpus_per_node)
-    if nodes == 1:
-        cpus = max(cpus, job.cpus)
-    try:
-        return max(cpus, _of_tres(job.cpus_per_tres, gres))
-    except ValueError:
-        raise Inexpressible(f"its cores per resource cannot be read ({job.cpus_per_tres})") from None
+def features_of(text: str) -> Callable[[Collection[str]], bool]:
+    """Return what tells whether a node with some features is one that a job asks for: ``a&b``, ``a|b``, ``a&(b|c)``.
 
-
-def _memory(job: JobRecord, cpus: int, gres: Mapping[str, int]) -> int:
-    if job.memory_per_tres:
-        try:
-            return _of_tres(job.memory_per_tres, gres)
-        except ValueError:
-            raise Inexpressible(f"its memory per resource cannot be read ({job.memory_per_tres})") from None
-    return job.memory_per_node or (job.memory_per_cpu or 0) * cpus
-
-
-def _features(job: JobRecord) -> frozenset[str]:
-    """Return the features that each node of the job has."""
-    features = job.features.split("&") if job.features else []
-    if not all(_FEATURE.fullmatch(feature) for feature in features):
-        raise Inexpressible(f"it asks for one of several features ({job.features})")
-    return frozenset(features)
+    Raises `Inexpressible` if the nodes of a job are not to be alike: counts of features, or one of several for all.
+    """
+    if not _FEATURES.fullmatch(text):
+        raise Inexpressible(f"it asks for features in a way that cannot be said ({text})")
+    kinds = [frozenset(part.strip("()").split("|")) for part in text.split("&")] if text else []
+    return lambda has: all(not one.isdisjoint(has) for one in kinds)
 
 
 def _where(job: JobRecord) -> Iterator[tuple[str, str]]:
     """Yield the properties that each node of the job has."""
-    for feature in sorted(_features(job)):
-        yield feature_property(feature), YES
+    features_of(job.features)
+    for feature in sorted({*job.features.split("&")} - {""}):
+        yield feature_property(feature.strip("()")), YES
     if job.excluded_nodes:
         yield outside_property(job.excluded_nodes), YES

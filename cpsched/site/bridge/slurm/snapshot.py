@@ -27,31 +27,43 @@ from cpsched.domain import (
     Placement,
     Queue,
     Request,
-    Reservation,
-    ReservationKind,
     Running,
     Segment,
     Step,
 )
-from cpsched.errors import SyntaxFault
-from cpsched.formats import expand_hostlist, fold_hostlist, trusted
+from cpsched.errors import Fault, SyntaxFault
+from cpsched.formats import expand_hostlist, fold_hostlist
 from cpsched.site.bridge.protocol import JobFacts, JobState, LeftJob, Snapshot
 from cpsched.site.bridge.slurm.dependencies import dependencies_of
+from cpsched.site.bridge.slurm.fitting import fitted, without_others
+from cpsched.site.bridge.slurm.groups import join_components, throttled
 from cpsched.site.bridge.slurm.limiting import Take, limited, takes_of, with_licenses
 from cpsched.site.bridge.slurm.limits import SlurmLimits, are_enforced
 from cpsched.site.bridge.slurm.marker import GATE, Marker, is_same_begin, is_sayable, prefix_of, user_view
-from cpsched.site.bridge.slurm.records import JobRecord, NodeRecord, PartitionRecord, ReservationRecord, SlurmRecords
+from cpsched.site.bridge.slurm.records import (
+    JobRecord,
+    NodeRecord,
+    PartitionRecord,
+    ReservationRecord,
+    Share,
+    SlurmRecords,
+)
 from cpsched.site.bridge.slurm.requests import (
     HOST,
     YES,
     Inexpressible,
     Site,
+    alternatives,
+    counter_of,
     feature_property,
     licenses_of,
     outside_property,
     step_of,
 )
+from cpsched.site.bridge.slurm.reservations import with_reservations
 from cpsched.site.bridge.slurm.site import SiteChoices
+from cpsched.site.bridge.slurm.states import CLOSED, NEVER
+from cpsched.site.bridge.sound import Checker
 from cpsched.text import printable
 
 #: Second 0 of all instances of Slurm: its own clock.
@@ -132,10 +144,11 @@ class SnapshotMaker:
     """Makes one snapshot after the other; what is as before is the same object. Mutable.
 
     `choices`: what the site says besides: the expected waits of its queues. `name`: the name of the instances.
+    `joins`: whether heterogeneous jobs are planned; no order can start one on certain nodes.
     """
 
-    def __init__(self, choices: SiteChoices, *, name: str = "slurm") -> None:
-        self._choices, self._name = choices, name
+    def __init__(self, choices: SiteChoices, *, name: str = "slurm", joins: bool = False) -> None:
+        self._choices, self._name, self._joins = choices, name, joins
         self._frame: _Frame | None = None
         #: By the identity of the record; the record is kept, so that no other one has its identity.
         self._seen: Mapping[int, _Apart] = {}
@@ -147,6 +160,7 @@ class SnapshotMaker:
         #: By id, jobs with licences for limits, and the same jobs without.
         self._limited: Mapping[str, tuple[Job, Job]] = {}
         self._cluster: tuple[object, Cluster] | None = None
+        self._checker = Checker()
 
     def make(self, records: SlurmRecords, now: int) -> Snapshot:
         """Make a snapshot of all records of one moment, which is given in Unix seconds."""
@@ -169,25 +183,35 @@ class SnapshotMaker:
             if each.takes:
                 takes[name] = each.takes
         self._made = made
+        pairs = [(one.id, one.view) for one in seen if one.view.array is not None or one.view.het is not None]
+        join_components(pairs, jobs, left, is_planned=self._joins)
+        takes |= throttled(pairs, takes)
         self._link(seen, jobs, left)
         limits = self._limit(jobs, takes)
+        views = {one.id: one.view for one in seen if one.id in jobs}
+        unions = _unions(jobs.values(), frame)
         instance = Instance(
             name=self._name,
             epoch=_EPOCH,
             now=now,
-            cluster=self._make_cluster(records, [one.view for one in seen if one.id in jobs], limits),
-            queues=frame.queues,
+            cluster=self._make_cluster(records, tuple(views.values()), limits),
+            queues=FrozenMap({**frame.queues, **unions}) if unions else frame.queues,
             jobs=tuple(jobs.values()),
-            reservations=tuple(_reservations(records.reservations, frame.site, now)),
         )
+        instance = without_others(instance, records.free_licenses, left)
+        sound = self._checker.check(fitted(with_reservations(instance, records.reservations, views)))
+        reasons = {key: (str(reason), reason.is_for_manager) for key, reason in left.items()}
+        reasons |= {key: (reason, True) for key, reason in sound.left.items()}
+        bad = (Fault(f"node {printable(node.name)}", node.fault) for node in records.nodes if node.fault)
         return Snapshot(
-            instance=trusted(instance),
+            instance=sound.instance,
             left=tuple(
-                LeftJob(id=key, reason=printable(str(reason)), is_for_manager=reason.is_for_manager)
-                for key, reason in left.items()
+                LeftJob(id=key, reason=printable(reason), is_for_manager=is_for_manager)
+                for key, (reason, is_for_manager) in reasons.items()
             ),
             taken_at=now,
             jobs=facts,
+            notes=(*records.notes, *bad, *sound.notes),
         )
 
     def _new_frame(self, records: SlurmRecords) -> _Frame:
@@ -253,11 +277,16 @@ class SnapshotMaker:
         """
         hosts = frozenset(name for text in {view.required_nodes for view in views} for name in _hosts(text))
         texts = dict.fromkeys(view.excluded_nodes for view in views if view.excluded_nodes)
+        either = frozenset(one for text in {view.features for view in views} for one in alternatives(text))
         licenses = Amounts({**records.licenses, **limits})
-        of = records.nodes, licenses, hosts, tuple(texts)
+        counted = tuple(
+            sorted((one.name, one.nodes, one.cpus_per_node) for one in records.partitions if one.cpus_per_node)
+        )
+        of = records.nodes, licenses, hosts, tuple(texts), either, counted
         if self._cluster is None or self._cluster[0] != of:
             excluded = {text: frozenset(_hosts(text)) for text in texts}
-            self._cluster = of, _cluster(records.nodes, hosts, excluded, licenses)
+            counters = {(node, counter_of(name)): most for name, nodes, most in counted for node in _hosts(nodes)}
+            self._cluster = of, _cluster(records.nodes, hosts, excluded, either, counters, licenses)
         return self._cluster[1]
 
 
@@ -268,7 +297,7 @@ def make_snapshot(records: SlurmRecords, now: int, choices: SiteChoices, *, name
     `now`: that moment, in Unix seconds.
     `choices`: what the site says besides: the expected waits of its queues.
     """
-    return SnapshotMaker(choices, name=name).make(records, now)
+    return SnapshotMaker(choices, name=name, joins=True).make(records, now)
 
 
 def _apart(record: JobRecord) -> _Apart:
@@ -309,7 +338,10 @@ def _site(records: SlurmRecords) -> Site:
     return Site(
         nodes=nodes,
         partitions=partitions,
-        exclusive=frozenset(partition.name for partition in records.partitions if partition.is_exclusive),
+        described={partition.name: partition for partition in records.partitions},
+        exclusive=frozenset(one.name for one in records.partitions if one.is_exclusive or one.is_of_one_user),
+        max_nodes={one.name: one.max_nodes for one in records.partitions if one.max_nodes is not None},
+        cpus_per_node={one.name: one.cpus_per_node for one in records.partitions if one.cpus_per_node is not None},
         counts_memory=not config or "MEMORY" in selects.upper(),
         gives_whole_nodes=config.get("SelectType") == "select/linear",
         is_configured=bool(config),
@@ -332,7 +364,10 @@ def _make_job(one: _Seen, before: _Made | None, frame: _Frame, now: int) -> _Mad
             try:
                 job = _job(one, frame.site, frame.reservations, now)
                 if frame.limits is not None:
-                    takes = takes_of(job, one.view, frame.site, frame.limits, frame.partitions)
+                    view = one.view
+                    if job.queue is not None and len(view.partitions) > 1:
+                        view = view.but(partitions=(job.queue.partition(",")[0],))
+                    takes = takes_of(job, view, frame.site, frame.limits, frame.partitions)
             except Inexpressible as error:
                 job = error
     facts = _facts(one, revision, has_order=_has_order(one, now))
@@ -369,39 +404,77 @@ def _job(one: _Seen, site: Site, reservations: Mapping[str, ReservationRecord], 
     Raises `Inexpressible` if an instance cannot say it, or nobody may start it.
     """
     view = one.view
-    queue = view.partitions[0] if view.partitions and view.partitions[0] in site.partitions else None
     make = partial(
         Job,
         id=one.id,
         user=_name(view.user),
         group=_name(view.group),
         project=_name(view.account),
-        queue=queue,
         submit=min(view.submit, now),
     )
     if view.state is JobState.RUNNING:
         return _running(make, view, site, now)
     if view.state is JobState.HELD:
         raise Inexpressible(f"it is held ({view.reason})" if view.reason else "it is held", is_for_manager=False)
+    if view.others:
+        raise Inexpressible("; ".join(view.others))
+    if (why := view.reason.partition(":")[0]) in NEVER and not (one.marker is not None and one.marker.ordered):
+        raise Inexpressible(f"Slurm says that it cannot start ({why})", is_for_manager=False)
     if not is_sayable(prefix_of(one.record.admin_comment)):
         raise Inexpressible("its AdminComment has blanks, or signs that scontrol cannot be given")
-    if view.throttle is not None and len(one.record.ids) > 1:
-        raise Inexpressible(f"at most {view.throttle} tasks of its array may run at once")
-    if view.time_limit is None:
-        raise Inexpressible("it has no time limit")
     if view.reservation and view.reservation not in reservations:
         raise Inexpressible(f"its reservation {view.reservation} is not known")
     if view.array is not None and view.task is None and not view.tasks_text:
         raise Inexpressible("the tasks of its array are not known")
     begin = view.begin if view.begin is not None and view.begin > now else None
-    step, licenses = step_of(view, view.time_limit, site)
+    queue, step, licenses = _asked(view, site)
     return make(
+        queue=queue if queue in site.partitions else None,
         steps=(step,),
         licenses=licenses,
         not_before=begin,
         deadline=view.deadline,
         reservation=view.reservation or None,
     )
+
+
+def _asked(view: JobRecord, site: Site) -> tuple[str, Step, Amounts]:
+    """Return the queue in which a waiting job is planned, its request with its walltime, and its licences.
+
+    Of several partitions it is the first that can run the job, or all of them as one. Raises `Inexpressible` if there
+    is none.
+    """
+    reason: Inexpressible | None = None
+    candidates = site.queues_of(view)
+    for queue in candidates:
+        partition = site.described.get(queue)
+        walltime = view.time_limit
+        try:
+            if partition is not None and partition.state in CLOSED:
+                raise Inexpressible(f"its partition {queue} is {partition.state}", is_for_manager=False)
+            if walltime is None and not view.is_unlimited and partition is not None:
+                walltime = partition.default_time or partition.max_time
+            if walltime is None:
+                raise Inexpressible("it has no time limit")
+            step, licenses = step_of(view.but(partitions=(queue,)), walltime, site)
+        except Inexpressible as error:
+            reason = reason or error
+            continue
+        is_short = partition is None or partition.max_time is None or walltime <= partition.max_time
+        if len(candidates) == 1 or (is_short and site.has_room(queue, step.request)):
+            return queue, step, licenses
+        reason = reason or Inexpressible(f"none of its partitions {','.join(view.partitions)} can run it")
+    raise reason or Inexpressible("it has no partition")
+
+
+def _unions(jobs: Iterable[Job], frame: _Frame) -> dict[str, Queue]:
+    """Return the queues of jobs that may run in several partitions, which are alike."""
+    found: dict[str, Queue] = {}
+    for name in {job.queue for job in jobs if job.queue is not None} - frame.queues.keys():
+        first = max((frame.queues[one] for one in name.split(",")), key=attrgetter("priority"))
+        nodes = tuple(node for node in frame.site.partitions[name] if node in frame.site.nodes)
+        found[name] = replace(first, nodes=nodes if len(nodes) < len(frame.site.nodes) else None)
+    return found
 
 
 def _running(make: Callable[..., Job], view: JobRecord, site: Site, now: int) -> Job:
@@ -413,11 +486,12 @@ def _running(make: Callable[..., Job], view: JobRecord, site: Site, now: int) ->
         raise Inexpressible(f"it runs on nodes that are not known ({fold_hostlist(unknown)})", is_for_manager=False)
     start = min(now, view.start if view.start is not None else now)
     walltime = _NO_LIMIT if view.time_limit is None else max(1, view.time_limit)
+    queue = view.partitions[0] if view.partitions else ""
     if view.is_completing:
         walltime = max(1, now + 1 - start)
     elif view.is_suspended and view.end is not None:
         walltime = max(walltime, view.end - start)
-    amounts = [_held(share.cpus, share.memory, share.gres, site) for share in view.shares]
+    amounts = [_held(share, queue, site) for share in view.shares]
     kinds = {held: index for index, held in enumerate(dict.fromkeys(amounts))}
     counts = Counter(amounts)
     allocation = tuple(
@@ -425,17 +499,20 @@ def _running(make: Callable[..., Job], view: JobRecord, site: Site, now: int) ->
         for share, held in zip(view.shares, amounts, strict=True)
     )
     chunks = tuple(Chunk(count=counts[held], resources=held) for held in kinds)
-    place = Place(arrangement=Arrangement.SCATTER, exclusive=view.exclusive == "node")
+    place = Place(arrangement=Arrangement.SCATTER, exclusive=view.exclusive != "" or queue in site.exclusive)
     segment = Segment(start=start, end=max(start + walltime, now + 1), allocation=allocation)
     return make(
+        queue=queue if queue in site.partitions else None,
         steps=(Step(walltime=walltime, request=Request(chunks=chunks, place=place)),),
         licenses=licenses_of(view),
         running=Running(start=start, segments=(segment,)),
     )
 
 
-def _held(cpus: int, memory: int, gres: Amounts, site: Site) -> Amounts:
-    amounts = {"cores": cpus, "mem": memory if site.counts_memory else 0, **gres}
+def _held(share: Share, queue: str, site: Site) -> Amounts:
+    amounts = {"cores": share.cpus, "mem": share.memory if site.counts_memory else 0, **share.gres}
+    if queue in site.cpus_per_node:
+        amounts[counter_of(queue)] = share.cpus
     return Amounts({name: amount for name, amount in amounts.items() if amount} or {"cores": 1})
 
 
@@ -452,23 +529,38 @@ def _dependencies(
         same = by_name[one.record.user, one.record.name]
         if one.view.dependency and one.id in jobs and jobs[one.id].running is None:
             try:
-                yield one.id, dependencies_of(one.view, pending, tuple(same))
+                yield one.id, dependencies_of(one.view, one.id, pending, tuple(same))
             except Inexpressible as error:
                 left[one.id] = error
         same.append(one.id)
 
 
 def _cluster(
-    nodes: Sequence[NodeRecord], hosts: Collection[str], excluded: Mapping[str, Collection[str]], licenses: Amounts
+    nodes: Sequence[NodeRecord],
+    hosts: Collection[str],
+    excluded: Mapping[str, Collection[str]],
+    either: Collection[str],
+    counters: Mapping[tuple[str, str], int],
+    licenses: Amounts,
 ) -> Cluster:
-    """Return the nodes in classes, with properties for those in `hosts` and for those outside of excluded ones."""
+    """Return the nodes in classes.
+
+    Those in `hosts`, those outside of excluded ones and those with one of several features (`either`, ``a|b``) have
+    properties that say so. `counters`: resources of nodes that are limits.
+    """
+    limits: dict[str, dict[str, int]] = defaultdict(dict)
+    for (node_name, counter), most in counters.items():
+        limits[node_name][counter] = most
 
     def kind(node: NodeRecord) -> tuple[object, ...]:
         properties = {feature_property(feature): YES for feature in node.features}
         if node.name in hosts:
             properties[HOST] = node.name
         properties |= {outside_property(text): YES for text, names in excluded.items() if node.name not in names}
-        amounts = Amounts({"cores": node.cpus, "mem": node.memory, **node.gres})
+        properties |= {
+            feature_property(text): YES for text in either if not frozenset(text.split("|")).isdisjoint(node.features)
+        }
+        amounts = Amounts({"cores": node.cpus, "mem": node.memory, **node.gres, **limits.get(node.name, {})})
         return amounts, FrozenMap(properties), node.weight, node.state
 
     classes = []
@@ -499,22 +591,6 @@ def _queues(records: SlurmRecords, site: Site, choices: SiteChoices) -> dict[str
             nodes=known if known and len(known) < len(site.nodes) else None,
         )
     return queues
-
-
-def _reservations(records: Sequence[ReservationRecord], site: Site, now: int) -> Iterator[Reservation]:
-    for record in records:
-        names = tuple(dict.fromkeys(name for name in _hosts(record.nodes) if name in site.nodes))
-        if not names or record.end <= max(now, record.start):
-            continue
-        is_maintenance = "MAINT" in record.flags
-        yield Reservation(
-            id=record.name,
-            start=record.start,
-            end=record.end,
-            nodes=names,
-            users=() if is_maintenance else tuple(dict.fromkeys(user for user in record.users if user[:1] != "-")),
-            kind=ReservationKind.DOWNTIME if is_maintenance else ReservationKind.USERS,
-        )
 
 
 def revision_of(job: JobRecord) -> str:

@@ -48,6 +48,14 @@ JOB_FLAGS = {
     "UPDATE_DB": None,
 }
 
+#: Slurm's reasons why a job cannot start before somebody changes it, or the site.
+NEVER = frozenset({
+    "AccountNotAllowed", "BadConstraints", "DependencyNeverSatisfied", "InvalidAccount", "InvalidQOS",
+    "PartitionNodeLimit", "PartitionTimeLimit", "QOSNotAllowed", "ReservationDeleted",
+})  # fmt: skip
+#: States of partitions in which no job starts.
+CLOSED = frozenset({"DOWN", "INACTIVE"})
+
 _UP, _DRAIN, _DOWN = NodeState.UP, NodeState.DRAIN, NodeState.DOWN
 
 #: The worst of a node's words is its state.

@@ -1,0 +1,239 @@
+"""Slurm's accounting: the text of ``sacct -P`` (``--parsable2``), with any columns, and ``sacct --json``.
+
+Dates without offset are taken to be of UTC, which only shifts the log. Steps of jobs (``17.batch``) are not read.
+Columns and keys are those of sacct(1), 21.08 to 25.05.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from cpsched.domain import Amounts, Arrangement, Chunk, Place, Request
+from cpsched.errors import DocumentError, Fault, SyntaxFault
+from cpsched.formats.faults import shown
+from cpsched.formats.files import load_json
+from cpsched.formats.hostlist import expand_hostlist
+from cpsched.formats.log_lines import read_lines
+from cpsched.formats.logs.jobs import Held, JobLog, LogAnomaly, LogJob, LogKind, Note, UnusableLine
+from cpsched.formats.logs.quantities import count, slurm_seconds
+
+#: The first line of a text.
+HEADER = re.compile(r"(?:\w+\|)*JobID(?:Raw)?(?:\|.*)?", re.IGNORECASE)
+_NOTHING = frozenset({"", "unknown", "none", "n/a", "(null)", "invalid"})
+_NO_LIMIT = frozenset({"partition_limit", "unlimited", "infinite", "not_set"})
+_MEMORY = re.compile(r"([0-9]+(?:\.[0-9]+)?)([KMGTP]?)([nc]?)", re.IGNORECASE)
+_UNITS = {"": 1.0, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
+_STATUS = {"COMPLETED": 1, "CANCELLED": 5}
+
+_Fields = Mapping[str, str]
+
+
+def read_sacct(path: str | Path) -> JobLog:
+    """Read the accounting of jobs, text or JSON.
+
+    A job is one that has begun; one that was cancelled before is left out, and one that waits has no run time.
+
+    Raises
+    ------
+    DocumentError
+        If the file cannot be read or holds not one job.
+    """
+    jobs: dict[str, LogJob] = {}
+    faults: list[Fault] = []
+    left_out: list[tuple[LogAnomaly, Fault]] = []
+    for number, fields in _entries(Path(path)):
+        where = f"line {number}"
+        try:
+            job = _job(fields, number)
+        except UnusableLine as reason:
+            faults.append(Fault(where, str(reason)))
+            continue
+        if job.start is None and job.status is not None:
+            left_out.append((LogAnomaly.CANCELLED, Fault(where, f"job {shown(job.id)[1:-1]}: never started")))
+        else:
+            jobs[job.id] = job
+    if not jobs:
+        raise DocumentError(str(path), [Fault("", "Expected jobs of sacct -P or sacct --json, got none"), *faults[:5]])
+    return JobLog(
+        source=str(path),
+        kind=LogKind.SACCT,
+        jobs=tuple(jobs.values()),
+        faults=tuple(faults),
+        left_out=tuple(left_out),
+        has_unix_times=True,
+    )
+
+
+def is_json(document: object) -> bool:
+    """Tell whether a document is that of ``sacct --json``."""
+    jobs = document.get("jobs") if isinstance(document, dict) else None
+    return isinstance(jobs, list) and any(isinstance(job, dict) and isinstance(job.get("time"), dict) for job in jobs)
+
+
+def _entries(path: Path) -> Iterator[tuple[int, _Fields]]:
+    """Yield the columns of each job in small letters; of JSON what the columns would be."""
+    lines = ((number, text) for number, text in enumerate(read_lines(path), start=1) if text)
+    first = next(lines, (0, ""))
+    if not HEADER.fullmatch(first[1]):
+        document = load_json(path)
+        found: Iterable[Any] = document.get("jobs", ()) if isinstance(document, dict) else ()
+        for number, entry in enumerate(found, start=1):
+            if isinstance(entry, dict):
+                yield number, _of_json(entry)
+        return
+    names = first[1].lower().split("|")
+    for number, text in lines:
+        fields = dict(zip(names, text.split("|"), strict=False))
+        if "." not in (fields.get("jobid") or fields.get("jobidraw", "")):
+            yield number, fields
+
+
+def _of_json(entry: Mapping[str, Any]) -> dict[str, str]:
+    def at(*keys: str) -> str:
+        value: Any = entry
+        for key in keys:
+            value = value.get(key) if isinstance(value, Mapping) else None
+        if isinstance(value, Mapping):  # a number that says whether it is set
+            value = value.get("number") if value.get("set") and not value.get("infinite") else None
+        if isinstance(value, list):
+            value = ",".join(map(str, value))
+        return "" if value is None or isinstance(value, bool) else str(value)
+
+    array, task = at("array", "job_id"), at("array", "task_id")
+    tres = entry.get("tres")
+    asked = tres.get("requested") if isinstance(tres, Mapping) else None
+    parts = [part for part in asked if isinstance(part, Mapping)] if isinstance(asked, list) else []
+    names = [
+        (f"{one.get('type')}{'/' if one.get('name') else ''}{one.get('name') or ''}", one.get("count")) for one in parts
+    ]
+    return {
+        "jobid": f"{array}_{task}" if array not in ("", "0") and task else at("job_id"),
+        **{key: at(key) for key in ("account", "user", "group", "partition", "qos")},
+        "user": at("user") or at("association", "user"),
+        "nodelist": at("nodes"),
+        "nnodes": at("allocation_nodes"),
+        "reqcpus": at("required", "CPUs"),
+        "reqtres": ",".join(f"{name}={number}{'M' if name == 'mem' else ''}" for name, number in names),
+        "submit": at("time", "submission"),
+        "eligible": at("time", "eligible"),
+        "start": at("time", "start"),
+        "end": at("time", "end"),
+        "elapsedraw": at("time", "elapsed"),
+        "timelimitraw": at("time", "limit"),
+        "state": at("state", "current") or at("state"),
+    }
+
+
+def _job(fields: _Fields, line: int) -> LogJob:
+    name = fields.get("jobid") or fields.get("jobidraw") or ""
+    if not name:
+        raise UnusableLine("Expected a JobID, got none")
+    submit = _time(fields, "submit")
+    if submit is None:
+        raise UnusableLine("Expected a time of submission (the column Submit), got none")
+    start, end, eligible = _time(fields, "start"), _time(fields, "end"), _time(fields, "eligible")
+    state = fields.get("state", "").partition(" ")[0].partition(",")[0].rstrip("+").upper()
+    is_over = state not in ("", "PENDING", "RUNNING", "SUSPENDED", "REQUEUED")
+    is_begun = start is not None and state != "PENDING"
+    runtime = None
+    if is_begun and is_over and start is not None:
+        elapsed = fields.get("elapsedraw", "")
+        runtime = int(elapsed) if elapsed.isdecimal() else None if end is None else end - start
+        if runtime is not None and runtime < 0:
+            raise UnusableLine(f"Expected an end >= start={start}, got {end}")
+    notes: list[Note] = []
+    partition, _, others = fields.get("partition", "").partition(",")
+    if others:
+        notes.append((LogAnomaly.NOT_SIMULATED, "asks for one of several partitions: the first one"))
+    request = _request(fields)
+    return LogJob(
+        id=name,
+        line=line,
+        submit=submit,
+        request=request,
+        walltime=_walltime(fields),
+        runtime=runtime,
+        eligible=eligible if eligible is not None and eligible > submit else None,
+        start=start if is_begun else None,
+        user=fields.get("user") or None,
+        group=fields.get("group") or None,
+        project=fields.get("account") or None,
+        queue=partition or None,
+        partition=partition or None,
+        status=_STATUS.get(state, 0) if is_over else None,
+        allocation=_allocation(fields, request) if is_begun else (),
+        notes=tuple(notes),
+    )
+
+
+def _time(fields: _Fields, key: str) -> int | None:
+    """Return a time in Unix seconds: digits, or a date."""
+    text = fields.get(key, "")
+    if text.lower() in _NOTHING or text == "0":
+        return None
+    try:
+        if text.isdecimal():
+            return int(text)
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise UnusableLine(f"Expected a date in {key}, got {shown(text)}") from None
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+
+
+def _walltime(fields: _Fields) -> int | None:
+    raw, text = fields.get("timelimitraw", ""), fields.get("timelimit", "")
+    if raw.isdecimal():
+        return int(raw) * 60
+    return None if text.lower() in _NOTHING | _NO_LIMIT else slurm_seconds(text)
+
+
+def _request(fields: _Fields) -> Request:
+    """Return equal chunks, one for each node, of what the job asked for in all, or else got."""
+    tres = fields.get("reqtres") or fields.get("alloctres") or ""
+    asked = dict(part.partition("=")[::2] for part in tres.split(",") if part)
+    cpus = _first(asked.get("cpu"), fields.get("reqcpus"), fields.get("ncpus"), fields.get("alloccpus"))
+    nodes = _first(asked.get("node"), fields.get("reqnodes"), fields.get("nnodes"), fields.get("allocnodes"))
+    nodes = min(nodes, max(1, cpus))
+    amounts = {"cores": -(-cpus // nodes)}
+    if memory := _memory(asked.get("mem") or "", 1, 1) or _memory(fields.get("reqmem", ""), cpus, nodes):
+        amounts["mem"] = -(-memory // nodes)
+    for name, number in asked.items():
+        if name.startswith("gres/") and number.isdecimal() and int(number):
+            kind = name.removeprefix("gres/").replace(":", ".")
+            ours = f"gpus{kind[3:]}" if kind == "gpu" or kind.startswith("gpu.") else kind
+            for key in {ours, ours.partition(".")[0]}:
+                amounts[key] = max(amounts.get(key, 0), -(-int(number) // nodes))
+    place = Place(arrangement=Arrangement.SCATTER if nodes > 1 else Arrangement.FREE)
+    return Request(chunks=(Chunk(count=nodes, resources=Amounts(amounts)),), place=place)
+
+
+def _first(*texts: str | None) -> int:
+    for text in texts:
+        if text and text.isdecimal() and int(text):
+            return count(text, "a number of CPUs or nodes")
+    return 1
+
+
+def _memory(text: str, cpus: int, nodes: int) -> int:
+    """Return an amount of memory in all (MiB): ``4G``; up to 20.11 ``4Gn`` for each node, ``2Gc`` for each CPU."""
+    match = _MEMORY.fullmatch(text)
+    if match is None:
+        return 0
+    times = {"n": nodes, "c": cpus}.get(match[3].lower(), 1)
+    return -int(-float(match[1]) * _UNITS[match[2].upper()] * times // 1)
+
+
+def _allocation(fields: _Fields, request: Request) -> tuple[Held, ...]:
+    text = fields.get("nodelist", "")
+    if text.lower() in _NOTHING or text == "None assigned":
+        return ()
+    try:
+        names = expand_hostlist(text)
+    except SyntaxFault:
+        raise UnusableLine(f"Expected a list of nodes, got {shown(text)}") from None
+    cores = _first(fields.get("ncpus"), fields.get("alloccpus"), str(request.totals["cores"]))
+    return tuple(Held(node=name, cores=max(1, cores // len(names))) for name in names)

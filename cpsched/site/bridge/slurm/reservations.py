@@ -1,0 +1,105 @@
+"""Reservations of Slurm in an instance.
+
+A reservation of whole nodes that are free is one of the instance, with those of its nodes that are up; one with the
+flag ``MAINT`` that no job names is a downtime. All others are set aside (`reserving.py`): those of cores or licences,
+on nodes on which jobs still run or which others have reserved too, and those whose jobs may be elsewhere
+(``MAGNETIC``, ``FLEX``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from cpsched.domain import Cluster, Instance, NodeState, Reservation, ReservationKind
+from cpsched.errors import SyntaxFault
+from cpsched.formats import expand_hostlist
+from cpsched.site.bridge.reserving import Reserved, set_aside
+from cpsched.site.bridge.slurm.records import JobRecord, ReservationRecord
+
+#: With one of these, jobs of a reservation may be elsewhere, or others on its nodes.
+_LOOSE = frozenset({"MAGNETIC", "FLEX", "OVERLAP"})
+
+
+def with_reservations(
+    instance: Instance, records: Sequence[ReservationRecord], views: Mapping[str, JobRecord]
+) -> Instance:
+    """Return an instance with the reservations that have not ended; `views` are its jobs as Slurm has them."""
+    coming = {one.name: one for one in records if one.end > max(instance.now, one.start)}
+    every = [
+        Reserved(
+            name=one.name,
+            start=one.start,
+            end=one.end,
+            nodes=_nodes(one, instance.cluster),
+            cores=one.cores,
+            licenses=one.licenses,
+        )
+        for one in coming.values()
+    ]
+    every = [one for one in every if one.nodes or one.licenses]
+    if not every:
+        return instance
+    named = {job.reservation for job in instance.jobs}
+    busy = _busy(instance)
+    plain, aside = list[Reservation](), dict[str, Reserved]()
+    for one in every:
+        record = coming[one.name]
+        is_free = all(busy.get(name, 0) <= record.start for name in one.nodes)
+        is_alone = not any(other is not one and one.meets(other) for other in every)
+        if "MAINT" in record.flags and one.name not in named and one.nodes:
+            plain.append(_plain(record, one.nodes, ReservationKind.DOWNTIME))
+        elif (up := _whole(record, one, instance.cluster)) and is_free and is_alone:
+            plain.append(_plain(record, up, ReservationKind.USERS))
+        else:
+            aside[one.name] = one
+    inside, let_in = dict[str, Reserved](), dict[str, list[Reserved]]()
+    for job in instance.jobs if aside else ():
+        view = views[job.id]
+        for name, one in aside.items():
+            if job.reservation == name and "FLEX" not in coming[name].flags:
+                inside[job.id] = one
+            elif job.reservation == name or (not job.reservation and _draws(coming[name], view)):
+                let_in.setdefault(job.id, []).append(one)
+    return set_aside(replace(instance, reservations=tuple(plain)), tuple(aside.values()), inside, let_in)
+
+
+def _nodes(record: ReservationRecord, cluster: Cluster) -> tuple[str, ...]:
+    try:
+        names = expand_hostlist(record.nodes) if record.nodes else ()
+    except SyntaxFault:
+        names = ()
+    return tuple(dict.fromkeys(name for name in names if name in cluster.class_of))
+
+
+def _busy(instance: Instance) -> dict[str, int]:
+    """Return until when jobs that run now are on each node."""
+    found: dict[str, int] = {}
+    for job in instance.jobs:
+        for segment in job.running.segments if job.running is not None else ():
+            for place in segment.allocation:
+                found[place.node] = max(found.get(place.node, 0), segment.end)
+    return found
+
+
+def _plain(record: ReservationRecord, nodes: tuple[str, ...], kind: ReservationKind) -> Reservation:
+    users = tuple(user for user in record.users if user[:1] != "-") if kind is ReservationKind.USERS else ()
+    return Reservation(id=record.name, start=record.start, end=record.end, nodes=nodes, users=users, kind=kind)
+
+
+def _whole(record: ReservationRecord, one: Reserved, cluster: Cluster) -> tuple[str, ...]:
+    """Return the nodes that are up of a reservation of whole nodes; empty where it is of something else."""
+    if one.licenses or one.cores is not None or not _LOOSE.isdisjoint(record.flags) or "MAINT" in record.flags:
+        return ()
+    return tuple(name for name in one.nodes if cluster.class_of[name].state is NodeState.UP)
+
+
+def _draws(record: ReservationRecord, view: JobRecord) -> bool:
+    """Tell whether a reservation draws a job that does not name it: one of its users, accounts or groups."""
+    if "MAGNETIC" not in record.flags:
+        return False
+    for names, mine in ((record.users, view.user), (record.accounts, view.account), (record.groups, view.group)):
+        barred = {name[1:] for name in names if name[:1] == "-"}
+        if mine in names or (barred and mine not in barred):
+            return True
+    return False

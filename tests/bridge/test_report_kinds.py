@@ -1,0 +1,322 @@
+"""More of the kinds of `test_reports.py`, with small answers made here. A node has 16 CPUs and 64,000 MiB."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cpsched.site.bridge import pbs, slurm
+from cpsched.site.bridge.slurm.json_reader import read_answer
+from tests.bridge.pbs.test_pbs_reading import job as pbs_job
+from tests.bridge.pbs.test_pbs_reading import node as pbs_node
+from tests.bridge.slurm.answers import NOW, node, running, waiting
+from tests.bridge.test_reports import Seen, planned
+
+HOUR = 3600
+
+
+def part(name: str = "normal", nodes: str = "n[1-2]", **fields: Any) -> dict[str, Any]:
+    """Return a partition as 22.05 has it."""
+    return {"name": name, "nodes": nodes, "max_time_limit": -1, "priority_tier": 1, "state": "UP", **fields}
+
+
+def hour(number: int, **fields: Any) -> dict[str, Any]:
+    """Return a waiting job of an hour."""
+    return waiting(number, **{"time_limit": 60, **fields})
+
+
+def reserved(name: str, nodes: str, **fields: Any) -> dict[str, Any]:
+    """Return a reservation for bob that began a minute ago, and ends in two hours."""
+    times = {"start_time": NOW - 60, "end_time": NOW + 2 * HOUR}
+    return {"name": name, "node_list": nodes, "users": "bob", "flags": ["SPEC_NODES"], **times, **fields}
+
+
+def of_slurm(*jobs: dict[str, Any], **answer: Any) -> Seen:
+    """Plan some jobs on two nodes, or on what is given."""
+    said = {"nodes": [node("n1"), node("n2")], "partitions": [part()], **answer, "jobs": list(jobs)}
+    return planned(slurm.make_snapshot(read_answer(said, "test"), NOW, slurm.SiteChoices(), name="kinds"))
+
+
+def of_pbs(nodes: dict[str, Any], resvs: dict[str, Any] | None = None, **jobs: dict[str, Any]) -> Seen:
+    """Plan jobs of PBS, named j1 and so on, on some vnodes."""
+    from datetime import UTC
+
+    qstat = {"timestamp": NOW, "Jobs": {f"{name[1:]}.srv": one for name, one in jobs.items()}}
+    answers = (qstat, {"timestamp": NOW, "nodes": nodes}, {"resvs": resvs or {}})
+    return planned(pbs.make_snapshot(*answers, zone=UTC, name="kinds"))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"nodes": [node("n1", gres="tmp:1860G"), node("n2")]},
+        {"licenses": [{"LicenseName": name, "Total": 4} for name in ("gpus", "cores", "place", "jobs", "*")]},
+        {"nodes": [node("n1", gres="tmp:2"), node("n2")], "licenses": [{"LicenseName": "tmp", "Total": 1}]},
+        {"nodes": [node("n1"), node("n2"), node("bad name")]},
+        {"nodes": [node("n1"), node("n2"), node("n2")]},
+        {"nodes": [node("n1"), node("n2"), node("n3", "HAPPY")]},
+        {"nodes": [node("n1"), node("n2"), node("n3", gres="a:b:c:d:2")]},
+        {"partitions": [part(), part("x" * 300)]},
+        {"reservations": [reserved("r", "n9"), reserved("s", "n["), reserved("t" * 300, "n2")]},
+        {"reservations": [{"name": "r", "node_list": "n2"}, reserved("s", "n2", users="ada")]},
+    ],
+)
+def test_one_bad_record_stops_nobody(answer: dict[str, Any]) -> None:
+    """Whatever is odd in one record, the other job starts at once."""
+    assert of_slurm(hour(1), **answer).starts["1"] == 0
+
+
+def test_large_counts_are_kept() -> None:
+    """Of 1,860 GB two jobs of 1,000 GB each cannot run at the same time."""
+    nodes = [node("n1", gres="tmp:1860G")]
+    jobs = [hour(number, tres_per_node="gres:tmp:1000G") for number in (1, 2)]
+    seen = of_slurm(*jobs, nodes=nodes, partitions=[part(nodes="n1")])
+    assert sorted(seen.starts.values()) == [0, HOUR]
+
+
+def test_a_job_on_a_lost_node_is_left_and_the_others_are_planned() -> None:
+    """A running job on a node that cannot be in an instance is left out."""
+    nodes = [node("n1"), node("n?")]
+    seen = of_slurm(running(1, "n?", {"n?": (16, 100)}), hour(2), nodes=nodes, partitions=[part(nodes="n1")])
+    assert (seen.starts, {*seen.left}) == ({"2": 0}, {"1"})
+    assert "n?" in seen.notes
+
+
+@pytest.mark.parametrize(
+    ("fields", "totals"),
+    [
+        ({"tres_per_task": "cpu:3", "tasks": 2, "cpus": 6, "cpus_per_task": 3}, {"cores": 6}),
+        ({"tres_per_task": "cpu=2,gres/gpu:k20=1", "tasks": 2, "cpus": 4}, {"cores": 4, "gpus": 2}),
+        ({"tasks": 8, "cpus": 2}, {"cores": 2}),  # --overcommit
+        ({"tres_per_job": "gres/gpu=6", "tasks": 6, "cpus": 6}, {"cores": 6, "gpus": 6}),
+        ({"tres_per_job": "gres/gpu=5", "node_count": 2, "cpus": 2, "tasks": 2}, {"cores": 2, "gpus": 5}),
+        ({"tasks": 28, "cpus": 28}, {"cores": 28}),
+        ({"tasks": 30, "cpus": 30, "memory_per_cpu": 4000}, {"cores": 30}),
+        ({"tasks": 4, "cpus": 4, "threads_per_core": 1}, {"cores": 4}),
+    ],
+)
+def test_amounts_are_what_slurm_gives(fields: dict[str, Any], totals: dict[str, int]) -> None:
+    """On two nodes with four GPUs each the job starts at once with these amounts."""
+    nodes = [node(name, gres="gpu:k20:4") for name in ("n1", "n2")]
+    seen = of_slurm(hour(1, **fields), nodes=nodes)
+    assert seen.starts == {"1": 0}
+    got = seen.instance.jobs[0].request.totals
+    assert {name: got[name] for name in totals} == totals
+
+
+def test_many_tasks_fill_nodes_of_several_sizes() -> None:
+    """Forty tasks on nodes with 16, 16 and 8 CPUs are not evenly divided, and run."""
+    nodes = [node("n1"), node("n2"), node("n3", cpus=8)]
+    seen = of_slurm(hour(1, tasks=40, cpus=40), nodes=nodes, partitions=[part(nodes="n[1-3]")])
+    assert (seen.starts["1"], len(seen.nodes["1"])) == (0, 3)
+    assert seen.instance.jobs[0].request.totals["cores"] == 40
+
+
+def test_limits_of_partitions_are_kept() -> None:
+    """MaxNodes, MaxCPUsPerNode over several jobs and nodes, MaxTime where nothing is said, and closed partitions."""
+    wide = hour(1, node_count=2, cpus=2, tasks=2)
+    assert "MaxNodes" in of_slurm(wide, partitions=[part(max_nodes_per_job=1)]).left["1"]
+    jobs = [running(9, "n1", {"n1": (4, 100)}, time_limit=60), *(hour(number, cpus=4, tasks=4) for number in (1, 2, 3))]
+    seen = of_slurm(*jobs, partitions=[part(max_cpus_per_node=4)])
+    assert sorted(seen.starts[name] for name in "123") == [0, HOUR - 60, HOUR]
+    seen = of_slurm(hour(1, time_limit=None), partitions=[part(max_time_limit=30)])
+    assert seen.instance.jobs[0].walltime == 1800
+    for state in ("DOWN", "INACTIVE"):
+        assert state in of_slurm(hour(1), partitions=[part(state=state)]).left["1"]
+    assert of_slurm(hour(1), partitions=[part(state="DRAIN")]).starts == {"1": 0}
+
+
+def test_a_node_of_one_user_is_shared_by_nobody_else() -> None:
+    """With ExclusiveUser jobs of two users are on two nodes, or one after the other."""
+    jobs = [hour(1, user_name="ann"), hour(2, user_name="bob"), hour(3, user_name="cat")]
+    seen = of_slurm(*jobs, partitions=[part(flags=["exclusive user"])])
+    assert sorted(seen.starts.values()) == [0, 0, HOUR]
+
+
+def test_licences_in_use_elsewhere_are_not_given() -> None:
+    """Of four licences three are used by nobody here: a job for one starts, a job for two is left out."""
+    said = [{"LicenseName": "matlab", "Total": 4, "Used": 0, "Free": 1, "Remote": True}]
+    seen = of_slurm(hour(1, licenses="matlab"), hour(2, licenses="matlab:2"), hour(3, licenses="matlab"), licenses=said)
+    assert sorted(seen.starts.values()) == [0, HOUR]
+    assert "elsewhere" in seen.left["2"]
+    mine = running(9, "n1", {"n1": (1, 100)}, licenses="matlab:3", time_limit=60)
+    assert of_slurm(mine, hour(1, licenses="matlab"), licenses=said).starts["1"] == 0
+
+
+def test_reservations_of_several_kinds() -> None:
+    """FLEX lets jobs in before its begin and elsewhere; OVERLAP shares a node with another one; MAINT is closed."""
+    bob = {"user_name": "bob"}
+    flex = reserved("f", "n1", flags=["FLEX"], start_time=NOW + HOUR // 2)
+    seen = of_slurm(
+        hour(1, resv_name="f", **bob), hour(2, cpus=16, tasks=16), hour(3, cpus=16, tasks=16), reservations=[flex]
+    )
+    assert seen.starts["1"] == 0
+    assert all(seen.nodes[name] == ("n2",) or seen.starts[name] >= 2 * HOUR for name in "23")
+    two = [reserved("a", "n1"), reserved("b", "n1", flags=["OVERLAP"], users="cat")]
+    seen = of_slurm(
+        hour(1, resv_name="a", **bob),
+        hour(2, resv_name="b", user_name="cat"),
+        hour(3, required_nodes="n1"),
+        reservations=two,
+    )
+    assert (seen.starts["1"], seen.starts["2"], seen.starts["3"]) == (0, 0, 2 * HOUR)
+    seen = of_slurm(hour(3, required_nodes="n1"), reservations=[reserved("m", "n1", flags=["MAINT"], users="root")])
+    assert seen.starts["3"] == 2 * HOUR
+
+
+def test_a_reservation_keeps_its_free_node_while_another_is_busy() -> None:
+    """Of two reserved nodes one is busy still: the other one is for bob at once, and for nobody else."""
+    busy = running(9, "n1", {"n1": (16, 100)}, time_limit=60)
+    jobs = [hour(1, resv_name="a", user_name="bob", cpus=16, tasks=16), hour(2)]
+    seen = of_slurm(busy, *jobs, reservations=[reserved("a", "n[1-2]")])
+    assert (seen.starts["1"], seen.nodes["1"], seen.starts["2"]) == (0, ("n2",), 2 * HOUR)
+
+
+def test_magnetic_jobs_may_be_elsewhere() -> None:
+    """A job of a magnetic reservation's users runs in it and beside it; a job of another user beside it only."""
+    jobs = [hour(number, user_name="bob", cpus=16, tasks=16) for number in (1, 2)]
+    seen = of_slurm(*jobs, hour(3, cpus=16, tasks=16), reservations=[reserved("a", "n1", flags=["MAGNETIC"])])
+    assert (seen.starts["1"], seen.starts["2"]) == (0, 0)
+    assert seen.starts["3"] == HOUR
+    assert seen.nodes["3"] == ("n2",)
+
+
+def test_partitions_that_differ_are_tried_in_turn() -> None:
+    """A job that is too long for the partition of the higher tier is in the other one; alike ones are one."""
+    parts = [part(nodes="n1"), part("short", "n2", max_time_limit=30, priority_tier=9)]
+    seen = of_slurm(hour(1, partition="short,normal"), partitions=parts)
+    assert (seen.starts, seen.nodes["1"]) == ({"1": 0}, ("n1",))
+    alike = [part(nodes="n1"), part("more", "n2")]
+    jobs = [hour(number, cpus=16, tasks=16, partition="normal,more") for number in (1, 2)]
+    seen = of_slurm(*jobs, hour(3, cpus=16, tasks=16), partitions=alike)
+    assert sorted(seen.starts.values()) in ([0, 0, HOUR], [0, HOUR, HOUR])
+
+
+def test_one_of_several_features() -> None:
+    """A node has one of the features, in brackets also beside another one that all have."""
+    nodes = [node("n1", active_features="a,x"), node("n2", active_features="b")]
+    for text, names in (("a|b", ("n1", "n2")), ("b|c", ("n2",)), ("x&(a|c)", ("n1",))):
+        seen = of_slurm(hour(1, features=text), nodes=nodes)
+        assert seen.starts == {"1": 0}
+        assert set(seen.nodes["1"]) <= set(names), text
+
+
+def test_components_in_several_partitions_are_left() -> None:
+    """They cannot be one job; components of several nodes are on different nodes."""
+    parts = [part(), part("more", "n2")]
+    jobs = [hour(1, het_job_id=1), hour(2, het_job_id=1, partition="more", het_job_offset=1)]
+    assert {*of_slurm(*jobs, hour(3), partitions=parts).left} == {"1", "2"}
+    jobs = [hour(1, het_job_id=1, cpus=16, tasks=16), hour(2, het_job_id=1, cpus=16, tasks=16)]
+    seen = of_slurm(*jobs, hour(3, cpus=16, tasks=16, user_name="x"))
+    assert (seen.starts["1"], seen.starts["3"]) == (0, HOUR)
+    assert sorted(seen.nodes["1"]) == ["n1", "n2"]
+
+
+def test_tasks_of_two_arrays_wait_for_each_other_one_by_one() -> None:
+    """With aftercorr task 2 waits for task 2, which runs; a task whose counterpart is over starts."""
+    first = running(5, "n1", {"n1": (1, 100)}, array_job_id=5, array_task_id=2, time_limit=60)
+    second = hour(7, array_job_id=7, array_task_string="1-2", dependency="aftercorr:5_*(unfulfilled)")
+    seen = of_slurm(first, second)
+    assert (seen.starts["7_1"], seen.starts["7_2"]) == (0, HOUR - 60)
+
+
+def vnodes(*names: str, **fields: Any) -> dict[str, Any]:
+    """Return vnodes with 8 CPUs; what is before a bracket is the host."""
+    return {name: pbs_node(ncpus=8, host=name.partition("[")[0]) | fields for name in names}
+
+
+def asks(select: str, place: str = "free", **fields: Any) -> dict[str, Any]:
+    """Return a job of an hour."""
+    return pbs_job(listed={"select": select, "place": place}, **fields)
+
+
+def test_vnodes_of_several_hosts() -> None:
+    """Scatter is over hosts and vscatter over vnodes; a chunk larger than a vnode is on one host, packed ones too."""
+    nodes = vnodes("uv[13]", "uv[14]", "h2[0]", "h2[1]")
+    seen = of_pbs(
+        nodes, j1=asks("2:ncpus=4", "scatter"), j2=asks("4:ncpus=2", "vscatter"), j3=asks("3:ncpus=2", "scatter")
+    )
+    assert (seen.starts["1.srv"], seen.starts["2.srv"]) == (0, 0)
+    assert {name.partition("[")[0] for name in seen.nodes["1.srv"]} == {"uv", "h2"}
+    assert {*seen.nodes["2.srv"]} == {*nodes}
+    assert "3.srv" in seen.waiting_room
+    seen = of_pbs(nodes, j1=asks("1:ncpus=16:mem=1gb"), j2=asks("2:ncpus=6", "pack"), j3=asks("2:ncpus=12", "scatter"))
+    for name in ("1.srv", "2.srv"):
+        assert len({one.partition("[")[0] for one in seen.nodes[name]}) == 1
+    assert seen.starts["3.srv"] >= HOUR
+
+
+def test_sharing_of_vnodes() -> None:
+    """A forced vnode is never shared, an ignoring one always; shared jobs share vnodes with default_excl."""
+
+    def starts(sharing: str, place: str) -> list[int]:
+        seen = of_pbs(vnodes("n1", sharing=sharing), j1=asks("1:ncpus=2", place), j2=asks("1:ncpus=2", place))
+        return sorted(seen.starts.values())
+
+    assert starts("force_excl", "free:shared") == [0, HOUR]
+    assert starts("default_exclhost", "pack") == [0, HOUR]
+    assert starts("default_shared", "pack:exclhost") == [0, HOUR]
+    assert starts("default_excl", "free:shared") == [0, 0]
+    assert starts("ignore_excl", "free:excl") == [0, 0]
+
+
+def test_resources_of_a_site() -> None:
+    """Consumables are used up, a boolean that is not set is false, and one value of an array has to match."""
+    nodes = {"n1": pbs_node(ncpus=8, scratch="10gb", big="True", q="a,b"), "n2": pbs_node(ncpus=8, q="b")}
+    seen = of_pbs(
+        nodes,
+        j1=asks("1:ncpus=1:scratch=6gb"),
+        j2=asks("1:ncpus=1:scratch=6gb:mpiprocs=1"),
+        j3=asks("1:ncpus=1:big=False"),
+        j4=asks("1:ncpus=1:big=true:q=a"),
+        j5=asks("1:ncpus=8:q=b:ompthreads=8", "free:excl"),
+    )
+    assert sorted(seen.starts[name] for name in ("1.srv", "2.srv")) == [0, HOUR]
+    assert (seen.nodes["3.srv"], seen.nodes["4.srv"]) == (("n2",), ("n1",))
+    assert "5.srv" in seen.starts
+
+
+def test_held_jobs_of_pbs() -> None:
+    """A job that its user holds too is held; one that waits for an array waits for all of its tasks."""
+    array = asks("1:ncpus=1", array="True", array_indices_remaining="1-2")
+    array |= {"job_state": "Q"}
+    nodes = vnodes("n1")
+    jobs = {
+        "j2": asks("1:ncpus=1", job_state="H", Hold_Types="us", depend="afterok:1[].srv@srv"),
+        "j3": asks("1:ncpus=1", job_state="H", Hold_Types="s", depend="afterany:1[].srv@srv"),
+    }
+    from datetime import UTC
+
+    qstat = {"timestamp": NOW, "Jobs": {"1[].srv": array, **{f"{key[1:]}.srv": one for key, one in jobs.items()}}}
+    seen = planned(pbs.make_snapshot(qstat, {"nodes": nodes}, zone=UTC, name="kinds"))
+    assert {*seen.left} == {"2.srv"}
+    assert seen.starts["3.srv"] == HOUR
+
+
+def test_reservations_of_pbs_with_times() -> None:
+    """Half of a node is reserved from now on: others have the other half until the reservation ends."""
+    resv = {"reserve_start": NOW - 60, "reserve_end": NOW + 2 * HOUR, "resv_nodes": "(n1:ncpus=4)"}
+    nodes = {"n1": pbs_node(ncpus=8) | {"resv": "R7.srv"}}
+    seen = of_pbs(nodes, {"R7.srv": resv}, j1=asks("1:ncpus=4"), j2=asks("1:ncpus=4", queue="R7"), j3=asks("1:ncpus=8"))
+    assert (seen.starts["1.srv"], seen.starts["2.srv"], seen.starts["3.srv"]) == (0, 0, 2 * HOUR)
+    assert not seen.notes
+
+
+def test_what_nobody_lists_is_held_for_as_long_as_it_may_take() -> None:
+    """Without any job that explains them CPUs are held for a year, and jobs are on the rest."""
+    nodes = {"n1": pbs_node(ncpus=8) | {"resources_assigned": {"ncpus": 6, "mem": "0kb"}}}
+    held = asks("1:ncpus=2", job_state="R", exec_vnode="(n1:ncpus=2)", stime="Fri Jan 15 08:00:00 2027")
+    seen = of_pbs(nodes, j1=held, j2=asks("1:ncpus=2"), j3=asks("1:ncpus=4"))
+    assert (seen.starts["2.srv"], seen.starts["3.srv"]) == (0, HOUR)
+    assert "4 cores" in seen.notes
+
+
+def test_one_bad_record_of_pbs_stops_nobody() -> None:
+    """A vnode in an unknown state counts as down, a job that cannot be read is left out, and both are said."""
+    seen = of_pbs(
+        {**vnodes("n1"), "n2": pbs_node("dancing")}, j1=asks("1:ncpus=1"), j2=pbs_job(job_state="Z"), j3=asks("+")
+    )
+    assert seen.starts == {"1.srv": 0}
+    assert {*seen.left} == {"2.srv", "3.srv"}
+    assert "n2" in seen.notes

@@ -1,0 +1,130 @@
+"""What sacct prints, Batsim's workloads, and the GPUs of nodes that an accounting log implies."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cpsched.domain import Instance
+from cpsched.errors import DocumentError
+from cpsched.formats.logs import LogAnomaly, LogKind, LogOptions, kind_of, read_log, read_workload, take_jobs
+
+CASES = Path(__file__).parents[1] / "cases" / "reports"
+
+
+def workload(path: Path, cluster: Path | None = None) -> Instance:
+    """Return the workload of a log."""
+    return read_workload(path, LogOptions(cluster=cluster))[0]
+
+
+def test_the_text_of_sacct_is_a_workload(tmp_path: Path) -> None:
+    """Jobs have what they asked for in all, steps are no jobs, and one that waits has no run time."""
+    log = CASES / "sacct.txt"
+    assert kind_of(log) is LogKind.SACCT
+    cluster = tmp_path / "cluster.json"
+    nodes = [{"names": "n[1-4]", "resources": {"cores": 16, "mem": 64000, "gpus": 2, "gpus.a100": 2}}]
+    cluster.write_text(json.dumps({"format": "cpsched-instance/1", "name": "m", "cluster": {"nodes": nodes}}))
+    first, second = workload(log, cluster).jobs
+    assert (first.id, first.walltime, first.runtime, first.user, first.project) == ("101", 3600, 1800, "ada", "phys")
+    assert dict(first.request.totals) == {"cores": 8, "mem": 4096}
+    assert (second.id, second.submit, second.runtime) == ("102_3", 60, 540)
+    (chunk,) = second.request.chunks
+    assert (chunk.count, dict(chunk.resources)) == (2, {"cores": 8, "mem": 16384})
+    taken = take_jobs(log, LogOptions(cluster=cluster), arriving=False)
+    assert [job.id for job in read_log(log, LogKind.SACCT).jobs] == ["101", "102_3", "103"]
+    assert dict(read_log(log, LogKind.SACCT).jobs[2].request.totals)["gpus.a100"] == 1
+    assert dict(taken.window.counts)[LogAnomaly.NO_WALLTIME] == 1
+
+
+def test_a_job_that_was_cancelled_before_it_started_is_no_workload(tmp_path: Path) -> None:
+    """It never ran: it is left out and counted; memory of a CPU and a raw limit are read."""
+    log = tmp_path / "x.txt"
+    log.write_text(
+        "JobIDRaw|State|Submit|Start|End|ReqCPUS|ReqMem|NNodes|TimelimitRaw|NodeList|NCPUS\n"
+        "1|CANCELLED by 5|100|None|200|1|1Gn|1|60|None assigned|0\n"
+        "2|TIMEOUT|100|150|450|4|2Gc|2|5|n[1-2]|4\n"
+        "2.0|COMPLETED|100|150|450|4|2Gc|2|||4\n"
+        "3|RUNNING|soon|150|Unknown|4|2Gc|2|5|n[1-2]|4\n"
+    )
+    read = read_log(log, LogKind.SACCT)
+    assert [anomaly for anomaly, _ in read.left_out] == [LogAnomaly.CANCELLED]  # type: ignore[union-attr]
+    assert [fault.path for fault in read.faults] == ["line 5"]
+    (job,) = workload(log).jobs
+    assert (job.id, job.walltime, job.runtime) == ("2", 300, 300)
+    assert dict(job.request.totals) == {"cores": 4, "mem": 8192}
+    assert workload(log).cluster.node_names == ("n1", "n2")
+
+
+def entry(number: int, **fields: Any) -> dict[str, Any]:
+    """Return a job as ``sacct --json`` of 23.11 has it."""
+    tres = [("cpu", "", 4), ("mem", "", 2048), ("node", "", 2), ("gres", "gpu", 2), ("gres", "gpu:a100", 2)]
+    return {
+        "job_id": number,
+        "array": {"job_id": 0, "task_id": {"set": False, "infinite": False, "number": 0}},
+        "user": "ada",
+        "account": "phys",
+        "partition": "work",
+        "nodes": "n[1-2]",
+        "required": {"CPUs": 4},
+        "state": {"current": ["COMPLETED"], "reason": "None"},
+        "time": {
+            "submission": 1000, "eligible": 1000, "start": 1100, "end": 1200, "elapsed": 100,
+            "limit": {"set": True, "infinite": False, "number": 10},
+        },
+        "tres": {"requested": [dict(zip(("type", "name", "count"), one, strict=True)) for one in tres]},
+        **fields,
+    }  # fmt: skip
+
+
+def test_the_json_of_sacct_is_a_workload(tmp_path: Path) -> None:
+    """Of 23.11 and before: numbers as objects or plain, the state in a list or as a word, tasks of arrays."""
+    log = tmp_path / "log.json"
+    task = {"job_id": 7, "task_id": {"set": True, "infinite": False, "number": 3}}
+    old = entry(9, array=task, state={"current": "FAILED"})
+    log.write_text(json.dumps({"meta": {}, "jobs": [entry(1), old]}, indent=1))
+    assert kind_of(log) is LogKind.SACCT
+    first, second = workload(log).jobs
+    assert (first.id, second.id, first.walltime, first.runtime) == ("1", "7_3", 600, 100)
+    assert dict(first.request.totals) == {"cores": 4, "mem": 2048, "gpus": 2, "gpus.a100": 2}
+
+
+def test_what_is_no_log_is_not_taken_for_one(tmp_path: Path) -> None:
+    """An instance stays one; a text with a header and no jobs is refused in words."""
+    assert kind_of(Path("instances/tiny-bridi.json")) is None
+    empty = tmp_path / "x.txt"
+    empty.write_text("JobID|State|Submit\n")
+    with pytest.raises(DocumentError, match="Expected jobs of sacct"):
+        read_log(empty, LogKind.SACCT)
+
+
+def test_a_workload_of_batsim_is_one(tmp_path: Path) -> None:
+    """Its hosts are nodes of one core, a delay is a run time, and what has another profile is said."""
+    instance = workload(CASES / "batsim.json")
+    assert len(instance.cluster.node_names) == 4
+    assert [(job.id, job.submit, job.walltime, job.runtime) for job in instance.jobs] == [
+        ("1", 0, 100, 50),
+        ("2", 5, 100, 50),
+    ]
+    assert [dict(job.request.totals) for job in instance.jobs] == [{"cores": 2}, {"cores": 4}]
+    log = tmp_path / "w.json"
+    jobs = [
+        {"id": "w0!1", "subtime": 1.5, "walltime": -1, "res": 1, "profile": "a"},
+        {"id": 2, "subtime": 3, "walltime": 9.5, "res": 1, "profile": "b"},
+        {"id": 3, "subtime": "soon", "res": 1, "profile": "a"},
+    ]
+    profiles = {"a": {"type": "delay", "delay": 2.5}, "b": {"type": "parallel_homogeneous", "cpu": 1}}
+    log.write_text(json.dumps({"nb_res": 2, "jobs": jobs, "profiles": profiles}))
+    read = read_log(log, LogKind.BATSIM)
+    assert [(job.id, job.walltime, job.runtime) for job in read.jobs] == [("w0!1", None, 3), ("2", 10, None)]
+    assert [fault.path for fault in read.faults] == ["line 3"]
+
+
+def test_gpus_are_on_the_nodes_that_had_them() -> None:
+    """A node on which no job had GPUs has none, though it has as many cores as one that does."""
+    cluster = workload(CASES / "log-gpu.acct").cluster
+    assert cluster.class_of["g1"].resources["gpus"] == 2
+    assert "gpus" not in cluster.class_of["c1"].resources
+    assert cluster.class_of["c1"].resources["scratch_local"] == 10 * 1024
