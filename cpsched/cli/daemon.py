@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from cpsched.site.daemon import Daemon, SiteModel
 
 
+#: Jobs that are named of those that could not be handed back.
+_MOST_NAMED = 20
+
+
 @click.command(
     "daemon",
     epilog="Example: cpsched daemon --config site.toml --check; when that file is in order: without --check",
@@ -76,11 +80,17 @@ def command(config: Path, task: str | None, as_json: bool) -> None:
     mask = os.umask(0o077)
     try:
         if task == "hand-back":
-            count = hand_back(manager_of(site, config))
+            found = hand_back(manager_of(site, config))
             if as_json:
-                echo_output("daemon-hand-back", {"orders": count})
+                echo_output("daemon-hand-back", {"orders": found.orders, "left": list(found.left)})
+            elif not found.left:
+                click.echo(f"{found.orders} orders: the manager's own scheduler has all waiting jobs.")
             else:
-                click.echo(f"{count} orders: the manager's own scheduler has all waiting jobs.")
+                names = ", ".join(found.left[:_MOST_NAMED])
+                said = f"{len(found.left)} still steered: {names}. {found.why}"
+                click.echo(printable(said), err=True)
+            if found.left:
+                raise click.exceptions.Exit(1)
         elif task == "watchdog":
             _watch(site, config)
         else:
@@ -101,10 +111,12 @@ def _work(site: SiteModel, config: Path, *, is_once: bool, as_json: bool) -> Non
         daemon.begin()
         if is_once:
             daemon.planner.prepare()
-            daemon.cycle()
+            is_good = daemon.cycle()
             _summarise(daemon, as_json=as_json)
         else:
-            daemon.run()
+            is_good = daemon.run()
+        if not is_good:
+            raise click.exceptions.Exit(1)
     finally:
         daemon.close()
 

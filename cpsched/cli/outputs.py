@@ -166,7 +166,7 @@ OUTPUTS: Mapping[str, dict[str, Schema]] = {
         "to_start": _INTEGER,
         "orders": _INTEGER,
     },
-    "daemon-hand-back": {"orders": _INTEGER},
+    "daemon-hand-back": {"orders": _INTEGER, "left": {"type": "array", "items": {"type": "string"}}},
     "daemon-report": {
         "jobs": _INTEGER,
         "wait": _or_null(_NUMBER),

@@ -51,9 +51,11 @@ class JobFacts:
     is_steered: bool = False
     #: The second at which the manager starts the waiting job by an order that it has; None: it has none.
     due: int | None = None
-    #: The second that users are shown as the start of the steered job, where its manager can show one only by starting
-    #: the job then on any nodes, if it hears nothing before; None: it starts by an order only.
-    shown: int | None = None
+    #: The second from which on the manager's own scheduler has the steered job, unless it is held again before; None:
+    #: there is none, or it starts by the order that its manager has.
+    until: int | None = None
+    #: Whether there is something on the job, of orders, that handing it back takes away.
+    is_marked: bool = False
     #: The nodes of that order, or those on which the job runs or ran, in ascending order.
     nodes: tuple[str, ...] = ()
     #: When the job started, of one that runs or is over; None also where it was cancelled as it waited.
@@ -88,6 +90,8 @@ class Snapshot:
     jobs: Mapping[str, JobFacts]
     #: Whether jobs submitted from now on are steered; None where the manager cannot say.
     gate_is_closed: bool | None = None
+    #: Another cpsched that steers these jobs, in words; empty: there is none.
+    rival: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +115,8 @@ class Hold:
     """Steer a waiting job: it starts by another order only. An order to start that the manager has is withdrawn."""
 
     job: str
+    #: From this second on the manager's own scheduler has the job again, if it hears nothing before; None: never.
+    until: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,9 +45,6 @@ ERRORS: tuple[tuple[str, Refusal], ...] = (
 _ID = re.compile(r"\d+(?:_\d+)?")
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _LONGEST_WHY = 200
-#: A start is shown as the job's begin only if it is more seconds away: by then a daemon that has died is replaced, or
-#: the watchdog has handed everything back.
-_NOTICE = 600
 
 
 class Refused(Exception):  # noqa: N818 - no error: a refusal is an answer
@@ -112,13 +109,14 @@ def refusal_of(said: str) -> Refusal:
     return next((refusal for words, refusal in ERRORS if words in said), Refusal.OTHER)
 
 
-def change_of(order: JobOrder, job: JobRecord | None, now: int) -> Change | None:
+def change_of(order: JobOrder, job: JobRecord | None, now: int, by: str = "") -> Change | None:
     """Return the job as an order makes it; None where it is so already.
 
     Raises `Refused` if the order must not be given.
 
     `job`: the job as Slurm has it now; None: it does not know it.
     `now`: unix seconds.
+    `by`: who orders, for the note.
     """
     if job is None or job.state.is_over:
         raise Refused(Refusal.GONE, f"job {order.job} is {'not known' if job is None else job.state}")
@@ -133,12 +131,12 @@ def change_of(order: JobOrder, job: JobRecord | None, now: int) -> Change | None
     if not is_sayable(prefix) and not isinstance(order, HandBack):
         raise Refused(Refusal.UNSUPPORTED, "its AdminComment has signs that scontrol cannot be given")
     if isinstance(order, Start):
-        change = _start(order, view, marker, prefix, now)
+        change = _start(order, view, marker, prefix, now, by)
     elif isinstance(order, Announce):
         kept = marker or Marker(begin=_own_begin(view, now))
-        change = _announce(order, job, kept, prefix, now)
+        change = _announce(order, kept, prefix)
     else:
-        change = _undo(order, view, marker, prefix, now)
+        change = _undo(order, view, marker, prefix, now, by)
         if isinstance(order, HandBack) and marker is None and job.begin == GATE:
             change = replace(change, begin=now)  # its note is lost
         if not is_sayable(prefix):
@@ -168,7 +166,7 @@ def _own_begin(view: JobRecord, now: int) -> int:
     return view.begin if view.begin is not None and view.begin > now else 0
 
 
-def _start(order: Start, view: JobRecord, marker: Marker | None, prefix: str, now: int) -> Change:
+def _start(order: Start, view: JobRecord, marker: Marker | None, prefix: str, now: int, by: str) -> Change:
     if view.state is JobState.HELD:
         raise Refused(Refusal.HELD, f"job {order.job} is held")
     if revision_of(view) != order.revision:
@@ -200,7 +198,8 @@ def _start(order: Start, view: JobRecord, marker: Marker | None, prefix: str, no
         restarts=view.restarts,
         start=shown_time(begin),
         where="",
-        shown=0,
+        until=0,
+        by=by,
     )
     return Change(
         job=order.job,
@@ -213,26 +212,29 @@ def _start(order: Start, view: JobRecord, marker: Marker | None, prefix: str, no
     )
 
 
-def _announce(order: Announce, job: JobRecord, kept: Marker, prefix: str, now: int) -> Change:
-    """Return a job with the note, and where it is steered and has no order with the announced start as its begin."""
+def _announce(order: Announce, kept: Marker, prefix: str) -> Change:
+    """Return a job with the announced start in its note."""
     why = "_".join(order.why.split())[:_LONGEST_WHY]
     told = kept._replace(start=shown_time(order.start), where=fold_hostlist(order.nodes), why=why)
-    if kept.ordered or job.begin is None or job.begin not in (GATE, kept.shown):
-        return Change(job=order.job, comment=marked(prefix, told))
-    told = told._replace(shown=order.start if order.start > now + _NOTICE else 0)
-    return Change(job=order.job, comment=marked(prefix, told), begin=told.shown or GATE)
+    return Change(job=order.job, comment=marked(prefix, told))
 
 
-def _undo(order: Hold | HandBack, view: JobRecord, marker: Marker | None, prefix: str, now: int) -> Change:
+def _undo(order: Hold | HandBack, view: JobRecord, marker: Marker | None, prefix: str, now: int, by: str) -> Change:
     """Return a job without its order: steered still, or as its user asked for it."""
     own = _own_begin(view, now)
     if isinstance(order, Hold):
-        kept = (
-            Marker(begin=own)
-            if marker is None
-            else Marker(begin=own, start=marker.start, where=marker.where, why=marker.why)
+        kept = marker or Marker()
+        kept = Marker(
+            begin=own,
+            restarts=view.restarts,
+            until=order.until or 0,
+            by=by,
+            start=kept.start,
+            where=kept.where,
+            why=kept.why,
         )
-        change = Change(job=order.job, comment=marked(prefix, kept), begin=GATE)
+        # a begin of the user that is later needs no other one, and is shown
+        change = Change(job=order.job, comment=marked(prefix, kept), begin=max(order.until or GATE, own))
     elif marker is None:
         change = Change(job=order.job, comment=prefix)
     else:

@@ -178,6 +178,8 @@ def _job(record: _Record) -> JobRecord:
         others=tuple(_others(record)),
         restarts=record.number("Restarts") or 0,
         admin_comment=record["AdminComment"],
+        comment=record["Comment"],
+        priority=record.number("Priority") or 0,
         shares=tuple(_shares(record)) if state is JobState.RUNNING else (),
         ran_on=record["NodeList"],
     )
