@@ -49,6 +49,11 @@ class JobFacts:
     restarts: int = 0
     #: Whether the manager's own scheduler leaves the waiting job alone.
     is_steered: bool = False
+    #: The place of the waiting job among others that the manager's own scheduler looks at, greatest first; 0: it is
+    #: not known, or was set by hand and is not to be changed.
+    priority: int = 0
+    #: The same text for all waiting tasks of an array that have one priority; empty: the job has one of its own.
+    batch: str = ""
     #: The second at which the manager starts the waiting job by an order that it has; None: it has none.
     due: int | None = None
     #: The second from which on the manager's own scheduler has the steered job, unless it is held again before; None:
@@ -120,6 +125,14 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rank:
+    """Let the manager's own scheduler look at a waiting job, with all of its batch, in the place of this priority."""
+
+    job: str
+    priority: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Announce:
     """Show the users when and where a waiting job is going to start, as far as the manager can show it."""
 
@@ -146,7 +159,7 @@ class Gate:
     is_closed: bool
 
 
-Order = Start | Hold | Announce | HandBack | Gate
+Order = Start | Hold | Rank | Announce | HandBack | Gate
 
 
 class Result(StrEnum):

@@ -101,7 +101,7 @@ def step(state: State, event: Event) -> tuple[State, tuple[Instruction, ...]]:
         stale="; ".join(list(reasons)[:_MOST_REASONS]),
     )
     if isinstance(event, Seen | Stopping):
-        is_silent = new.policy.is_dry_run or new.gave_up_at is not None or new.is_stopping
+        is_silent = new.policy.is_dry_run or new.policy.only_ranks or new.gave_up_at is not None or new.is_stopping
         orders = (*(() if is_silent else announcements(new)), *wanted_orders(new))
         acts, new = ((Act(orders=orders),) if orders else ()), replace(new, unannounced={})
         if any(isinstance(order, Gate) and order.is_closed for order in orders):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from cpsched.domain import Job
 from cpsched.site.bridge import Announce, Gate, HandBack, Hold, JobFacts, JobState, Order, Snapshot, Start
+from cpsched.site.daemon.ranking import rank_orders
 from cpsched.site.daemon.state import State
 
 #: Seconds after which the gate is closed again: a manager may open it when it hears nothing for long.
@@ -24,6 +25,8 @@ def wanted_orders(state: State) -> tuple[Order, ...]:
         return ()
     if state.is_stopping or state.gave_up_at is not None:
         return hand_back_orders(snapshot)
+    if state.policy.only_ranks:
+        return tuple(rank_orders(state, snapshot))
     orders: list[Order] = []
     is_due = state.gated_at is None or snapshot.taken_at - state.gated_at >= _RENEWAL
     is_well = not state.num_bad and not state.is_blind

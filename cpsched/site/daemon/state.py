@@ -15,6 +15,8 @@ class Policy:
 
     #: Plan and compare, but give no orders.
     is_dry_run: bool = True
+    #: The plan is the order in which the manager's own scheduler looks at jobs, and nothing is held.
+    only_ranks: bool = False
     #: Jobs that start at most so many seconds from now are ordered to start.
     horizon: int = 30
     #: A job that has not started so many seconds after its ordered start is planned anew.

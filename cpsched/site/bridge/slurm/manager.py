@@ -64,6 +64,7 @@ class SlurmManager:
     `client`: its commands.
     `choices`: what the site says besides.
     `gate`: the file at which ``job_submit.lua`` looks; None: the gate is not ours.
+    `only_ranks`: whether priorities are what is ordered.
     `clock`: returns Unix seconds; replaced in tests.
     """
 
@@ -75,9 +76,12 @@ class SlurmManager:
         choices: SiteChoices | None = None,
         *,
         gate: Path | None = None,
+        only_ranks: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._client, self._gate, self._clock = client, gate, clock
+        #: Whether Slurm says what it adds to the priority of each job; None: it was not asked yet, or need not be.
+        self._has_factors: bool | None = None if only_ranks else False
         self._maker = SnapshotMaker(choices or SiteChoices())
         #: The queue when it was last looked at: what changes while nobody watches is seen by the next watch.
         self._seen: str | None = None
@@ -97,7 +101,7 @@ class SlurmManager:
     def of(cls, model: SlurmModel) -> SlurmManager:
         """Return the manager of a site's file."""
         gate = None if model.gate is None else Path(model.gate)
-        return cls(client_of(model), SiteChoices.of(model), gate=gate)
+        return cls(client_of(model), SiteChoices.of(model), gate=gate, only_ranks=model.steering == "order")
 
     def snapshot(self) -> Snapshot:
         """Take a snapshot."""
@@ -212,7 +216,9 @@ class SlurmManager:
             raise BridgeError(
                 ("squeue", "--json"), f"Expected job {lost}, which squeue named a moment before, got none"
             )
-        self._jobs = jobs
+        if self._has_factors is None:
+            self._has_factors = self._client.has_factors()
+        self._jobs = jobs = _with_factors(jobs, self._client.factors()) if self._has_factors else jobs
         by_id: dict[str, JobRecord] = {}
         are_whole = True
         for record in self._jobs:
@@ -295,8 +301,20 @@ def _whole_arrays(
         record = jobs[changes[places[0]].job]
         if len(places) == len(record.ids):
             whole |= dict.fromkeys(places)
-            whole[places[0]] = replace(change, job=f"{record.array}_{task_ranges(record.tasks_text)}")
+            name = changes[places[0]].job
+            whole[places[0]] = replace(change, job=name, whole=f"{record.array}_{task_ranges(record.tasks_text)}")
     return [found for index, change in changes.items() if (found := whole.get(index, change)) is not None]
+
+
+def _with_factors(jobs: tuple[JobRecord, ...], factors: Mapping[int, tuple[int, int]]) -> tuple[JobRecord, ...]:
+    """Return jobs with their factors and priorities; a waiting job without one has no priority that counts."""
+    found = []
+    for job in jobs:
+        if job.state is JobState.WAITING:
+            factor, priority = factors.get(job.number, (None, 0))
+            job = job.but(site_factor=factor, priority=priority)
+        found.append(job)
+    return tuple(found)
 
 
 def _lives(process: int) -> bool:

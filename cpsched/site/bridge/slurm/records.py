@@ -94,6 +94,8 @@ class JobRecord(NamedTuple):
     comment: str = ""
     #: Slurm's, as it is now.
     priority: int = 0
+    #: What was added to it (``SiteFactor``); None: Slurm does not add such things, or says nothing of this job's.
+    site_factor: int | None = None
     #: What it holds, of one that runs.
     shares: tuple[Share, ...] = ()
     #: The nodes on which it runs or ran, as a host list.

@@ -54,6 +54,9 @@ class SlurmModel(DocumentModel):
         None, description="A slurmrestd of this machine, which is asked in place of squeue and sinfo"
     )
     rest_token: Omittable[_FilePath] = Field(None, description="The file with its token (JWT), mode 0600")
+    steering: Literal["order", "exact"] = Field(
+        "order", description="The plan is Slurm's order of the jobs, or each job starts when and where planned"
+    )
     gate: Omittable[_FilePath] = Field(
         None, description="The file by which the daemon tells job_submit.lua that the gate is closed"
     )

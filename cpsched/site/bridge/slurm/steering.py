@@ -22,6 +22,7 @@ def job_facts(record: JobRecord, view: JobRecord, marker: Marker | None, revisio
     is_waiting = view.state in _WAITING
     order = marker if is_waiting and marker is not None and _is_as_ordered(record, marker, now) else None
     until = marker.until if is_waiting and marker is not None and _is_held(record, marker, now) else None
+    is_ranked = marker is not None and marker.own and record.priority != marker.rank  # by somebody else
     nodes: Iterable[str] = ()
     if order is not None:
         nodes = _hosts(order.ordered)
@@ -35,7 +36,9 @@ def job_facts(record: JobRecord, view: JobRecord, marker: Marker | None, revisio
         restarts=view.restarts,
         is_steered=is_waiting and (record.begin == GATE or order is not None or until is not None),
         until=until,
-        is_marked=is_waiting and (marker is not None or record.begin == GATE),
+        is_marked=is_waiting and (marker is not None or record.begin == GATE or bool(record.site_factor)),
+        priority=0 if is_ranked or not is_waiting else record.priority,
+        batch=str(record.number) if record.array is not None and record.task is None else "",
         due=None if order is None else order.at,
         nodes=tuple(sorted(nodes)),
         # Slurm writes a start for jobs that were cancelled as they waited, too
