@@ -32,7 +32,7 @@ _MOST_NAMED = 20
     metavar="SITE.toml",
     help="The site's file (docs/daemon.md); read again on SIGHUP.",
 )
-@click.option("--check", "task", flag_value="check", help="Check the file, and say what the daemon would do; no more.")
+@click.option("--check", "task", flag_value="check", help="Check the file and all that the daemon needs.")
 @click.option("--once", "task", flag_value="once", help="One cycle, without handing anything back; for trying out.")
 @click.option(
     "--hand-back",
@@ -67,11 +67,7 @@ def command(config: Path, task: str | None, as_json: bool) -> None:
 
     site = read_site(config)
     if task == "check":
-        if as_json:
-            echo_output("daemon-check", {"manager": site.manager.kind, "dry_run": site.dry_run})
-            return
-        mode = "a dry run: no orders are given" if site.dry_run else "live: it gives orders"
-        click.echo(f"{printable(str(config))}: in order; {site.manager.kind}, {mode}")
+        _check(site, config, as_json=as_json)
         return
     if task == "report":
         _report(site, as_json=as_json)
@@ -97,6 +93,24 @@ def command(config: Path, task: str | None, as_json: bool) -> None:
             _work(site, config, is_once=task == "once", as_json=as_json)
     finally:
         os.umask(mask)
+
+
+def _check(site: SiteModel, config: Path, *, as_json: bool) -> None:
+    """Print what was found of all that the daemon needs."""
+    from cpsched.cli.outputs import echo_output
+    from cpsched.site.daemon import check_site
+
+    found = list(check_site(site))
+    if as_json:
+        checks = [{"what": one.what, "is_fine": one.is_fine, "said": one.said} for one in found]
+        echo_output("daemon-check", {"manager": site.manager.kind, "dry_run": site.dry_run, "checks": checks})
+    else:
+        mode = "a dry run: no orders are given" if site.dry_run else "live: it gives orders"
+        click.echo(f"{printable(str(config))}: in order; {site.manager.kind}, {mode}")
+        for one in found:
+            click.echo(f"{'ok  ' if one.is_fine else 'FAIL'} {one.what:<15} {printable(one.said)}")
+    if not all(one.is_fine for one in found):
+        raise click.exceptions.Exit(1)
 
 
 def _work(site: SiteModel, config: Path, *, is_once: bool, as_json: bool) -> None:

@@ -8,6 +8,7 @@ from cpsched.site.bridge.files import FilesManager
 from cpsched.site.bridge.memory import MemoryManager
 from cpsched.site.bridge.protocol import (
     Announce,
+    Finding,
     Gate,
     HandBack,
     Hold,
@@ -28,6 +29,7 @@ from cpsched.site.bridge.world import World
 __all__ = [
     "Announce",
     "FilesManager",
+    "Finding",
     "Gate",
     "HandBack",
     "Hold",

@@ -207,6 +207,16 @@ class Receipt:
     detail: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found of one thing that cpsched needs."""
+
+    what: str
+    is_fine: bool
+    #: What it is, and if it is not fine what to do.
+    said: str
+
+
 class ResourceManager(Protocol):
     """Software that starts jobs. All its methods can be called again after an error: they are idempotent."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,11 @@ from cpsched.site.daemon.orders import hand_back_orders, steered_jobs
 def beat(path: Path) -> None:
     """Touch the file of the heartbeat."""
     path.touch(mode=0o600)
+
+
+def sign_of_watchdog(heartbeat: Path) -> Path:
+    """Return the file that the watchdog of a heartbeat touches whenever it looks."""
+    return heartbeat.with_name(f"{heartbeat.name}.watchdog")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +97,8 @@ class Watchdog:
 
     def look(self) -> bool:
         """Look once, hand back if the daemon is dead, and tell whether it is."""
+        with suppress(OSError):  # a full disk is no reason not to look
+            beat(sign_of_watchdog(self._path))
         stamp, now = self._stamp(), self._clock()
         if stamp != self._seen:
             self._seen, self._at = stamp, now

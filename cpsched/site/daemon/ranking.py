@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from cpsched.domain import Instance
 from cpsched.site.bridge import Gate, HandBack, Order, Rank, Snapshot
@@ -70,7 +71,7 @@ def changed_priorities(priorities: Sequence[int]) -> Mapping[int, int]:
     first = priorities[kept[0]] + _GAP * (kept[0] + 1)
     last = priorities[kept[-1]] - _GAP * (len(priorities) - kept[-1])
     ends = [(-1, first), *((place, priorities[place]) for place in kept), (len(priorities), last)]
-    for (before, high), (after, low) in zip(ends, ends[1:], strict=False):
+    for (before, high), (after, low) in pairwise(ends):
         count = after - before
         if high - low < count or low < 1 - (after == len(priorities)):
             return _anew(priorities)

@@ -1,4 +1,4 @@
-"""Faults of those who steer: after each one every job is Slurm's own to run, without anybody's doing, and none is lost."""
+"""Faults of those who steer: after each one every job is Slurm's own to run, and none is lost."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_rights_that_are_lost_and_what_hand_back_says(make: MakeSite) -> None:
 
 
 def test_two_daemons(make: MakeSite) -> None:
-    """A second one on the same store does not begin, and one with another store ends when it sees the first one's holds."""
+    """A second one on the same store does not begin; one with another store ends when it sees the first one's holds."""
     site = make("exact")
     jobs = submit(site, 6)
     daemon = site.daemon()

@@ -115,10 +115,13 @@ class SlurmClient:
         arguments = ("squeue", "--all", "--states=all", "--noheader", f"--Format={FORMAT}")
         return self.command(*arguments).out
 
+    def config(self) -> dict[str, str]:
+        """Ask Slurm for its configuration. Raises `BridgeError` as `records`."""
+        return dict(read_config(self._whole_text((CONFIG_HEAD,), "scontrol", "show", "config")))
+
     def has_factors(self) -> bool:
         """Tell whether Slurm adds priorities up, and to each what it is told (``SiteFactor``)."""
-        config = read_config(self._whole_text((CONFIG_HEAD,), "scontrol", "show", "config"))
-        return config.get("PriorityType", "") != "priority/basic"
+        return self.config().get("PriorityType", "") != "priority/basic"
 
     def factors(self) -> dict[int, tuple[int, int]]:
         """Ask Slurm what was added to the priority of each job that may start, and for that priority, by number.

@@ -131,11 +131,11 @@ class Store:
         #: The file that has to be there; None: it is made, or is none.
         self._file: Path | None = None
         #: What keeps other daemons away: a file beside that of SQLite, open while it is locked; a connection otherwise.
-        self._lock = None if (path := _file_of(url)) is None else path.with_name(path.name + ".lock")
+        self._lock = None if (path := file_of(url)) is None else path.with_name(path.name + ".lock")
         self._locked: int | None = None
         self._held: Connection | None = None
         if is_reader:
-            self._file = _file_of(url)
+            self._file = file_of(url)
         else:
             with self._begun() as connection:
                 _migrate(connection)
@@ -402,7 +402,7 @@ def _engine_of(url: str) -> Engine:
     return engine
 
 
-def _file_of(url: str) -> Path | None:
+def file_of(url: str) -> Path | None:
     """Return the file of a SQLite database; None: it is in memory, or on a server."""
     parsed = make_url(url)
     name = parsed.database if parsed.get_backend_name() == "sqlite" else None
