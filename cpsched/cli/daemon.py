@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from cpsched.site.daemon import Daemon, SiteModel
 
 
+#: Jobs that are named of those that could not be handed back.
+_MOST_NAMED = 20
+
+
 @click.command(
     "daemon",
     epilog="Example: cpsched daemon --config site.toml --check; when that file is in order: without --check",
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
     metavar="SITE.toml",
     help="The site's file (docs/daemon.md); read again on SIGHUP.",
 )
-@click.option("--check", "task", flag_value="check", help="Check the file, and say what the daemon would do; no more.")
+@click.option("--check", "task", flag_value="check", help="Check the file and all that the daemon needs.")
 @click.option("--once", "task", flag_value="once", help="One cycle, without handing anything back; for trying out.")
 @click.option(
     "--hand-back",
@@ -63,11 +67,7 @@ def command(config: Path, task: str | None, as_json: bool) -> None:
 
     site = read_site(config)
     if task == "check":
-        if as_json:
-            echo_output("daemon-check", {"manager": site.manager.kind, "dry_run": site.dry_run})
-            return
-        mode = "a dry run: no orders are given" if site.dry_run else "live: it gives orders"
-        click.echo(f"{printable(str(config))}: in order; {site.manager.kind}, {mode}")
+        _check(site, config, as_json=as_json)
         return
     if task == "report":
         _report(site, as_json=as_json)
@@ -76,17 +76,41 @@ def command(config: Path, task: str | None, as_json: bool) -> None:
     mask = os.umask(0o077)
     try:
         if task == "hand-back":
-            count = hand_back(manager_of(site, config))
+            found = hand_back(manager_of(site, config))
             if as_json:
-                echo_output("daemon-hand-back", {"orders": count})
+                echo_output("daemon-hand-back", {"orders": found.orders, "left": list(found.left)})
+            elif not found.left:
+                click.echo(f"{found.orders} orders: the manager's own scheduler has all waiting jobs.")
             else:
-                click.echo(f"{count} orders: the manager's own scheduler has all waiting jobs.")
+                names = ", ".join(found.left[:_MOST_NAMED])
+                said = f"{len(found.left)} still steered: {names}. {found.why}"
+                click.echo(printable(said), err=True)
+            if found.left:
+                raise click.exceptions.Exit(1)
         elif task == "watchdog":
             _watch(site, config)
         else:
             _work(site, config, is_once=task == "once", as_json=as_json)
     finally:
         os.umask(mask)
+
+
+def _check(site: SiteModel, config: Path, *, as_json: bool) -> None:
+    """Print what was found of all that the daemon needs."""
+    from cpsched.cli.outputs import echo_output
+    from cpsched.site.daemon import check_site
+
+    found = list(check_site(site))
+    if as_json:
+        checks = [{"what": one.what, "is_fine": one.is_fine, "said": one.said} for one in found]
+        echo_output("daemon-check", {"manager": site.manager.kind, "dry_run": site.dry_run, "checks": checks})
+    else:
+        mode = "a dry run: no orders are given" if site.dry_run else "live: it gives orders"
+        click.echo(f"{printable(str(config))}: in order; {site.manager.kind}, {mode}")
+        for one in found:
+            click.echo(f"{'ok  ' if one.is_fine else 'FAIL'} {one.what:<15} {printable(one.said)}")
+    if not all(one.is_fine for one in found):
+        raise click.exceptions.Exit(1)
 
 
 def _work(site: SiteModel, config: Path, *, is_once: bool, as_json: bool) -> None:
@@ -101,10 +125,12 @@ def _work(site: SiteModel, config: Path, *, is_once: bool, as_json: bool) -> Non
         daemon.begin()
         if is_once:
             daemon.planner.prepare()
-            daemon.cycle()
+            is_good = daemon.cycle()
             _summarise(daemon, as_json=as_json)
         else:
-            daemon.run()
+            is_good = daemon.run()
+        if not is_good:
+            raise click.exceptions.Exit(1)
     finally:
         daemon.close()
 

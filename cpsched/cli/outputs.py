@@ -160,7 +160,11 @@ OUTPUTS: Mapping[str, dict[str, Schema]] = {
         "failed": _list(_object(cell=_TEXT, error=_TEXT)),
         "written": _list(_TEXT),
     },
-    "daemon-check": {"manager": _TEXT, "dry_run": _BOOLEAN},
+    "daemon-check": {
+        "manager": _TEXT,
+        "dry_run": _BOOLEAN,
+        "checks": _list(_object(what=_TEXT, is_fine=_BOOLEAN, said=_TEXT)),
+    },
     "daemon-once": {
         "now": _INTEGER,
         "running": _INTEGER,
@@ -170,7 +174,7 @@ OUTPUTS: Mapping[str, dict[str, Schema]] = {
         "to_start": _INTEGER,
         "orders": _INTEGER,
     },
-    "daemon-hand-back": {"orders": _INTEGER},
+    "daemon-hand-back": {"orders": _INTEGER, "left": _list(_TEXT)},
     "daemon-report": {
         "jobs": _INTEGER,
         "wait": _or_null(_NUMBER),

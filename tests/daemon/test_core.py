@@ -22,6 +22,7 @@ from cpsched.site.daemon.state import (
     Act,
     Answered,
     Barred,
+    CycleOver,
     JobStarted,
     PlanAgain,
     Planned,
@@ -29,7 +30,9 @@ from cpsched.site.daemon.state import (
     PromiseMoved,
     Reloaded,
     Seen,
+    State,
     Stopping,
+    Unplanned,
     Vetoed,
 )
 from cpsched.site.daemon.window import Told, planning_window
@@ -458,26 +461,67 @@ def test_an_order_on_a_job_that_is_held_is_taken_back() -> None:
     )
     _, instructions = step(loop.state, Seen(snapshot=held))
     (acts,) = (one for one in instructions if isinstance(one, Act))
-    assert acts.orders == (Hold(job="a"),)
+    assert acts.orders == (Hold(job="a", until=snapshot.taken_at + LIVE.lease),)
 
 
-def test_a_start_that_is_shown_is_not_left_to_the_manager() -> None:
-    """Five minutes before the second that users are shown a job without an order is held, whoever else holds it."""
-    loop = Loop(world(job("a"), job("b")), LIVE)
+def orders_of(loop: Loop, state: State, **facts: object) -> list[object]:
+    """Return the orders after a snapshot in which job b has these facts."""
+    snapshot = loop.manager.snapshot()
+    jobs = {**snapshot.jobs, "b": replace(snapshot.jobs["b"], **facts)}  # type: ignore[arg-type]  # names of fields
+    _, instructions = step(state, Seen(snapshot=replace(snapshot, jobs=jobs)))
+    return [order for one in instructions if isinstance(one, Act) for order in one.orders]
+
+
+def test_a_hold_is_renewed_while_there_is_a_plan() -> None:
+    """A job that starts later is held for some minutes, again and again; while no plan can be made it is not."""
+    loop = Loop(world(job("a", runtime=100), job("b")), LIVE)
     loop.look()
     loop.take(planned(loop, "b", 4000, "n1"))
-    snapshot = loop.manager.snapshot()
-    left = LeftJob(id="a", reason="it is held")
-    waiting = tuple(one for one in snapshot.instance.jobs if one.id != "a")
-    for shown, expected in ((snapshot.taken_at + 300, ()), (snapshot.taken_at + 299, (Hold(job="b"), Hold(job="a")))):
-        facts = {
-            name: replace(snapshot.jobs[name], state=state, due=None, nodes=(), is_steered=True, shown=shown)
-            for name, state in (("a", JobState.HELD), ("b", JobState.WAITING))
-        }
-        seen = replace(snapshot, instance=replace(snapshot.instance, jobs=waiting), left=(left,), jobs=facts)
-        _, instructions = step(replace(loop.state, unannounced={}), Seen(snapshot=seen))
-        orders = [order for one in instructions if isinstance(one, Act) for order in one.orders]
-        assert [order for order in orders if isinstance(order, Hold)] == list(expected)
-    _, instructions = step(replace(loop.state, unannounced={"b": "new"}), Seen(snapshot=seen))
-    orders = [order for one in instructions if isinstance(one, Act) for order in one.orders]
-    assert Hold(job="b") not in orders
+    now, lease = loop.state.now, LIVE.lease
+    held = Hold(job="b", until=now + lease)
+    assert held in orders_of(loop, loop.state, is_steered=False)
+    cases = ((now + lease, False), (now + lease // 2 + 1, False), (now + lease // 2, True), (now + lease + 1, True))
+    for until, is_due in cases:
+        assert (held in orders_of(loop, loop.state, is_steered=True, until=until)) is is_due
+    blind, _ = step(replace(loop.state, unannounced={}), Unplanned())
+    for is_steered in (False, True):
+        assert orders_of(loop, blind, is_steered=is_steered, until=now + 1) == []
+    fresh = replace(loop.state, considered={})
+    assert held not in orders_of(loop, fresh, is_steered=False)
+
+
+def test_what_has_no_place_is_never_held() -> None:
+    """A job of the waiting room is the manager's own."""
+    loop = Loop(world(job("a", runtime=100), job("b")), LIVE)
+    loop.look()
+    loop.take(planned(loop, "b", 4000, "n1"))
+    state = replace(loop.state, plan={}, unplaced=frozenset({"b"}))
+    assert HandBack(job="b") in orders_of(loop, state, is_steered=True)
+    orders = orders_of(loop, state, is_steered=False)
+    assert not [order for order in orders if isinstance(order, Hold)]
+
+
+def test_after_three_bad_cycles_everything_is_handed_back() -> None:
+    """Nothing is steered then for some minutes; one more bad cycle is enough after them, a good one begins anew."""
+    loop = Loop(world(job("a", runtime=1000), job("b", walltime=900), job("c", walltime=900)), LIVE)
+    loop.look()
+    planned_by_engine(loop, lead=0)
+    loop.look()
+    for number in range(3):
+        assert loop.world.gate_is_closed
+        assert loop.state.num_bad == number
+        loop.take(CycleOver(is_bad=True))
+    assert loop.world.gate_is_closed is False
+    assert not any(facts.is_steered for facts in loop.manager.snapshot().jobs.values())
+    loop.look()
+    assert loop.world.gate_is_closed is False
+    loop.take(CycleOver(is_bad=False))
+    assert loop.state.gave_up_at is not None
+    loop.world.advance(loop.world.now + LIVE.pause)
+    loop.look()
+    loop.take(CycleOver(is_bad=False))
+    assert loop.state.gave_up_at is None
+    again, _ = step(loop.state, CycleOver(is_bad=True))
+    assert again.gave_up_at is not None
+    loop.take(CycleOver(is_bad=False))
+    assert loop.state.num_bad == 0

@@ -76,4 +76,4 @@ def test_a_watchdog_tries_again(tmp_path: Path) -> None:
     daemon.manager.snapshot = snapshot  # type: ignore[method-assign]  # as it was
     assert watchdog.look()
     assert not there.gate_is_closed
-    assert hand_back(daemon.manager) == 0
+    assert hand_back(daemon.manager).orders == 0

@@ -110,3 +110,19 @@ def test_licences_elsewhere_count() -> None:
     """A licence that a job on other nodes holds is not there for the start."""
     held = RUNS | {"licenses": {"matlab": 1}}
     assert refused(("a", 0, ("n4",), 4), jobs=[held, job("a", licenses={"matlab": 1})]) == {"a": "licenses"}
+
+
+def test_one_conflict_is_no_fault_of_other_starts() -> None:
+    """Jobs with orders that collide refuse the start that is in their way, and no other one."""
+    world = World(site(*(job(name) for name in "abcd"), nodes="n[1-4]"), gate_is_closed=True)
+    snapshot = MemoryManager(world).snapshot()
+    ordered = [
+        PlannedJob(id=name, start=20, end=120, segments=(Segment(start=20, end=120, allocation=on("n1")),))
+        for name in "cd"
+    ]
+    starts = [
+        Start(job=name, at=0, allocation=on(node), revision=snapshot.jobs[name].revision)
+        for name, node in (("a", "n4"), ("b", "n1"))
+    ]
+    assert set(vetoes(snapshot, starts, ordered)) == {"b"}
+    assert vetoes(snapshot, starts[:1], ordered) == {}

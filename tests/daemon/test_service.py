@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
@@ -13,8 +16,8 @@ import pytest
 from cpsched.domain import Instance, NodeState, Plan
 from cpsched.errors import BridgeError, EngineError, StoreError
 from cpsched.portfolio import LivePlan, WindowPlanner
-from cpsched.site.bridge import HandBack, JobState, MemoryManager, Order, Receipt, Snapshot
-from cpsched.site.daemon import Planner, Policy
+from cpsched.site.bridge import Gate, HandBack, JobState, MemoryManager, Order, Receipt, Refusal, Result, Snapshot
+from cpsched.site.daemon import Planner, Policy, Store
 from tests.bridge.small_world import job, on, site, world
 from tests.daemon.making import LIVE, daemon_on, finish, planner
 from tests.sizes import seeds
@@ -396,3 +399,76 @@ def _sequence(window: Instance, *order: str) -> Plan:
         jobs.append(PlannedJob(id=name, start=at, end=end, segments=(segment,)))
         at = end
     return plan_of(window, "test", Outcome(jobs=tuple(jobs), waiting_room=()), budget=0, elapsed=0)
+
+
+class Forbidding(MemoryManager):
+    """A manager that lets nobody change a job, while that is so; the gate is a file that cpsched may write. Mutable."""
+
+    is_strict = True
+
+    def apply(self, orders: Sequence[Order]) -> tuple[Receipt, ...]:
+        """Refuse all orders but those for the gate."""
+        return tuple(
+            Receipt(order=one, result=Result.REFUSED, refusal=Refusal.FORBIDDEN, detail="denied")
+            if self.is_strict and not isinstance(one, Gate)
+            else super(Forbidding, self).apply([one])[0]
+            for one in orders
+        )
+
+
+def test_refused_orders_are_no_good_cycle(tmp_path: Path) -> None:
+    """Without rights the heart stands still, and after three cycles the gate is open; with them all goes on."""
+    long = [job(name, "2:ncpus=4", walltime=1000, runtime=1000) for name in "abc"]
+    there = world(*long, gate_is_closed=False)
+    manager, heart = Forbidding(there), tmp_path / "heart"
+    daemon, lines = daemon_on(there, tmp_path, replace(LIVE, heartbeat=heart), manager=manager)
+    for _ in range(3):
+        there.advance(there.now + 8)
+        assert not daemon.cycle()
+    assert not heart.exists()
+    assert there.gate_is_closed is False
+    assert any(line["event"].startswith("gave up") for line in lines.read())
+    assert daemon.metrics.registry.get_sample_value("cpsched_gave_up") == 1
+    manager.is_strict = False
+    there.advance(there.now + 8)
+    daemon.cycle()
+    assert there.gate_is_closed is False
+    assert not any(facts.is_steered for facts in manager.snapshot().jobs.values())
+    there.advance(there.now + LIVE.policy.pause)
+    for _ in range(3):
+        daemon.cycle()
+    assert there.gate_is_closed
+    assert daemon.metrics.registry.get_sample_value("cpsched_gave_up") == 0
+
+
+def test_without_a_plan_nothing_is_held(tmp_path: Path) -> None:
+    """Where planning always fails, every job runs by the manager's own rules, and the cycle is not good."""
+    there = world(*BUSY, gate_is_closed=False)
+    broken = planner()
+    broken.follow = lambda *_: None  # type: ignore[method-assign]
+    broken.improve = lambda *_, **__: None  # type: ignore[method-assign]
+    daemon, _ = daemon_on(there, tmp_path, planner=broken)
+    were_good = []
+    for _ in range(200):
+        were_good.append(daemon.cycle())
+        there.advance(there.now + 5)
+    assert were_good.count(False) > 3
+    assert {entry.state for entry in there.jobs.values()} == {JobState.COMPLETED}
+
+
+def test_two_daemons_on_one_store(tmp_path: Path) -> None:
+    """The second process is told who has the store, and begins when the first one is gone."""
+    url = f"sqlite:///{tmp_path}/cpsched.db"
+    program = (
+        f"from cpsched.site.daemon import Store; store = Store({url!r}); store.lock(); print('locked', flush=True)"
+    )
+    program += "; input()"
+    with subprocess.Popen([sys.executable, "-c", program], stdin=PIPE, stdout=PIPE, text=True) as other:  # noqa: S603
+        assert other.stdout is not None
+        assert other.stdout.readline() == "locked\n"
+        store = Store(url)
+        with pytest.raises(StoreError, match=f"process {other.pid}"):
+            store.lock()
+        other.kill()
+    store.lock()
+    store.close()

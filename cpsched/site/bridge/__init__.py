@@ -8,6 +8,7 @@ from cpsched.site.bridge.files import FilesManager
 from cpsched.site.bridge.memory import MemoryManager
 from cpsched.site.bridge.protocol import (
     Announce,
+    Finding,
     Gate,
     HandBack,
     Hold,
@@ -15,6 +16,7 @@ from cpsched.site.bridge.protocol import (
     JobState,
     LeftJob,
     Order,
+    Rank,
     Receipt,
     Refusal,
     ResourceManager,
@@ -27,6 +29,7 @@ from cpsched.site.bridge.world import World
 __all__ = [
     "Announce",
     "FilesManager",
+    "Finding",
     "Gate",
     "HandBack",
     "Hold",
@@ -35,6 +38,7 @@ __all__ = [
     "LeftJob",
     "MemoryManager",
     "Order",
+    "Rank",
     "Receipt",
     "Refusal",
     "ResourceManager",

@@ -29,6 +29,7 @@ from cpsched.site.bridge.protocol import (
     JobFacts,
     JobState,
     Order,
+    Rank,
     Receipt,
     Refusal,
     Result,
@@ -82,6 +83,9 @@ class FilesManager:
                 wanted = "closed" if order.is_closed else "open"
                 receipts.append(Receipt(order=order, result=Result.ALREADY if gate == wanted else Result.DONE))
                 gate = wanted
+                continue
+            if isinstance(order, Rank):
+                receipts.append(Receipt(order=order, result=Result.REFUSED, refusal=Refusal.UNSUPPORTED))
                 continue
             refusal = _refusal(order, snapshot.jobs.get(order.job))
             if refusal is not None:

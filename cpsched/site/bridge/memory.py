@@ -14,6 +14,7 @@ from cpsched.site.bridge.protocol import (
     JobState,
     LeftJob,
     Order,
+    Rank,
     Receipt,
     Refusal,
     Result,
@@ -112,6 +113,10 @@ class MemoryManager:
             if (entry.due, entry.allocation) == (order.at, order.allocation):
                 return Receipt(order=order, result=Result.ALREADY)
             world.order(entry, order.at, order.allocation)
+        elif isinstance(order, Rank):
+            if entry.priority == order.priority:
+                return Receipt(order=order, result=Result.ALREADY)
+            entry.priority = order.priority
         elif isinstance(order, Announce):
             shown = (order.start, order.nodes, order.why)
             if entry.shown == shown:
@@ -123,7 +128,7 @@ class MemoryManager:
             world.steer(entry, is_steered=isinstance(order, Hold))
         return Receipt(order=order, result=Result.DONE)
 
-    def _refusal(self, order: Start | Hold | Announce | HandBack, entry: WorldJob | None) -> Refusal | None:
+    def _refusal(self, order: Start | Hold | Rank | Announce | HandBack, entry: WorldJob | None) -> Refusal | None:
         """Return why an order cannot be carried out, or None."""
         if entry is None or entry.state.is_over:
             return Refusal.GONE

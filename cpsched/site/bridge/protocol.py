@@ -50,11 +50,18 @@ class JobFacts:
     restarts: int = 0
     #: Whether the manager's own scheduler leaves the waiting job alone.
     is_steered: bool = False
+    #: The place of the waiting job among others that the manager's own scheduler looks at, greatest first; 0: it is
+    #: not known, or was set by hand and is not to be changed.
+    priority: int = 0
+    #: The same text for all waiting tasks of an array that have one priority; empty: the job has one of its own.
+    batch: str = ""
     #: The second at which the manager starts the waiting job by an order that it has; None: it has none.
     due: int | None = None
-    #: The second that users are shown as the start of the steered job, where its manager can show one only by starting
-    #: the job then on any nodes, if it hears nothing before; None: it starts by an order only.
-    shown: int | None = None
+    #: The second from which on the manager's own scheduler has the steered job, unless it is held again before; None:
+    #: there is none, or it starts by the order that its manager has.
+    until: int | None = None
+    #: Whether there is something on the job, of orders, that handing it back takes away.
+    is_marked: bool = False
     #: The nodes of that order, or those on which the job runs or ran, in ascending order.
     nodes: tuple[str, ...] = ()
     #: When the job started, of one that runs or is over; None also where it was cancelled as it waited.
@@ -91,6 +98,8 @@ class Snapshot:
     gate_is_closed: bool | None = None
     #: What else was left out or is not as the manager said it: nodes, reservations, licences, each with the reason.
     notes: tuple[Fault, ...] = ()
+    #: Another cpsched that steers these jobs, in words; empty: there is none.
+    rival: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +123,16 @@ class Hold:
     """Steer a waiting job: it starts by another order only. An order to start that the manager has is withdrawn."""
 
     job: str
+    #: From this second on the manager's own scheduler has the job again, if it hears nothing before; None: never.
+    until: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rank:
+    """Let the manager's own scheduler look at a waiting job, with all of its batch, in the place of this priority."""
+
+    job: str
+    priority: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +162,7 @@ class Gate:
     is_closed: bool
 
 
-Order = Start | Hold | Announce | HandBack | Gate
+Order = Start | Hold | Rank | Announce | HandBack | Gate
 
 
 class Result(StrEnum):
@@ -189,6 +208,16 @@ class Receipt:
     refusal: Refusal | None = None
     #: What the manager said, in words.
     detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found of one thing that cpsched needs."""
+
+    what: str
+    is_fine: bool
+    #: What it is, and if it is not fine what to do.
+    said: str
 
 
 class ResourceManager(Protocol):

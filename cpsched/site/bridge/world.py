@@ -49,6 +49,8 @@ class WorldJob:
     changes: int = 0
     restarts: int = 0
     is_steered: bool = False
+    #: The own scheduler looks at jobs with a greater one first.
+    priority: int = 1000
     #: Of an order to start.
     due: int | None = None
     #: Of an order to start, or what the job holds or held.
@@ -77,7 +79,8 @@ class WorldJob:
     @property
     def facts(self) -> JobFacts:
         """The manager's record of the job; the same object as long as nothing changes."""
-        of = (self.state, self.changes, self.restarts, self.is_steered, self.due, self.allocation, self.start, self.end)
+        steering = (self.is_steered, self.priority, self.due, self.allocation)
+        of = (self.state, self.changes, self.restarts, steering, self.start, self.end)
         if self.told is not None and self.told[0] == of:
             return self.told[1]
         facts = JobFacts(
@@ -85,6 +88,7 @@ class WorldJob:
             revision=self.revision,
             restarts=self.restarts,
             is_steered=self.is_steered and self.state is JobState.WAITING,
+            priority=self.priority,
             due=self.due if self.state is JobState.WAITING else None,
             nodes=self.nodes,
             start=self.start,
@@ -366,6 +370,7 @@ class World:
             if self.shop.fits(entry.job, entry.allocation):
                 self._start(entry, entry.allocation)
         own = [one for one in due if not one.is_steered and self.may_start(one)]
+        own.sort(key=lambda one: -one.priority)
         if own:
             by_id = {entry.job.id: entry for entry in own}
             running = [one for one in self.jobs.values() if one.state is JobState.RUNNING]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cpsched.site.daemon.logs import Log, make_log
     from cpsched.site.daemon.metrics import Metrics
     from cpsched.site.daemon.planning import Planner
+    from cpsched.site.daemon.preflight import check_site
     from cpsched.site.daemon.service import Daemon, Settings
     from cpsched.site.daemon.site import daemon_of, manager_of, read_site, refuse_root, replay_of, watchdog_of
     from cpsched.site.daemon.site_model import SiteModel
@@ -38,6 +39,7 @@ __all__ = [
     "State",
     "Store",
     "Watchdog",
+    "check_site",
     "daemon_of",
     "hand_back",
     "make_log",

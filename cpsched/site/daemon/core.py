@@ -17,6 +17,7 @@ from cpsched.site.daemon.state import (
     Act,
     Answered,
     Barred,
+    CycleOver,
     Event,
     Instruction,
     JobOver,
@@ -34,6 +35,7 @@ from cpsched.site.daemon.state import (
     Seen,
     State,
     Stopping,
+    Unplanned,
     Vetoed,
 )
 
@@ -78,6 +80,12 @@ def step(state: State, event: Event) -> tuple[State, tuple[Instruction, ...]]:
         new = _answered(state, event.receipts, changes)
     elif isinstance(event, Vetoed):
         new = _vetoed(state, event.jobs, changes)
+    elif isinstance(event, Unplanned):
+        new = replace(state, is_blind=True)
+    elif isinstance(event, CycleOver):
+        new = _cycle_over(state, is_bad=event.is_bad)
+        if new.gave_up_at is not None and state.gave_up_at is None and new.snapshot is not None:
+            acts = (Act(orders=wanted_orders(new)),)
     elif isinstance(event, Reloaded):
         changes.stale.append("the configuration was read again")
         new = replace(state, policy=event.policy)
@@ -93,9 +101,10 @@ def step(state: State, event: Event) -> tuple[State, tuple[Instruction, ...]]:
         stale="; ".join(list(reasons)[:_MOST_REASONS]),
     )
     if isinstance(event, Seen | Stopping):
-        orders = (*(() if new.policy.is_dry_run else announcements(new)), *wanted_orders(new))
+        is_silent = new.policy.is_dry_run or new.policy.only_ranks or new.gave_up_at is not None or new.is_stopping
+        orders = (*(() if is_silent else announcements(new)), *wanted_orders(new))
         acts, new = ((Act(orders=orders),) if orders else ()), replace(new, unannounced={})
-        if any(isinstance(order, Gate) for order in orders):
+        if any(isinstance(order, Gate) and order.is_closed for order in orders):
             new = replace(new, gated_at=new.now)
     save = Save(
         plan=changes.plan,
@@ -259,7 +268,21 @@ def _planned(state: State, event: Planned, changes: _Changes) -> State:
         considered={**kept, **event.revisions},
         unannounced=unannounced,
         stale="",
+        unplaced=frozenset(details),
+        is_blind=False,
     )
+
+
+def _cycle_over(state: State, *, is_bad: bool) -> State:
+    """Count bad cycles: after too many in a row everything is handed back, and after a while it is tried again."""
+    num_bad = state.num_bad + 1 if is_bad else 0
+    if state.gave_up_at is None:
+        has_to = num_bad >= state.policy.most_bad and not state.policy.is_dry_run
+        return replace(state, num_bad=num_bad, gave_up_at=state.now if has_to else None)
+    if state.is_blind or 0 <= state.now - state.gave_up_at < state.policy.pause:
+        return state
+    # one more bad cycle is too many
+    return replace(state, num_bad=state.policy.most_bad - 1, gave_up_at=None)
 
 
 def _promise(state: State, job: str, entry: PlannedStart | None, reason: str) -> PromiseMoved | None:

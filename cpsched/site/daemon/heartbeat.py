@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from cpsched.errors import BridgeError
 from cpsched.site.bridge import ResourceManager, Result
 from cpsched.site.daemon.logs import Log
-from cpsched.site.daemon.orders import hand_back_orders
+from cpsched.site.daemon.orders import hand_back_orders, steered_jobs
 
 
 def beat(path: Path) -> None:
@@ -22,8 +24,25 @@ def beat(path: Path) -> None:
     path.touch(mode=0o600)
 
 
-def hand_back(manager: ResourceManager) -> int:
-    """Give all waiting jobs to the manager's own scheduler, and return how many orders that took.
+def sign_of_watchdog(heartbeat: Path) -> Path:
+    """Return the file that the watchdog of a heartbeat touches whenever it looks."""
+    return heartbeat.with_name(f"{heartbeat.name}.watchdog")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandedBack:
+    """What became of the wish that all waiting jobs are the manager's own."""
+
+    #: How many orders did something.
+    orders: int
+    #: What a last look found still steered: jobs, and the gate.
+    left: tuple[str, ...]
+    #: Why, in the manager's words, as far as it gave any.
+    why: str = ""
+
+
+def hand_back(manager: ResourceManager) -> HandedBack:
+    """Give all waiting jobs to the manager's own scheduler, and look whether it has them.
 
     Raises
     ------
@@ -32,7 +51,11 @@ def hand_back(manager: ResourceManager) -> int:
     """
     orders = hand_back_orders(manager.snapshot())
     receipts = manager.apply(orders) if orders else ()
-    return sum(receipt.result is Result.DONE for receipt in receipts)
+    after = manager.snapshot()
+    left = (*steered_jobs(after), *(["the gate is closed"] if after.gate_is_closed else []))
+    refused = [one for one in receipts if one.result not in (Result.DONE, Result.ALREADY) and one.detail]
+    done = sum(receipt.result is Result.DONE for receipt in receipts)
+    return HandedBack(orders=done, left=left, why=refused[0].detail if left and refused else "")
 
 
 class Watchdog:
@@ -74,6 +97,8 @@ class Watchdog:
 
     def look(self) -> bool:
         """Look once, hand back if the daemon is dead, and tell whether it is."""
+        with suppress(OSError):  # a full disk is no reason not to look
+            beat(sign_of_watchdog(self._path))
         stamp, now = self._stamp(), self._clock()
         if stamp != self._seen:
             self._seen, self._at = stamp, now
@@ -84,11 +109,14 @@ class Watchdog:
             self.is_alarmed = False
             return False
         try:
-            count = hand_back(self._manager)
+            found = hand_back(self._manager)
         except BridgeError as error:
             self._log.error("could not hand back", error=str(error), silent=round(silent))
         else:
-            if count or not self.is_alarmed:
-                self._log.warning("handed back to the manager's own scheduler", orders=count, silent=round(silent))
+            if found.left:
+                self._log.error("still steered", count=len(found.left), first=found.left[0], why=found.why)
+            if found.orders or not self.is_alarmed:
+                said = "handed back to the manager's own scheduler"
+                self._log.warning(said, orders=found.orders, silent=round(silent))
             self.is_alarmed = True
         return True

@@ -35,7 +35,7 @@ from cpsched.verify import Judge, Violation
 def vetoes(snapshot: Snapshot, starts: Sequence[Start], ordered: Iterable[PlannedJob]) -> dict[str, str]:
     """Return the starts that break a rule: the violation in words, by job.
 
-    A violation that names none of them is one of all of them.
+    Where a violation names none of them, they are judged one by one, each beside those before it.
 
     `snapshot`: what is true now.
     `starts`: the orders to be given.
@@ -57,10 +57,31 @@ def vetoes(snapshot: Snapshot, starts: Sequence[Start], ordered: Iterable[Planne
         planned |= _held_up(snapshot, {job: one for job, one in planned.items() if job not in candidates})
     found = dict.fromkeys(_unready(waiting, snapshot, planned), "dependency: it waits for a job that does not run")
     planned = {job: one for job, one in planned.items() if job not in found}
+    are_told_apart = True
     for violation in _violations(snapshot, planned):
-        for name in _named(violation, candidates) or candidates:
+        names = _named(violation, candidates)
+        are_told_apart = are_told_apart and bool(names)
+        for name in names:
             found.setdefault(name, str(violation))
+    if not are_told_apart:
+        found |= _one_by_one(snapshot, planned, [name for name in candidates if name in planned and name not in found])
     return {name: words for name, words in found.items() if name in candidates}
+
+
+def _one_by_one(snapshot: Snapshot, planned: Mapping[str, PlannedJob], names: Sequence[str]) -> dict[str, str]:
+    """Return those of some jobs that break a rule which is not broken without them."""
+    found: dict[str, str] = {}
+    kept = {job: one for job, one in planned.items() if job not in names}
+    # what is wrong already is no fault of theirs
+    before = {str(one) for one in _violations(snapshot, kept)}
+    for name in names:
+        beside = _violations(snapshot, kept | {name: planned[name]})
+        new = next((one for one in beside if str(one) not in before), None)
+        if new is None:
+            kept[name] = planned[name]
+        else:
+            found[name] = str(new)
+    return found
 
 
 def _violations(snapshot: Snapshot, planned: Mapping[str, PlannedJob]) -> tuple[Violation, ...]:

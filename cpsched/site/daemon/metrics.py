@@ -40,6 +40,10 @@ class Metrics:
             "cpsched_last_good_cycle_timestamp_seconds", "When the last good cycle ended", registry=self.registry
         )
 
+        self.gave_up = Gauge(
+            "cpsched_gave_up", "1 while everything is handed back after bad cycles", registry=self.registry
+        )
+
     def serve(self, port: int) -> None:
         """Answer on a port of the loopback interface."""
         start_http_server(port, addr="127.0.0.1", registry=self.registry)

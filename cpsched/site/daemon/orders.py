@@ -4,30 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cpsched.site.bridge import Announce, Gate, HandBack, Hold, JobState, Order, Snapshot, Start
+from cpsched.domain import Job
+from cpsched.site.bridge import Announce, Gate, HandBack, Hold, JobFacts, JobState, Order, Snapshot, Start
+from cpsched.site.daemon.ranking import rank_orders
 from cpsched.site.daemon.state import State
 
 #: Seconds after which the gate is closed again: a manager may open it when it hears nothing for long.
 _RENEWAL = 120
-#: Seconds before the start that users are shown from which on a job without an order is held: by then it has an order
-#: or another start, and a manager that hears nothing would start it.
-_NOTICE = 300
 
 
 def wanted_orders(state: State) -> tuple[Order, ...]:
     """Return the orders for the state's plan; none in a dry run.
 
-    First what takes jobs out of the way, then the starts in order of time. All waiting jobs that may be planned are
-    steered, so that none starts that the plan does not name; jobs that the instance cannot express are the manager's.
+    First what takes jobs out of the way, then the starts in order of time. Waiting jobs that the plan starts later are
+    held, for some minutes at a time, so that none starts before; what the plan has no place for, and what the instance
+    cannot express, is the manager's.
     """
     snapshot = state.snapshot
     if snapshot is None or state.policy.is_dry_run:
         return ()
-    if state.is_stopping:
+    if state.is_stopping or state.gave_up_at is not None:
         return hand_back_orders(snapshot)
+    if state.policy.only_ranks:
+        return tuple(rank_orders(state, snapshot))
     orders: list[Order] = []
     is_due = state.gated_at is None or snapshot.taken_at - state.gated_at >= _RENEWAL
-    if snapshot.gate_is_closed is False or (snapshot.gate_is_closed and is_due):
+    is_well = not state.num_bad and not state.is_blind
+    if is_well and (snapshot.gate_is_closed is False or (snapshot.gate_is_closed and is_due)):
         orders.append(Gate(is_closed=True))
     starts: list[Start] = []
     soon = snapshot.taken_at + state.policy.horizon
@@ -35,37 +38,41 @@ def wanted_orders(state: State) -> tuple[Order, ...]:
         if job.running is not None:
             continue
         facts = snapshot.jobs[job.id]
-        if state.is_barred(job.id):
-            orders += [HandBack(job=job.id)] if facts.is_steered else []
-            continue
         planned = state.plan.get(job.id)
-        if planned is not None and planned.planned.start <= soon:
+        if state.is_barred(job.id) or job.id in state.unplaced:
+            orders += [HandBack(job=job.id)] if facts.is_steered else []
+        elif planned is not None and planned.planned.start <= soon:
             if (facts.due, facts.nodes) != (planned.start, planned.nodes):
                 starts.append(
                     Start(job=job.id, at=planned.start, allocation=planned.allocation, revision=planned.revision)
                 )
-        elif (
-            facts.due is not None
-            or not facts.is_steered
-            or (facts.shown is not None and _is_near(state, job.id, facts.shown, snapshot.taken_at))
-        ):
-            orders.append(Hold(job=job.id))
+        elif _is_to_be_held(state, job, facts):
+            orders.append(Hold(job=job.id, until=snapshot.taken_at + state.policy.lease))
     for left in snapshot.left:
         facts = snapshot.jobs[left.id]
         if left.is_for_manager and facts.is_steered:
             orders.append(HandBack(job=left.id))
-        elif facts.due is not None or (
-            facts.shown is not None and _is_near(state, left.id, facts.shown, snapshot.taken_at)
-        ):
-            # held when it had its order, or was shown its start: it would start by it as soon as it is released
-            orders.append(Hold(job=left.id))
+        elif facts.due is not None:
+            # held when it had its order: it would start by it as soon as it is released
+            orders.append(Hold(job=left.id, until=snapshot.taken_at + state.policy.lease))
     starts.sort(key=lambda start: (start.at, start.job))
     return (*orders, *starts)
 
 
-def _is_near(state: State, job: str, shown: int, now: int) -> bool:
-    """Tell whether the start that a job's users are shown comes soon, and no other one is announced at once."""
-    return shown < now + _NOTICE and job not in state.unannounced
+def _is_to_be_held(state: State, job: Job, facts: JobFacts) -> bool:
+    """Tell whether a job that starts later has to be held, or held for longer.
+
+    Nothing is held anew, or for longer, while no plan can be made, nor what no plan was made with yet.
+    """
+    if facts.due is not None:
+        return True
+    if state.is_blind or job.id not in state.considered:
+        return False
+    lease = state.policy.lease
+    if (job.not_before or 0) > state.now + lease:
+        return False
+    # a clock that was set back has left holds that are far too long
+    return not facts.is_steered or (facts.until is not None and not lease // 2 < facts.until - state.now <= lease)
 
 
 def announcements(state: State) -> tuple[Announce, ...]:
@@ -83,8 +90,15 @@ def hand_back_orders(snapshot: Snapshot) -> tuple[Order, ...]:
 
 
 def _hand_back(snapshot: Snapshot) -> Iterator[Order]:
-    if snapshot.gate_is_closed is not False:
+    if snapshot.gate_is_closed is not None:
         yield Gate(is_closed=False)
+    for job in steered_jobs(snapshot):
+        yield HandBack(job=job)
+
+
+def steered_jobs(snapshot: Snapshot) -> Iterator[str]:
+    """Yield the waiting jobs that are not wholly the manager's own."""
     for job, facts in snapshot.jobs.items():
-        if facts.state in (JobState.WAITING, JobState.HELD) and (facts.is_steered or facts.due is not None):
-            yield HandBack(job=job)
+        is_waiting = facts.state in (JobState.WAITING, JobState.HELD)
+        if is_waiting and (facts.is_steered or facts.is_marked or facts.due is not None):
+            yield job

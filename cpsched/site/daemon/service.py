@@ -11,18 +11,20 @@ from pathlib import Path
 from cpsched.domain import Job, Plan
 from cpsched.errors import BridgeError, CpschedError, StoreError
 from cpsched.gc_pauses import uncollected
-from cpsched.site.bridge import Order, Receipt, ResourceManager, Result, Snapshot, Start
+from cpsched.site.bridge import Gate, Hold, Order, Receipt, Refusal, ResourceManager, Result, Snapshot, Start
 from cpsched.site.daemon.core import step
 from cpsched.site.daemon.heartbeat import beat
 from cpsched.site.daemon.judging import vetoes
 from cpsched.site.daemon.live_state import Presenter
 from cpsched.site.daemon.logs import Log
 from cpsched.site.daemon.metrics import Metrics
+from cpsched.site.daemon.orders import steered_jobs
 from cpsched.site.daemon.planning import Made, Planner, plan_of_state
 from cpsched.site.daemon.runtime_prediction import LEARNT_FROM, Expectations, Kind
 from cpsched.site.daemon.state import (
     Act,
     Answered,
+    CycleOver,
     Event,
     JobOver,
     PlanAgain,
@@ -34,6 +36,7 @@ from cpsched.site.daemon.state import (
     Seen,
     State,
     Stopping,
+    Unplanned,
     Vetoed,
 )
 from cpsched.site.daemon.store import Cycle, Store
@@ -42,10 +45,13 @@ from cpsched.site.daemon.window import Told, planning_window
 #: Seconds of a cycle's budget that are kept for what comes after planning, at least; how much of what it is expected
 #: to take; and how much of that is still expected when it took less.
 _RESERVE, _MARGIN, _FADING = 0.05, 1.5, 0.8
+#: The part of the budget that planning has at least, after the look at the manager.
+_LEAST_SHARE = 0.25
 #: Jobs that ended lately from which a daemon that begins learns how long jobs run.
 _LEARNT = 20_000
-#: Tries to hand back at the end.
+#: Tries to hand back at the end, and jobs that are named of those that could not be.
 _LAST_TRIES = 3
+_MOST_NAMED = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +137,12 @@ class Daemon:
         self._last_kept: int | None = None
         self._last_pruned: int | None = None
         self._has_failed = False
+        #: Whether this cycle has no plan, or orders that cpsched may not give.
+        self._is_bad = False
+        #: Whether the cycle before was good: then the heart beats in this one too, however long it takes.
+        self._was_good = False
+        #: Whether another daemon has the cluster.
+        self._is_superseded = False
 
     # --- the life of a daemon ---
 
@@ -140,8 +152,9 @@ class Daemon:
         Raises
         ------
         StoreError
-            If the store cannot be read.
+            If the store cannot be read, or another daemon has it.
         """
+        self.store.lock()
         kept = self.store.load()
         self.state = replace(self.state, plan=kept.plan, promises=kept.promises, unfinished=kept.unfinished)
         for kind, runtime in self.store.ended(_LEARNT):
@@ -154,26 +167,43 @@ class Daemon:
             "begun", dry_run=self.settings.policy.is_dry_run, planned=len(kept.plan), manager=self.manager.name
         )
 
-    def run(self) -> None:
-        """Work until told to stop; then hand everything back."""
+    def run(self) -> bool:
+        """Work until told to stop; then hand everything back, and tell whether that went well."""
         self.planner.prepare()
         while not self.must_stop:
             self.reload()
             began = self._clock()
             self.cycle()
             self._wait(began)
-        self.stop()
+        return self.stop()
 
-    def stop(self) -> None:
-        """Hand everything back, so that the manager goes on by itself."""
+    def stop(self) -> bool:
+        """Hand everything back, so that the manager goes on by itself; tell whether nothing is left."""
+        is_done = self._is_superseded  # then it is not ours
         self._take(Stopping())
-        for _ in range(_LAST_TRIES):
+        for _ in range(0 if is_done else _LAST_TRIES):
             self._has_failed = False
             if self._look() and not self._has_failed:
+                # what is dry has steered nothing
+                is_done = self.settings.policy.is_dry_run or self._is_handed_back()
+            if is_done:
                 break
         else:
-            self.log.error("could not hand everything back: use cpsched daemon --hand-back")
+            if not is_done:
+                self.log.error("could not hand everything back: use cpsched daemon --hand-back")
         self.log.info("ended")
+        return is_done and not self._is_superseded
+
+    def _is_handed_back(self) -> bool:
+        """Look again, and tell whether nothing is steered any more."""
+        try:
+            left = list(steered_jobs(self.manager.snapshot()))
+        except BridgeError as error:
+            self._failed("manager", error)
+            return False
+        if left:
+            self.log.error("still steered", jobs=left[:_MOST_NAMED], count=len(left))
+        return not left
 
     def close(self) -> None:
         """Give back what it holds of the system."""
@@ -231,7 +261,7 @@ class Daemon:
     def cycle(self) -> bool:
         """Ask the manager what is true, plan where that is needed, give orders; tell whether all of it went well."""
         began, self._has_failed, self.num_orders, self._last_made = self._clock(), False, 0, None
-        self._again, self._to_be_planned = "", None
+        self._again, self._to_be_planned, self._is_bad = "", None, False
         if self._look():
             # before the first plan nothing is known but what a look takes
             self._after_planning = self._after_planning or 2.0 * (self._clock() - began)
@@ -245,8 +275,9 @@ class Daemon:
                 self._keep_and_prune()
             if why or is_due:
                 self._plan(why or "the period is over", began, is_quick=False)
+            self._count_bad()
         with uncollected():
-            is_good = self._note(began)
+            is_good = self._was_good = self._note(began)
         late = 0.0 if self._to_be_planned is None else max(0.0, self._clock() - self._to_be_planned)
         self._after_planning = max(late, _FADING * self._after_planning)
         return is_good
@@ -258,6 +289,11 @@ class Daemon:
                 snapshot = self.manager.snapshot()
             except BridgeError as error:
                 self._failed("manager", error)
+                return False
+            self._beat()
+            if snapshot.rival:
+                self.must_stop = self._is_superseded = True
+                self._failed("rival", CpschedError(f"another cpsched steers these jobs: {snapshot.rival}"))
                 return False
             self._before, self._snapshot, self._jobs_before = self.state.snapshot, snapshot, None
             self._looked = self._clock()
@@ -272,14 +308,20 @@ class Daemon:
         """
         settings = self.settings
         end = began + settings.budget - max(_RESERVE, _MARGIN * self._after_planning)
+        # a manager that answers slowly makes cycles longer, and not plans worse
+        end = max(end, self._looked + _LEAST_SHARE * settings.budget)
         can_improve = end > self._clock() and self.planner.engine.budget > 0
         if not (is_quick or can_improve):
             return
         lead = 0 if is_quick else math.ceil(settings.rate * max(0.0, settings.budget - (self._looked - began)))
         with uncollected():
-            window = planning_window(
-                self.state, lead=lead, price=settings.price, told=self._told, expectations=self._expectations
-            )
+            try:
+                window = planning_window(
+                    self.state, lead=lead, price=settings.price, told=self._told, expectations=self._expectations
+                )
+            except CpschedError as error:
+                self._unplanned(error)
+                return
             previous = plan_of_state(self.state, window.instance)
         if is_quick:
             made = self.planner.follow(window.instance, previous, why)
@@ -288,8 +330,9 @@ class Daemon:
             self._next_improvement = self._clock() + settings.period
             # what is done with time to spare, and is over early, leaves more for what follows
             self._to_be_planned = min(end, self._clock())
+        self._beat()
         if made is None:
-            self.metrics.failures.labels("planning").inc()
+            self._unplanned(CpschedError("no plan could be made"))
             return
         self._last_made, self._last_plan = made, made.plan
         self.metrics.fallbacks.inc(len(made.failures))
@@ -298,6 +341,32 @@ class Daemon:
             self._take(Planned(plan=made.plan, revisions=window.revisions, why=made.why, is_told=is_told))
         self._again = ""
         self._look()
+
+    def _unplanned(self, error: Exception) -> None:
+        """Note that there is no plan."""
+        self._is_bad = True
+        self._failed("planning", error)
+        self._take(Unplanned())
+
+    def _count_bad(self) -> None:
+        """Count this cycle if it was bad; after too many everything is handed back, and is said loudly."""
+        before = self.state.gave_up_at
+        self._take(CycleOver(is_bad=self._is_bad))
+        since = self.state.gave_up_at
+        if since is not None and before is None:
+            self.log.error("gave up: everything is handed back", bad_cycles=self.state.num_bad)
+        elif since is None and before is not None:
+            self.log.warning("begins to steer again")
+        self._has_failed |= since is not None
+        self.metrics.gave_up.set(since is not None)
+
+    def _beat(self) -> None:
+        """Let the heart beat amid a cycle, which may be long."""
+        if self._was_good and self.settings.heartbeat is not None:
+            try:
+                beat(self.settings.heartbeat)
+            except OSError as error:
+                self._failed("metrics", error)
 
     # --- the core's instructions ---
 
@@ -358,7 +427,8 @@ class Daemon:
         if not orders:
             return
         try:
-            numbers = self.store.begin(orders, self.state.now)
+            kept = [order for order in orders if not self._is_renewal(order)]
+            numbers = self.store.begin(kept, self.state.now)
         except StoreError as error:
             self._failed("store", error)
             return
@@ -367,8 +437,9 @@ class Daemon:
         except BridgeError as error:
             self._failed("manager", error)
             receipts = tuple(Receipt(order=one, result=Result.UNKNOWN, detail=str(error)) for one in orders)
+        self._beat()
         try:
-            self.store.mark(numbers, receipts)
+            self.store.mark(numbers, [one for one in receipts if not self._is_renewal(one.order)])
         except StoreError as error:
             self._failed("store", error)
         self.num_orders += len(orders)
@@ -378,7 +449,16 @@ class Daemon:
                 job = getattr(receipt.order, "job", None)
                 kind, refusal = type(receipt.order).__name__, receipt.refusal and str(receipt.refusal)
                 self.log.warning("order not carried out", kind=kind, job=job, refusal=refusal, detail=receipt.detail)
+        if refused := [one for one in receipts if _is_forbidden(one)] or _nothing_done(receipts):
+            self._is_bad = True
+            said = refused[0].detail or str(refused[0].refusal)
+            self._failed("refused", CpschedError(f"{len(refused)} orders may not be given, or do nothing: {said}"))
         self._take(Answered(receipts=receipts))
+
+    def _is_renewal(self, order: Order) -> bool:
+        """Tell whether an order only holds a job for longer: the history has no need of it."""
+        facts = self._snapshot.jobs.get(order.job) if isinstance(order, Hold) else None
+        return facts is not None and facts.is_steered and facts.due is None
 
     def _judged(self, orders: Sequence[Order]) -> tuple[Order, ...]:
         """Return the orders without the starts that the verifier refuses."""
@@ -467,7 +547,7 @@ class Daemon:
                 metrics.write(settings.metrics_file)
             if is_good and settings.heartbeat is not None:
                 beat(settings.heartbeat)
-        except CpschedError as error:
+        except (CpschedError, OSError) as error:
             self._failed("metrics", error)
         return not self._has_failed
 
@@ -491,6 +571,18 @@ class Daemon:
         if self._last_pruned is None or now - self._last_pruned >= 3600:
             self.store.prune(now - settings.keep_days * 86_400)
             self._last_pruned = now
+
+
+def _is_forbidden(receipt: Receipt) -> bool:
+    """Tell whether cpsched may not give an order, whatever job it is about."""
+    is_gate = isinstance(receipt.order, Gate) and receipt.refusal is not Refusal.UNSUPPORTED
+    return receipt.result is Result.REFUSED and (receipt.refusal is Refusal.FORBIDDEN or is_gate)
+
+
+def _nothing_done(receipts: Sequence[Receipt]) -> list[Receipt]:
+    """Return all receipts where no order did anything, for reasons that are not those of its job."""
+    is_so = all(one.result is Result.UNKNOWN or one.refusal in (Refusal.OTHER, Refusal.UNSUPPORTED) for one in receipts)
+    return list(receipts) if is_so else []
 
 
 def _is_later(moved: PromiseMoved) -> bool:

@@ -162,6 +162,7 @@ def _settings_of(site: SiteModel) -> Settings:
     return Settings(
         policy=Policy(
             is_dry_run=site.dry_run,
+            only_ranks=isinstance(site.manager, SlurmModel) and site.manager.steering == "order",
             horizon=site.cycle.horizon,
             patience=site.cycle.patience,
             grain=site.promises.grain,

@@ -15,6 +15,8 @@ class Policy:
 
     #: Plan and compare, but give no orders.
     is_dry_run: bool = True
+    #: The plan is the order in which the manager's own scheduler looks at jobs, and nothing is held.
+    only_ranks: bool = False
     #: Jobs that start at most so many seconds from now are ordered to start.
     horizon: int = 30
     #: A job that has not started so many seconds after its ordered start is planned anew.
@@ -23,6 +25,12 @@ class Policy:
     grain: int = 60
     #: So many refusals of the same job leave it to the manager's own scheduler.
     most_refusals: int = 3
+    #: Seconds for which a job is held, unless it is held again before.
+    lease: int = 300
+    #: After so many bad cycles in a row everything is handed back.
+    most_bad: int = 3
+    #: Seconds after which it is tried again.
+    pause: int = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +95,14 @@ class State:
     unfinished: Mapping[str, bool] = field(default_factory=dict)
     #: When the gate was last ordered to be closed.
     gated_at: int | None = None
+    #: The jobs for which the last plan has no place.
+    unplaced: frozenset[str] = frozenset()
+    #: Whether no plan could be made when one was last tried.
+    is_blind: bool = False
+    #: How many cycles in a row had no plan, or orders that cpsched may not give.
+    num_bad: int = 0
+    #: Since when everything is handed back, as there were too many of them; None: it is not.
+    gave_up_at: int | None = None
 
     @property
     def now(self) -> int:
@@ -126,6 +142,19 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unplanned:
+    """No plan could be made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleOver:
+    """A cycle is over."""
+
+    #: Whether it had no plan, or orders that cpsched may not give.
+    is_bad: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
     """The manager answered orders."""
 
@@ -152,7 +181,7 @@ class Stopping:
     """The daemon is about to end: everything goes back to the manager."""
 
 
-Event = Seen | Planned | Answered | Vetoed | Reloaded | Stopping
+Event = Seen | Planned | Unplanned | CycleOver | Answered | Vetoed | Reloaded | Stopping
 
 
 # --- records: what is kept as history ---

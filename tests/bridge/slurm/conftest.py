@@ -54,7 +54,7 @@ def lab(one_lab: Laboratory) -> Iterator[Laboratory]:
 @pytest.fixture(scope="session")
 def one_accounting(one_lab: Laboratory) -> Iterator[Laboratory]:
     """Start a second cluster, with a slurmdbd and accounts of all levels; `one_lab` says what is missing."""
-    with started("--administrator", ADMINISTRATOR, "--seconds", "120", mode=0o755) as lab:
+    with started("--administrator", ADMINISTRATOR, "--multifactor", "--seconds", "120", mode=0o755) as lab:
         lab.run("sacctmgr", "-i", "add", "user", OPERATOR, "account=staff", "AdminLevel=Operator")
         lab.run("sacctmgr", "-i", "add", "user", USER, "account=staff")
         shutil.chown(lab.gate.parent, ADMINISTRATOR)

@@ -58,7 +58,7 @@ class FaultyCommands:
     def __init__(self, folder: Path) -> None:
         self.folder, self.path = folder, folder / "bin"
         self.path.mkdir(parents=True)
-        for name in ("squeue", "sinfo", "scontrol"):
+        for name in ("squeue", "sinfo", "scontrol", "sprio"):
             script = self.path / name
             script.write_text(SCRIPT.format(here=folder))
             script.chmod(0o755)

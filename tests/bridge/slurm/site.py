@@ -44,6 +44,7 @@ kind = "slurm"
 conf = "{lab}/etc/slurm.conf"
 commands = "{commands}"
 gate = "{gate}"
+steering = "{steering}"
 seconds = {seconds}
 [planning]
 engine = "planner"
@@ -79,10 +80,11 @@ class Site:
         seconds: float = 20,
         clock: Path | None = None,
         account: str | None = None,
+        steering: str = "exact",
     ) -> None:
         self.lab, self.folder, self.path = lab, folder, folder / "site.toml"
         self._program = ("-m", "cpsched") if clock is None else ("-c", SHIFTED.format(clock=clock))
-        self._commands, self._seconds, self._account = commands, seconds, account
+        self._commands, self._seconds, self._account, self._steering = commands, seconds, account, steering
         #: Where each job writes a line when it begins to run.
         self._begun = folder / "begun"
         with socket.socket() as free:
@@ -99,6 +101,7 @@ class Site:
                 allow_root=str(self._account is None).lower(),
                 lab=self.lab.directory,
                 gate=self.lab.gate,
+                steering=self._steering,
                 folder=self.folder,
                 commands=self._commands,
                 seconds=self._seconds,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cpsched.domain import Amounts, Placement
-from cpsched.site.bridge import Hold, Refusal, Result, Start
+from cpsched.site.bridge import HandBack, Refusal, Result, Start
 from cpsched.site.bridge.commands import Answer
 from cpsched.site.bridge.slurm import SlurmClient, SlurmManager
 from cpsched.site.bridge.slurm.json_reader import read_answer
@@ -183,5 +183,5 @@ def test_an_order_for_a_task_of_an_array_reads_all_jobs() -> None:
     """Such a task has no line of its own."""
     array = {"array_job_id": 9, "array_task_string": "3-4"}
     manager, slurm = manager_of(steered(9, **array))
-    manager.apply([Hold(job="9_3")])
+    manager.apply([HandBack(job="9_5")])
     assert slurm.read == ["jobs"]

@@ -25,7 +25,7 @@ def start(job: JobRecord, *nodes: str, at: int = NOW, cores: int = 7) -> Start:
 
 def sent(order: Start | Hold | Announce | HandBack, job: JobRecord) -> tuple[str, ...]:
     """Return the lines for an order; none where the job is so already."""
-    change = change_of(order, job, NOW)
+    change = change_of(order, job, NOW, "host:1:2")
     return () if change is None else change.lines()
 
 
@@ -34,7 +34,7 @@ def test_a_start_is_one_line() -> None:
     (line,) = sent(start(STEERED, "g1", "g2"), STEERED)
     assert line == (
         f"update JobId=7 ReqNodeList=g[1-2] NumNodes=2-2 MinCPUsNode=7 StartTime=uts{NOW} "
-        f"AdminComment=cpsched:1;nodes=2;cpus=13;pernode=1;ordered=g[1-2];at={NOW};given={NOW};start=2027-01-15T08:00:00Z"
+        f"AdminComment=cpsched:1;nodes=2;cpus=13;pernode=1;ordered=g[1-2];at={NOW};given={NOW};by=host:1:2;start=2027-01-15T08:00:00Z"
     )
 
 
@@ -47,7 +47,7 @@ def test_a_start_whose_second_has_passed() -> None:
     done = STEERED._replace(
         begin=NOW, required_nodes="g[1-2]", max_nodes=2, cpus=14, cpus_per_node=7, admin_comment=note
     )
-    assert change_of(order, done, NOW + 5) is None
+    assert change_of(order, done, NOW + 5, "host:1:2") is None
 
 
 def test_what_an_order_did_is_undone() -> None:
@@ -62,7 +62,7 @@ def test_what_an_order_did_is_undone() -> None:
     )
     undone = "ReqNodeList= NumNodes=2-500000 MinCPUsNode=1 NumCPUs=13"
     assert sent(Hold(job="7"), ordered) == (
-        f"update JobId=7 {undone} StartTime=uts{GATE} AdminComment=cpsched:1;begin={NOW + 5}",
+        f"update JobId=7 {undone} StartTime=uts{GATE} AdminComment=cpsched:1;begin={NOW + 5};by=host:1:2",
     )
     assert sent(HandBack(job="7"), ordered) == (f"update JobId=7 {undone} StartTime=uts{NOW + 5} AdminComment=",)
 
@@ -70,31 +70,31 @@ def test_what_an_order_did_is_undone() -> None:
 def test_what_is_so_already_is_not_sent() -> None:
     """A steered job is not held again, and one that is Slurm's is not handed back."""
     own = STEERED._replace(begin=NOW - 5, admin_comment="")
-    assert sent(Hold(job="7"), STEERED) == ()
+    assert sent(Hold(job="7"), STEERED._replace(admin_comment="cpsched:1;by=host:1:2")) == ()
     assert sent(HandBack(job="7"), own) == ()
-    assert sent(Hold(job="7"), own) == (f"update JobId=7 StartTime=uts{GATE} AdminComment=cpsched:1",)
+    assert sent(Hold(job="7"), own) == (f"update JobId=7 StartTime=uts{GATE} AdminComment=cpsched:1;by=host:1:2",)
 
 
-def test_an_announced_start_is_the_begin_while_it_is_far_away() -> None:
-    """A steered job without an order begins at the announced second, or in 2099 if that is near; others have a note."""
-    far, near = (Announce(job="7", start=NOW + seconds, nodes=("g1", "g2"), why="a b") for seconds in (601, 600))
-    (line,) = sent(far, STEERED)
-    note = f"cpsched:1;shown={NOW + 601};start=2027-01-15T08:10:01Z;where=g[1-2];why=a_b"
-    assert line == f"update JobId=7 StartTime=uts{NOW + 601} AdminComment={note}"
-    shown = STEERED._replace(begin=NOW + 601, admin_comment=note)
-    assert sent(far, shown) == ()
-    view, marker = user_view(shown)
-    assert (view.begin, marker is not None and marker.shown) == (None, NOW + 601)
-    assert f"StartTime=uts{GATE} " in sent(near, shown)[0]
-    assert f"StartTime=uts{GATE} " in sent(Hold(job="7"), shown)[0]
-    assert "shown=" not in sent(Hold(job="7"), shown)[0]
-    assert "shown=" not in sent(start(shown, "g1", "g2"), shown)[0]
-    assert sent(HandBack(job="7"), shown) == (f"update JobId=7 StartTime=uts{NOW} AdminComment=",)
-    ordered = STEERED._replace(
-        begin=NOW + 9, required_nodes="g1", admin_comment=f"cpsched:1;ordered=g1;given={NOW + 9}"
-    )
-    for job in (ordered, STEERED._replace(begin=NOW - 5, admin_comment="")):
-        assert "StartTime" not in sent(far, job)[0]
+def test_a_job_is_held_for_some_minutes() -> None:
+    """A hold is a begin that comes by itself, and the note says until when and by whom; the user's begin is kept."""
+    (line,) = sent(Hold(job="7", until=NOW + 300), STEERED)
+    note = f"cpsched:1;until={NOW + 300};by=host:1:2"
+    assert line == f"update JobId=7 StartTime=uts{NOW + 300} AdminComment={note}"
+    held = STEERED._replace(begin=NOW + 300, admin_comment=note)
+    assert sent(Hold(job="7", until=NOW + 300), held) == ()
+    assert user_view(held)[0].begin is None
+    assert sent(HandBack(job="7"), held) == (f"update JobId=7 StartTime=uts{NOW} AdminComment=",)
+    assert "until=" not in sent(start(held, "g1", "g2"), held)[0]
+    own = STEERED._replace(begin=NOW + 100, admin_comment="")
+    assert sent(Hold(job="7", until=NOW + 300), own)[0].endswith(f";begin={NOW + 100};until={NOW + 300};by=host:1:2")
+
+
+def test_an_announced_start_is_in_the_note() -> None:
+    """The start, the nodes and the reason stand in the note, and the begin is as it was."""
+    (line,) = sent(Announce(job="7", start=NOW + 601, nodes=("g1", "g2"), why="a b"), STEERED)
+    note = "cpsched:1;start=2027-01-15T08:10:01Z;where=g[1-2];why=a_b"
+    assert line == f"update JobId=7 AdminComment={note}"
+    assert "start=" in sent(Hold(job="7", until=NOW + 300), STEERED._replace(admin_comment=note))[0]
 
 
 def test_a_job_that_slurm_holds_for_our_order_is_released() -> None:
@@ -150,9 +150,9 @@ def test_strange_nodes_and_numbers_of_nodes_are_refused() -> None:
 @given(
     st.builds(
         Marker,
-        **dict.fromkeys(("begin", "at", "given", "shown"), st.integers(0, 10**12)),
+        **dict.fromkeys(("begin", "at", "given", "until"), st.integers(0, 10**12)),
         **dict.fromkeys(("nodes", "most", "cpus", "pernode", "restarts"), st.integers(0, 10**6)),
-        **dict.fromkeys(("required", "ordered", "start", "where", "why"), st.text(max_size=60)),
+        **dict.fromkeys(("required", "ordered", "start", "where", "why", "by"), st.text(max_size=60)),
     ),
     st.sampled_from(["", "ticket-12 ", '{"a": 1} ']),
 )

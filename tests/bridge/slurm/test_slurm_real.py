@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 import pytest
 
@@ -23,7 +22,6 @@ from cpsched.site.bridge import (
     Start,
 )
 from cpsched.site.bridge.slurm.amounts import tres_value
-from cpsched.site.bridge.slurm.marker import GATE
 from cpsched.site.bridge.slurm.snapshot import revision_of
 from cpsched.site.bridge.slurm.text_reader import read_text
 from cpsched.verify import verify
@@ -198,30 +196,58 @@ def test_hostile_names_come_to_nothing(lab: Laboratory) -> None:
 
 
 def test_announced_starts_are_shown(lab: Laboratory) -> None:
-    """The planned start stands in squeue --start, and with nodes and reason in AdminComment, until a hold."""
+    """The planned start stands with nodes and reason in AdminComment."""
     lab.close()
     job = lab.submit()
     order = Announce(job=job, start=1_900_000_000, nodes=("g1", "g2"), why="behind job 12")
     assert results(lab.manager.apply([order])) == [Result.DONE]
     assert results(lab.manager.apply([order])) == [Result.ALREADY]
     shown = lab.run("squeue", "--noheader", "--Format=admin_comment:120").strip()
-    assert shown == "cpsched:1;shown=1900000000;start=2030-03-17T17:46:40Z;where=g[1-2];why=behind_job_12"
-    assert lab.client.command("squeue", "--start", "--noheader", "--format=%S").out.strip() == "1900000000"
+    assert shown.endswith(";start=2030-03-17T17:46:40Z;where=g[1-2];why=behind_job_12")
     facts = lab.facts(job)
-    assert (facts.state, facts.is_steered, facts.shown, facts.due) == (JobState.WAITING, True, 1_900_000_000, None)
-    assert results(lab.manager.apply([Hold(job=job)])) == [Result.DONE]
-    facts = lab.facts(job)
-    assert (facts.is_steered, facts.shown) == (True, None)
-    assert lab.raw(job)["eligible_time"] == GATE
-    near = replace(order, start=int(time.time()) + 300)
-    for one in (order, near):
-        assert results(lab.manager.apply([one])) == [Result.DONE]
-    assert lab.facts(job).shown is None
+    assert (facts.state, facts.is_steered, facts.due) == (JobState.WAITING, True, None)
+    assert facts.until is not None
+
+
+def test_a_hold_ends_by_itself(lab: Laboratory) -> None:
+    """A job that was let in behind the gate, or held, runs when nobody holds it again, without anybody's doing."""
+    lab.close()
+    gated = lab.submit()
+    soon = int(time.time()) + 290
+    until = lab.facts(gated).until
+    assert until is not None
+    assert soon <= until <= soon + 20
+    lab.gate.unlink()
+    held = lab.submit("--nodes=8", "--exclusive", seconds=1)
+    array = lab.submit("--array=1-4", "--nodes=8", "--exclusive", seconds=1)
+    names = [gated, *(f"{array}_{index}" for index in range(1, 5))]
+    at = int(time.time()) + 8
+    assert set(results(lab.manager.apply([Hold(job=name, until=at) for name in names]))) == {Result.DONE}
+    assert array in lab.run("squeue", "--noheader", "--format=%A").split()
+    assert f"{array}_[1-4]" in lab.run("squeue", "--noheader", "--format=%i").split()
+    lab.wait(lambda: lab.facts(gated).state is JobState.RUNNING)
+    facts = lab.facts(gated)
+    assert facts.start is not None
+    assert facts.start >= at
+    lab.run("scancel", gated, held)
+    lab.wait(lambda: lab.facts(f"{array}_1").state is not JobState.WAITING)
+
+
+def test_a_begin_that_is_set_by_hand_is_obeyed(lab: Laboratory) -> None:
+    """StartTime=now takes a held job from cpsched, and so do the words of its user; with a later begin it is ours."""
+    lab.close()
+    job, other, own = (lab.submit("--nodes=8", "--exclusive", *more) for more in ((), (), ("--comment=no-cpsched",)))
+    lab.run("scontrol", "hold", job)  # else it runs before it is looked at
+    lab.run("scontrol", "update", f"JobId={job}", "StartTime=now")
+    lab.run("scontrol", "update", f"JobId={other}", "StartTime=now+1hour")
+    blocker = lab.submit("--nodes=8", "--exclusive", "--time=2", "--begin=now+2hour")
+    lab.run("scontrol", "update", f"JobId={blocker}", "Priority=100000")
     snapshot = lab.manager.snapshot()
-    for other in (order, start(snapshot, job, "m1")):
-        assert results(lab.manager.apply([other])) == [Result.DONE]
-    lab.wait(lambda: lab.facts(job).state is JobState.RUNNING)
-    assert lab.facts(job).nodes == ("m1",)
+    left = {one.id: one for one in snapshot.left}
+    assert (left[own].is_for_manager, "comment" in left[own].reason) == (True, True)
+    assert other not in left
+    lab.run("scontrol", "update", f"JobId={other}", "StartTime=now")
+    lab.wait(lambda: lab.facts(other).state is JobState.RUNNING)
 
 
 def test_an_impossible_order_is_mended(lab: Laboratory) -> None:

@@ -21,7 +21,7 @@ def commands_of(account: str, folder: Path) -> Path:
     """Make a directory in which Slurm's commands run as an account."""
     path = folder / f"as-{account}"
     path.mkdir()
-    for name in ("squeue", "sinfo", "scontrol"):
+    for name in ("squeue", "sinfo", "scontrol", "sprio"):
         (path / name).write_text(f'#!/bin/sh\nexec /usr/sbin/runuser -u {account} -- /usr/bin/{name} "$@"\n')
         (path / name).chmod(0o755)
     return path

@@ -6,6 +6,7 @@ Begin with `snapshot.py`; `states.py` and `requests.py` say what of Slurm become
 from cpsched.site.bridge.slurm.client import SlurmClient
 from cpsched.site.bridge.slurm.directory import read_directory
 from cpsched.site.bridge.slurm.manager import SlurmManager
+from cpsched.site.bridge.slurm.preflight import findings
 from cpsched.site.bridge.slurm.site import QueueModel, SiteChoices, SlurmModel, client_of, read_site
 from cpsched.site.bridge.slurm.snapshot import make_snapshot
 
@@ -16,6 +17,7 @@ __all__ = [
     "SlurmManager",
     "SlurmModel",
     "client_of",
+    "findings",
     "make_snapshot",
     "read_directory",
     "read_site",

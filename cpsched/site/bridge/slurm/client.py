@@ -26,6 +26,8 @@ _OLDEST = (21, 8)
 #: What is shown besides jobs and nodes, and what each record of it begins with in a text.
 _HEADS = {"partitions": "PartitionName=", "reservations": "ReservationName=", "licenses": "LicenseName="}
 _LONGEST_SAID = 80
+#: What sprio is asked for: number, site factor, priority, and what else Slurm adds up.
+_FACTORS = ("%i", "%S", "%Y", "%A", "%B", "%F", "%J", "%P", "%Q", "%N")
 _JOBS = ("squeue", "--all", "--states=all", "--json")
 
 
@@ -112,6 +114,29 @@ class SlurmClient:
         """Ask Slurm for a line of each job, as `lines_by_job` reads them. Raises `BridgeError` if the command fails."""
         arguments = ("squeue", "--all", "--states=all", "--noheader", f"--Format={FORMAT}")
         return self.command(*arguments).out
+
+    def config(self) -> dict[str, str]:
+        """Ask Slurm for its configuration. Raises `BridgeError` as `records`."""
+        return dict(read_config(self._whole_text((CONFIG_HEAD,), "scontrol", "show", "config")))
+
+    def has_factors(self) -> bool:
+        """Tell whether Slurm adds priorities up, and to each what it is told (``SiteFactor``)."""
+        return self.config().get("PriorityType", "") != "priority/basic"
+
+    def factors(self) -> dict[int, tuple[int, int]]:
+        """Ask Slurm what was added to the priority of each job that may start, and for that priority, by number.
+
+        A priority that somebody has set is none: nothing is added to it.
+        """
+        found = {}
+        text = self.command("sprio", "--noheader", f"--format={'|'.join(_FACTORS)}").out
+        for line in text.splitlines():
+            number, site, priority, *others = (part.strip() for part in line.split("|"))
+            if not number.isdecimal() or not priority.isdecimal():
+                raise BridgeError(("sprio",), f"Expected numbers, got {printable(line[:_LONGEST_SAID])}")
+            if set(others) != {"0"} or site != "0" or priority == "0":
+                found[int(number)] = int(site), int(priority)
+        return found
 
     def _limits(self) -> SlurmLimits:
         arguments = ("scontrol", "show", "assoc_mgr", "flags=assoc,qos")

@@ -5,12 +5,13 @@ Copy it beside slurm.conf, and set JobSubmitPlugins=lua there. The daemon of cps
 (Unix seconds) the gate is closed, and renews it in each cycle. Where the file is missing, unreadable or out of date,
 the gate is open, and Slurm schedules new jobs as it always did. So a cpsched that has died stops nobody.
 
-A job that is let in behind the gate begins in 2099, and AdminComment says so, with the user's own --begin. Who may
-change the begin and the nodes of such a job: root, and the users in OPERATORS (numbers).
+A job that is let in behind the gate begins five minutes later, unless cpsched says something else of it before.
+AdminComment says so, with the user's own --begin. Who may change the begin and the nodes of such a job: root, and the
+users in OPERATORS (numbers).
 ]]
 local GATE_FILE = "/run/cpsched/gate"
 local OPERATORS = { [0] = true }
-local GATE = 4070908800 -- 2099-01-01
+local LEASE = 300 -- seconds
 local MARK = "cpsched:1"
 
 local function is_closed()
@@ -29,13 +30,15 @@ local function is_set(value)
 end
 
 function slurm_job_submit(job_desc, part_list, submit_uid)
-  if is_closed() then
+  local lease = os.time() + LEASE
+  local has_begin = is_set(job_desc.begin_time)
+  if is_closed() and not (has_begin and job_desc.begin_time > lease) then
     local note = MARK
-    if is_set(job_desc.begin_time) then
+    if has_begin then
       note = note .. string.format(";begin=%d", job_desc.begin_time)
     end
-    job_desc.admin_comment = (job_desc.admin_comment or "") .. note
-    job_desc.begin_time = GATE
+    job_desc.admin_comment = (job_desc.admin_comment or "") .. note .. string.format(";until=%d", lease)
+    job_desc.begin_time = lease
   end
   return slurm.SUCCESS
 end

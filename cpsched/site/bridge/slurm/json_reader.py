@@ -243,6 +243,8 @@ class _JobReader:
             start=_time(entry, "start_time"),
             end=_time(entry, "end_time"),
             admin_comment=entry.text("admin_comment"),
+            comment=entry.text("comment"),
+            priority=entry.number("priority") or 0,
             shares=tuple(_shares(entry)) if state is JobState.RUNNING else (),
             ran_on=entry.text("nodes"),
         )

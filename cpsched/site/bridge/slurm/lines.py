@@ -24,6 +24,7 @@ _OTHERS = (
     "cpus-per-tres", "mem-per-tres", "JobArrayID",
 )  # fmt: skip
 COLUMNS = ("JobID", *_ORDERED, *_OTHERS)
+_STATE = COLUMNS.index("State")
 #: For ``squeue --Format``; a width is not given, so that nothing is cut off.
 FORMAT = ",".join(f"{name}:{END}" for name in COLUMNS)
 _NONE = frozenset({"", "(null)", "N/A"})
@@ -32,6 +33,12 @@ _NONE = frozenset({"", "(null)", "N/A"})
 def lines_by_job(text: str) -> dict[str, str]:
     """Return the lines of an answer by the number of the job; an array's tasks that are not told apart are one."""
     return {line[: line.find(END)]: line for line in text.splitlines()}
+
+
+def is_alive(line: str) -> bool:
+    """Tell whether the job of a line waits or runs."""
+    columns = line.split(END)
+    return len(columns) > _STATE and columns[_STATE] in ("PENDING", "RUNNING")
 
 
 def as_ordered(record: JobRecord, before: str, now: str) -> JobRecord | None:

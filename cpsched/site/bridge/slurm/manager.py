@@ -1,33 +1,50 @@
 """`SlurmManager`: a real Slurm as a `ResourceManager`.
 
-Jobs are steered by their begin time: one that is steered begins in 2099. An order to start gives it nodes and a begin,
-in one line of ``scontrol``; all lines go to one process by its standard input. Before the lines are written the jobs
-are looked at again, and after them too: what a receipt says was seen. A look is a line for each job (`lines.py`); the
-JSON of all jobs is read where a line is not as it was when that was read last.
+Jobs are held by their begin time, which is some minutes ahead: what is not held again Slurm starts by itself. An order
+to start gives a job nodes and a begin, in one line of ``scontrol``; all lines go to one process by its standard input.
+Before the lines are written the jobs are looked at again, and after them too: what a receipt says was seen. A look is a
+line for each job (`lines.py`); the JSON of all is read where a line is not as it was then.
+
+A valid answer that is absurd is none: no jobs where there were some a moment ago, no nodes, a clock that went back.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import re
+import socket
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from cpsched.errors import BridgeError, CpschedError
-from cpsched.site.bridge.protocol import Gate, HandBack, JobState, Order, Receipt, Refusal, Result, Snapshot, Start
+from cpsched.site.bridge.protocol import (
+    Gate,
+    HandBack,
+    Hold,
+    JobState,
+    Order,
+    Receipt,
+    Refusal,
+    Result,
+    Snapshot,
+    Start,
+)
 from cpsched.site.bridge.slurm.client import SlurmClient
-from cpsched.site.bridge.slurm.lines import as_ordered, lines_by_job
+from cpsched.site.bridge.slurm.lines import as_ordered, is_alive, lines_by_job
+from cpsched.site.bridge.slurm.marker import read_marker
 from cpsched.site.bridge.slurm.orders import Change, Refused, change_of, refusal_of
-from cpsched.site.bridge.slurm.records import JobRecord
+from cpsched.site.bridge.slurm.records import JobRecord, SlurmRecords, task_ranges
 from cpsched.site.bridge.slurm.site import SiteChoices, SlurmModel, client_of
 from cpsched.site.bridge.slurm.snapshot import SnapshotMaker
 from cpsched.text import printable
 from cpsched.writing import write_bytes
 
 #: Seconds for which the gate stays closed without another word.
-_LEASE = 600
+_LEASE = 300
 _CLOSED = re.compile(r"closed until (\d{1,15})\s*")
 #: Lines given to one ``scontrol``; each takes some milliseconds.
 _LINES = 500
@@ -37,6 +54,8 @@ _LONGEST_PAUSE, _SHORTEST_PAUSE, _PAUSE = 1.0, 0.2, 20.0
 _LONGEST_SAID = 300
 #: Seconds after which jobs are read again though their lines have not changed: not everything is in them.
 _TRUSTED = 15.0
+#: Seconds for which fewer than half of the nodes, and seconds by which an earlier clock, are not believed.
+_DOUBT, _JUMP = 120.0, 2
 
 
 class SlurmManager:
@@ -45,6 +64,7 @@ class SlurmManager:
     `client`: its commands.
     `choices`: what the site says besides.
     `gate`: the file at which ``job_submit.lua`` looks; None: the gate is not ours.
+    `only_ranks`: whether priorities are what is ordered.
     `clock`: returns Unix seconds; replaced in tests.
     """
 
@@ -56,9 +76,12 @@ class SlurmManager:
         choices: SiteChoices | None = None,
         *,
         gate: Path | None = None,
+        only_ranks: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._client, self._gate, self._clock = client, gate, clock
+        #: Whether Slurm says what it adds to the priority of each job; None: it was not asked yet, or need not be.
+        self._has_factors: bool | None = None if only_ranks else False
         self._maker = SnapshotMaker(choices or SiteChoices())
         #: The queue when it was last looked at: what changes while nobody watches is seen by the next watch.
         self._seen: str | None = None
@@ -69,12 +92,16 @@ class SlurmManager:
         #: The lines when they were looked at last, as a text and by the job.
         self._looked: tuple[str, dict[str, str]] = "", {}
         self._read_at = -math.inf
+        #: For notes: who steers.
+        self._me = f"{socket.gethostname()}:{os.getpid()}:{int(clock())}"
+        #: The second of the last snapshot, the most nodes that were believed, and since when there are far fewer.
+        self._last, self._num_nodes, self._doubted = 0, 0, math.inf
 
     @classmethod
     def of(cls, model: SlurmModel) -> SlurmManager:
         """Return the manager of a site's file."""
         gate = None if model.gate is None else Path(model.gate)
-        return cls(client_of(model), SiteChoices.of(model), gate=gate)
+        return cls(client_of(model), SiteChoices.of(model), gate=gate, only_ranks=model.steering == "order")
 
     def snapshot(self) -> Snapshot:
         """Take a snapshot."""
@@ -83,8 +110,39 @@ class SlurmManager:
         if not self._lines or lines != self._lines or self._is_old:
             self._read(lines)
         records = self._client.records(self._jobs)
-        snapshot = self._maker.make(records, int(self._clock()))
-        return replace(snapshot, gate_is_closed=self._gate_is_closed())
+        now = int(self._clock())
+        self._doubt(records, now)
+        snapshot = self._maker.make(records, now)
+        return replace(snapshot, gate_is_closed=self._gate_is_closed(), rival=self._rival(now))
+
+    def _doubt(self, records: SlurmRecords, now: int) -> None:
+        """Raise `BridgeError` if an answer is not to be believed, or not yet."""
+        last, self._last = self._last, now
+        if now < last - _JUMP:
+            raise BridgeError(("clock",), f"Expected a second after {last}, got {now}: the clock went back")
+        count = len(records.nodes)
+        if count * 2 >= self._num_nodes > 0 or (count and not self._num_nodes):
+            self._num_nodes, self._doubted = count, math.inf
+            return
+        self._doubted = min(self._doubted, time.monotonic())
+        if not count or time.monotonic() - self._doubted < _DOUBT:
+            raise BridgeError(("sinfo",), f"Expected the nodes of this Slurm, got {count} of {self._num_nodes}")
+        self._num_nodes, self._doubted = count, math.inf
+
+    def _rival(self, now: int) -> str:
+        """Return who else holds jobs: it began before, and lives, as far as can be seen; empty: nobody does."""
+        host, _, began = self._me.split(":")
+        for record in self._jobs:
+            if record.state.is_over or ";by=" not in record.admin_comment or self._me in record.admin_comment:
+                continue
+            marker = read_marker(record.admin_comment)
+            parts = marker.by.split(":") if marker is not None else []
+            if marker is None or len(parts) != len(self._me.split(":")) or marker.until <= now:
+                continue
+            is_here = parts[0] == host
+            if int(parts[2]) <= int(began) and not (is_here and not _lives(int(parts[1]))):
+                return f"host {parts[0]}, process {parts[1]}, which holds job {record.number} until {marker.until}"
+        return ""
 
     def apply(self, orders: Sequence[Order]) -> tuple[Receipt, ...]:
         """Carry out orders, and return a receipt for each, in their order."""
@@ -103,7 +161,7 @@ class SlurmManager:
                 receipts[index] = self._move_gate(order)
                 continue
             try:
-                change = change_of(order, before.get(order.job), now)
+                change = change_of(order, before.get(order.job), now, self._me)
             except Refused as refused:
                 receipts[index] = Receipt(
                     order=order, result=Result.REFUSED, refusal=refused.refusal, detail=str(refused)
@@ -114,7 +172,7 @@ class SlurmManager:
             else:
                 changes[index] = change
         if changes:
-            said = self._write([line for change in changes.values() for line in change.lines()])
+            said = self._write([line for change in _whole_arrays(orders, changes, before) for line in change.lines()])
             after, now = self._after(changes.values()), int(self._clock())
             for index, change in changes.items():
                 receipts[index] = _receipt(orders[index], change, after.get(change.job), said, now)
@@ -152,7 +210,15 @@ class SlurmManager:
     def _read(self, lines: dict[str, str]) -> None:
         """Read all jobs, as Slurm has them now, a moment after they had these lines."""
         self._read_at = time.monotonic()
-        self._jobs = self._client.jobs()
+        jobs = self._client.jobs()
+        known = {str(record.number) for record in jobs}
+        if lost := next((job for job, line in lines.items() if job not in known and is_alive(line)), None):
+            raise BridgeError(
+                ("squeue", "--json"), f"Expected job {lost}, which squeue named a moment before, got none"
+            )
+        if self._has_factors is None:
+            self._has_factors = self._client.has_factors()
+        self._jobs = jobs = _with_factors(jobs, self._client.factors()) if self._has_factors else jobs
         by_id: dict[str, JobRecord] = {}
         are_whole = True
         for record in self._jobs:
@@ -208,7 +274,8 @@ class SlurmManager:
             detail = "the site's file names no file of the gate"
             return Receipt(order=order, result=Result.REFUSED, refusal=Refusal.UNSUPPORTED, detail=detail)
         try:
-            if self._gate_is_closed() is order.is_closed:
+            is_so = self._gate_is_closed() if order.is_closed else not self._gate.exists()
+            if is_so:
                 return Receipt(order=order, result=Result.ALREADY)
             if order.is_closed:
                 write_bytes(self._gate, f"closed until {int(self._clock()) + _LEASE}\n".encode())
@@ -218,6 +285,47 @@ class SlurmManager:
         except (CpschedError, OSError) as error:
             return Receipt(order=order, result=Result.REFUSED, refusal=Refusal.OTHER, detail=str(error))
         return Receipt(order=order, result=Result.DONE)
+
+
+def _whole_arrays(
+    orders: Sequence[Order], changes: Mapping[int, Change], jobs: Mapping[str, JobRecord]
+) -> list[Change]:
+    """Return changes, with one for all tasks of an array that are changed alike: Slurm need not tell them apart."""
+    alike: dict[tuple[int, Change], list[int]] = {}
+    for index, change in changes.items():
+        record = jobs[change.job]
+        if isinstance(orders[index], Hold | HandBack) and record.array is not None and record.task is None:
+            alike.setdefault((id(record), replace(change, job="")), []).append(index)
+    whole: dict[int, Change | None] = {}
+    for (_, change), places in alike.items():
+        record = jobs[changes[places[0]].job]
+        if len(places) == len(record.ids):
+            whole |= dict.fromkeys(places)
+            name = changes[places[0]].job
+            whole[places[0]] = replace(change, job=name, whole=f"{record.array}_{task_ranges(record.tasks_text)}")
+    return [found for index, change in changes.items() if (found := whole.get(index, change)) is not None]
+
+
+def _with_factors(jobs: tuple[JobRecord, ...], factors: Mapping[int, tuple[int, int]]) -> tuple[JobRecord, ...]:
+    """Return jobs with their factors and priorities; a waiting job without one has no priority that counts."""
+    found = []
+    for job in jobs:
+        if job.state is JobState.WAITING:
+            factor, priority = factors.get(job.number, (None, 0))
+            job = job.but(site_factor=factor, priority=priority)
+        found.append(job)
+    return tuple(found)
+
+
+def _lives(process: int) -> bool:
+    """Tell whether a process of this machine lives."""
+    with suppress(ProcessLookupError):
+        try:
+            os.kill(process, 0)
+        except (PermissionError, OverflowError):
+            return True
+        return True
+    return False
 
 
 def _ids(record: JobRecord) -> Iterable[str]:

@@ -16,7 +16,8 @@ from urllib.parse import quote, unquote
 from cpsched.site.bridge.protocol import JobState
 from cpsched.site.bridge.slurm.records import JobRecord
 
-#: The begin time of steered jobs without an order: 2099-01-01 UTC.
+#: The begin of steered jobs without an order, 2099-01-01 UTC, where nobody said until when they are steered; earlier
+#: versions of cpsched held all jobs so.
 GATE = 4070908800
 
 _MARK = "cpsched:1"
@@ -45,8 +46,13 @@ class Marker(NamedTuple):
     given: int = 0
     #: How often the job had been queued again when it was ordered.
     restarts: int = 0
-    #: The begin that shows the announced start, for `squeue --start`; 0: it is that of the gate.
-    shown: int = 0
+    #: Until when it is held.
+    until: int = 0
+    #: Who holds it: ``host:process:second`` at which that began.
+    by: str = ""
+    #: Where Slurm has no factors: the priority that it had, and the one that it was given.
+    own: int = 0
+    rank: int = 0
     #: For the user: the planned start as a date, the nodes, and a line about it.
     start: str = ""
     where: str = ""
@@ -118,7 +124,7 @@ def user_view(job: JobRecord) -> tuple[JobRecord, Marker | None]:
     if job.state is JobState.HELD and job.reason.startswith("BadConstraints") and marker.ordered:
         job = job.but(state=JobState.WAITING)  # Slurm holds what it cannot start where we ordered it
     begin: int | None = job.begin
-    if job.begin is not None and job.begin in (GATE, marker.given, marker.shown):
+    if job.begin is not None and job.begin in (GATE, marker.given, marker.until):
         begin = marker.begin or None
     if not (marker.ordered and job.required_nodes == marker.ordered):
         view = job.but(begin=begin, admin_comment=prefix)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from cpsched.domain import Placement
 from cpsched.formats import fold_hostlist
-from cpsched.site.bridge.protocol import Announce, HandBack, Hold, JobState, Refusal, Start
+from cpsched.site.bridge.protocol import Announce, HandBack, Hold, JobState, Rank, Refusal, Start
 from cpsched.site.bridge.slurm.marker import (
     GATE,
     Marker,
@@ -19,10 +19,10 @@ from cpsched.site.bridge.slurm.marker import (
     shown_time,
     user_view,
 )
-from cpsched.site.bridge.slurm.records import MANY_NODES, JobRecord
+from cpsched.site.bridge.slurm.records import MANY_NODES, JobRecord, task_ranges
 from cpsched.site.bridge.slurm.snapshot import revision_of
 
-JobOrder = Start | Hold | Announce | HandBack
+JobOrder = Start | Hold | Rank | Announce | HandBack
 
 #: What Slurm says of a line that it refuses, and what that means; the first one that occurs in its words counts.
 ERRORS: tuple[tuple[str, Refusal], ...] = (
@@ -45,9 +45,6 @@ ERRORS: tuple[tuple[str, Refusal], ...] = (
 _ID = re.compile(r"\d+(?:_\d+)?")
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _LONGEST_WHY = 200
-#: A start is shown as the job's begin only if it is more seconds away: by then a daemon that has died is replaced, or
-#: the watchdog has handed everything back.
-_NOTICE = 600
 
 
 class Refused(Exception):  # noqa: N818 - no error: a refusal is an answer
@@ -70,8 +67,12 @@ class Change:
     nodes: tuple[int, int | None] | None = None
     cpus: int | None = None
     cpus_per_node: int | None = None
+    site_factor: int | None = None
+    priority: int | None = None
     #: Whether Slurm holds the job since an order was impossible.
     is_released: bool = False
+    #: The tasks of an array that are changed with the job; empty: it is changed alone.
+    whole: str = ""
 
     def is_done(self, job: JobRecord, now: int) -> bool:
         """Tell whether a job that waits is so at a second; a begin that has passed is as good as another one."""
@@ -81,6 +82,8 @@ class Change:
             and (self.nodes is None or self.nodes[0] == job.nodes)
             and (self.begin is None or is_same_begin(self.begin, job.begin, now))
             and (self.comment is None or job.admin_comment.strip() == self.comment.strip())
+            and self.site_factor in (None, job.site_factor)
+            and self.priority in (None, job.priority)
             and not self._is_held(job)
         )
 
@@ -89,7 +92,8 @@ class Change:
 
     def lines(self) -> tuple[str, ...]:
         """Return the lines for ``scontrol``: times are Unix seconds."""
-        words = [f"update JobId={self.job}"]
+        name = self.whole or self.job
+        words = [f"update JobId={name}"]
         if self.required is not None:
             words.append(f"ReqNodeList={self.required}")
         if self.nodes is not None:
@@ -101,10 +105,14 @@ class Change:
             words.append(f"NumCPUs={self.cpus}")  # a smaller MinCPUsNode would lower it
         if self.begin is not None:
             words.append(f"StartTime=uts{self.begin}")
+        if self.site_factor is not None:
+            words.append(f"SiteFactor={self.site_factor}")
+        if self.priority is not None:
+            words.append(f"Priority={self.priority}")
         if self.comment is not None:
             words.append(f"AdminComment={self.comment}")
         line = " ".join(words)
-        return (line, f"release {self.job}") if self.is_released else (line,)
+        return (line, f"release {name}") if self.is_released else (line,)
 
 
 def refusal_of(said: str) -> Refusal:
@@ -112,13 +120,14 @@ def refusal_of(said: str) -> Refusal:
     return next((refusal for words, refusal in ERRORS if words in said), Refusal.OTHER)
 
 
-def change_of(order: JobOrder, job: JobRecord | None, now: int) -> Change | None:
+def change_of(order: JobOrder, job: JobRecord | None, now: int, by: str = "") -> Change | None:
     """Return the job as an order makes it; None where it is so already.
 
     Raises `Refused` if the order must not be given.
 
     `job`: the job as Slurm has it now; None: it does not know it.
     `now`: unix seconds.
+    `by`: who orders, for the note.
     """
     if job is None or job.state.is_over:
         raise Refused(Refusal.GONE, f"job {order.job} is {'not known' if job is None else job.state}")
@@ -133,17 +142,23 @@ def change_of(order: JobOrder, job: JobRecord | None, now: int) -> Change | None
     if not is_sayable(prefix) and not isinstance(order, HandBack):
         raise Refused(Refusal.UNSUPPORTED, "its AdminComment has signs that scontrol cannot be given")
     if isinstance(order, Start):
-        change = _start(order, view, marker, prefix, now)
+        change = _start(order, view, marker, prefix, now, by)
+    elif isinstance(order, Rank):
+        change = _rank(order, job, marker, prefix, by)
     elif isinstance(order, Announce):
         kept = marker or Marker(begin=_own_begin(view, now))
-        change = _announce(order, job, kept, prefix, now)
+        change = _announce(order, kept, prefix)
     else:
-        change = _undo(order, view, marker, prefix, now)
+        change = _undo(order, view, marker, prefix, now, by)
         if isinstance(order, HandBack) and marker is None and job.begin == GATE:
             change = replace(change, begin=now)  # its note is lost
         if not is_sayable(prefix):
             change = replace(change, comment=None)
-    if job.state is JobState.HELD and view.state is JobState.WAITING and not isinstance(order, Announce):
+        if isinstance(order, HandBack):
+            change = replace(change, site_factor=0 if job.site_factor else None)
+            if marker is not None and marker.own and job.priority == marker.rank:
+                change = replace(change, priority=marker.own)
+    if job.state is JobState.HELD and view.state is JobState.WAITING and not isinstance(order, Announce | Rank):
         change = replace(change, is_released=True)
     if change.cpus_per_node == job.cpus_per_node:
         change = replace(change, cpus_per_node=None, cpus=None)
@@ -168,7 +183,7 @@ def _own_begin(view: JobRecord, now: int) -> int:
     return view.begin if view.begin is not None and view.begin > now else 0
 
 
-def _start(order: Start, view: JobRecord, marker: Marker | None, prefix: str, now: int) -> Change:
+def _start(order: Start, view: JobRecord, marker: Marker | None, prefix: str, now: int, by: str) -> Change:
     if view.state is JobState.HELD:
         raise Refused(Refusal.HELD, f"job {order.job} is held")
     if revision_of(view) != order.revision:
@@ -200,7 +215,8 @@ def _start(order: Start, view: JobRecord, marker: Marker | None, prefix: str, no
         restarts=view.restarts,
         start=shown_time(begin),
         where="",
-        shown=0,
+        until=0,
+        by=by,
     )
     return Change(
         job=order.job,
@@ -213,28 +229,46 @@ def _start(order: Start, view: JobRecord, marker: Marker | None, prefix: str, no
     )
 
 
-def _announce(order: Announce, job: JobRecord, kept: Marker, prefix: str, now: int) -> Change:
-    """Return a job with the note, and where it is steered and has no order with the announced start as its begin."""
+def _rank(order: Rank, job: JobRecord, marker: Marker | None, prefix: str, by: str) -> Change:
+    """Return a job with another priority: what Slurm adds up for it stays, or is noted."""
+    whole = ""
+    if job.array is not None and job.task is None:
+        whole = f"{job.array}_{task_ranges(job.tasks_text)}"
+    if job.site_factor is not None:
+        factor = job.site_factor + order.priority - job.priority
+        return Change(job=order.job, comment=None, site_factor=factor, whole=whole)
+    own = marker.own if marker is not None and marker.own else job.priority
+    note = marked(prefix, (marker or Marker())._replace(own=own, rank=order.priority, by=by))
+    return Change(job=order.job, comment=note, priority=order.priority, whole=whole)
+
+
+def _announce(order: Announce, kept: Marker, prefix: str) -> Change:
+    """Return a job with the announced start in its note."""
     why = "_".join(order.why.split())[:_LONGEST_WHY]
     told = kept._replace(start=shown_time(order.start), where=fold_hostlist(order.nodes), why=why)
-    if kept.ordered or job.begin is None or job.begin not in (GATE, kept.shown):
-        return Change(job=order.job, comment=marked(prefix, told))
-    told = told._replace(shown=order.start if order.start > now + _NOTICE else 0)
-    return Change(job=order.job, comment=marked(prefix, told), begin=told.shown or GATE)
+    return Change(job=order.job, comment=marked(prefix, told))
 
 
-def _undo(order: Hold | HandBack, view: JobRecord, marker: Marker | None, prefix: str, now: int) -> Change:
+def _undo(order: Hold | HandBack, view: JobRecord, marker: Marker | None, prefix: str, now: int, by: str) -> Change:
     """Return a job without its order: steered still, or as its user asked for it."""
     own = _own_begin(view, now)
     if isinstance(order, Hold):
-        kept = (
-            Marker(begin=own)
-            if marker is None
-            else Marker(begin=own, start=marker.start, where=marker.where, why=marker.why)
+        kept = marker or Marker()
+        kept = Marker(
+            begin=own,
+            restarts=view.restarts,
+            until=order.until or 0,
+            by=by,
+            start=kept.start,
+            where=kept.where,
+            why=kept.why,
         )
-        change = Change(job=order.job, comment=marked(prefix, kept), begin=GATE)
+        # a begin of the user that is later needs no other one, and is shown
+        change = Change(job=order.job, comment=marked(prefix, kept), begin=max(order.until or GATE, own))
     elif marker is None:
-        change = Change(job=order.job, comment=prefix)
+        change = Change(job=order.job, comment=None)
+    elif not (marker.until or marker.ordered):
+        change = Change(job=order.job, comment=prefix)  # it was never held
     else:
         change = Change(job=order.job, comment=prefix, begin=own or now)
     if marker is None or not marker.ordered:

@@ -96,6 +96,12 @@ class JobRecord(NamedTuple):
     het: int | None = None
     restarts: int = 0
     admin_comment: str = ""
+    #: Of its user.
+    comment: str = ""
+    #: Slurm's, as it is now.
+    priority: int = 0
+    #: What was added to it (``SiteFactor``); None: Slurm does not add such things, or says nothing of this job's.
+    site_factor: int | None = None
     #: What it holds, of one that runs.
     shares: tuple[Share, ...] = ()
     #: The nodes on which it runs or ran, as a host list.
@@ -133,6 +139,17 @@ def task_indices(text: str) -> tuple[int, ...]:
         first, _, last = span.partition("-")
         found += range(int(first), int(last or first) + 1, int(step or 1))
     return tuple(found)
+
+
+def task_ranges(text: str) -> str:
+    """Return the indices of tasks as Slurm's commands take them: ``1,3,5-9``."""
+    found: list[list[int]] = []
+    for index in sorted(task_indices(text)):
+        if found and index == found[-1][1] + 1:
+            found[-1][1] = index
+        else:
+            found.append([index, index])
+    return ",".join(f"{first}-{last}" if last > first else f"{first}" for first, last in found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,8 @@ from cpsched.site.bridge.slurm.client import SlurmClient
 from cpsched.site.bridge.slurm.rest import ADDRESS, RestServer
 
 _LONGEST = 10**10
+#: The word of a job's comment (``sbatch --comment``) by which its user leaves it to Slurm.
+OPT_OUT = "no-cpsched"
 
 
 def _path(text: str) -> str:
@@ -52,11 +54,16 @@ class SlurmModel(DocumentModel):
         None, description="A slurmrestd of this machine, which is asked in place of squeue and sinfo"
     )
     rest_token: Omittable[_FilePath] = Field(None, description="The file with its token (JWT), mode 0600")
+    steering: Literal["order", "exact"] = Field(
+        "order", description="The plan is Slurm's order of the jobs, or each job starts when and where planned"
+    )
     gate: Omittable[_FilePath] = Field(
         None, description="The file by which the daemon tells job_submit.lua that the gate is closed"
     )
     expected_wait: _Wait = Field(DEFAULT_EXPECTED_WAIT, description="Seconds, of queues that are not named")
     queues: dict[str, QueueModel] = Field({}, description="By partition")
+    leave_partitions: list[str] = Field([], description="Partitions whose jobs stay Slurm's")
+    leave_accounts: list[str] = Field([], description="Accounts whose jobs stay Slurm's")
 
 
 _KEYS = keys_of_models(globals())
@@ -68,6 +75,9 @@ class SiteChoices:
 
     expected_wait: int = DEFAULT_EXPECTED_WAIT
     queues: FrozenMap[str, Queue] = FrozenMap()
+    #: Whose jobs are left to Slurm.
+    leave_partitions: frozenset[str] = frozenset()
+    leave_accounts: frozenset[str] = frozenset()
 
     def queue(self, name: str) -> Queue:
         """Return the choices of the site for a queue."""
@@ -80,7 +90,12 @@ class SiteChoices:
             name: Queue(expected_wait=queue.expected_wait or model.expected_wait, weight=queue.weight)
             for name, queue in model.queues.items()
         }
-        return cls(expected_wait=model.expected_wait, queues=FrozenMap(queues))
+        return cls(
+            expected_wait=model.expected_wait,
+            queues=FrozenMap(queues),
+            leave_partitions=frozenset(model.leave_partitions),
+            leave_accounts=frozenset(model.leave_accounts),
+        )
 
 
 def client_of(model: SlurmModel) -> SlurmClient:

@@ -39,7 +39,7 @@ from cpsched.site.bridge.slurm.fitting import fitted, without_others
 from cpsched.site.bridge.slurm.groups import join_components, throttled
 from cpsched.site.bridge.slurm.limiting import Take, limited, takes_of, with_licenses
 from cpsched.site.bridge.slurm.limits import SlurmLimits, are_enforced
-from cpsched.site.bridge.slurm.marker import GATE, Marker, is_same_begin, is_sayable, prefix_of, user_view
+from cpsched.site.bridge.slurm.marker import Marker, is_sayable, prefix_of, user_view
 from cpsched.site.bridge.slurm.records import (
     JobRecord,
     NodeRecord,
@@ -63,6 +63,7 @@ from cpsched.site.bridge.slurm.requests import (
 from cpsched.site.bridge.slurm.reservations import with_reservations
 from cpsched.site.bridge.slurm.site import SiteChoices
 from cpsched.site.bridge.slurm.states import CLOSED, NEVER
+from cpsched.site.bridge.slurm.steering import changes_at, job_facts, why_left
 from cpsched.site.bridge.sound import Checker
 from cpsched.text import printable
 
@@ -95,6 +96,7 @@ class _Frame:
     partitions: Mapping[str, PartitionRecord]
     #: None: none are kept, or none are known.
     limits: SlurmLimits | None
+    choices: SiteChoices
 
     def is_of(self, records: SlurmRecords) -> bool:
         """Tell whether it is that of some records; the states of nodes may differ."""
@@ -221,7 +223,7 @@ class SnapshotMaker:
         partitions = {entry.name: entry for entry in records.partitions}
         is_known = records.limits is not None and (not records.config or are_enforced(records.config))
         limits = records.limits if is_known else None
-        return _Frame(replace(records, jobs=()), site, reservations, queues, partitions, limits)
+        return _Frame(replace(records, jobs=()), site, reservations, queues, partitions, limits, self._choices)
 
     def _tell_apart(self, records: tuple[JobRecord, ...]) -> list[_Seen]:
         """Return jobs and tasks in the order of their numbers; what an array's other records name is not repeated."""
@@ -355,7 +357,9 @@ def _make_job(one: _Seen, before: _Made | None, frame: _Frame, now: int) -> _Mad
     """
     job: Job | Inexpressible | None = None
     takes: tuple[Take, ...] = ()
-    if before is not None and before.holds(frame, now) and before.one.view == one.view:
+    left = None if one.view.state is not JobState.WAITING else why_left(one.record, one.marker, frame.choices, now)
+    is_plain = left is None and not (before is not None and isinstance(before.job, Inexpressible))
+    if before is not None and before.holds(frame, now) and before.one.view == one.view and is_plain:
         # all that its user asked for is the same, and only the note is another one
         job, takes, revision = before.job, before.takes, before.facts.revision
     else:
@@ -363,6 +367,8 @@ def _make_job(one: _Seen, before: _Made | None, frame: _Frame, now: int) -> _Mad
         if not one.view.state.is_over:
             try:
                 job = _job(one, frame.site, frame.reservations, now)
+                if left is not None:
+                    raise Inexpressible(left)
                 if frame.limits is not None:
                     view = one.view
                     if job.queue is not None and len(view.partitions) > 1:
@@ -370,7 +376,7 @@ def _make_job(one: _Seen, before: _Made | None, frame: _Frame, now: int) -> _Mad
                     takes = takes_of(job, view, frame.site, frame.limits, frame.partitions)
             except Inexpressible as error:
                 job = error
-    facts = _facts(one, revision, has_order=_has_order(one, now))
+    facts = job_facts(one.record, one.view, one.marker, revision, now)
     if before is not None:
         job = before.job if job == before.job else job
         facts = before.facts if facts == before.facts else facts
@@ -379,7 +385,7 @@ def _make_job(one: _Seen, before: _Made | None, frame: _Frame, now: int) -> _Mad
 
 def _until(one: _Seen, job: Job | Inexpressible | None, now: int) -> float:
     """Return the second from which on a job may be another one than it is now, though Slurm says the same of it."""
-    view, marker, begin = one.view, one.marker, one.record.begin
+    view = one.view
     if job is None:
         return math.inf
     if isinstance(job, Job) and job.running is not None:
@@ -387,9 +393,9 @@ def _until(one: _Seen, job: Job | Inexpressible | None, now: int) -> float:
         return job.running.segments[-1].end if has_begun and not view.is_completing else now + 1
     if view.submit > now:
         return now + 1
-    coming = [view.begin] if view.begin is not None else []
-    if marker is not None and marker.ordered and begin is not None:
-        coming.append(max(marker.given, begin))  # then its begin is as good as the ordered one
+    coming = [*changes_at(one.record, one.marker)]
+    if view.begin is not None:
+        coming.append(view.begin)
     return min((at for at in coming if at > now), default=math.inf)
 
 
@@ -619,41 +625,3 @@ def _digest(
     texts = [text.replace("gres/", "gres:").replace("=", ":") for text in tres]
     asked = (partitions, time_limit, shape, where, memory, texts, restarts)
     return hashlib.blake2b(repr(asked).encode(), digest_size=8).hexdigest()
-
-
-def _has_order(one: _Seen, now: int) -> bool:
-    """Tell whether a job waits with an order that still holds."""
-    is_waiting = one.view.state in (JobState.WAITING, JobState.HELD)
-    marker = one.marker
-    return is_waiting and marker is not None and bool(marker.ordered) and _is_as_ordered(one.record, marker, now)
-
-
-def _facts(one: _Seen, revision: str, *, has_order: bool) -> JobFacts:
-    record, marker = one.view, one.marker
-    is_waiting = record.state in (JobState.WAITING, JobState.HELD)
-    nodes: Iterable[str] = ()
-    is_shown = is_waiting and marker is not None and bool(marker.shown) and one.record.begin == marker.shown
-    if has_order and marker is not None:
-        nodes = _hosts(marker.ordered)
-    elif record.state is JobState.RUNNING:
-        nodes = (share.node for share in record.shares)
-    elif record.state.is_over and record.ran_on:
-        nodes = _hosts(record.ran_on)
-    return JobFacts(
-        state=record.state,
-        revision=revision,
-        restarts=record.restarts,
-        is_steered=is_waiting and (one.record.begin == GATE or has_order or is_shown),
-        shown=marker.shown if is_shown and marker is not None else None,
-        due=marker.at if has_order and marker is not None else None,
-        nodes=tuple(sorted(nodes)),
-        # Slurm writes a start for jobs that were cancelled as they waited, too
-        start=None if is_waiting or (record.state.is_over and not record.ran_on) else record.start,
-        end=record.end if record.state.is_over else None,
-    )
-
-
-def _is_as_ordered(record: JobRecord, marker: Marker, now: int) -> bool:
-    """Tell whether a waiting job still has the nodes and the begin of its order, and has not run since."""
-    is_same = record.required_nodes == marker.ordered and record.restarts == marker.restarts
-    return is_same and is_same_begin(marker.given, record.begin, now)

@@ -230,6 +230,8 @@ def _job(record: _Record) -> JobRecord:
         het=record.number("HetJobId"),
         restarts=record.number("Restarts") or 0,
         admin_comment=record["AdminComment"],
+        comment=record["Comment"],
+        priority=record.number("Priority") or 0,
         shares=tuple(_shares(record)) if state is JobState.RUNNING else (),
         ran_on=record["NodeList"],
     )

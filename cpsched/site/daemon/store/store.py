@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import json
+import os
+import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -30,6 +33,8 @@ from cpsched.site.daemon.store.tables import CYCLES, HISTORY, ORDERS, PLAN, PRES
 _LOCKED = 5
 #: The kind of the rows with the entries of jobs.
 _SEEN = "JobSeen"
+#: Of the lock that one daemon has of a PostgreSQL database.
+_LOCK = 0x63707363
 #: Rows of one statement.
 _ROWS = 500
 
@@ -125,14 +130,55 @@ class Store:
             raise StoreError(f"Expected the URL of a database, got one that is none: {type(error).__name__}") from None
         #: The file that has to be there; None: it is made, or is none.
         self._file: Path | None = None
+        #: What keeps other daemons away: a file beside that of SQLite, open while it is locked; a connection otherwise.
+        self._lock = None if (path := file_of(url)) is None else path.with_name(path.name + ".lock")
+        self._locked: int | None = None
+        self._held: Connection | None = None
         if is_reader:
-            self._file = _file_of(url)
+            self._file = file_of(url)
         else:
             with self._begun() as connection:
                 _migrate(connection)
 
+    def lock(self) -> None:
+        """Keep other daemons from this database until it is closed, or the process ends.
+
+        Raises `StoreError` if another one has it; the message says who.
+        """
+        if self._engine.dialect.name == "postgresql":
+            try:
+                self._held = self._engine.connect()
+                is_ours = self._held.execute(select(func.pg_try_advisory_lock(_LOCK))).scalar()
+                self._held.commit()
+            except SQLAlchemyError as error:
+                raise StoreError(f"{self._shown}: {type(error).__name__}: {error}") from error
+            if not is_ours:
+                raise StoreError(f"{self._shown}: another daemon has it (pg_locks says which session)")
+            return
+        if self._lock is None:
+            return
+        try:
+            with self._lock.open("a+") as file:
+                number = os.dup(file.fileno())
+            fcntl.lockf(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.truncate(number, 0)
+            os.write(number, f"{socket.gethostname()}, process {os.getpid()}\n".encode())
+            self._locked = number
+        except BlockingIOError:
+            os.close(number)
+            who = self._lock.read_text(errors="replace").strip()
+            raise StoreError(f"{self._shown}: another daemon has it ({who})") from None
+        except OSError as error:
+            raise StoreError(f"{self._shown}: {self._lock}: {error}") from error
+
     def close(self) -> None:
         """Give the connections back."""
+        if self._held is not None:
+            self._held.invalidate()
+            self._held = None
+        if self._locked is not None:
+            os.close(self._locked)
+            self._locked = None
         self._engine.dispose()
 
     @contextmanager
@@ -356,7 +402,7 @@ def _engine_of(url: str) -> Engine:
     return engine
 
 
-def _file_of(url: str) -> Path | None:
+def file_of(url: str) -> Path | None:
     """Return the file of a SQLite database; None: it is in memory, or on a server."""
     parsed = make_url(url)
     name = parsed.database if parsed.get_backend_name() == "sqlite" else None

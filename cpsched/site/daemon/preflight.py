@@ -1,0 +1,60 @@
+"""The preflight: whether the daemon could do its work here, each finding with what to do. It changes nothing."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+from cpsched.errors import StoreError
+from cpsched.site.bridge import Finding
+from cpsched.site.bridge.slurm import SlurmModel, findings
+from cpsched.site.daemon.heartbeat import sign_of_watchdog
+from cpsched.site.daemon.site_model import MemoryModel, SiteModel, WatchdogModel
+from cpsched.site.daemon.store import Store, file_of
+
+
+def check_site(site: SiteModel) -> Iterator[Finding]:
+    """Yield what was found about the resource manager, the store and the watchdog of a site."""
+    if isinstance(site.manager, SlurmModel):
+        yield from findings(site.manager)
+    yield _store(site.store.url)
+    if site.watchdog is not None and not isinstance(site.manager, MemoryModel):
+        yield _watchdog(site.watchdog)
+
+
+def _store(url: str) -> Finding:
+    """Look whether the store can be written; a file that is not there is not made, as it would be of this account."""
+    path = file_of(url)
+    if path is None:
+        try:
+            Store(url, is_reader=True).close()
+        except StoreError as error:
+            return Finding("store", False, str(error))
+        return Finding("store", True, "there")
+    if not path.exists():
+        is_fine = os.access(path.absolute().parent, os.W_OK)
+        said = "will be made" if is_fine else f"{path.absolute().parent} must be writable for this account"
+        return Finding("store", is_fine, said)
+    try:
+        with closing(sqlite3.connect(f"file:{path}?mode=rw", uri=True, timeout=5, isolation_level=None)) as database:
+            database.execute("BEGIN IMMEDIATE")
+            database.execute("ROLLBACK")
+    except sqlite3.Error as error:
+        said = f"{path}: {error}: it needs to be of the daemon's account, on a disk with room"
+        return Finding("store", False, said)
+    return Finding("store", True, "can be written")
+
+
+def _watchdog(watchdog: WatchdogModel) -> Finding:
+    """Look whether the watchdog has looked lately."""
+    try:
+        age = time.time() - sign_of_watchdog(Path(watchdog.heartbeat)).stat().st_mtime
+    except OSError:
+        age = float("inf")
+    if age <= watchdog.dead_after:
+        return Finding("watchdog", True, f"it looked {max(0, round(age))} s ago")
+    return Finding("watchdog", False, "it does not run: cpsched daemon --config SITE.toml --watchdog")

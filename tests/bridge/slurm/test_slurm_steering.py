@@ -1,0 +1,178 @@
+"""Faults of those who steer: after each one every job is Slurm's own to run, and none is lost."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from cpsched.site.bridge import JobState
+from tests.bridge.slurm.conftest import ADMINISTRATOR, OPERATOR, USER
+from tests.bridge.slurm.laboratory import Laboratory
+from tests.bridge.slurm.site import MANAGER_FAILED, Site
+from tests.bridge.slurm.test_slurm_rights import commands_of
+
+pytestmark = [pytest.mark.slow, pytest.mark.slurm]
+
+REFUSED = 'cpsched_failures_total{what="refused"}'
+MakeSite = Callable[..., Site]
+
+
+@pytest.fixture
+def make(accounting: Laboratory, tmp_path: Path) -> Iterator[MakeSite]:
+    """Make sites on the Slurm with all factors of priorities; their processes end with the test."""
+    made: list[Site] = []
+
+    def one(steering: str, account: str | None = None, name: str = "site") -> Site:
+        folder = tmp_path / name
+        folder.mkdir(exist_ok=True)
+        commands = "/usr/bin" if account is None else str(commands_of(account, folder))
+        made.append(Site(accounting, folder, commands=commands, steering=steering))
+        return made[-1]
+
+    yield one
+    for site in made:
+        site.end()
+
+
+def submit(site: Site, count: int, *arguments: str) -> list[str]:
+    """Submit jobs of a user that need the whole machine."""
+    command = ("sbatch", "--parsable", f"--uid={USER}", "--chdir=/", "--output=/dev/null", "--nodes=8", "--exclusive")
+    return [site.lab.run(*command, "--time=3", *arguments, "--wrap", "exec sleep 2").strip() for _ in range(count)]
+
+
+def factors(lab: Laboratory) -> dict[str, int]:
+    """Return what was added to the priorities of jobs."""
+    rows = (line.split("|") for line in lab.run("sprio", "-h", "-o", "%i|%S").splitlines())
+    return {job.strip(): int(site) for job, site in rows if int(site)}
+
+
+def assert_all_run(site: Site, jobs: list[str]) -> None:
+    """All jobs complete, each once."""
+    site.wait_for_silence_of(jobs, 500)
+    facts = site.lab.manager.snapshot().jobs
+    assert {facts[job].state for job in jobs} == {JobState.COMPLETED}
+    assert {facts[job].restarts for job in jobs} == {0}
+
+
+@pytest.mark.parametrize("account", [ADMINISTRATOR, OPERATOR])
+def test_order_is_the_plans_and_nothing_is_held(make: MakeSite, account: str) -> None:
+    """Jobs that the plan starts first come first; an operator's rights are enough; stopped, nothing is left of it."""
+    site = make("order", account)
+    site.path.write_text(site.path.read_text().replace('engine = "planner"', 'engine = "wspt_list"'))
+    lab = site.lab
+    (runs,) = submit(site, 1)
+    lab.run("scontrol", "update", f"JobId={runs}", "TimeLimit=10")
+    long = submit(site, 2, "--time=200")
+    (array,) = submit(site, 1, "--array=1-6", "--time=30")
+    short = submit(site, 2, "--time=1")
+    daemon = site.daemon()
+    lab.wait(lambda: factors(lab) or not set(short) & {job for job, *_ in site.waiting()}, 60)
+    assert not any(note for *_, note in site.waiting())
+    assert not lab.gate.exists()
+    tasks = [f"{array}_{index}" for index in range(1, 7)]
+    assert_all_run(site, [*long, *short, *tasks])
+    starts = {job: one.start or 0 for job, one in lab.manager.snapshot().jobs.items()}
+    assert max(starts[job] for job in short) < min(starts[job] for job in long)
+    later = submit(site, 3, "--time=100")
+    site.stop(daemon)
+    assert factors(lab) == {}
+    lab.run("scancel", *later)
+
+
+@pytest.mark.parametrize("steering", ["order", "exact"])
+@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_daemon_that_is_gone_stops_nobody(make: MakeSite, steering: str, sign: signal.Signals) -> None:
+    """Killed or stopped amid its work, with no watchdog: all that waits runs within the minutes of a hold."""
+    site = make(steering)
+    jobs = submit(site, 4)
+    daemon = site.daemon()
+    jobs += submit(site, 3)
+    site.lab.wait(lambda: site.lab.facts(jobs[1]).state is not JobState.WAITING)
+    daemon.send_signal(sign)
+    jobs += submit(site, 2)
+    assert_all_run(site, jobs)
+
+
+@pytest.mark.parametrize(("steering", "account"), [("order", USER), ("exact", USER), ("exact", OPERATOR)])
+def test_without_rights_everything_runs(make: MakeSite, steering: str, account: str) -> None:
+    """Each light is red: no heartbeat, failures are counted, and it says that it gave up; and all jobs run."""
+    site = make(steering, account)
+    jobs = submit(site, 6)
+    site.start()
+    site.lab.wait(lambda: site.metric(REFUSED) >= 1, 120)
+    assert not (site.folder / "heartbeat").exists() or steering == "order"
+    jobs += submit(site, 2)
+    site.lab.wait(lambda: site.metric("cpsched_gave_up") == 1 or not site.waiting(), 120)
+    assert_all_run(site, jobs)
+
+
+def test_rights_that_are_lost_and_what_hand_back_says(make: MakeSite) -> None:
+    """Without rights --hand-back names what is still steered and fails; the gate's file is gone all the same."""
+    site = make("exact")
+    lab = site.lab
+    jobs = submit(site, 5)
+    daemon = site.daemon()
+    lab.wait(lambda: any("until=" in note for *_, note in site.waiting()))
+    daemon.kill()
+    lab.gate.write_text("closed until 1\n")
+    weak = make("exact", USER, "weak")
+    assert weak.start("--hand-back").wait(60) == 1
+    assert not lab.gate.exists()
+    assert site.start("--hand-back").wait(60) == 0
+    assert not any(note for *_, note in site.waiting())
+    assert_all_run(site, jobs)
+
+
+def test_two_daemons(make: MakeSite) -> None:
+    """A second one on the same store does not begin; one with another store ends when it sees the first one's holds."""
+    site = make("exact")
+    jobs = submit(site, 6)
+    daemon = site.daemon()
+    site.lab.wait(lambda: any("until=" in note for *_, note in site.waiting()))
+    same = site.start()
+    assert same.wait(60) != 0
+    other = make("exact", None, "other")
+    assert other.start().wait(60) != 0
+    assert "another cpsched steers these jobs" in other.log()
+    assert daemon.poll() is None
+    assert_all_run(site, jobs)
+    site.stop(daemon)
+
+
+def test_a_corrupt_store(make: MakeSite) -> None:
+    """A daemon whose store is no database any more gives no orders, and all jobs run."""
+    site = make("exact")
+    jobs = submit(site, 4)
+    site.daemon()
+    for path in site.folder.glob("cpsched.db*"):
+        if not path.name.endswith(".lock"):
+            path.write_bytes(b"nonsense" * 1000)
+    jobs += submit(site, 2)
+    assert_all_run(site, jobs)
+
+
+def test_slurmctld_forgets_orders(make: MakeSite) -> None:
+    """Killed before it has written its state, slurmctld comes back with older jobs; the daemon goes on."""
+    site = make("order")
+    jobs = submit(site, 6)
+    daemon = site.daemon()
+    site.lab.script("kill", "slurmctld", "--signal", "KILL")
+    site.wait_for_more(lambda: site.metric(MANAGER_FAILED), 0)
+    site.lab.script("revive", "slurmctld")
+    assert_all_run(site, jobs)
+    site.stop(daemon)
+
+
+def test_a_locked_store_holds_nobody(make: MakeSite) -> None:
+    """While somebody else has the database locked, holds end, and jobs run."""
+    site = make("exact")
+    jobs = submit(site, 4)
+    site.daemon()
+    other = sqlite3.connect(site.folder / "cpsched.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    assert_all_run(site, jobs)
+    other.close()

@@ -1,0 +1,64 @@
+"""The order of the plan as priorities: few changes, and jobs start in that order by the manager's own scheduler."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations, pairwise
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cpsched.site.bridge import Rank, World
+from cpsched.site.daemon import Planner
+from cpsched.site.daemon.ranking import changed_priorities
+from tests.bridge.small_world import job, site
+from tests.daemon.making import LIVE, daemon_on, finish, planner
+
+ORDER = replace(LIVE, policy=replace(LIVE.policy, only_ranks=True))
+
+
+@given(st.lists(st.integers(1, 50) | st.integers(1, 2**31), max_size=9))
+def test_priorities_fall_after_few_changes(priorities: list[int]) -> None:
+    """Afterwards each is less than the one before and positive; as many stay as can, unless all are given anew."""
+    new = changed_priorities(priorities)
+    after = [new.get(place, priority) for place, priority in enumerate(priorities)]
+    assert all(one > other for one, other in pairwise(after))
+    assert all(priority > 0 for priority in after)
+    assert all(priorities[place] != priority for place, priority in new.items())
+    most = next(
+        size
+        for size in range(len(priorities), -1, -1)
+        if any(all(a > b for a, b in pairwise(some)) for some in combinations(priorities, size))
+    )
+    assert len(new) >= len(priorities) - most
+    if all(abs(a - b) > 1000 for a, b in combinations([*priorities, 0], 2)):
+        assert len(new) == len(priorities) - most
+
+
+def test_the_manager_starts_jobs_in_the_order_of_the_plan(tmp_path: Path) -> None:
+    """Jobs that come later and are shorter start first, on a machine that goes by arrival; nothing is held."""
+    long = [job(f"long{number}", "2:ncpus=4", walltime=90, runtime=90) for number in range(3)]
+    short = [job(f"short{number}", "2:ncpus=4", walltime=10, runtime=10, submit=5) for number in range(3)]
+    there = World(site(*long, *short))
+    engine = replace(planner().engine, name="wspt_list")
+    daemon, _ = daemon_on(there, tmp_path, ORDER, planner=Planner(engine, gain=0.01, report=lambda *_: None))
+    there.advance(10)
+    daemon.cycle()
+    assert {order.kind for order in daemon.store.orders()} == {"Rank"}
+    finish(daemon)
+    starts = sorted((entry.start or 0, name) for name, entry in there.jobs.items())
+    assert [name[:-1] for _, name in starts] == ["long", "short", "short", "short", "long", "long"]
+    assert not there.gate_is_closed
+
+
+def test_what_is_in_order_is_not_ordered_again(tmp_path: Path) -> None:
+    """A second cycle without changes gives no orders."""
+    jobs = [job(f"j{number}", "2:ncpus=4", walltime=900, runtime=900) for number in range(6)]
+    there = World(site(*jobs))
+    daemon, _ = daemon_on(there, tmp_path, ORDER)
+    daemon.cycle()
+    before = len(daemon.store.orders())
+    assert before == len([order for order in daemon.store.orders() if order.kind == Rank.__name__]) > 0
+    daemon.cycle()
+    assert len(daemon.store.orders()) == before
