@@ -75,14 +75,14 @@ class Site:
         lab: Laboratory,
         folder: Path,
         *,
-        commands: str = "/usr/bin",
+        commands: str | None = None,
         seconds: float = 20,
         clock: Path | None = None,
         account: str | None = None,
     ) -> None:
         self.lab, self.folder, self.path = lab, folder, folder / "site.toml"
         self._program = ("-m", "cpsched") if clock is None else ("-c", SHIFTED.format(clock=clock))
-        self._commands, self._seconds, self._account = commands, seconds, account
+        self._commands, self._seconds, self._account = commands or lab.commands, seconds, account
         #: Where each job writes a line when it begins to run.
         self._begun = folder / "begun"
         with socket.socket() as free:
