@@ -80,10 +80,10 @@ class Laboratory:
         self.manager.apply([Gate(is_closed=True)])
 
     def raw(self, job: str) -> dict[str, Any]:
-        """Return what ``squeue --json`` says of a job."""
+        """Return what ``squeue --json`` says of a job; from 23.02 on a number may be an object."""
         jobs = json.loads(self.run("squeue", "--all", "--states=all", "--json"))["jobs"]
-        found: dict[str, Any] = next(one for one in jobs if str(one["job_id"]) == job)
-        return found
+        found = next(one for one in jobs if str(one["job_id"]) == job)
+        return {key: value.get("number", value) if isinstance(value, dict) else value for key, value in found.items()}
 
     def facts(self, job: str) -> JobFacts:
         """Return the facts of a job now."""
