@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.bridge.slurm.laboratory import OTHER as OTHER_DEBIAN
 from tests.bridge.slurm.laboratory import Laboratory, is_installed
 
 #: Accounts of every Debian: an administrator's, an operator's, a user's, and another user's.
@@ -24,7 +25,7 @@ def started(*options: str, mode: int = 0o700) -> Iterator[Laboratory]:
     directory.chmod(mode)
     lab = Laboratory(directory)
     try:
-        lab.script("start", *options)
+        lab.script("start", *options, *(["--root", OTHER_DEBIAN] if OTHER_DEBIAN else []))
         yield lab
     finally:
         lab.script("stop")

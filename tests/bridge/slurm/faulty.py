@@ -10,7 +10,7 @@ __all__ = ["FaultyCommands"]
 #: What each call is named in a test.
 SCRIPT = """\
 #!/bin/sh
-here={here}; name=${{0##*/}}; real=/usr/bin/$name
+here={here}; name=${{0##*/}}; real={real}/$name
 case "$name $*" in
 *--version) call=version;;
 "squeue "*--format*) call=look;;
@@ -55,12 +55,12 @@ class FaultyCommands:
     ``version`` or ``orders``. Mutable.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, real: str) -> None:
         self.folder, self.path = folder, folder / "bin"
         self.path.mkdir(parents=True)
         for name in ("squeue", "sinfo", "scontrol", "sprio"):
             script = self.path / name
-            script.write_text(SCRIPT.format(here=folder))
+            script.write_text(SCRIPT.format(here=folder, real=real))
             script.chmod(0o755)
 
     def set(self, call: str, kind: str, code: int = 0, *, out: str = "", err: str = "") -> None:

@@ -76,7 +76,7 @@ class Site:
         lab: Laboratory,
         folder: Path,
         *,
-        commands: str = "/usr/bin",
+        commands: str | None = None,
         seconds: float = 20,
         clock: Path | None = None,
         account: str | None = None,
@@ -84,7 +84,8 @@ class Site:
     ) -> None:
         self.lab, self.folder, self.path = lab, folder, folder / "site.toml"
         self._program = ("-m", "cpsched") if clock is None else ("-c", SHIFTED.format(clock=clock))
-        self._commands, self._seconds, self._account, self._steering = commands, seconds, account, steering
+        self._commands, self._seconds = commands or lab.commands, seconds
+        self._account, self._steering = account, steering
         #: Where each job writes a line when it begins to run.
         self._begun = folder / "begun"
         with socket.socket() as free:

@@ -88,7 +88,7 @@ class Loop:
 def one_loop(one_lab: Laboratory, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loop]:
     """Return one site for all tests of this file."""
     folder = tmp_path_factory.mktemp("loop")
-    faults = FaultyCommands(folder / "faulty")
+    faults = FaultyCommands(folder / "faulty", one_lab.commands)
     site = Site(one_lab, folder, commands=str(faults.path), seconds=5)
     yield Loop(site, faults)
     faults.clear()

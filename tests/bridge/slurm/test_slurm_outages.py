@@ -26,7 +26,7 @@ def test_slurmctld_restarts_in_the_middle_of_a_cycle(
     lab: Laboratory, tmp_path: Path, instant: str, signal: str
 ) -> None:
     """The cycle fails, later ones too, and the first one after slurmctld is back goes on."""
-    faults = FaultyCommands(tmp_path / "faulty")
+    faults = FaultyCommands(tmp_path / "faulty", lab.commands)
     site = Site(lab, tmp_path, commands=str(faults.path), seconds=12)
     try:
         site.daemon()

@@ -293,11 +293,20 @@ def test_a_user_cannot_get_past_the_gate(lab: Laboratory) -> None:
     ).strip()
     lab.wait(lambda: lab.facts(job).is_steered)
     for change in ("StartTime=now", "ReqNodeList=g1"):
-        command = ("/usr/sbin/runuser", "-u", "nobody", "--", "/usr/bin/scontrol", "update", f"JobId={job}", change)
+        command = (
+            "/usr/sbin/runuser",
+            "-u",
+            "nobody",
+            "--",
+            f"{lab.commands}/scontrol",
+            "update",
+            f"JobId={job}",
+            change,
+        )
         lab.run(*command, is_fine=False)
-    lab.run("/usr/sbin/runuser", "-u", "nobody", "--", "/usr/bin/scontrol", "hold", job)
+    lab.run("/usr/sbin/runuser", "-u", "nobody", "--", f"{lab.commands}/scontrol", "hold", job)
     assert lab.facts(job).state is JobState.HELD
-    lab.run("/usr/sbin/runuser", "-u", "nobody", "--", "/usr/bin/scontrol", "release", job)
+    lab.run("/usr/sbin/runuser", "-u", "nobody", "--", f"{lab.commands}/scontrol", "release", job)
     time.sleep(2)
     facts = lab.facts(job)
     assert (facts.state, facts.is_steered) == (JobState.WAITING, True)

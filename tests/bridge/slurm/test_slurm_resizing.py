@@ -78,7 +78,7 @@ def test_what_slurm_cannot_do_to_a_running_job(accounting: Laboratory) -> None:
     lab.run("scontrol", "update", f"JobId={job}", f"ReqNodeList={batch}")
     assert "Invalid node name" in said(lab, job, f"ReqNodeList={batch},{other}")
     donor = subprocess.run(  # noqa: S603 - a test's own command
-        ["/usr/bin/salloc", "--no-shell", "-N1", f"--dependency=expand:{job}", "--time=1"],
+        [f"{lab.commands}/salloc", "--no-shell", "-N1", f"--dependency=expand:{job}", "--time=1"],
         env={"SLURM_CONF": str(lab.directory / "etc" / "slurm.conf")},
         capture_output=True,
         text=True,

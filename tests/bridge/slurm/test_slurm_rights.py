@@ -17,12 +17,14 @@ from tests.bridge.slurm.site import Site
 pytestmark = [pytest.mark.slow, pytest.mark.slurm]
 
 
-def commands_of(account: str, folder: Path) -> Path:
+def commands_of(lab: Laboratory, account: str, folder: Path) -> Path:
     """Make a directory in which Slurm's commands run as an account."""
     path = folder / f"as-{account}"
     path.mkdir()
     for name in ("squeue", "sinfo", "scontrol", "sprio"):
-        (path / name).write_text(f'#!/bin/sh\nexec /usr/sbin/runuser -u {account} -- /usr/bin/{name} "$@"\n')
+        (path / name).write_text(f'#!/bin/sh
+exec /usr/sbin/runuser -u {account} -- {lab.commands}/{name} "$@"
+')
         (path / name).chmod(0o755)
     return path
 
@@ -36,7 +38,7 @@ def submit(lab: Laboratory, *arguments: str) -> str:
 def test_an_administrator_steers_the_jobs_of_others(accounting: Laboratory, tmp_path: Path) -> None:
     """With an administrator's rights the daemon plans, orders, announces, and hands back all that waits."""
     lab = accounting
-    site = Site(lab, tmp_path, commands=str(commands_of(ADMINISTRATOR, tmp_path)))
+    site = Site(lab, tmp_path, commands=str(commands_of(lab, ADMINISTRATOR, tmp_path)))
     try:
         daemon = site.daemon()
         lab.wait(lab.gate.exists)
@@ -62,7 +64,9 @@ def test_fewer_rights_are_not_enough(accounting: Laboratory, tmp_path: Path, acc
     lab = accounting
     lab.close()
     job = submit(lab)
-    client = SlurmClient(directory=str(commands_of(account, tmp_path)), conf=str(lab.directory / "etc" / "slurm.conf"))
+    client = SlurmClient(
+        directory=str(commands_of(lab, account, tmp_path)), conf=str(lab.directory / "etc" / "slurm.conf")
+    )
     manager = SlurmManager(client)
     snapshot = manager.snapshot()
     assert snapshot.jobs[job].is_steered

@@ -125,17 +125,17 @@ class Fields:
                 return value
         return ""
 
-    def texts(self, key: str) -> tuple[str, ...]:
-        """Return the texts of a list, or of a text with commas."""
+    def texts(self, key: str, *, has_gaps: bool = False) -> tuple[str, ...]:
+        """Return the texts of a list, or of a text with commas; with `has_gaps` what is empty or null keeps its place."""
         value = self._source.get(key)
         if value is None or value == "":
             return ()
         if isinstance(value, str):
             value = value.split(",")
-        if not isinstance(value, list) or not all(isinstance(part, str) for part in value):
+        if not isinstance(value, list) or not all(isinstance(part, str | None) for part in value):
             self._wrong(key, "a list of texts", value)
             return ()
-        return tuple(part for part in value if part)
+        return tuple(part or "" for part in value if part or has_gaps)
 
     def flag(self, key: str) -> bool:
         """Return whether a key is true."""

@@ -341,7 +341,7 @@ def _others(entry: Fields) -> Iterator[str]:
 def _shares(entry: Fields) -> Iterator[Share]:
     """Yield what a running job holds on each node: three forms of ``job_resources``, and none."""
     held = entry.inside("job_resources")
-    gres = entry.texts("gres_detail") if "gres_detail" in entry else ()
+    gres = entry.texts("gres_detail", has_gaps=True) if "gres_detail" in entry else ()
     names = expand_hostlist(entry.text("nodes")) if entry.text("nodes") else ()
     in_order = len(gres) == len(names)
 
