@@ -22,9 +22,7 @@ def commands_of(lab: Laboratory, account: str, folder: Path) -> Path:
     path = folder / f"as-{account}"
     path.mkdir()
     for name in ("squeue", "sinfo", "scontrol", "sprio"):
-        (path / name).write_text(f'#!/bin/sh
-exec /usr/sbin/runuser -u {account} -- {lab.commands}/{name} "$@"
-')
+        (path / name).write_text(f'#!/bin/sh\nexec /usr/sbin/runuser -u {account} -- {lab.commands}/{name} "$@"\n')
         (path / name).chmod(0o755)
     return path
 

@@ -29,7 +29,7 @@ def make(accounting: Laboratory, tmp_path: Path) -> Iterator[MakeSite]:
     def one(steering: str, account: str | None = None, name: str = "site") -> Site:
         folder = tmp_path / name
         folder.mkdir(exist_ok=True)
-        commands = "/usr/bin" if account is None else str(commands_of(account, folder))
+        commands = None if account is None else str(commands_of(accounting, account, folder))
         made.append(Site(accounting, folder, commands=commands, steering=steering))
         return made[-1]
 

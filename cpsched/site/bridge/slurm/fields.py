@@ -126,7 +126,7 @@ class Fields:
         return ""
 
     def texts(self, key: str, *, has_gaps: bool = False) -> tuple[str, ...]:
-        """Return the texts of a list, or of a text with commas; with `has_gaps` what is empty or null keeps its place."""
+        """Return the texts of a list, or of a text with commas. `has_gaps`: empty and null ones keep their places."""
         value = self._source.get(key)
         if value is None or value == "":
             return ()
