@@ -165,6 +165,20 @@ def test_reservations_of_several_kinds() -> None:
     assert seen.starts["3"] == 2 * HOUR
 
 
+def test_cores_of_nodes_with_threads_are_reserved() -> None:
+    """Two of eight cores are four of sixteen CPUs, said core by core or in all."""
+    parts = {"nodes": [node("n1", threads=2)], "partitions": [part(nodes="n1")]}
+    for said in ({"core_specializations": [{"node": "n1", "core": "0-1"}]}, {"core_count": 2}):
+        jobs = [hour(1, cpus=12, tasks=12), hour(2, cpus=4, tasks=4)]
+        seen = of_slurm(*jobs, **parts, reservations=[reserved("c", "n1", **said)])
+        assert sorted(seen.starts.values()) == [0, HOUR]
+        assert (
+            of_slurm(hour(3, cpus=13, tasks=13), **parts, reservations=[reserved("c", "n1", **said)]).starts["3"]
+            == 2 * HOUR
+        )
+    assert of_slurm(hour(1), **parts, reservations=[reserved("c", "n1", core_count=8)]).starts["1"] == 2 * HOUR
+
+
 def test_a_reservation_keeps_its_free_node_while_another_is_busy() -> None:
     """Of two reserved nodes one is busy still: the other one is for bob at once, and for nobody else."""
     busy = running(9, "n1", {"n1": (16, 100)}, time_limit=60)

@@ -15,6 +15,7 @@ from cpsched.formats.logs.jobs import JobLog, LogKind
 from cpsched.formats.logs.sacct import HEADER, is_json, read_sacct
 from cpsched.formats.logs.sbatch import EVENT, read_sbatch
 from cpsched.formats.logs.torque import RECORD, read_torque
+from cpsched.formats.paths import open_file
 from cpsched.formats.swf import SwfLog, read_swf
 
 _SUFFIXES = {".swf": LogKind.SWF, ".acct": LogKind.TORQUE, ".events": LogKind.SBATCH}
@@ -27,6 +28,8 @@ _READERS: Mapping[LogKind, Callable[[str | Path], SwfLog | JobLog]] = {
 }
 #: The number of lines that are checked.
 _FIRST_LINES = 20
+#: The number of bytes in which our own documents say what they are.
+_HEAD = 4096
 #: What our own documents begin with.
 _OURS = re.compile(r'"format"\s*:\s*"cpsched-')
 _ELASTISIM = re.compile(r'"application_model"\s*:')
@@ -46,8 +49,8 @@ def kind_of(path: Path) -> LogKind | None:
     try:
         lines = list(islice(read_lines(path), _FIRST_LINES))
     except DocumentError:
-        # the reader reports what is wrong with it
-        return None
+        # the reader reports what is wrong with it; a document on one line is too long for a log
+        return _kind_of_json(path) if _is_foreign_json(path) else None
     if any(map(_ELASTISIM.search, lines)):
         missing = "run time and walltime: they come of an application model and a platform that are not in the file"
         raise DocumentError(
@@ -57,9 +60,19 @@ def kind_of(path: Path) -> LogKind | None:
         return LogKind.TORQUE
     if lines and HEADER.fullmatch(lines[0]) and "|" in lines[0]:
         return LogKind.SACCT
-    if lines and lines[0].startswith("{") and not any(_OURS.search(line) for line in lines):
+    if lines and lines[0].startswith("{") and _is_foreign_json(path):
         return _kind_of_json(path)
     return LogKind.SBATCH if any(map(EVENT.fullmatch, lines)) else None
+
+
+def _is_foreign_json(path: Path) -> bool:
+    """Tell whether a file begins as JSON does, and not as our own documents do; a packed one is not looked into."""
+    try:
+        with open_file(path) as stream:
+            head = stream.read(_HEAD)
+    except (OSError, ValueError):
+        return False
+    return head.lstrip().startswith(b"{") and _OURS.search(head.decode("utf-8", "replace")) is None
 
 
 def _kind_of_json(path: Path) -> LogKind | None:

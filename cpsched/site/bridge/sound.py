@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from cpsched.domain import Amounts, Cluster, FrozenMap, Instance, Job, NodeClass
+from cpsched.domain import MAX_DURATION, Amounts, Cluster, FrozenMap, Instance, Job, NodeClass
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats import fold_hostlist, instance_to_document, parse_instance, path_of, trusted
 from cpsched.text import printable
@@ -15,7 +15,7 @@ from cpsched.text import printable
 _ENTRY = re.compile(r"(cluster\.nodes|jobs|reservations|free_pools)\[(\d+)\]")
 _MOST_ROUNDS = 50
 #: Within these the times and the id of a job are in order.
-_LATEST, _LONGEST_ID = 10**11, 64
+_LATEST, _LONGEST_ID = 10 * MAX_DURATION, 64
 #: What a running job can do without: it holds its nodes nevertheless.
 _BARE: Mapping[str, Any] = {
     "user": None,
@@ -177,11 +177,19 @@ def _unlike(jobs: Iterable[Job]) -> Iterable[Job]:
     """Return one of the jobs that ask alike: many do, and where one of them is in order all are."""
     found: dict[object, Job] = {}
     for job in jobs:
-        times = (job.submit, job.not_before or 0, job.deadline or 0)
+        times = (job.submit, job.not_before or 0, job.deadline or 0, 10 * job.walltime)
         if job.running is not None or job.after or max(map(abs, times)) > _LATEST or len(job.id) > _LONGEST_ID:
             found[job.id] = job
         else:
-            asked = (id(job.steps[0]), job.user, job.group, job.project, job.queue, job.licenses, job.reservation)
+            asked = (
+                id(job.steps[0].request),
+                job.user,
+                job.group,
+                job.project,
+                job.queue,
+                job.licenses,
+                job.reservation,
+            )
             found.setdefault(asked, job)
     return found.values()
 

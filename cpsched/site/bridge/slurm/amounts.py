@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import lru_cache
 
 from cpsched.domain import Amounts
 
@@ -102,6 +103,7 @@ def gres_amounts(text: str, *, prefixes: bool = False) -> Amounts:
     return Amounts(found)
 
 
+@lru_cache(maxsize=2**12)  # many jobs ask alike
 def tres_requests(text: str) -> Amounts:
     """Read what a job asks for per node, task or job: ``cpu=4,mem=2G,gres/gpu:k20=1``, from 23.11 on also CPUs.
 

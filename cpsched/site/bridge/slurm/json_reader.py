@@ -435,11 +435,12 @@ def _reservation(entry: Fields) -> ReservationRecord:
         flags=entry.texts("flags"),
         licenses=license_amounts(entry.text("licenses")),
         cores=_reserved_cores(entry),
+        core_count=entry.number("core_count"),
     )
 
 
 def _reserved_cores(entry: Fields) -> Amounts | None:
-    """Return how many cores of each node are reserved; None where nodes are as a whole."""
+    """Return how many cores of each node are reserved; None where that is not said."""
     cores = {part.text("node"): count_ids(part.text("core")) for part in entry.each("core_specializations")}
     return Amounts(cores) if cores else None
 

@@ -208,8 +208,9 @@ class ReservationRecord:
     groups: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     licenses: Amounts = Amounts()
-    #: Of a reservation of cores: how many on each node; None: whole nodes.
+    #: Of a reservation of cores: how many on each node, where that is said; and how many in all.
     cores: Amounts | None = None
+    core_count: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

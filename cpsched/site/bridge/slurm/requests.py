@@ -15,6 +15,7 @@ from cpsched.site.bridge.slurm.amounts import license_amounts, tres_requests
 from cpsched.site.bridge.slurm.records import JobRecord, NodeRecord, PartitionRecord
 from cpsched.site.bridge.slurm.states import CLOSED
 
+_NOTHING = Amounts()
 #: The property that names a node which some job requires.
 HOST = "host"
 #: The value of the properties that a node has or has not.
@@ -80,6 +81,7 @@ class Site:
     )
     #: The steps and licences of jobs, by all that these rest on. Mutable: a cache.
     steps: dict[tuple[object, ...], tuple[Step, Amounts]] = field(default_factory=dict, compare=False, repr=False)
+    requests: dict[tuple[object, ...], Request] = field(default_factory=dict, compare=False, repr=False)
 
     def queues_of(self, job: JobRecord) -> Sequence[str]:
         """Return the queues in which a job can be planned, the best first: its partitions, or all of them as one.
@@ -126,7 +128,10 @@ def step_of(job: JobRecord, walltime: int, site: Site) -> tuple[Step, Amounts]:
     """
     asked = (walltime, job.partitions, *tuple(job)[_ASKED])
     if asked not in site.steps:
-        step = Step(walltime=max(1, walltime), request=request_of(job, site))
+        request = site.requests.get(asked[1:])
+        if request is None:
+            request = site.requests[asked[1:]] = request_of(job, site)
+        step = Step(walltime=max(1, walltime), request=request)
         site.steps[asked] = step, licenses_of(job)
     return site.steps[asked]
 
@@ -160,17 +165,20 @@ def request_of(job: JobRecord, site: Site) -> Request:
         is_exclusive = True
     where = dict(_where(job))
     limit = site.cpus_per_node.get(partition)
-    kinds: dict[tuple[Amounts, FrozenMap[str, str]], int] = {}
+    counts: dict[tuple[_Part, str], int] = {}
     for index, part in enumerate(parts):
+        key = part, required[index] if index < len(required) else ""
+        counts[key] = counts.get(key, 0) + 1
+    kinds: dict[tuple[Amounts, FrozenMap[str, str]], int] = {}
+    for (part, host), number in counts.items():
         amounts = _amounts(job, need, part, len(parts), nodes, site)
         if limit is not None:
             if amounts["cores"] > limit:
                 reason = f"it takes {amounts['cores']} CPUs of a node, and MaxCPUsPerNode of {partition} is {limit}"
                 raise Inexpressible(reason, is_for_manager=False)
             amounts[counter_of(partition)] = amounts["cores"]
-        host = {HOST: required[index]} if index < len(required) else {}
-        kind = Amounts(amounts), FrozenMap({**where, **host})
-        kinds[kind] = kinds.get(kind, 0) + 1
+        kind = Amounts(amounts), FrozenMap({**where, HOST: host} if host else where)
+        kinds[kind] = kinds.get(kind, 0) + number
     arrangement = Arrangement.SCATTER if len(parts) > 1 else Arrangement.FREE
     chunks = tuple(Chunk(count=count, resources=amounts, where=at) for (amounts, at), count in kinds.items())
     return Request(chunks=chunks, place=Place(arrangement=arrangement, exclusive=is_exclusive))
@@ -289,6 +297,8 @@ def _layout(
 def _even(job: JobRecord, need: _Need, number: int) -> list[_Part]:
     """Return equal parts of a job, its tasks rounded up; what it asks for in all is in parts that differ by one."""
     tasks = min(job.tasks, job.tasks_per_node) if job.tasks_per_node else -(-job.tasks // number)
+    if not need.of_job:
+        return [_Part(tasks, _NOTHING)] * number
     shares = {name: divmod(count, number) for name, count in need.of_job.items()}
     return [
         _Part(tasks, Amounts({name: each + (at < more) for name, (each, more) in shares.items() if each + (at < more)}))

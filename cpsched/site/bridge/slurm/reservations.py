@@ -11,18 +11,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from cpsched.domain import Cluster, Instance, NodeState, Reservation, ReservationKind
+from cpsched.domain import Amounts, Cluster, Instance, NodeState, Reservation, ReservationKind
 from cpsched.errors import SyntaxFault
 from cpsched.formats import expand_hostlist
 from cpsched.site.bridge.reserving import Reserved, set_aside
-from cpsched.site.bridge.slurm.records import JobRecord, ReservationRecord
+from cpsched.site.bridge.slurm.records import JobRecord, NodeRecord, ReservationRecord
 
 #: With one of these, jobs of a reservation may be elsewhere, or others on its nodes.
 _LOOSE = frozenset({"MAGNETIC", "FLEX", "OVERLAP"})
 
 
 def with_reservations(
-    instance: Instance, records: Sequence[ReservationRecord], views: Mapping[str, JobRecord]
+    instance: Instance,
+    records: Sequence[ReservationRecord],
+    views: Mapping[str, JobRecord],
+    nodes: Mapping[str, NodeRecord],
 ) -> Instance:
     """Return an instance with the reservations that have not ended; `views` are its jobs as Slurm has them."""
     coming = {one.name: one for one in records if one.end > max(instance.now, one.start)}
@@ -32,7 +35,7 @@ def with_reservations(
             start=one.start,
             end=one.end,
             nodes=_nodes(one, instance.cluster),
-            cores=one.cores,
+            cores=_cpus(one, _nodes(one, instance.cluster), nodes),
             licenses=one.licenses,
         )
         for one in coming.values()
@@ -70,6 +73,20 @@ def _nodes(record: ReservationRecord, cluster: Cluster) -> tuple[str, ...]:
     except SyntaxFault:
         names = ()
     return tuple(dict.fromkeys(name for name in names if name in cluster.class_of))
+
+
+def _cpus(record: ReservationRecord, names: Sequence[str], nodes: Mapping[str, NodeRecord]) -> Amounts | None:
+    """Return how many CPUs of each node are reserved; None where it is whole nodes.
+
+    Where only the cores in all are known, each node has an equal part of them, rounded up.
+    """
+    cores: Mapping[str, int] | None = record.cores
+    has = {name: nodes[name].cpus // nodes[name].threads for name in names}
+    if cores is None and record.core_count and record.core_count < sum(has.values()):
+        cores = dict.fromkeys(names, -(-record.core_count // len(names)))
+    if cores is None or all(cores.get(name, 0) >= has[name] for name in names):
+        return None
+    return Amounts({name: cores.get(name, 0) * nodes[name].threads for name in names if cores.get(name, 0)})
 
 
 def _busy(instance: Instance) -> dict[str, int]:

@@ -201,7 +201,7 @@ class SnapshotMaker:
             jobs=tuple(jobs.values()),
         )
         instance = without_others(instance, records.free_licenses, left)
-        sound = self._checker.check(fitted(with_reservations(instance, records.reservations, views)))
+        sound = self._checker.check(fitted(with_reservations(instance, records.reservations, views, frame.site.nodes)))
         reasons = {key: (str(reason), reason.is_for_manager) for key, reason in left.items()}
         reasons |= {key: (reason, True) for key, reason in sound.left.items()}
         bad = (Fault(f"node {printable(node.name)}", node.fault) for node in records.nodes if node.fault)

@@ -320,6 +320,7 @@ def _reservation(record: _Record) -> ReservationRecord:
         flags=_words(record["Flags"]),
         licenses=license_amounts(record["Licenses"]),
         cores=Amounts(_reserved_cores(record.text)) or None,
+        core_count=record.number("CoreCnt"),
     )
 
 
@@ -328,7 +329,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _reserved_cores(text: str) -> dict[str, int]:
-    """Return how many cores of each node are reserved; empty where nodes are as a whole."""
+    """Return how many cores of each node are reserved; empty where that is not said."""
     return {name: count_ids(cores) for names, cores in _RESERVED.findall(text) for name in expand_hostlist(names)}
 
 
