@@ -229,7 +229,7 @@ def _needs(job: JobRecord) -> _Need:
         if name.partition(".")[0] in _PARTS:
             raise Inexpressible(f"it asks for parts of a GPU ({name})")
     cpus = job.cpus_per_task or of_task.get("cores") or job.cpus // job.tasks
-    memory = job.memory_per_node or job.memory_per_cpu or of_task.get("mem", 0)
+    memory = job.memory_per_node or job.memory_per_cpu or of_task.get("mem") or 0
     return _Need(
         cpus=0 if job.tasks > job.cpus else max(1, cpus),
         of_task=_gres(of_task),
