@@ -94,6 +94,7 @@ def test_a_job_on_a_lost_node_is_left_and_the_others_are_planned() -> None:
         ({"tasks": 28, "cpus": 28}, {"cores": 28}),
         ({"tasks": 30, "cpus": 30, "memory_per_cpu": 4000}, {"cores": 30}),
         ({"tasks": 4, "cpus": 4, "threads_per_core": 1}, {"cores": 4}),
+        ({"tasks": 4, "cpus": 4, "tasks_per_core": 1}, {"cores": 4}),
     ],
 )
 def test_amounts_are_what_slurm_gives(fields: dict[str, Any], totals: dict[str, int]) -> None:
@@ -210,10 +211,13 @@ def test_partitions_that_differ_are_tried_in_turn() -> None:
 def test_one_of_several_features() -> None:
     """A node has one of the features, in brackets also beside another one that all have."""
     nodes = [node("n1", active_features="a,x"), node("n2", active_features="b")]
-    for text, names in (("a|b", ("n1", "n2")), ("b|c", ("n2",)), ("x&(a|c)", ("n1",))):
+    for text, names in (("a|b", ("n1", "n2")), ("b|c", ("n2",)), ("x&(a|c)", ("n1",)), ("[b|c]", ("n2",))):
         seen = of_slurm(hour(1, features=text), nodes=nodes)
         assert seen.starts == {"1": 0}
         assert set(seen.nodes["1"]) <= set(names), text
+    seen = of_slurm(hour(1, features="[a*1&b*1]", node_count=2, cpus=2, tasks=2), nodes=nodes)
+    assert (seen.starts["1"], sorted(seen.nodes["1"])) == (0, ["n1", "n2"])
+    assert "1" in of_slurm(hour(1, features="a*2", node_count=2, cpus=2, tasks=2), nodes=nodes).waiting_room
 
 
 def test_components_in_several_partitions_are_left() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from cpsched.domain import Instance
 from cpsched.errors import DocumentError
-from cpsched.formats.logs import LogAnomaly, LogKind, LogOptions, kind_of, read_log, read_workload, take_jobs
+from cpsched.formats.logs import JobLog, LogAnomaly, LogKind, LogOptions, kind_of, read_log, read_workload, take_jobs
 
 CASES = Path(__file__).parents[1] / "cases" / "reports"
 
@@ -18,6 +18,13 @@ CASES = Path(__file__).parents[1] / "cases" / "reports"
 def workload(path: Path, cluster: Path | None = None) -> Instance:
     """Return the workload of a log."""
     return read_workload(path, LogOptions(cluster=cluster))[0]
+
+
+def log_of(path: Path, kind: LogKind) -> JobLog:
+    """Return a log of jobs of a resource manager."""
+    log = read_log(path, kind)
+    assert isinstance(log, JobLog)
+    return log
 
 
 def test_the_text_of_sacct_is_a_workload(tmp_path: Path) -> None:
@@ -34,8 +41,8 @@ def test_the_text_of_sacct_is_a_workload(tmp_path: Path) -> None:
     (chunk,) = second.request.chunks
     assert (chunk.count, dict(chunk.resources)) == (2, {"cores": 8, "mem": 16384})
     taken = take_jobs(log, LogOptions(cluster=cluster), arriving=False)
-    assert [job.id for job in read_log(log, LogKind.SACCT).jobs] == ["101", "102_3", "103"]
-    assert dict(read_log(log, LogKind.SACCT).jobs[2].request.totals)["gpus.a100"] == 1
+    assert [job.id for job in log_of(log, LogKind.SACCT).jobs] == ["101", "102_3", "103"]
+    assert dict(log_of(log, LogKind.SACCT).jobs[2].request.totals)["gpus.a100"] == 1
     assert dict(taken.window.counts)[LogAnomaly.NO_WALLTIME] == 1
 
 
@@ -49,8 +56,8 @@ def test_a_job_that_was_cancelled_before_it_started_is_no_workload(tmp_path: Pat
         "2.0|COMPLETED|100|150|450|4|2Gc|2|||4\n"
         "3|RUNNING|soon|150|Unknown|4|2Gc|2|5|n[1-2]|4\n"
     )
-    read = read_log(log, LogKind.SACCT)
-    assert [anomaly for anomaly, _ in read.left_out] == [LogAnomaly.CANCELLED]  # type: ignore[union-attr]
+    read = log_of(log, LogKind.SACCT)
+    assert [anomaly for anomaly, _ in read.left_out] == [LogAnomaly.CANCELLED]
     assert [fault.path for fault in read.faults] == ["line 5"]
     (job,) = workload(log).jobs
     assert (job.id, job.walltime, job.runtime) == ("2", 300, 300)
@@ -117,7 +124,7 @@ def test_a_workload_of_batsim_is_one(tmp_path: Path) -> None:
     ]
     profiles = {"a": {"type": "delay", "delay": 2.5}, "b": {"type": "parallel_homogeneous", "cpu": 1}}
     log.write_text(json.dumps({"nb_res": 2, "jobs": jobs, "profiles": profiles}))
-    read = read_log(log, LogKind.BATSIM)
+    read = log_of(log, LogKind.BATSIM)
     assert [(job.id, job.walltime, job.runtime) for job in read.jobs] == [("w0!1", None, 3), ("2", 10, None)]
     assert [fault.path for fault in read.faults] == ["line 3"]
 

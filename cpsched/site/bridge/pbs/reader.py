@@ -263,11 +263,9 @@ def _reserved(
         attributes = told.get(name, {})
         cores: dict[str, int] = {}
         for piece in _pieces(attributes.get("resv_nodes")):
-            vnode, *rest = piece.split(":")
-            if vnode in machine.vnodes:
-                cores[vnode] = cores.get(vnode, 0) + takes(dict(one.partition("=")[::2] for one in rest)).get(
-                    "cores", 0
-                )
+            node, *rest = piece.split(":")
+            if node in machine.vnodes:
+                cores[node] = cores.get(node, 0) + takes(dict(one.partition("=")[::2] for one in rest)).get("cores", 0)
         start, end = _time(attributes, "reserve_start", zone), _time(attributes, "reserve_end", zone)
         if start is None or end is None:
             message = "its times are not known (pbs_rstat -F json tells them): its nodes are for its jobs only"

@@ -298,7 +298,7 @@ def _shared(entry: Fields) -> tuple[JobRecord, bool]:
         dependency=entry.text("dependency"),
         reservation=entry.text("resv_name"),
         exclusive=_exclusive(entry),
-        threads_per_core=entry.number("threads_per_core") or None,
+        threads_per_core=entry.number("threads_per_core") or (1 if _has_core_each(entry) else None),
         others=tuple(_others(entry)),
         het=entry.number("het_job_id") or None,
         restarts=entry.number("restart_cnt") or 0,
@@ -334,8 +334,14 @@ def _others(entry: Fields) -> Iterator[str]:
         yield "it asks for temporary disk space (--tmp)"
     if any(entry.number(key) for key in ("sockets_per_node", "cores_per_socket")):
         yield "it asks for sockets or for cores of a socket"
-    if any((entry.number(key) or 0) > 0 for key in ("tasks_per_core", "tasks_per_socket", "tasks_per_board")):
+    keys = ("tasks_per_core", "tasks_per_socket", "tasks_per_board")
+    if any((entry.number(key) or 0) > 0 for key in (keys[1:] if _has_core_each(entry) else keys)):
         yield "it asks for tasks per core, socket or board"
+
+
+def _has_core_each(entry: Fields) -> bool:
+    """Tell whether each task has a CPU, and a core for itself."""
+    return entry.number("tasks_per_core") == 1 and (entry.number("cpus_per_task") or 1) == 1
 
 
 def _shares(entry: Fields) -> Iterator[Share]:

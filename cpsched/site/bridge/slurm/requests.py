@@ -25,6 +25,7 @@ _PARTS = frozenset({"mps", "shard"})
 #: The fields of a record on which its request rests, beside the partition.
 _ASKED = slice(JobRecord._fields.index("nodes"), JobRecord._fields.index("others") + 1)
 _WORD = r"[^&|,\[\]()*\s]+"
+_COUNT = re.compile(rf"({_WORD})(?:\*(\d{{1,4}}))?")
 #: Features that all of a job's nodes have, each one of several; in no brackets only if they are all that is asked for.
 _FEATURES = re.compile(
     rf"|{_WORD}(\|{_WORD})+|(?:{_WORD}|\({_WORD}(?:\|{_WORD})+\))(?:&(?:{_WORD}|\({_WORD}(?:\|{_WORD})+\)))*"
@@ -116,7 +117,7 @@ class Site:
 
 def alternatives(text: str) -> Iterator[str]:
     """Yield the parts of a text of features that are one of several: ``a|b``."""
-    for part in text.split("&"):
+    for part in text.strip("[]").split("&"):
         if "|" in part:
             yield part.strip("()")
 
@@ -158,26 +159,33 @@ def request_of(job: JobRecord, site: Site) -> Request:
     partition = next(iter(job.partitions), "")
     required = _names(job.required_nodes)
     need = _needs(job)
-    nodes = _usable(job, partition, site)
-    parts = _layout(job, need, nodes, partition, site, len(required))
+    counted = _counted(job.features)
+    if counted and required:
+        raise Inexpressible(f"it asks for nodes, and for others by counts of features ({job.features})")
+    view = job.but(features="" if counted else job.features)
+    nodes = _usable(view, partition, site)
+    parts = _layout(job, need, nodes, partition, site, max(len(required), len(counted)))
+    if job.features.startswith("[") and not counted and len(parts) > 1:
+        raise Inexpressible(f"it asks for nodes that all have the same of some features ({job.features})")
     is_exclusive = job.exclusive != "" or partition in site.exclusive or site.gives_whole_nodes
     if site.counts_memory and site.is_configured and not (need.memory or need.of_gres_memory):
         is_exclusive = True
-    where = dict(_where(job))
+    where = dict(_where(view))
     limit = site.cpus_per_node.get(partition)
-    counts: dict[tuple[_Part, str], int] = {}
+    named = [(HOST, name) for name in required] or [(feature_property(name), YES) for name in counted]
+    counts: dict[tuple[_Part, tuple[str, str] | None], int] = {}
     for index, part in enumerate(parts):
-        key = part, required[index] if index < len(required) else ""
+        key = part, named[index] if index < len(named) else None
         counts[key] = counts.get(key, 0) + 1
     kinds: dict[tuple[Amounts, FrozenMap[str, str]], int] = {}
-    for (part, host), number in counts.items():
+    for (part, name), number in counts.items():
         amounts = _amounts(job, need, part, len(parts), nodes, site)
         if limit is not None:
             if amounts["cores"] > limit:
                 reason = f"it takes {amounts['cores']} CPUs of a node, and MaxCPUsPerNode of {partition} is {limit}"
                 raise Inexpressible(reason, is_for_manager=False)
             amounts[counter_of(partition)] = amounts["cores"]
-        kind = Amounts(amounts), FrozenMap({**where, HOST: host} if host else where)
+        kind = Amounts(amounts), FrozenMap({**where, name[0]: name[1]} if name else where)
         kinds[kind] = kinds.get(kind, 0) + number
     arrangement = Arrangement.SCATTER if len(parts) > 1 else Arrangement.FREE
     chunks = tuple(Chunk(count=count, resources=amounts, where=at) for (amounts, at), count in kinds.items())
@@ -221,7 +229,7 @@ def _needs(job: JobRecord) -> _Need:
         if name.partition(".")[0] in _PARTS:
             raise Inexpressible(f"it asks for parts of a GPU ({name})")
     cpus = job.cpus_per_task or of_task.get("cores") or job.cpus // job.tasks
-    memory = job.memory_per_node or job.memory_per_cpu or of_task.get("mem", 0)
+    memory = job.memory_per_node or job.memory_per_cpu or of_task.get("mem") or 0
     return _Need(
         cpus=0 if job.tasks > job.cpus else max(1, cpus),
         of_task=_gres(of_task),
@@ -373,11 +381,20 @@ def _of_tres(text: str, gres: Mapping[str, int]) -> int:
     return sum(each * gres.get(name, 0) for name, each in tres_requests(text).items())
 
 
+def _counted(text: str) -> list[str]:
+    """Return the feature of each node of a job that counts them, ``[a*2&b*1]``; empty of all others."""
+    parts = [_COUNT.fullmatch(part) for part in text.strip("[]").split("&")]
+    if not text or any(part is None for part in parts) or "*" not in text:
+        return []
+    return [part[1] for part in parts if part is not None for _ in range(int(part[2] or 1))]
+
+
 def features_of(text: str) -> Callable[[Collection[str]], bool]:
     """Return what tells whether a node with some features is one that a job asks for: ``a&b``, ``a|b``, ``a&(b|c)``.
 
-    Raises `Inexpressible` if the nodes of a job are not to be alike: counts of features, or one of several for all.
+    ``[a|b]`` is read as ``a|b``, which of one node is the same. Raises `Inexpressible` if it is something else.
     """
+    text = text.strip("[]")
     if not _FEATURES.fullmatch(text):
         raise Inexpressible(f"it asks for features in a way that cannot be said ({text})")
     kinds = [frozenset(part.strip("()").split("|")) for part in text.split("&")] if text else []
@@ -387,7 +404,7 @@ def features_of(text: str) -> Callable[[Collection[str]], bool]:
 def _where(job: JobRecord) -> Iterator[tuple[str, str]]:
     """Yield the properties that each node of the job has."""
     features_of(job.features)
-    for feature in sorted({*job.features.split("&")} - {""}):
+    for feature in sorted({*job.features.strip("[]").split("&")} - {""}):
         yield feature_property(feature.strip("()")), YES
     if job.excluded_nodes:
         yield outside_property(job.excluded_nodes), YES
