@@ -16,11 +16,11 @@ case "$name $*" in
 "squeue "*--format*) call=look;;
 "squeue "*--Format*) call=lines;;
 "squeue "*) call=jobs;;
-"sinfo "*) call=nodes;;
+"sinfo "*|*" nodes"*) call=nodes;;
 "scontrol ") call=orders;;
-*" partitions") call=partitions;;
-*" reservations") call=reservations;;
-*" licenses") call=licenses;;
+*" partitions"*) call=partitions;;
+*" reservations"*) call=reservations;;
+*" licenses"*) call=licenses;;
 *) call=config;;
 esac
 echo "$call" >> "$here/calls"
