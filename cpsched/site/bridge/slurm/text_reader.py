@@ -16,7 +16,15 @@ from cpsched.domain import Amounts, NodeState
 from cpsched.errors import Fault, SyntaxFault
 from cpsched.formats import expand_hostlist
 from cpsched.site.bridge.protocol import JobState
-from cpsched.site.bridge.slurm.amounts import count_ids, gres_amounts, license_amounts, memory, minutes, tres_value
+from cpsched.site.bridge.slurm.amounts import (
+    count_ids,
+    gres_amounts,
+    gres_of_node,
+    license_amounts,
+    memory,
+    minutes,
+    tres_value,
+)
 from cpsched.site.bridge.slurm.fields import FaultList
 from cpsched.site.bridge.slurm.records import (
     MANY_NODES,
@@ -274,13 +282,15 @@ def _shares(record: _Record) -> Iterator[Share]:
 def _node(record: _Record) -> NodeRecord:
     features = record["ActiveFeatures"] or record["AvailableFeatures"]
     spared = record.number("MemSpecLimit") or 0
+    gres, wrong = gres_of_node(record["Gres"])
     return NodeRecord(
         name=record["NodeName"],
         state=node_state(words_of(record["State"])),
         cpus=record.number("CPUEfctv") or record.number("CPUTot") or 0,
         threads=record.number("ThreadsPerCore") or 1,
         memory=max(0, (record.number("RealMemory") or 0) - spared),
-        gres=gres_amounts(record["Gres"]),
+        gres=gres,
+        fault=wrong,
         features=tuple(part for part in features.split(",") if part),
         weight=record.number("Weight") or 0,
         partitions=tuple(part for part in record["Partitions"].split(",") if part),
