@@ -185,7 +185,7 @@ def _job(record: _Record) -> JobRecord:
     fewest, _, most = record["NumNodes"].partition("-")
     per_cpu, per_node = record["MinMemoryCPU"], record["MinMemoryNode"]
     task = record["ArrayTaskId"]
-    threads = record["ReqB:S:C:T"].rpartition(":")[2]
+    threads = "1" if _has_core_each(record) else record["ReqB:S:C:T"].rpartition(":")[2]
     if state in (JobState.WAITING, JobState.HELD):
         fewest = tres_value(record["TRES"] or record["ReqTRES"], "node") or fewest  # NumNodes may be an estimate
     return JobRecord(
@@ -259,8 +259,14 @@ def _others(record: _Record) -> Iterator[str]:
         yield "it asks for sockets"
     if not set(record["ReqB:S:C:T"].split(":")[:3]) <= {"", "0", "*", "1"}:
         yield "it asks for sockets or cores of a socket"
-    if any(part not in ("0", "*") for part in record["NtasksPerN:B:S:C"].split(":")[1:]):
+    tasks = record["NtasksPerN:B:S:C"].split(":")[1 : -1 if _has_core_each(record) else None]
+    if any(part not in ("0", "*") for part in tasks):
         yield "it asks for tasks per core, socket or board"
+
+
+def _has_core_each(record: _Record) -> bool:
+    """Tell whether each task has a CPU, and a core for itself."""
+    return record["NtasksPerN:B:S:C"].endswith(":1") and (record.number("CPUs/Task") or 1) == 1
 
 
 def _shares(record: _Record) -> Iterator[Share]:
