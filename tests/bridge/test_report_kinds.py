@@ -75,6 +75,15 @@ def test_large_counts_are_kept() -> None:
     assert sorted(seen.starts.values()) == [0, HOUR]
 
 
+def test_a_gres_that_cannot_be_read_costs_itself() -> None:
+    """The node has all else, and it is said; of what is not consumed there is enough for each job."""
+    nodes = [node("n1", gres="a:b:c:d:2,gpu:2,bandwidth:lustre:no_consume:4G")]
+    jobs = [hour(number, tres_per_node="gres:gpu:1,gres:bandwidth:lustre:3G") for number in (1, 2)]
+    seen = of_slurm(*jobs, nodes=nodes, partitions=[part(nodes="n1")])
+    assert seen.starts == {"1": 0, "2": 0}
+    assert "a:b:c:d:2" in seen.notes
+
+
 def test_a_job_on_a_lost_node_is_left_and_the_others_are_planned() -> None:
     """A running job on a node that cannot be in an instance is left out."""
     nodes = [node("n1"), node("n?")]

@@ -100,7 +100,7 @@ def test_the_json_of_sacct_is_a_workload(tmp_path: Path) -> None:
 
 def test_what_is_no_log_is_not_taken_for_one(tmp_path: Path) -> None:
     """An instance stays one; a text with a header and no jobs is refused in words."""
-    assert kind_of(Path("instances/tiny-bridi.json")) is None
+    assert kind_of(CASES.parents[2] / "instances" / "tiny-bridi.json") is None
     empty = tmp_path / "x.txt"
     empty.write_text("JobID|State|Submit\n")
     with pytest.raises(DocumentError, match="Expected jobs of sacct"):

@@ -21,6 +21,9 @@ _THOUSANDS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 _LICENSE = re.compile(r"([^,:;=*|&\s]+)(?:[:=*](\d+))?")
 _TIME = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
 
+#: What a gres says of which there is enough for all, and how much that is.
+_FREE = "no_consume"
+_ENOUGH = 10**15
 _NOTHING = ("", "(null)", "N/A", "none")
 
 
@@ -93,6 +96,9 @@ def gres_amounts(text: str, *, prefixes: bool = False) -> Amounts:
         if match is not None and match[3] is not None and match[3].startswith("CNT:"):
             pieces.append(match[3][4:])
         count = _count(pieces.pop()) if pieces and _is_count(pieces[-1]) else 1
+        if _FREE in pieces:  # jobs take nothing of it
+            pieces.remove(_FREE)
+            count = _ENOUGH
         if match is None or len(pieces) > 1:
             raise ValueError(f"Expected generic resources such as gpu:k20:2, got {part!r}")
         name = match[1]
@@ -118,6 +124,19 @@ def tres_requests(text: str) -> Amounts:
         else:
             found[_PLAIN_NAMES[match[1]]] = memory(match[2]) if match[1] == "mem" else _count(match[2])
     return Amounts({**found, **gres_amounts(",".join(rest), prefixes=True)})
+
+
+def gres_of_node(text: str) -> tuple[Amounts, str]:
+    """Read the generic resources of a node, as far as they can be read, and return what is wrong with the others."""
+    found: dict[str, int] = {}
+    wrong = []
+    for part in _commas(text) if text not in _NOTHING else ():
+        try:
+            for name, amount in gres_amounts(part).items():
+                found[name] = found.get(name, 0) + amount
+        except ValueError as error:
+            wrong.append(str(error))
+    return Amounts(found), "; ".join(wrong)
 
 
 def tres_value(text: str, name: str) -> str | None:

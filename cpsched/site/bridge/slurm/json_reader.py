@@ -11,7 +11,7 @@ from cpsched.domain import Amounts, NodeState
 from cpsched.errors import DocumentError, Fault, SyntaxFault
 from cpsched.formats import expand_hostlist
 from cpsched.site.bridge.protocol import JobState
-from cpsched.site.bridge.slurm.amounts import count_ids, gres_amounts, license_amounts, tres_value
+from cpsched.site.bridge.slurm.amounts import count_ids, gres_amounts, gres_of_node, license_amounts, tres_value
 from cpsched.site.bridge.slurm.fields import FaultList, Fields, shown
 from cpsched.site.bridge.slurm.records import (
     MANY_NODES,
@@ -182,7 +182,7 @@ def _groups(groups: Sequence[Fields]) -> tuple[tuple[NodeRecord, ...], tuple[Par
             cpus=group.inside("cpus").number("minimum") or 0,
             threads=group.inside("threads").number("maximum") or 1,
             memory=memory.number("minimum") or 0,
-            gres=gres_amounts(group.inside("gres").text("total")),
+            gres=gres_of_node(group.inside("gres").text("total"))[0],
             features=tuple(part for part in group.inside("features").text("total").split(",") if part),
             weight=group.inside("weight").number("minimum") or 0,
         )
@@ -378,6 +378,7 @@ def _shares(entry: Fields) -> Iterator[Share]:
 
 def _node(entry: Fields) -> NodeRecord:
     features = [part for text in entry.texts("active_features") or entry.texts("features") for part in text.split(",")]
+    gres, wrong = gres_of_node(entry.text("gres"))
     memory = (entry.number("real_memory") or 0) - (entry.number("specialized_memory") or 0)
     return NodeRecord(
         name=entry.text("name"),
@@ -385,7 +386,8 @@ def _node(entry: Fields) -> NodeRecord:
         cpus=entry.number("effective_cpus", "cpus") or 0,
         threads=entry.number("threads") or 1,
         memory=max(0, memory),
-        gres=gres_amounts(entry.text("gres")),
+        gres=gres,
+        fault=wrong,
         features=tuple(features),
         weight=entry.number("weight") or 0,
         partitions=entry.texts("partitions"),

@@ -16,7 +16,15 @@ from cpsched.domain import Amounts, NodeState
 from cpsched.errors import Fault, SyntaxFault
 from cpsched.formats import expand_hostlist
 from cpsched.site.bridge.protocol import JobState
-from cpsched.site.bridge.slurm.amounts import count_ids, gres_amounts, license_amounts, memory, minutes, tres_value
+from cpsched.site.bridge.slurm.amounts import (
+    count_ids,
+    gres_amounts,
+    gres_of_node,
+    license_amounts,
+    memory,
+    minutes,
+    tres_value,
+)
 from cpsched.site.bridge.slurm.fields import FaultList
 from cpsched.site.bridge.slurm.records import (
     MANY_NODES,
@@ -177,7 +185,7 @@ def _job(record: _Record) -> JobRecord:
     fewest, _, most = record["NumNodes"].partition("-")
     per_cpu, per_node = record["MinMemoryCPU"], record["MinMemoryNode"]
     task = record["ArrayTaskId"]
-    threads = record["ReqB:S:C:T"].rpartition(":")[2]
+    threads = "1" if _has_core_each(record) else record["ReqB:S:C:T"].rpartition(":")[2]
     if state in (JobState.WAITING, JobState.HELD):
         fewest = tres_value(record["TRES"] or record["ReqTRES"], "node") or fewest  # NumNodes may be an estimate
     return JobRecord(
@@ -253,8 +261,14 @@ def _others(record: _Record) -> Iterator[str]:
         yield "it asks for sockets"
     if not set(record["ReqB:S:C:T"].split(":")[:3]) <= {"", "0", "*", "1"}:
         yield "it asks for sockets or cores of a socket"
-    if any(part not in ("0", "*") for part in record["NtasksPerN:B:S:C"].split(":")[1:]):
+    tasks = record["NtasksPerN:B:S:C"].split(":")[1 : -1 if _has_core_each(record) else None]
+    if any(part not in ("0", "*") for part in tasks):
         yield "it asks for tasks per core, socket or board"
+
+
+def _has_core_each(record: _Record) -> bool:
+    """Tell whether each task has a CPU, and a core for itself."""
+    return record["NtasksPerN:B:S:C"].endswith(":1") and (record.number("CPUs/Task") or 1) == 1
 
 
 def _shares(record: _Record) -> Iterator[Share]:
@@ -276,13 +290,15 @@ def _shares(record: _Record) -> Iterator[Share]:
 def _node(record: _Record) -> NodeRecord:
     features = record["ActiveFeatures"] or record["AvailableFeatures"]
     spared = record.number("MemSpecLimit") or 0
+    gres, wrong = gres_of_node(record["Gres"])
     return NodeRecord(
         name=record["NodeName"],
         state=node_state(words_of(record["State"])),
         cpus=record.number("CPUEfctv") or record.number("CPUTot") or 0,
         threads=record.number("ThreadsPerCore") or 1,
         memory=max(0, (record.number("RealMemory") or 0) - spared),
-        gres=gres_amounts(record["Gres"]),
+        gres=gres,
+        fault=wrong,
         features=tuple(part for part in features.split(",") if part),
         weight=record.number("Weight") or 0,
         partitions=tuple(part for part in record["Partitions"].split(",") if part),
