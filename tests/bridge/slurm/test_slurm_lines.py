@@ -195,9 +195,10 @@ def test_no_jobs_are_not_believed_where_there_were_some(monkeypatch: pytest.Monk
     manager, slurm = manager_of(steered(1), steered(2))
     kept = dict(slurm.jobs_by_id)
     slurm.jobs_by_id["1"]["time_limit"] = 99
-    with monkeypatch.context() as patch, pytest.raises(BridgeError, match="Expected job 1, which squeue named"):
+    with monkeypatch.context() as patch:
         patch.setattr(Told, "jobs", lambda _: ())
-        manager.snapshot()
+        with pytest.raises(BridgeError, match="Expected job 1, which squeue named"):
+            manager.snapshot()
     assert set(manager.snapshot().jobs) == set(kept)
 
 

@@ -39,10 +39,12 @@ def make(accounting: Laboratory, tmp_path: Path) -> Iterator[MakeSite]:
         site.end()
 
 
-def submit(site: Site, count: int, *arguments: str) -> list[str]:
+def submit(site: Site, count: int, *arguments: str, seconds: int = 4) -> list[str]:
     """Submit jobs of a user that need the whole machine."""
     command = ("sbatch", "--parsable", f"--uid={USER}", "--chdir=/", "--output=/dev/null", "--nodes=8", "--exclusive")
-    return [site.lab.run(*command, "--time=3", *arguments, "--wrap", "exec sleep 4").strip() for _ in range(count)]
+    return [
+        site.lab.run(*command, "--time=3", *arguments, "--wrap", f"exec sleep {seconds}").strip() for _ in range(count)
+    ]
 
 
 def factors(lab: Laboratory) -> dict[str, int]:
@@ -69,13 +71,14 @@ def test_order_is_the_plans_and_nothing_is_held(make: MakeSite, account: str) ->
     site = make("order", account)
     site.path.write_text(site.path.read_text().replace('engine = "planner"', 'engine = "wspt_list"'))
     lab = site.lab
-    (runs,) = submit(site, 1)
-    lab.run("scontrol", "update", f"JobId={runs}", "TimeLimit=10")
+    (blocker,) = submit(site, 1, "--time=20", seconds=900)
     long = submit(site, 2, "--time=200")
     (array,) = submit(site, 1, "--array=1-6", "--time=30")
     short = submit(site, 2, "--time=1")
     daemon = site.daemon()
-    lab.wait(lambda: factors(lab) or not set(short) & {job for job, *_ in site.waiting()}, 60)
+    lab.wait(lambda: factors(lab), 60)
+    assert array in lab.run("squeue", "--noheader", "--format=%A").split()
+    lab.run("scancel", blocker)
     assert not any(note for *_, note in site.waiting())
     assert not lab.gate.exists()
     tasks = [f"{array}_{index}" for index in range(1, 7)]
