@@ -123,8 +123,8 @@ def test_rights_that_are_lost_and_what_hand_back_says(make: MakeSite) -> None:
     """Without rights --hand-back names what is still steered and fails; the gate's file is gone all the same."""
     site = make("exact")
     lab = site.lab
-    jobs = submit(site, 5)
     daemon = site.daemon()
+    jobs = submit(site, 5, seconds=8)
     lab.wait(lambda: any("until=" in note for *_, note in site.waiting()))
     daemon.kill()
     lab.gate.write_text("closed until 1\n")
@@ -139,8 +139,8 @@ def test_rights_that_are_lost_and_what_hand_back_says(make: MakeSite) -> None:
 def test_two_daemons(make: MakeSite) -> None:
     """A second one on the same store does not begin; one with another store ends when it sees the first one's holds."""
     site = make("exact")
-    jobs = submit(site, 6)
     daemon = site.daemon()
+    jobs = submit(site, 6, seconds=12)
     site.lab.wait(lambda: any("until=" in note for *_, note in site.waiting()))
     same = site.start()
     assert same.wait(60) != 0
