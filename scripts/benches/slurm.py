@@ -57,6 +57,7 @@ dry_run = false
 allow_root = true
 [manager]
 kind = "slurm"
+steering = "exact"
 conf = "{lab}/etc/slurm.conf"
 gate = "{lab}/run/gate"
 expected_wait = 120

@@ -9,31 +9,39 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpsched.site.bridge import Rank, World
+from cpsched.site.bridge import World
 from cpsched.site.daemon import Planner
 from cpsched.site.daemon.ranking import changed_priorities
 from tests.bridge.small_world import job, site
 from tests.daemon.making import LIVE, daemon_on, finish, planner
 
+
+def _with_arrivals(priorities: list[int]) -> st.SearchStrategy[list[tuple[int, int]]]:
+    """Give jobs with these priorities some order of arrival."""
+    return st.permutations(range(len(priorities))).map(lambda order: list(zip(priorities, order, strict=True)))
+
+
 ORDER = replace(LIVE, policy=replace(LIVE.policy, only_ranks=True))
 
 
-@given(st.lists(st.integers(1, 50) | st.integers(1, 2**31), max_size=9))
-def test_priorities_fall_after_few_changes(priorities: list[int]) -> None:
-    """Afterwards each is less than the one before and positive; as many stay as can, unless all are given anew."""
-    new = changed_priorities(priorities)
-    after = [new.get(place, priority) for place, priority in enumerate(priorities)]
-    assert all(one > other for one, other in pairwise(after))
-    assert all(priority > 0 for priority in after)
+@given(st.lists(st.integers(1, 50) | st.integers(1, 2**31), max_size=8).flatmap(_with_arrivals))
+def test_priorities_fall_after_few_changes(jobs: list[tuple[int, int]]) -> None:
+    """Afterwards each is less than the one before, or came later; as many stay as can, where there is room."""
+    priorities, arrivals = [priority for priority, _ in jobs], [arrival for _, arrival in jobs]
+    new = changed_priorities(priorities, arrivals)
+    after = [(-new.get(place, priority), arrivals[place]) for place, priority in enumerate(priorities)]
+    assert all(one < other for one, other in pairwise(after))
+    assert all(priority < 0 for priority, _ in after)
     assert all(priorities[place] != priority for place, priority in new.items())
+    keys = [(-priority, arrival) for priority, arrival in jobs]
     most = next(
         size
-        for size in range(len(priorities), -1, -1)
-        if any(all(a > b for a, b in pairwise(some)) for some in combinations(priorities, size))
+        for size in range(len(jobs), -1, -1)
+        if any(all(a < b for a, b in pairwise(some)) for some in combinations(keys, size))
     )
-    assert len(new) >= len(priorities) - most
+    assert bool(new) is (most < len(jobs))
     if all(abs(a - b) > 1000 for a, b in combinations([*priorities, 0], 2)):
-        assert len(new) == len(priorities) - most
+        assert len(new) == len(jobs) - most
 
 
 def test_the_manager_starts_jobs_in_the_order_of_the_plan(tmp_path: Path) -> None:
@@ -54,11 +62,14 @@ def test_the_manager_starts_jobs_in_the_order_of_the_plan(tmp_path: Path) -> Non
 
 def test_what_is_in_order_is_not_ordered_again(tmp_path: Path) -> None:
     """A second cycle without changes gives no orders."""
-    jobs = [job(f"j{number}", "2:ncpus=4", walltime=900, runtime=900) for number in range(6)]
+    jobs = [job(f"j{number}", "2:ncpus=4", walltime=90, runtime=90) for number in range(6)]
     there = World(site(*jobs))
     daemon, _ = daemon_on(there, tmp_path, ORDER)
     daemon.cycle()
-    before = len(daemon.store.orders())
-    assert before == len([order for order in daemon.store.orders() if order.kind == Rank.__name__]) > 0
-    daemon.cycle()
-    assert len(daemon.store.orders()) == before
+    assert daemon.store.orders() == ()  # as they came
+    last = there.jobs["j5"]
+    last.priority = 5000
+    for _ in range(2):
+        daemon.cycle()
+        assert [order.job for order in daemon.store.orders()] == ["j5"]
+    assert last.priority < 1000

@@ -1,4 +1,4 @@
-"""The preflight: whether the daemon could do its work here, each finding with what to do. It changes nothing."""
+"""The preflight: whether the daemon could do its work here, each finding with what to do. It leaves nothing changed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cpsched.site.daemon.store import Store, file_of
 def check_site(site: SiteModel) -> Iterator[Finding]:
     """Yield what was found about the resource manager, the store and the watchdog of a site."""
     if isinstance(site.manager, SlurmModel):
-        yield from findings(site.manager)
+        yield from findings(site.manager, is_live=not site.dry_run)
     yield _store(site.store.url)
     if site.watchdog is not None and not isinstance(site.manager, MemoryModel):
         yield _watchdog(site.watchdog)
@@ -37,7 +37,7 @@ def _store(url: str) -> Finding:
         return Finding("store", True, "there")
     if not path.exists():
         is_fine = os.access(path.absolute().parent, os.W_OK)
-        said = "will be made" if is_fine else f"{path.absolute().parent} must be writable for this account"
+        said = "can be written" if is_fine else f"{path.absolute().parent} must be writable for this account"
         return Finding("store", is_fine, said)
     try:
         with closing(sqlite3.connect(f"file:{path}?mode=rw", uri=True, timeout=5, isolation_level=None)) as database:

@@ -23,16 +23,16 @@ def rank_orders(state: State, snapshot: Snapshot) -> Iterator[Order]:
     """
     if snapshot.gate_is_closed:
         yield Gate(is_closed=False)
-    wanted: dict[str, tuple[tuple[int, int], str, int]] = {}
+    wanted: dict[str, tuple[tuple[int, int, int], str, int]] = {}
     own = [left.id for left in snapshot.left if left.is_for_manager]
-    for job in _waiting(snapshot.instance):
+    for arrival, job in enumerate(_waiting(snapshot.instance)):
         facts, planned = snapshot.jobs[job], state.plan.get(job)
         if facts.is_steered:
             yield HandBack(job=job)
         elif planned is None or state.is_barred(job):
             own += [job] if job in state.unplaced or planned is not None else []
         elif facts.priority > 0:
-            key = _step(planned.start - snapshot.taken_at), -facts.priority
+            key = _step(planned.start - snapshot.taken_at), -facts.priority, arrival
             name = facts.batch or job
             if name not in wanted or key < wanted[name][0]:
                 wanted[name] = key, job, facts.priority
@@ -43,7 +43,8 @@ def rank_orders(state: State, snapshot: Snapshot) -> Iterator[Order]:
     if state.is_blind:
         return
     in_order = sorted(wanted.values())
-    for place, priority in changed_priorities([priority for *_, priority in in_order]).items():
+    arrivals = [key[2] for key, *_ in in_order]
+    for place, priority in changed_priorities([priority for *_, priority in in_order], arrivals).items():
         yield Rank(job=in_order[place][1], priority=priority)
 
 
@@ -58,13 +59,14 @@ def _step(seconds: int) -> int:
     return _NEAR << (seconds // _NEAR).bit_length()
 
 
-def changed_priorities(priorities: Sequence[int]) -> Mapping[int, int]:
+def changed_priorities(priorities: Sequence[int], arrivals: Sequence[int]) -> Mapping[int, int]:
     """Return other priorities for a few of some jobs, by place, so that each is less than the one before it.
 
-    What is in order already stays, as much as possible of it (a longest decreasing subsequence); the others get
+    It may be the same where the job arrived later: managers look at those first that came first.
+    What is in order already stays, as much as possible of it (a longest increasing subsequence); the others get
     priorities in between. Where there is no room, all are given anew, around the middle of those that there were.
     """
-    kept = _longest_decreasing(priorities)
+    kept = _longest_increasing([(-priority, arrival) for priority, arrival in zip(priorities, arrivals, strict=True)])
     if len(kept) == len(priorities):
         return {}
     found: dict[int, int] = {}
@@ -73,7 +75,7 @@ def changed_priorities(priorities: Sequence[int]) -> Mapping[int, int]:
     ends = [(-1, first), *((place, priorities[place]) for place in kept), (len(priorities), last)]
     for (before, high), (after, low) in pairwise(ends):
         count = after - before
-        if high - low < count or low < 1 - (after == len(priorities)):
+        if count > 1 and (high - low < count or low < 1 - (after == len(priorities))):
             return _anew(priorities)
         found |= {before + each: high - (high - low) * each // count for each in range(1, count)}
     return found
@@ -87,15 +89,15 @@ def _anew(priorities: Sequence[int]) -> Mapping[int, int]:
     return {place: priority for place, priority in new.items() if priority != priorities[place]}
 
 
-def _longest_decreasing(values: Sequence[int]) -> list[int]:
-    """Return the places of a longest strictly decreasing subsequence (patience sorting)."""
-    ends: list[int] = []
+def _longest_increasing(values: Sequence[tuple[int, int]]) -> list[int]:
+    """Return the places of a longest strictly increasing subsequence (patience sorting)."""
+    ends: list[tuple[int, int]] = []
     at: list[int] = []
     before: list[int] = []
     for place, value in enumerate(values):
-        length = bisect_left(ends, -value)
+        length = bisect_left(ends, value)
         before.append(at[length - 1] if length else -1)
-        ends[length : length + 1] = [-value]
+        ends[length : length + 1] = [value]
         at[length : length + 1] = [place]
     found = []
     place = at[-1] if at else -1

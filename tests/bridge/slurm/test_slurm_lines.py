@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from cpsched.domain import Amounts, Placement
+from cpsched.errors import BridgeError
 from cpsched.site.bridge import HandBack, Refusal, Result, Start
 from cpsched.site.bridge.commands import Answer
 from cpsched.site.bridge.slurm import SlurmClient, SlurmManager
 from cpsched.site.bridge.slurm.json_reader import read_answer
 from cpsched.site.bridge.slurm.lines import COLUMNS, END, as_ordered, lines_by_job
 from cpsched.site.bridge.slurm.marker import GATE
+from cpsched.site.bridge.slurm.records import SlurmRecords
 from tests.bridge.slurm.answers import NODES_2205, NOW, Document, waiting
 
 #: Which column has what of a job; of the others all have the same.
@@ -185,3 +188,34 @@ def test_an_order_for_a_task_of_an_array_reads_all_jobs() -> None:
     manager, slurm = manager_of(steered(9, **array))
     manager.apply([HandBack(job="9_5")])
     assert slurm.read == ["jobs"]
+
+
+def test_no_jobs_are_not_believed_where_there_were_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A valid answer without a job that squeue named a moment before is a failure, and the next one counts."""
+    manager, slurm = manager_of(steered(1), steered(2))
+    kept = dict(slurm.jobs_by_id)
+    slurm.jobs_by_id["1"]["time_limit"] = 99
+    with monkeypatch.context() as patch:
+        patch.setattr(Told, "jobs", lambda _: ())
+        with pytest.raises(BridgeError, match="Expected job 1, which squeue named"):
+            manager.snapshot()
+    assert set(manager.snapshot().jobs) == set(kept)
+
+
+def test_lost_nodes_and_a_clock_that_goes_back_are_not_believed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without nodes there is no snapshot; a few of them count after two minutes, an earlier clock the next time."""
+    now, real = [NOW], [0.0]
+    monkeypatch.setattr("cpsched.site.bridge.slurm.manager.time.monotonic", lambda: real[0])
+    manager = SlurmManager(Told(jobs_by_id={"1": steered(1)}), clock=lambda: now[0])
+    manager.snapshot()
+    for nodes, seconds, is_believed in ((0, 0, False), (1, 100, False), (1, 130, True), (0, 999, False)):
+        real[0] = seconds
+        records = SlurmRecords(nodes=read_answer({"nodes": NODES_2205}, "nodes").nodes[:nodes])
+        with nullcontext() if is_believed else pytest.raises(BridgeError, match="Expected the nodes"):
+            manager._doubt(records, NOW)
+    manager = SlurmManager(Told(jobs_by_id={"1": steered(1)}), clock=lambda: now[0])
+    manager.snapshot()
+    now[0] -= 3600
+    with pytest.raises(BridgeError, match="the clock went back"):
+        manager.snapshot()
+    assert manager.snapshot().taken_at == NOW - 3600

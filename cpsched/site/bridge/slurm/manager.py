@@ -52,6 +52,8 @@ _LINES = 500
 #: takes.
 _LONGEST_PAUSE, _SHORTEST_PAUSE, _PAUSE = 1.0, 0.2, 20.0
 _LONGEST_SAID = 300
+#: Who holds a job: host, process, and since when.
+_BY = re.compile(r"[^:]+:\d{1,10}:\d{1,15}")
 #: Seconds after which jobs are read again though their lines have not changed: not everything is in them.
 _TRUSTED = 15.0
 #: Seconds for which fewer than half of the nodes, and seconds by which an earlier clock, are not believed.
@@ -131,16 +133,17 @@ class SlurmManager:
 
     def _rival(self, now: int) -> str:
         """Return who else holds jobs: it began before, and lives, as far as can be seen; empty: nobody does."""
-        host, _, began = self._me.split(":")
+        host, number, began = self._me.split(":")
+        mine = int(began), host, number
         for record in self._jobs:
             if record.state.is_over or ";by=" not in record.admin_comment or self._me in record.admin_comment:
                 continue
             marker = read_marker(record.admin_comment)
-            parts = marker.by.split(":") if marker is not None else []
-            if marker is None or len(parts) != len(self._me.split(":")) or marker.until <= now:
+            if marker is None or _BY.fullmatch(marker.by) is None or marker.until <= now:
                 continue
-            is_here = parts[0] == host
-            if int(parts[2]) <= int(began) and not (is_here and not _lives(int(parts[1]))):
+            parts = marker.by.split(":")
+            is_gone = parts[0] == host and not _lives(int(parts[1]))
+            if (int(parts[2]), parts[0], parts[1]) < mine and not is_gone:
                 return f"host {parts[0]}, process {parts[1]}, which holds job {record.number} until {marker.until}"
         return ""
 

@@ -22,8 +22,8 @@ _AS_OF = re.compile(r"Configuration data as of (\S+)")
 _LONGEST_SAID = 200
 
 
-def findings(model: SlurmModel) -> Iterator[Finding]:
-    """Yield what was found; orders that try the rights are taken back."""
+def findings(model: SlurmModel, *, is_live: bool) -> Iterator[Finding]:
+    """Yield what was found; orders that try the rights, which only one that is live needs, are taken back."""
     client = client_of(model)
     try:
         version = client.version()
@@ -50,7 +50,8 @@ def findings(model: SlurmModel) -> Iterator[Finding]:
             yield Finding("factors", False, said)
     else:
         yield from _gate(model, config)
-    yield _rights(client, records.jobs, needs_note=is_basic or model.steering == "exact")
+    if is_live:
+        yield _rights(client, records.jobs, needs_note=is_basic or model.steering == "exact")
 
 
 def _clock(client: SlurmClient) -> Finding:
