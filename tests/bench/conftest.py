@@ -1,5 +1,6 @@
 """Two worker processes on this machine, for all tests of this folder that need some: they take time also where they
-wait."""
+wait.
+"""
 
 from __future__ import annotations
 
