@@ -22,6 +22,9 @@ class Watched(Protocol):
         Raises `DocumentError`, `OSError`, `StoreError` if they cannot be read.
         """
 
+    def close(self) -> None:
+        """Give back what it holds of the system."""
+
 
 def open_watched(instance: str, plan: Path | None) -> Watched:
     """Return the two files; without a plan, the store of a daemon.
@@ -64,6 +67,9 @@ class _Files:
         self._seen, last = marks, self._found
         self._found = made_for, found
         return None if self._found == last else self._found
+
+    def close(self) -> None:
+        """Do nothing: files are open while they are read."""
 
 
 class _Store:
@@ -108,3 +114,7 @@ def check_belongs(plan: Plan, instance: Instance, source: str) -> None:
         ]
     if faults:
         raise DocumentError(source, faults)
+
+    def close(self) -> None:
+        """Give back the connections to the store."""
+        self._source.close()
