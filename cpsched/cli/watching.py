@@ -84,6 +84,10 @@ class _Store:
         view = self._source.read()
         return None if view is None else (view.instance, view.plan)
 
+    def close(self) -> None:
+        """Give back the connections to the store."""
+        self._source.close()
+
 
 def check_belongs(plan: Plan, instance: Instance, source: str) -> None:
     """Refuse a plan with jobs or nodes that the instance does not have."""
@@ -114,7 +118,3 @@ def check_belongs(plan: Plan, instance: Instance, source: str) -> None:
         ]
     if faults:
         raise DocumentError(source, faults)
-
-    def close(self) -> None:
-        """Give back the connections to the store."""
-        self._source.close()
