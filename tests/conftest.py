@@ -41,7 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--coverage") and (is_worker() or not config.getoption("numprocesses", default=None)):
         from tests.covered import Covered
 
-        config.pluginmanager.register(Covered(config.rootpath, os.environ.get("PYTEST_XDIST_WORKER", "main")))
+        config.pluginmanager.register(Covered(os.environ.get("PYTEST_XDIST_WORKER", "main"), large=is_large))
     if is_worker():
         if os.environ.get("NUMBA_DISABLE_JIT") != "1":
             compile_each_kernel_once(Path(os.environ["CPSCHED_TEST_LOCKS"]))

@@ -284,6 +284,8 @@ def imported_by_test(path: Path) -> Iterator[Import]:
 @cache
 def public_names(path: Path) -> frozenset[str]:
     """Return the ``__all__`` of a source file, which must be a literal list; empty where there is none."""
+    if "__all__" not in path.read_text():  # most have none, and to parse them all takes seconds
+        return frozenset()
     for node in tree_of(path).body:
         if isinstance(node, ast.Assign) and any(ast.unparse(target) == "__all__" for target in node.targets):
             return frozenset(ast.literal_eval(node.value))

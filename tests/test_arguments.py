@@ -46,6 +46,7 @@ WRONG: dict[str, dict[str, list[Any]]] = {
         "workers": WORKERS_WRONG,
         "solver": TEXT_WRONG,
         "changing": [1, "yes", None],
+        "linked": [1, "yes", None],
     },
     "solve": RECIPE
     | {

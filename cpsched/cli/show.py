@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,11 +45,11 @@ def command(
 
     if sum((gantt, job is not None, html is not None, live, as_json)) > 1:
         raise click.UsageError("--gantt, --job, --html, --live and --json exclude each other.")
-    watched = open_watched(instance, plan)
-    if live:
-        follow(watched)
-        return
-    found = watched.read()
+    with closing(open_watched(instance, plan)) as watched:
+        if live:
+            follow(watched)
+            return
+        found = watched.read()
     if found is None:
         raise click.UsageError("The store has no plan yet: the daemon has not ended a cycle.")
     made_for, shown = found

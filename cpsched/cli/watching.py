@@ -22,6 +22,9 @@ class Watched(Protocol):
         Raises `DocumentError`, `OSError`, `StoreError` if they cannot be read.
         """
 
+    def close(self) -> None:
+        """Give back what it holds of the system."""
+
 
 def open_watched(instance: str, plan: Path | None) -> Watched:
     """Return the two files; without a plan, the store of a daemon.
@@ -65,6 +68,9 @@ class _Files:
         self._found = made_for, found
         return None if self._found == last else self._found
 
+    def close(self) -> None:
+        """Do nothing: files are open while they are read."""
+
 
 class _Store:
     """The store of a daemon."""
@@ -77,6 +83,10 @@ class _Store:
         """Return the state of the last cycle, if it is new."""
         view = self._source.read()
         return None if view is None else (view.instance, view.plan)
+
+    def close(self) -> None:
+        """Give back the connections to the store."""
+        self._source.close()
 
 
 def check_belongs(plan: Plan, instance: Instance, source: str) -> None:

@@ -130,7 +130,7 @@ def write_run(
     columns["about"] = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
     columns["decision_seconds"] = np.asarray(decision_seconds, dtype=np.float64)
     with whole_file(path) as unfinished, unfinished.open("wb") as stream:
-        np.savez_compressed(stream, allow_pickle=False, **columns)
+        np.savez_compressed(stream, **columns)
 
 
 def read_run(path: str | Path) -> SimulatedRun:

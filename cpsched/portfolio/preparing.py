@@ -11,7 +11,14 @@ from cpsched.portfolio.teams import first_of, team_of
 
 
 @at_the_door
-def prepare(engine: str = "portfolio", *, workers: Workers = 2, solver: str = "gecode", changing: bool = True) -> None:
+def prepare(
+    engine: str = "portfolio",
+    *,
+    workers: Workers = 2,
+    solver: str = "gecode",
+    changing: bool = True,
+    linked: bool = True,
+) -> None:
     """Compile or load the kernels and programs of an engine now, so that its first plan need not do it.
 
     Parameters
@@ -20,6 +27,8 @@ def prepare(engine: str = "portfolio", *, workers: Workers = 2, solver: str = "g
         As `solve` has them.
     changing
         Whether there will be evolving or malleable jobs, whose kernels take as long again.
+    linked
+        Whether there will be jobs that wait for others, for which the search has more kernels.
 
     Raises
     ------
@@ -31,6 +40,8 @@ def prepare(engine: str = "portfolio", *, workers: Workers = 2, solver: str = "g
     _prepare(engine, workers, solver)
     if changing:
         _prepare_changing()
+    if linked and engine in ("portfolio", "search"):
+        _prepare_linked()
 
 
 @cache
@@ -52,3 +63,9 @@ def _prepare_changing() -> None:
     """Compile or load what evolving and malleable jobs need besides, once in a process."""
     warmup_evolving()
     search.warm_up_changing_search()
+
+
+@cache
+def _prepare_linked() -> None:
+    """Compile or load what jobs that wait for each other need besides, once in a process."""
+    search.warm_up_breeding()

@@ -57,10 +57,11 @@ class Task:
     def load(self) -> None:
         """Compile or load what the solvers need, in seconds that do not count."""
         if not self.is_ready:
-            params, changing = self.params, any(job.changes for job in self.instance.jobs)
+            params, jobs = self.params, self.instance.jobs
+            changing, linked = any(job.changes for job in jobs), any(job.after for job in jobs)
             compile_from_now_on()
             with self.clock.paused():
-                prepare(params.engine, workers=params.workers, solver=params.solver, changing=changing)
+                prepare(params.engine, workers=params.workers, solver=params.solver, changing=changing, linked=linked)
 
     @property
     def elapsed(self) -> float:

@@ -40,13 +40,14 @@ class WindowPlanner:
 
     def prepare(self) -> None:
         """Compile or load what the engine needs, and what follows its plans."""
-        prepare(self.name, workers=self.workers, changing=False)
+        prepare(self.name, workers=self.workers, changing=False, linked=False)
         warmup_following()
 
     def plan(self, window: Instance, before: Plan | None) -> Plan:
         """Plan the first jobs of a window."""
-        if any(job.changes for job in window.jobs):
-            prepare(self.name, workers=self.workers)
+        changing, linked = any(job.changes for job in window.jobs), any(job.after for job in window.jobs)
+        if changing or linked:
+            prepare(self.name, workers=self.workers, changing=changing, linked=linked)
         team = team_of(self.name, workers=self.workers)
         head = self.head(window)
         if before is not None and team.first.name == "planner":

@@ -176,7 +176,7 @@ def look_ahead(now, n, s):
     return count
 
 
-@kernel
+@inner_kernel
 def has_sums(demand, number, least, t):
     """Tell whether the sums over the system suffice for a demand up to the end of a slot."""
     for k in range(t.demands[demand, D_SYS], t.demands[demand + 1, D_SYS]):
@@ -232,7 +232,7 @@ def look_at_nodes(demand, now, chunk, n, o, t):
     return count
 
 
-@kernel
+@inner_kernel
 def may_start(demand, now, duration, start, placed, n, t):
     """Tell whether the chunks of a demand's only kind may fit for a job that starts now instead of at `start` on
     `placed`.

@@ -92,7 +92,7 @@ def forget(now, p):
     p.size[0] = kept
 
 
-@kernel
+@inner_kernel
 def has_room(demand, free, a):
     """Tell whether a demand fits into the free amounts of the columns."""
     total = 0
@@ -169,7 +169,7 @@ def earliest(job, before, p, a, r, least, here):
     return NOWHERE
 
 
-@kernel
+@inner_kernel
 def reserve(job, start, p, a, r, least):
     """Book a job: it takes units from the first pools that it may use, as far as `least` says that they are free."""
     demand, left = r.demand[job], a.need[r.demand[job]]
@@ -185,7 +185,7 @@ def reserve(job, start, p, a, r, least):
     shift(start, start + r.seconds[job], r.takes[job], -1, p)
 
 
-@kernel
+@inner_kernel
 def find(job, before, p, a, r, least, here):
     """Return the first second before `before` at which a job can start, -1 if there is none; see `earliest`."""
     if p.free.shape[1] > 1:

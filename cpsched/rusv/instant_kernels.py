@@ -41,7 +41,7 @@ def has_sums(demand, sfree, demands, sysreq):
     return True
 
 
-@kernel
+@inner_kernel
 def has_nodes(demand, free, t, x):
     """Tell whether enough chunks of each kind fit (necessary). An exclusive demand clears nodes that are not idle."""
     return suffices(demand, free, x.buffer, t)

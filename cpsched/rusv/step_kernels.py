@@ -215,7 +215,7 @@ def latest_begins(sequence, latest, begins, sequences, timeline, trial):
             high = middle - 1
 
 
-@kernel
+@inner_kernel
 def next_change(begins, count, timeline):
     """Return the shift after which one of `count` steps no longer meets some booking; FOREVER if there is none.
 
@@ -233,7 +233,7 @@ def next_change(begins, count, timeline):
 # --- nodes of units --------------------------------------------------------------------------------------------------
 
 
-@kernel
+@inner_kernel
 def least_free(demand, start, end, target, other, timeline):
     """Set `target` to the amounts free throughout ``[start, end)``, of the columns that a demand takes; to 0 on
     nodes that an exclusive demand cannot have. `other` is space for as many amounts.

@@ -16,8 +16,8 @@ from cpsched.doors import opener
 if TYPE_CHECKING:
     from cpsched.search.chain import Chain
     from cpsched.search.engine import Search, SearchParams
-    from cpsched.search.warmup import warm_up_changing_search
+    from cpsched.search.warmup import warm_up_breeding, warm_up_changing_search
 
-__all__ = ["Chain", "Search", "SearchParams", "warm_up_changing_search"]
+__all__ = ["Chain", "Search", "SearchParams", "warm_up_breeding", "warm_up_changing_search"]
 
 __getattr__ = opener(__name__)

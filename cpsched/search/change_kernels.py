@@ -74,7 +74,7 @@ def load(
     return behind - first, behind_system - first_system
 
 
-@kernel
+@inner_kernel
 def load_parts(job: int, jobs: Jobs, plan: Places, timeline: Timeline, changes: Changes) -> None:
     """Write what a job takes in all its parts to `parts`."""
     part_kernels.start_parts(changes.parts)
@@ -204,7 +204,7 @@ def expand(job: int, places: Places, row: int, jobs: Jobs, timeline: Timeline, c
         copy_parts(places, row, changes.faster, 0)
 
 
-@kernel
+@inner_kernel
 def find_slowest(job: int, number: int, jobs: Jobs, plan: Places, changes: Changes) -> bool:
     """Set `slower` to the parts of a malleable job that has a mode from its start for as long as possible: to its end,
     or until it needs its full share to end in time. Tell whether it can have the mode at all.

@@ -25,7 +25,7 @@ LISTED, EXPANDED, SHRUNK = 0, 1, 2
 # --- random numbers and costs ----------------------------------------------------------------------------------------
 
 
-@kernel
+@inner_kernel
 def uniform(random: Array) -> float:
     """Return the next number of ``[0, 1)`` (xorshift64, Marsaglia 2003)."""
     state = random[0]
@@ -68,7 +68,7 @@ def latest_for(row: int, room: float, costs: Array) -> int:
     return int(min(at + room / rate + 1e-6, 1e17)) if rate > 0.0 else FOREVER
 
 
-@kernel
+@inner_kernel
 def cost_of_place(job: int, places: Places, row: int, jobs: Jobs, changes: Changes | None) -> float:
     """Return the cost of a job at the place in a row: of its start, and of each change."""
     if changes is None:
@@ -87,7 +87,7 @@ def cost_of_plan(end_price: float, jobs: Jobs, plan: Places, changes: Changes | 
     return total + end_price * last_end(jobs, plan)
 
 
-@kernel
+@inner_kernel
 def last_end(jobs: Jobs, plan: Places) -> int:
     """Return the end of the last of the waiting jobs."""
     end = 0
@@ -100,7 +100,7 @@ def last_end(jobs: Jobs, plan: Places) -> int:
 # --- booking ---------------------------------------------------------------------------------------------------------
 
 
-@kernel
+@inner_kernel
 def copy_place(target: Places, to: int, source: Places, row: int) -> None:
     """Copy a place with its entries."""
     target.paid[to] = source.paid[row]
@@ -115,7 +115,7 @@ def set_whole(places: Places, row: int, start: int, duration: int, number: int, 
     set_part(places, row, 0, start, start + duration, number, entries)
 
 
-@kernel
+@inner_kernel
 def demand_of(job: int, jobs: Jobs, plan: Places) -> int:
     """Return the demand of a job in the mode of its first part."""
     return jobs.demands[jobs.first_mode[job] + plan.numbers[job, 0]]
@@ -168,14 +168,14 @@ def take_whole(job: int, sign: int, jobs: Jobs, plan: Places, timeline: Timeline
     kernels.take_placement(demand, entries, count, start, end, sign, state, timeline.tables, timeline.scratch)
 
 
-@kernel
+@inner_kernel
 def take_out(job: int, jobs: Jobs, plan: Places, timeline: Timeline | None, changes: Changes | None) -> None:
     """Remove a waiting job from the plan."""
     release(job, jobs, plan, timeline, changes)
     plan.starts[job] = NOWHERE
 
 
-@kernel
+@inner_kernel
 def note_nodes(job: int, plan: Places, nodes_of: Array) -> None:
     """Set the bits of the nodes that a job has."""
     for word in range(nodes_of.shape[1]):

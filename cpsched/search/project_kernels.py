@@ -201,7 +201,7 @@ def decode(keys: Array, starts: Array, is_backwards: bool, links: Links, project
     return True
 
 
-@kernel
+@inner_kernel
 def last_end(starts: Array, project: Project) -> int:
     """Return the end of the last job."""
     last = 0
@@ -210,7 +210,7 @@ def last_end(starts: Array, project: Project) -> int:
     return last
 
 
-@kernel
+@inner_kernel
 def value_of(starts: Array, project: Project) -> float:
     """Return the cost of all starts and of the last end."""
     value = project.price[0] * last_end(starts, project)

@@ -20,6 +20,14 @@ def warm_up_search() -> None:
     chain.plan_list(np.arange(len(waiting), dtype=np.float64))
     chain.adopt(chain.best())
     chain.run(1, 1.0)
+
+
+def warm_up_breeding() -> None:
+    """Compile the search's kernels for projects, whose jobs wait for each other, or load them."""
+    instance, waiting = _window()
+    chain = Chain(instance, waiting, seed=0)
+    chain.plan_list(np.arange(len(waiting), dtype=np.float64))
+    chain.adopt(chain.best())
     Breeding(chain, [], seed=0).run(250)
 
 

@@ -1,4 +1,6 @@
-"""Two worker processes on this machine, for all tests that need some."""
+"""Two worker processes on this machine, for all tests of this folder that need some: they take time also where they
+wait.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def client() -> Iterator[Client]:
     """Return a client of two workers; one that is killed is started anew, which takes long: two are enough here."""
     with dask_settings({"distributed.scheduler.allowed-failures": 1}), local(2) as client:

@@ -47,7 +47,7 @@ def opened(
 @pytest.mark.parametrize(("screen", "scheme"), SCREENS)
 def test_every_chart_is_drawn(visits: Visits, tmp_path: Path, kind: str, screen: tuple[int, int], scheme: str) -> None:
     """On a desk and on a phone, light and dark: all charts, no fault, no scrolling sideways, and hostile names as text;
-    all words can be read, and no label is cut off or on another.
+    all words can be read, and no label is cut off or on another; a dark page is printed with its words.
     """
     report = hostile_reports()[kind]
     page = opened(visits, tmp_path, report, screen=screen, scheme=scheme)
@@ -57,16 +57,14 @@ def test_every_chart_is_drawn(visits: Visits, tmp_path: Path, kind: str, screen:
     assert not is_wider_than_screen(page)
     assert page.evaluate("innerWidth") == screen[0]
     assert looks_wrong(page) == []
+    if scheme == "dark":
+        print_dark(page, kind)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["plan", "run", "campaign"])
-@pytest.mark.parametrize("screen", [WIDE, NARROW])
-def test_a_dark_page_is_printed_with_its_words(
-    visits: Visits, tmp_path: Path, kind: str, screen: tuple[int, int]
-) -> None:
-    """From a dark screen all words are dark on white paper, those of the Gantt chart too, and then it is dark again."""
-    page = opened(visits, tmp_path, hostile_reports()[kind], screen=screen, scheme="dark")
+def print_dark(page: Page, kind: str) -> None:
+    """Print a page from a dark screen: all words are dark on white paper, those of the Gantt chart too, and then it is
+    dark again.
+    """
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"

@@ -85,7 +85,10 @@ OF_COMPILED = (
 
 def used_in(path: Path) -> Iterator[str]:
     """Yield the names that a file imports from numba and llvmlite."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    text = path.read_text(encoding="utf-8")
+    if "numba" not in text and "llvmlite" not in text:  # to parse all files takes seconds
+        return
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] in ("numba", "llvmlite"):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, given
-from schemathesis import Case, GenerationMode
-from schemathesis.checks import CHECKS, load_all_checks
-from schemathesis.core.result import Ok
-from schemathesis.specs.openapi.schemas import OpenApiSchema
 
 from cpsched.site.serve import ServeSettings
 from cpsched.site.serve.models import WhatIfModel
@@ -19,7 +14,10 @@ from tests.serve.in_thread import served
 from tests.serve.serving import OPERATOR, TOKENS, asking, bearer, opened
 from tests.sizes import examples
 
-load_all_checks()
+if TYPE_CHECKING:  # it takes a second to import, which each process would do that collects the tests
+    from schemathesis import Case
+    from schemathesis.specs.openapi.schemas import OpenApiSchema
+
 #: All but the stream, which does not end.
 OPERATIONS = [
     ("GET", "/v1/health"),
@@ -37,13 +35,15 @@ OPERATIONS = [
     ("GET", "/v1/plans/{plan_id}"),
     ("DELETE", "/v1/plans/{plan_id}"),
 ]
-#: A request in the chunk syntax, a walltime or a host list is a text that OpenAPI cannot describe: most texts are none.
-_NOT_ASKED: Any = [CHECKS.get_one("positive_data_acceptance")]
 
 
 @pytest.fixture(scope="module")
 def api() -> Iterator[OpenApiSchema]:
     """Load the schema of an application that no limit hinders."""
+    import schemathesis
+    from schemathesis.checks import load_all_checks
+
+    load_all_checks()
     limits = ServeSettings(
         tokens=TOKENS, rate=1e6, burst=10**6, most_seconds=0.01, most_queued=2, most_question_bytes=2**22
     )
@@ -53,6 +53,8 @@ def api() -> Iterator[OpenApiSchema]:
 
 def test_every_operation_is_tested(api: OpenApiSchema) -> None:
     """No operation is left out but the stream."""
+    from schemathesis.core.result import Ok
+
     operations = [one.ok() for one in api.get_all_operations() if isinstance(one, Ok)]
     found = {(one.method.upper(), one.path) for one in operations}
     assert found == {*OPERATIONS, ("GET", "/v1/events")}
@@ -66,17 +68,23 @@ ASKED = [one for one in OPERATIONS if one[0] == "POST" or "{" in one[1] or one[1
 @pytest.mark.parametrize(
     ("method", "path", "mode"),
     [
-        *((method, path, GenerationMode.POSITIVE) for method, path in OPERATIONS),
-        *((method, path, GenerationMode.NEGATIVE) for method, path in ASKED),
+        *((method, path, "positive") for method, path in OPERATIONS),
+        *((method, path, "negative") for method, path in ASKED),
     ],
 )
-def test_every_answer_is_as_openapi_says(api: OpenApiSchema, method: str, path: str, mode: GenerationMode) -> None:
+def test_every_answer_is_as_openapi_says(api: OpenApiSchema, method: str, path: str, mode: str) -> None:
     """Status, type, headers and body are declared; what is wrong is refused; nothing is an error of the server."""
+    from schemathesis import GenerationMode
+    from schemathesis.checks import CHECKS
+
+    # a request in the chunk syntax, a walltime or a host list is a text that OpenAPI cannot describe: most texts are
+    # none of these
+    not_asked: Any = [CHECKS.get_one("positive_data_acceptance")]
 
     @examples(250, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
-    @given(case=api[path][method].as_strategy(generation_mode=mode))
+    @given(case=api[path][method].as_strategy(generation_mode=GenerationMode(mode)))
     def ask(case: Case[Any]) -> None:
-        case.call_and_validate(headers=bearer(OPERATOR), excluded_checks=_NOT_ASKED)
+        case.call_and_validate(headers=bearer(OPERATOR), excluded_checks=not_asked)
 
     ask()
 

@@ -389,7 +389,7 @@ def test_a_packed_or_oversized_archive_is_refused(state: Checkpoint) -> None:
     """Arrays are read only if they are as large as they say, and no larger than the file."""
     whole = written(state.path)
     with state.path.open("wb") as stream:
-        np.savez_compressed(stream, allow_pickle=False, **whole)
+        np.savez_compressed(stream, **whole)
     with pytest.raises(DocumentError, match=r"larger than the file|packed"):
         simulate(lublin(30, 1), OneByOne(), checkpoint=state)
     header = io.BytesIO()

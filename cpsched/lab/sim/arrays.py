@@ -201,7 +201,7 @@ class Machine(NamedTuple):
 # --- future events ---------------------------------------------------------------------------------------------------
 
 
-@kernel
+@inner_kernel
 def is_before(heap, i, j):
     """Tell whether an event comes before another one: by time, kind, job."""
     for part in range(3):
@@ -228,7 +228,7 @@ def push(time, kind, job, heap, clock):
         i = (i - 1) // 2
 
 
-@kernel
+@inner_kernel
 def pop(heap, clock):
     """Remove the first event; return (time, kind, job)."""
     time, kind, job = heap[0, 0], heap[0, 1], heap[0, 2]

@@ -93,7 +93,7 @@ class Keeper:
         Raises `DiskFullError`, `DocumentError` if it cannot be written.
         """
         with whole_file(self._path) as unfinished, unfinished.open("wb") as stream:
-            np.savez(stream, allow_pickle=False, **self._arrays())
+            np.savez(stream, **self._arrays())
         self._written = time.perf_counter()
 
     def _arrays(self) -> dict[str, NDArray[Any]]:

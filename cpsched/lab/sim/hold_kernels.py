@@ -170,7 +170,7 @@ def lower_at(time, free, sfree, s, m, t):
         lower_room(a, most - s.aside_levels[level, a], s, m, t)
 
 
-@kernel
+@inner_kernel
 def room_from(start, end, s, m, t):
     """Set the room to what is free at `start`, for which `future` is made, and at each change from then to `end`."""
     copy(m.room, m.future)
@@ -179,7 +179,7 @@ def room_from(start, end, s, m, t):
     lower_until(end, start, s.aside_ahead, s, m, t)
 
 
-@kernel
+@inner_kernel
 def room_between(start, end, s, m, t):
     """Set the room to what is free from one change to another one, where something of all columns is set aside."""
     copy(m.room, t.capacity)
@@ -195,7 +195,7 @@ def note_head(filled, s, x):
     shift_row(s.aside_head, filled, 1, s, x)
 
 
-@kernel
+@inner_kernel
 def room_beside(head, end, s, m, t):
     """Set the room to what is free for a job that runs from now on to `end`, beyond the start of the head of the queue:
     at each change less what the head has then.

@@ -128,7 +128,7 @@ def start_or_refuse(job, now, s, m, t, x):
         s.runs[job, R_ENDING] = REFUSED
 
 
-@kernel
+@inner_kernel
 def book_ahead(job, now, s, m, t, x):
     """Book nodes for a job that may start at one second only: they are set aside from then on for its walltime, where
     enough is free beside running jobs and what is set aside. If there are none, the job is refused.
@@ -155,7 +155,7 @@ def book_ahead(job, now, s, m, t, x):
     push(start, BOOKED, job, s.heap, s.clock)
 
 
-@kernel
+@inner_kernel
 def begin_booked(job, now, s, m, t, x):
     """Start a job on the nodes that are booked for it; where one of them has failed, on others, if it fits there."""
     first, count = s.runs[job, R_FIRST], s.runs[job, R_COUNT]
@@ -285,7 +285,7 @@ def pass_changes(now, s, m, t):
 # --- the head's reservation ------------------------------------------------------------------------------------------
 
 
-@kernel
+@inner_kernel
 def reserve(head, s, m, t, x):
     """Return when the head of the queue can start if all jobs end as expected; set `after` to the amounts that are free
     beside it then. This can be when a job ends, or when less is set aside: then the head fits until its walltime is
@@ -407,7 +407,7 @@ def chooses_anew(rule):
     return rule.backfill == NOT_DELAYING and not rule.is_counted
 
 
-@kernel
+@inner_kernel
 def start_out_of_turn(candidates, now, rule, s, m, t, x):
     """Start the jobs after the head that fit and do not delay it, and count them.
 
@@ -492,7 +492,7 @@ def start_starving(now, max_starve, s, m, t, x):
         s.clock[C_RESERVED] = -1
 
 
-@kernel
+@inner_kernel
 def start_heads(now, s, m, t, x):
     """Start jobs from the front of the queue, up to the first one that does not fit; return the index of that one."""
     place = 0

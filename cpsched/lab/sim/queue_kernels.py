@@ -82,7 +82,7 @@ def learn(job, runtime, s):
         s.history[s.user[job], 0] = runtime
 
 
-@kernel
+@inner_kernel
 def expect(job, rule, s):
     """Write how long a job is expected to run, if the rule expects anything."""
     if rule.predicts != PREDICTS_NOTHING:

@@ -35,7 +35,7 @@ from cpsched.lab.sim.arrays import (
 from cpsched.lab.sim.hold_kernels import has_asides, lower_at, lower_until, next_change, shift_row
 from cpsched.lab.sim.queue_kernels import has_promise, is_old, rest_after
 from cpsched.lab.sim.run_kernels import begin_run, move_until, spell_job
-from cpsched.rusv import FOREVER, inner_kernel, instant_kernels, kernel, kernels
+from cpsched.rusv import FOREVER, inner_kernel, instant_kernels, kernels
 
 copy, lower_by_two, D_SYS = kernels.copy, kernels.lower_by_two, kernels.D_SYS
 change, has_sums = instant_kernels.change, instant_kernels.has_sums
@@ -233,7 +233,7 @@ def start_beside_reserved(job, now, is_counted, s, m, t, x):
     return True
 
 
-@kernel
+@inner_kernel
 def is_let_in(job, rule, s):
     """Tell whether the gate lets a job in: its key is at most so many times that of the first blocked job. Keys of jobs
     that have promises, and of an old one, are negative.
@@ -241,7 +241,7 @@ def is_let_in(job, rule, s):
     return rule.gate < 0 or s.clock[C_HEAD] < 0 or s.keys[job] <= rule.gate * s.keys[s.clock[C_HEAD]]
 
 
-@kernel
+@inner_kernel
 def may_start(job, now, s, m, t):
     """Tell whether a job waits, and the system has enough for it now and at the start of each reservation until its
     walltime is over: else it does not start in this pass.

@@ -107,7 +107,7 @@ def book_run(job, now, s, m, t, x):
         push(end, EXCEEDED, job, s.heap, s.clock)
 
 
-@kernel
+@inner_kernel
 def pass_milestone(milestone, time, now, s):
     """Note that a job has passed a milestone at `time`; after the last one, release the jobs that wait for it."""
     s.missing[milestone] -= 1

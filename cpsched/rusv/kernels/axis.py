@@ -184,10 +184,10 @@ def following(place, index, s):
     return place + 1, 0
 
 
-@kernel
-def shift(start, end, sign, taken, count, scount, s):
-    """Add the first `count` amounts of node columns, and the first `scount` of system columns, times `sign`, to the
-    free amounts in ``[start, end)``; both must be breakpoints (or the end FOREVER).
+@inner_kernel
+def shift(start, end, sign, columns, amounts, scolumns, samounts, s):
+    """Add amounts of node columns and of system columns, times `sign`, to the free amounts in ``[start, end)``; both
+    must be breakpoints (or the end FOREVER).
     """
     place, index = locate(start, s)
     while place < s.head[H_BLOCKS]:
@@ -200,18 +200,18 @@ def shift(start, end, sign, taken, count, scount, s):
             return
         whole = index == 0 and stop == size
         if whole:
-            for k in range(count):
-                s.blk[block, LAZY, taken.columns[k]] += sign * taken.amounts[k]
-                s.blk[block, LOW, taken.columns[k]] += sign * taken.amounts[k]
-            for k in range(scount):
+            for k in range(len(columns)):
+                s.blk[block, LAZY, columns[k]] += sign * amounts[k]
+                s.blk[block, LOW, columns[k]] += sign * amounts[k]
+            for k in range(len(scolumns)):
                 for part in range(3):
-                    s.sblk[block, part, taken.scolumns[k]] += sign * taken.samounts[k]
+                    s.sblk[block, part, scolumns[k]] += sign * samounts[k]
         else:
-            shift_part(block, index, stop, sign, taken, count, s)
-            for k in range(scount):
+            shift_part(block, index, stop, sign, columns, amounts, s)
+            for k in range(len(scolumns)):
                 for m in range(index, stop):
-                    s.srows[s.members[block, m], taken.scolumns[k]] += sign * taken.samounts[k]
-                summarise_system(block, taken.scolumns[k], s)
+                    s.srows[s.members[block, m], scolumns[k]] += sign * samounts[k]
+                summarise_system(block, scolumns[k], s)
         if stop < size:
             return
         place += 1
@@ -219,15 +219,15 @@ def shift(start, end, sign, taken, count, scount, s):
 
 
 @inner_kernel
-def shift_part(block, begin, stop, sign, taken, count, s):
+def shift_part(block, begin, stop, sign, columns, amounts, s):
     """Add amounts (times `sign`) to some slots of a block; fold the lazy part of these columns into the rows, renew
     their minima.
     """
     size = s.members[block, BLOCK]
-    for k in range(count):
-        column = taken.columns[k]
+    for k in range(len(columns)):
+        column = columns[k]
         lazy = s.blk[block, LAZY, column]
-        amount = sign * taken.amounts[k] + lazy
+        amount = sign * amounts[k] + lazy
         low = s.rows[s.members[block, 0], column] + (amount if begin == 0 else lazy)
         for m in range(size):
             row = s.members[block, m]
@@ -244,13 +244,13 @@ def book(start, end, taken, s):
     add_break(start, s)
     if end < FOREVER:
         add_break(end, s)
-    shift(start, end, -1, taken, taken.columns.shape[0], taken.scolumns.shape[0], s)
+    shift(start, end, -1, taken.columns, taken.amounts, taken.scolumns, taken.samounts, s)
 
 
 @kernel
 def release(start, end, taken, s):
     """Give amounts back in ``[start, end)``: the exact inverse of `book`."""
-    shift(start, end, 1, taken, taken.columns.shape[0], taken.scolumns.shape[0], s)
+    shift(start, end, 1, taken.columns, taken.amounts, taken.scolumns, taken.samounts, s)
     drop_break(start, s)
     if end < FOREVER:
         drop_break(end, s)
@@ -314,5 +314,5 @@ def book_all(begin, bookings, s):
             if end < FOREVER:
                 drop_break(end, s)
             return k
-        shift(start, end, -1, taken, taken.columns.shape[0], taken.scolumns.shape[0], s)
+        shift(start, end, -1, taken.columns, taken.amounts, taken.scolumns, taken.samounts, s)
     return bookings.spans.shape[0]

@@ -57,7 +57,7 @@ def sum_two(free0, a0, b0, free1, a1, b1, most):
     return total
 
 
-@kernel
+@inner_kernel
 def lower(least, free0, a0, b0):
     """Lower `least` to the chunks that one more column allows."""
     for n in range(len(free0)):

@@ -80,7 +80,7 @@ def cut(node, time, o):
     return k + 1
 
 
-@kernel
+@inner_kernel
 def join(node, k, o):
     """Join a step of a node with the one before it if both are equal."""
     if k == o.spans[node, N_FIRST]:
@@ -93,7 +93,7 @@ def join(node, k, o):
         copy(o.steps[m], o.steps[m + 1])
 
 
-@kernel
+@inner_kernel
 def make_room(node, o):
     """Move the steps of a node to more rows if it has few left."""
     first, count, room = o.spans[node, N_FIRST], o.spans[node, N_COUNT], o.spans[node, N_ROOM]
@@ -211,7 +211,7 @@ def book_all_by_node(begin, bookings, s, o):
             if end < FOREVER:
                 drop_break(end, s)
             return n, False
-        shift(start, end, -1, taken, 0, taken.scolumns.shape[0], s)
+        shift(start, end, -1, columns[:0], amounts[:0], taken.scolumns, taken.samounts, s)
         k = 0
         while k < columns.shape[0]:
             behind = behind_node(k, columns.shape[0], columns, o)
@@ -375,7 +375,7 @@ def chunks_on_idle(node, most, first, last, o, t):
     return most
 
 
-@kernel
+@inner_kernel
 def push(time, chunks, size, coming):
     """Add to a heap of `size` (second, chunks), the latest second first."""
     k = size
@@ -386,7 +386,7 @@ def push(time, chunks, size, coming):
     coming[k, 0], coming[k, 1] = time, chunks
 
 
-@kernel
+@inner_kernel
 def pop(size, coming):
     """Take the latest second from a heap of `size`."""
     size -= 1

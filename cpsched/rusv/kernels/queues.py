@@ -14,7 +14,6 @@ from cpsched.rusv.kernels.arrays import (
     H_SPARE_BLOCKS,
     H_SPARE_ROWS,
     JOINT,
-    Taken,
 )
 from cpsched.rusv.kernels.axis import add_break, drop_break, shift
 from cpsched.rusv.kernels.mapping import placement_columns
@@ -28,7 +27,7 @@ def take_placement(demand, entries, count, start, end, sign, s, t, x):
     do not change.
     """
     filled, systems = placement_columns(demand, entries, count, t, x)
-    shift(start, end, sign, Taken(x.columns, x.amounts, x.scolumns, x.samounts), filled, systems, s)
+    shift(start, end, sign, x.columns[:filled], x.amounts[:filled], x.scolumns[:systems], x.samounts[:systems], s)
 
 
 @inner_kernel
@@ -185,7 +184,7 @@ def take_job_by_node(job, sign, j, s, o, t, x):
     end = start + j.jobs[job, 3]
     held = j.pool[first : first + j.spans[job, 1]]
     filled, systems = placement_columns(j.jobs[job, 0], held, len(held), t, x)
-    shift(start, end, sign, Taken(x.columns, x.amounts, x.scolumns, x.samounts), 0, systems, s)
+    shift(start, end, sign, x.columns[:0], x.amounts[:0], x.scolumns[:systems], x.samounts[:systems], s)
     shift_nodes(start, end, sign, x.columns, x.amounts, filled, o)
 
 
