@@ -8,6 +8,9 @@ compiles them, `kernel_cache.py` says where the compiled code is kept.
 `step_sequences.py` has jobs of several steps, whose kernels are in `step_kernels.py`;
 `part_kernels.py` books what a job takes where that changes from part to part;
 `equal_nodes.py` says what can be counted where nodes are interchangeable;
+What is free when is kept as rows of all nodes or as steps of each node (`Timeline`; rows are faster where they fit
+into the caches, steps on thousands of nodes), as counts of interchangeable units (`count_kernels.Profile`), and by the
+search for jobs of several pieces as counts of one kind. All keep one contract (`tests/rusv/calendars.py`).
 `profile.py` has the evolution profiles of applications that change while they run.
 """
 

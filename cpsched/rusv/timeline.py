@@ -602,14 +602,15 @@ class Timeline:
             lacking = slots - head[kernels.H_SPARE_ROWS], blocks - head[kernels.H_SPARE_BLOCKS]
             if max(lacking) > 0:
                 self.grow(max(int(lacking[0]), int(lacking[1]) * _SLOTS_PER_BLOCK))
-            if nodes is None:
-                done, is_short = int(kernels.book_all(done, bookings, self._state)), False
-            else:
-                done, is_short = kernels.book_all_by_node(done, bookings, self._state, nodes.arrays)
+            steps = None if nodes is None else nodes.arrays
+            done, is_short = kernels.book_all(done, bookings, self._state, steps)
+            if nodes is not None:
                 nodes.note_gaps()
-            if is_short and nodes is not None:
-                nodes.grow()
-            elif done < len(spans):
+                if is_short:
+                    nodes.grow()
+            if is_short:
+                continue
+            if done < len(spans):
                 yield done
                 done += 1
 
@@ -834,11 +835,8 @@ class Timeline:
         while done < len(queue):
             tables, scratch = self.instant_views()
             portion = queue, done, min(done - done % PORTION + PORTION, len(queue)), self._bounds, table.arrays()
-            if self._nodes is None:
-                code, done, more = kernels.place_jobs(*portion, self._state, tables, scratch)
-            else:
-                steps = self._nodes.arrays
-                code, done, more = kernels.place_jobs_by_node(*portion, self._state, steps, tables, scratch)
+            steps = None if self._nodes is None else self._nodes.arrays
+            code, done, more = kernels.place_jobs(*portion, self._state, steps, tables, scratch)
             moved += more
             if code != kernels.DONE:
                 self.make_room(code, table)
