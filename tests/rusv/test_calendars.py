@@ -13,7 +13,7 @@ from tests.sizes import examples
 
 pytestmark = pytest.mark.kernels
 
-CALENDARS = {
+CALENDARS: dict[str, Callable[[], Calendar]] = {
     "rows of all nodes": partial(OnTimeline, is_spelled_out=True),
     "steps of each node": partial(OnTimeline, is_spelled_out=False),
     "counts of one pool": partial(ByCounts, columns=1),
@@ -26,5 +26,4 @@ CALENDARS = {
 @examples(50, deadline=None)
 def test_calendars_keep_the_contract(name: str, history: list[Happening]) -> None:
     """A calendar says after each booking and release what its twin says second by second, and nothing is left."""
-    make: Callable[[], Calendar] = CALENDARS[name]
-    assert_keeps_contract(make, history)
+    assert_keeps_contract(CALENDARS[name], history)
