@@ -129,7 +129,7 @@ def _plain(value: Any, hint: Any) -> object:
     """Return a value of a type, with Python's numbers in place of others."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        number = _plain(value, inner[0])
+        number: Any = _plain(value, inner[0])
         return number if all(number in one for one in inner[1:] if isinstance(one, Limits)) else _refuse()
     if origin in (Union, UnionType):
         return _first(value, inner)

@@ -287,7 +287,7 @@ class _Search:
 class _Attempt:
     """One trial to place all chunks of a running job whose steps have fixed times; mutable.
 
-        Chunks that are there already are placed first, and chunks that stay longer before chunks that stay shorter:
+    Chunks that are there already are placed first, and chunks that stay longer before chunks that stay shorter:
     each kind comes and goes in layers, so that no chunk takes a place that another one of its kind needs.
     """
 

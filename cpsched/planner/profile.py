@@ -35,7 +35,7 @@ def with_profile(instance: Instance, change: ProfileChange) -> Instance:
     holds the one before, for as long as that takes: it runs, and cannot be put off; its ``expand_limit`` does not
     count. Each step begins as early as that allows.
 
-        The whole profile is promised, to its end, or nothing: no job ever holds nodes while it waits for nodes of
+    The whole profile is promised, to its end, or nothing: no job ever holds nodes while it waits for nodes of
     another job that waits too. So there is no deadlock (EVO-18): all promises end, and a profile that cannot be
     promised beside them is refused, while the old promise remains. Steps that were promised before begin no later than
     they were to.
@@ -106,7 +106,7 @@ def _words(segment: Segment) -> str:
 def _with_history(job: Job, running: Running, steps: Sequence[Step], now: int) -> Job:
     """Return a job with the steps that it has had before those that remain.
 
-        The present step counts from its begin. If a job does not have one segment for each step, its past steps are
+    The present step counts from its begin. If a job does not have one segment for each step, its past steps are
     unknown: then the past is part of the first step.
     """
     number, present = next((n, segment) for n, segment in enumerate(running.segments) if segment.end > now)

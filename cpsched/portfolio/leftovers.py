@@ -50,8 +50,8 @@ def filled(check: Check, plan: Plan, *, at: float, window: Problem | None = None
                 continue
             asked = WaitingJob(id=job.id, reason=WaitingReason.NOT_MAPPED, detail="is asked about")
             alone = _alone(apart, job, starts)
-            for window in _wider(alone):
-                if (more := _first_kept(check, plan, best, window, asked, at)) is not None:
+            for wider in _wider(alone):
+                if (more := _first_kept(check, plan, best, wider, asked, at)) is not None:
                     best = more
                     break
     return best

@@ -31,7 +31,7 @@ class _Event(IntEnum):
 def map_to_nodes(holds: Sequence[Sequence[Hold]], free_from: Sequence[int]) -> list[list[tuple[int, ...]]]:
     """Return the nodes of each hold, ascending: a growing job keeps its nodes, a shrinking one keeps some of them.
 
-        At each second, first shrinking and ending jobs release nodes; then growing and beginning jobs take the first
+    At each second, first shrinking and ending jobs release nodes; then growing and beginning jobs take the first
     free nodes. All nodes are equal, so there are always enough if the numbers never exceed the capacity.
 
     Parameters

@@ -8,6 +8,9 @@ compiles them, `kernel_cache.py` says where the compiled code is kept.
 `step_sequences.py` has jobs of several steps, whose kernels are in `step_kernels.py`;
 `part_kernels.py` books what a job takes where that changes from part to part;
 `equal_nodes.py` says what can be counted where nodes are interchangeable;
+What is free when is kept as rows of all nodes or as steps of each node (`Timeline`; rows are faster where they fit
+into the caches, steps on thousands of nodes), as counts of interchangeable units (`count_kernels.Profile`), and by the
+search for jobs of several pieces as counts of one kind. All keep one contract (`tests/rusv/calendars.py`).
 `profile.py` has the evolution profiles of applications that change while they run.
 """
 
@@ -16,7 +19,7 @@ from cpsched.rusv.compression import Compression
 from cpsched.rusv.equal_nodes import Asks, EqualNodes
 from cpsched.rusv.jit import allocating_kernel, announced, inner_kernel, interpret, kernel, own_interpretation
 from cpsched.rusv.kernel_cache import remove_temporary_kernels
-from cpsched.rusv.kernels import Links, Scratch, State, Tables
+from cpsched.rusv.kernels import Links, Scratch, Tables, TimelineState
 from cpsched.rusv.kernels.arrays import FOREVER
 from cpsched.rusv.links import Countdown, ahead, behind, grouped, links_of, mirrored
 from cpsched.rusv.profile import Profile
@@ -51,12 +54,12 @@ __all__ = [
     "Profile",
     "Run",
     "Scratch",
-    "State",
     "StepSequence",
     "StepSequences",
     "Tables",
     "Timeline",
     "TimelineMark",
+    "TimelineState",
     "Turns",
     "ahead",
     "allocating_kernel",

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
+from cpsched.rusv.instant_kernels import has_sums
 from cpsched.rusv.jit import inner_kernel, kernel
 from cpsched.rusv.kernels import (
     BLOCK,
@@ -30,8 +31,9 @@ from cpsched.rusv.kernels import (
     chunks_by_node,
     following,
     has_wanted,
+    last_until,
     locate,
-    place_jobs_by_node,
+    place_jobs,
     step_of,
     want_chunks,
 )
@@ -177,28 +179,6 @@ def look_ahead(now, n, s):
 
 
 @inner_kernel
-def has_sums(demand, number, least, t):
-    """Tell whether the sums over the system suffice for a demand up to the end of a slot."""
-    for k in range(t.demands[demand, D_SYS], t.demands[demand + 1, D_SYS]):
-        if least[number, t.sysreq[k, 0]] < t.sysreq[k, 1]:
-            return False
-    return True
-
-
-@inner_kernel
-def slot_before(end, times, count):
-    """Return the index, in `times`, of the last slot of a window that ends at `end`."""
-    low, high = 0, count
-    while high - low > 1:
-        middle = (low + high) >> 1
-        if times[middle] < end:
-            low = middle
-        else:
-            high = middle
-    return low
-
-
-@inner_kernel
 def look_at_nodes(demand, now, chunk, n, o, t):
     """Write the nodes on which chunks of a demand's only kind fit now, with their number and until when one fits, and
     the chunks on nodes with room from now to the end of each slot. Return the number of nodes.
@@ -225,7 +205,7 @@ def look_at_nodes(demand, now, chunk, n, o, t):
                 step += 1
             until[node] = o.steps[step, 0] if step < behind else FOREVER
             if step < behind:
-                room[slot_before(until[node] + 1, n.times, ahead)] += units[node]
+                room[last_until(until[node], n.times, ahead)] += units[node]
     for k in range(ahead):
         total -= room[k]
         room[k] = total
@@ -289,8 +269,8 @@ def compress(queue, begin, depth, n, j, s, o, t, x):
             if n.counters[C_AHEAD] != n.counters[C_STATE]:
                 n.counters[C_AHEAD] = n.counters[C_STATE]
                 n.counters[C_SLOTS] = look_ahead(earliest, n, s)
-            number = slot_before(min(start, earliest + duration), n.times, n.counters[C_SLOTS])
-            if not has_sums(demand, number, n.least, t):
+            number = last_until(min(start, earliest + duration) - 1, n.times, n.counters[C_SLOTS])
+            if not has_sums(demand, n.least[number], t.demands, t.sysreq):
                 continue
             if chunk >= 0:
                 if n.looked[chunk, 0] != n.counters[C_STATE]:
@@ -303,7 +283,7 @@ def compress(queue, begin, depth, n, j, s, o, t, x):
                     continue
             j.jobs[job, 2] = earliest
         o.lacking[0] = 1
-        code, _, moved = place_jobs_by_node(queue, k, k + 1, n.bounds, j, s, o, t, x)
+        code, _, moved = place_jobs(queue, k, k + 1, n.bounds, j, s, o, t, x)
         j.jobs[job, 2] = latest
         if code != DONE:
             n.enough[job] = n.tried[job] = 0

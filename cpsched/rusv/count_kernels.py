@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from cpsched.rusv.jit import inner_kernel, kernel
 from cpsched.rusv.kernels.arrays import FOREVER
+from cpsched.rusv.kernels.axis import last_until
 
 #: The start of a job that has none.
 NOWHERE = -1
@@ -43,24 +44,18 @@ class Reservations(NamedTuple):
 @kernel
 def cut(time, p):
     """Make `time` a breakpoint of the profile; return its index."""
-    low, high = 0, p.size[0]
-    while low < high:
-        middle = (low + high) >> 1
-        if p.times[middle] < time:
-            low = middle + 1
-        else:
-            high = middle
-    if low < p.size[0] and p.times[low] == time:
-        return low
-    for k in range(p.size[0], low, -1):
+    at = last_until(time, p.times, p.size[0])
+    if p.times[at] == time:
+        return at
+    for k in range(p.size[0], at + 1, -1):
         p.times[k] = p.times[k - 1]
         for c in range(p.free.shape[1]):
             p.free[k, c] = p.free[k - 1, c]
-    p.times[low] = time
+    p.times[at + 1] = time
     for c in range(p.free.shape[1]):
-        p.free[low, c] = p.free[low - 1, c]
+        p.free[at + 1, c] = p.free[at, c]
     p.size[0] += 1
-    return low
+    return at + 1
 
 
 @kernel

@@ -41,12 +41,6 @@ def has_sums(demand, sfree, demands, sysreq):
     return True
 
 
-@inner_kernel
-def has_nodes(demand, free, t, x):
-    """Tell whether enough chunks of each kind fit (necessary). An exclusive demand clears nodes that are not idle."""
-    return suffices(demand, free, x.buffer, t)
-
-
 @kernel
 def map_now(demand, free, sfree, t, x):
     """Map a demand to nodes on which it fits, cheap ones first; return the number of entries, 0 if it does not fit. The
@@ -55,13 +49,13 @@ def map_now(demand, free, sfree, t, x):
     if not has_sums(demand, sfree, t.demands, t.sysreq):
         return 0
     if t.demands[demand, D_FLAGS] & (EXCLUSIVE | JOINT) == 0:
-        if not has_nodes(demand, free, t, x):
+        if not suffices(demand, free, x.buffer, t):
             return 0
         return map_chunks(demand, free, t, x)
     attempt = demand
     while attempt >= 0:  # mapping lowers the amounts that it is given
         copy(x.free[0], free)
-        if not has_nodes(demand, x.free[0], t, x):
+        if not suffices(demand, x.free[0], x.buffer, t):
             return 0
         count = map_chunks(attempt, x.free[0], t, x)
         if count > 0:

@@ -14,19 +14,6 @@ from cpsched.rusv import NOWHERE, inner_kernel, kernel, kernels
 from cpsched.search.arrays import Counted
 
 
-@inner_kernel
-def breakpoint_at(time: int, counted: Counted) -> int:
-    """Return the last breakpoint that is not after `time`."""
-    low, high = 0, counted.size[0]
-    while high - low > 1:
-        middle = (low + high) >> 1
-        if counted.times[middle] <= time:
-            low = middle
-        else:
-            high = middle
-    return low
-
-
 @kernel
 def earliest_start(job: int, earliest: int, latest: int, counted: Counted) -> int:
     """Return the first start from `earliest` on at which all pieces fit; `NOWHERE` if it is after `latest`.
@@ -40,7 +27,7 @@ def earliest_start(job: int, earliest: int, latest: int, counted: Counted) -> in
         if start > latest:
             return NOWHERE
         since, room = start + counted.since[piece], counted.capacity[0] - counted.amounts[piece]
-        at = breakpoint_at(start + counted.until[piece] - 1, counted)
+        at = kernels.last_until(start + counted.until[piece] - 1, counted.times, counted.size[0])
         while counted.used[at] <= room and counted.times[at] > since:
             at -= 1
         if counted.used[at] > room:
@@ -69,7 +56,7 @@ def count_in(job: int, start: int, sign: int, counted: Counted) -> int:
     new = 0
     for piece in range(first, behind + 1):
         border = border_of(piece, behind, start, counted)
-        if counted.times[breakpoint_at(border, counted)] != border:
+        if counted.times[kernels.last_until(border, counted.times, counted.size[0])] != border:
             new += 1
     at, to, piece = counted.size[0] - 1, counted.size[0] - 1 + new, behind
     counted.size[0] += new
@@ -83,7 +70,7 @@ def count_in(job: int, start: int, sign: int, counted: Counted) -> int:
             counted.times[to], counted.used[to] = border, counted.used[at]
             to -= 1
         piece -= 1
-    begin = breakpoint_at(start, counted)
+    begin = kernels.last_until(start, counted.times, counted.size[0])
     at = begin
     for piece in range(first, behind):
         while counted.times[at] < start + counted.until[piece]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.rusv import Links, mirrored
+from cpsched.rusv import Links, count_kernels, mirrored
 from cpsched.rusv import kernels as timeline_kernels
 from cpsched.search import project_kernels as kernels
 from cpsched.search.chain import Chain
@@ -119,9 +119,11 @@ def desk_of(project: kernels.Project, links: Links) -> kernels.Desk:
     count, milestones, (slots, sums) = len(project.jobs), len(links.before_of) - 1, project.free.shape
     most = slots + 2 * count + 2
     return kernels.Desk(
-        slots=np.zeros(1, dtype=np.int64),
-        times=np.zeros(most, dtype=np.int64),
-        free=np.zeros((most, sums), dtype=np.int64),
+        profile=count_kernels.Profile(
+            size=np.zeros(1, dtype=np.int64),
+            times=np.zeros(most, dtype=np.int64),
+            free=np.zeros((most, sums), dtype=np.int64),
+        ),
         missing=np.zeros(milestones, dtype=np.int64),
         passed=np.zeros(milestones, dtype=np.int64),
         closed=np.zeros(count, dtype=np.int64),

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cpsched.rusv import FOREVER, Links, inner_kernel, kernel, kernels
+from cpsched.rusv import FOREVER, Links, count_kernels, inner_kernel, kernel, kernels
 from cpsched.search.arrays import Array
 from cpsched.search.place_kernels import below, cost_of, uniform
 from cpsched.search.ruin_kernels import sort_in
@@ -45,10 +45,8 @@ class Project(NamedTuple):
 class Desk(NamedTuple):
     """What decoding writes down."""
 
-    #: int64 (1,): the number of slots; (·,) and (·, sums): when they begin, and what is free in them.
-    slots: Array
-    times: Array
-    free: Array
+    #: What is free.
+    profile: count_kernels.Profile
     #: int64 (milestones,): the number of jobs without a place before each; and by when those with one have passed it.
     missing: Array
     passed: Array
@@ -86,70 +84,40 @@ class Lists(NamedTuple):
 @kernel
 def fill(project: Project, desk: Desk) -> None:
     """Set the desk to what is free without the jobs."""
-    desk.slots[0] = project.times.shape[0]
+    profile = desk.profile
+    profile.size[0] = project.times.shape[0]
     for k in range(project.times.shape[0]):
-        desk.times[k] = project.times[k]
-        kernels.copy(desk.free[k], project.free[k])
+        profile.times[k] = project.times[k]
+        kernels.copy(profile.free[k], project.free[k])
 
 
 @inner_kernel
 def fill_backwards(horizon: int, project: Project, desk: Desk) -> None:
     """Set the desk to what is free without the jobs, in time that runs from `horizon` back to 0."""
-    count, last = 0, project.times.shape[0] - 1
+    count, last, profile = 0, project.times.shape[0] - 1, desk.profile
     while last > 0 and project.times[last] >= horizon:
         last -= 1
     for k in range(last, -1, -1):
-        desk.times[count] = 0 if k == last else horizon - project.times[k + 1]
-        kernels.copy(desk.free[count], project.free[k])
+        profile.times[count] = 0 if k == last else horizon - project.times[k + 1]
+        kernels.copy(profile.free[count], project.free[k])
         count += 1
-    desk.slots[0] = count
-
-
-@inner_kernel
-def find_slot(time: int, desk: Desk) -> int:
-    """Return the slot that holds a time."""
-    low, high = 0, desk.slots[0]
-    while high - low > 1:
-        middle = (low + high) >> 1
-        if desk.times[middle] <= time:
-            low = middle
-        else:
-            high = middle
-    return low
-
-
-@inner_kernel
-def add_slot(time: int, desk: Desk) -> int:
-    """Return the slot that begins at a time; it is made if there is none."""
-    at = find_slot(time, desk)
-    if desk.times[at] == time:
-        return at
-    for k in range(desk.slots[0], at + 1, -1):
-        desk.times[k] = desk.times[k - 1]
-        kernels.copy(desk.free[k], desk.free[k - 1])
-    desk.times[at + 1] = time
-    kernels.copy(desk.free[at + 1], desk.free[at])
-    desk.slots[0] += 1
-    return at + 1
+    profile.size[0] = count
 
 
 @kernel
-def place(job: int, start: int, project: Project, desk: Desk) -> int:
+def place(job: int, start: int, project: Project, profile: count_kernels.Profile) -> int:
     """Book a job from `start` on, as early as it fits; return its start, or -1 if it does not fit."""
-    slot = find_slot(start, desk)
-    while slot < desk.slots[0] and desk.times[slot] < start + project.jobs[job, DURATION]:
+    slot, duration = kernels.last_until(start, profile.times, profile.size[0]), project.jobs[job, DURATION]
+    while slot < profile.size[0] and profile.times[slot] < start + duration:
         fits = True
-        for q in range(desk.free.shape[1]):
-            fits &= desk.free[slot, q] >= project.needs[job, q]
+        for q in range(profile.free.shape[1]):
+            fits &= profile.free[slot, q] >= project.needs[job, q]
         slot += 1
         if not fits:
-            if slot == desk.slots[0]:
+            if slot == profile.size[0]:
                 return -1
-            start = desk.times[slot]
-    first, last = add_slot(start, desk), add_slot(start + project.jobs[job, DURATION], desk)
-    for k in range(first, last):
-        for q in range(desk.free.shape[1]):
-            desk.free[k, q] -= project.needs[job, q]
+            start = profile.times[slot]
+    count_kernels.shift(start, start + duration, project.needs[job], -1, profile)
     return start
 
 
@@ -184,7 +152,7 @@ def decode(keys: Array, starts: Array, is_backwards: bool, links: Links, project
         earliest = 0 if is_backwards else project.jobs[job, EARLIEST]
         for k in range(links.waits_of[job], links.waits_of[job + 1]):
             earliest = max(earliest, desk.passed[links.waits[k, 0]] + links.waits[k, 1])
-        starts[job] = place(job, earliest, project, desk)
+        starts[job] = place(job, earliest, project, desk.profile)
         if starts[job] < 0 or (not is_backwards and starts[job] > project.jobs[job, LATEST]):
             return False
         for k in range(links.leads_of[job], links.leads_of[job + 1]):

@@ -177,7 +177,7 @@ def test_nothing_is_asked_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """For jobs that find no start beside a plan nothing is compiled again, nor are they asked about beside it again."""
     jobs = (waiting(name, 5, chunk(cores=4), deadline=5) for name in "ab")
     instance = window([nodes("n1", cores=4)], *jobs)
-    asked, whole = list[Any](), recipe.filled
+    asked, whole = list[Any](), leftovers.filled
 
     def filled(check: Check, plan: Plan, **more: Any) -> Plan:
         asked.append(plan.jobs)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
 
 from cpsched.domain import FrozenMap, Instance, Job, Objective, ObjectiveTerm
 from cpsched.lab.workloads import evolving_window
@@ -22,8 +23,9 @@ from cpsched.search.evolving import EvolvingChain
 from tests.booking.small_windows import SCATTER, chunk, nodes, running, waiting, window
 from tests.oracle.dense_counts import DenseCounts, Pieces
 from tests.rules.listed import listed
+from tests.rusv.calendars import UNITS, Happening, assert_keeps_contract, histories
 from tests.search.searched import FEW, planned, searched
-from tests.sizes import seeds
+from tests.sizes import examples, seeds
 
 EXCLUSIVE = replace(SCATTER, exclusive=True)
 CORES = 2
@@ -78,6 +80,47 @@ def test_lists_are_those_of_the_rule() -> None:
         order = Random(seed).sample(range(len(jobs)), len(jobs))
         assert chain.plan_list(np.argsort(order).astype(np.float64)) is not None
         assert [int(chain.starts[row]) for row in order] == listed(instance, [jobs[row] for row in order])
+
+
+class OnCounted:
+    """The nodes in use as the search counts them, behind the contract of calendars."""
+
+    def __init__(self) -> None:
+        self._profile = np.zeros(60, dtype=np.int64), np.zeros(60, dtype=np.int64), np.ones(1, dtype=np.int64)
+
+    def _job(self, amount: int, seconds: int) -> Counted:
+        return counted([(0, seconds, amount)], UNITS, self._profile)
+
+    def add(self, start: int, end: int, amount: int) -> None:
+        """Count a job of one piece."""
+        count_kernels.count_in(0, start, 1, self._job(amount, end - start))
+
+    def remove(self, start: int, end: int, amount: int) -> None:
+        """Remove a job of one piece."""
+        count_kernels.count_out(0, start, self._job(amount, end - start))
+
+    def earliest_fit(self, amount: int, seconds: int, earliest: int) -> int:
+        """Find the start of a job of one piece."""
+        return int(count_kernels.earliest_start(0, earliest, FOREVER, self._job(amount, seconds)))
+
+    def free_in(self, start: int, end: int) -> int:
+        """Look at the breakpoints that overlap."""
+        times, used, size = self._profile
+        first, behind = np.searchsorted(times[: size[0]], [start, end - 1], side="right").tolist()
+        return UNITS - int(used[first - 1 : behind].max())
+
+    def next_change(self, after: int) -> int | None:
+        """Return the next breakpoint."""
+        times, _, size = self._profile
+        return next((at for at in times[: size[0]].tolist() if at > after), None)
+
+
+@pytest.mark.kernels
+@given(history=histories)
+@examples(50, deadline=None)
+def test_counts_keep_the_contract_of_calendars(history: list[Happening]) -> None:
+    """The counts say after each job what their twin says second by second, and nothing is left."""
+    assert_keeps_contract(OnCounted, history)
 
 
 def counted(pieces: Pieces, capacity: int, profile: tuple[np.ndarray, np.ndarray, np.ndarray]) -> Counted:

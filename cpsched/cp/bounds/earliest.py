@@ -14,7 +14,7 @@ from cpsched.problem import own_start, refusal
 def earliest_starts(instance: Instance, jobs: Sequence[Job], budget: Budget) -> list[int]:
     """Return for each job a second (on the instance's clock) before which no plan can start it.
 
-        It is exact for one kind of chunks: nodes are filled completely, and running jobs only end. A request of
+    It is exact for one kind of chunks: nodes are filled completely, and running jobs only end. A request of
     several kinds is searched kind by kind, since its mapping to nodes is no exact search; the latest start counts.
     Evolving jobs count with their first step. Malleable jobs are left out. When the budget is spent, the remaining
     jobs get the earliest start of their own limits.

@@ -10,7 +10,7 @@ from cpsched.domain import Instance, Job, Remaining, Running, Segment, resumable
 def with_least_running(instance: Instance) -> Instance:
     """Return the instance in which running jobs leave at every second all that a plan can make them leave.
 
-        A malleable job holds the cores of its smallest share, and only until its end with all its cores: no plan can
+    A malleable job holds the cores of its smallest share, and only until its end with all its cores: no plan can
     have both, so every plan remains possible beside it.
     """
     lefts = [resumable(job, instance.now) for job in instance.jobs]

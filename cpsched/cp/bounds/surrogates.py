@@ -40,7 +40,7 @@ class Profile:
 def size_vectors(cluster: Cluster, units: Sequence[Unit], most: int) -> Ints:
     """Return at most `most` vectors of sizes, shape (vectors, units): each gives a valid surrogate.
 
-        For each resource its share of a node, unchanged (linear), and rounded by dual-feasible functions; the larger
+    For each resource its share of a node, unchanged (linear), and rounded by dual-feasible functions; the larger
     of the shares of two resources; all of these again for the units that only some node classes admit. Later steps
     decide which of them get a price.
     """

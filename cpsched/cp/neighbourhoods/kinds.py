@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import wraps
 from itertools import islice
 from random import Random
 
@@ -43,11 +44,20 @@ class Choice:
 Kind = Callable[[Occupation, Size, Random], Choice | None]
 
 
-def costly_nodes(occupation: Occupation, size: Size, random: Random) -> Choice | None:
+def _about_costly(choose: Callable[[Occupation, Size, Random, int], Choice | None]) -> Kind:
+    """Return a kind that begins with a costly task; nothing is chosen where there is none."""
+
+    @wraps(choose)
+    def kind(occupation: Occupation, size: Size, random: Random) -> Choice | None:
+        costly = _costly(occupation, random)
+        return None if costly is None else choose(occupation, size, random, costly)
+
+    return kind
+
+
+@_about_costly
+def costly_nodes(occupation: Occupation, size: Size, random: Random, costly: int) -> Choice | None:
     """Choose the nodes of a costly task, deep in time: it, and what is on them before it and while it runs."""
-    costly = _costly(occupation, random)
-    if costly is None:
-        return None
     sites = [*occupation.sites_of(costly)]
     random.shuffle(sites)
     others = [site for site in occupation.admitted(costly) if site not in set(sites)]
@@ -58,11 +68,9 @@ def costly_nodes(occupation: Occupation, size: Size, random: Random) -> Choice |
     return _closed(occupation, [costly, *near], sites, size)
 
 
-def costly_rivals(occupation: Occupation, size: Size, random: Random) -> Choice | None:
+@_about_costly
+def costly_rivals(occupation: Occupation, size: Size, random: Random, costly: int) -> Choice | None:
     """Choose a costly task, and those that run at some earlier second on nodes where it could."""
-    costly = _costly(occupation, random)
-    if costly is None:
-        return None
     earliest, start = int(occupation.encoding.tasks[costly].earliest), int(occupation.starts[costly])
     if start <= earliest:
         return None
@@ -75,11 +83,9 @@ def costly_rivals(occupation: Occupation, size: Size, random: Random) -> Choice 
     return _closed(occupation, [costly, *rivals], [*own, *sites], size)
 
 
-def ejection(occupation: Occupation, size: Size, random: Random) -> Choice | None:
+@_about_costly
+def ejection(occupation: Occupation, size: Size, random: Random, costly: int) -> Choice | None:
     """Choose a costly task, and the least costly ones that must go for it to start at some earlier second."""
-    costly = _costly(occupation, random)
-    if costly is None:
-        return None
     task = occupation.encoding.tasks[costly]
     earliest, start = int(task.earliest), int(occupation.starts[costly])
     if start <= earliest:
@@ -145,13 +151,11 @@ def _losses(occupation: Occupation, sites: NDArray[np.int64], number: int, momen
     return losses
 
 
-def exchange(occupation: Occupation, size: Size, random: Random) -> Choice | None:
+@_about_costly
+def exchange(occupation: Occupation, size: Size, random: Random, costly: int) -> Choice | None:
     """Choose a costly task and one before it on nodes where it could be, such that it pays to swap them as long as they
     are alone (Smith's rule), and what is beside them on their nodes.
     """
-    costly = _costly(occupation, random)
-    if costly is None:
-        return None
     start, admitted = int(occupation.starts[costly]), np.array(occupation.admitted(costly))
     lengths = occupation.ends - occupation.starts
     gains = occupation.prices[costly] * lengths - occupation.prices * lengths[costly]
@@ -171,11 +175,9 @@ def exchange(occupation: Occupation, size: Size, random: Random) -> Choice | Non
     return _closed(occupation, [costly, other, *near], sites, size)
 
 
-def time_slice(occupation: Occupation, size: Size, random: Random) -> Choice | None:
+@_about_costly
+def time_slice(occupation: Occupation, size: Size, random: Random, costly: int) -> Choice | None:
     """Choose some nodes from some second on: the next tasks there."""
-    costly = _costly(occupation, random)
-    if costly is None:
-        return None
     admitted = [*occupation.admitted(costly)]
     sites = random.sample(admitted, min(len(admitted), size.sites))
     moment = random.randrange(0, max(1, int(occupation.starts[costly]) + 1))
@@ -184,11 +186,9 @@ def time_slice(occupation: Occupation, size: Size, random: Random) -> Choice | N
     return _closed(occupation, later, sites, size)
 
 
-def few_nodes(occupation: Occupation, size: Size, random: Random) -> Choice | None:
+@_about_costly
+def few_nodes(occupation: Occupation, size: Size, random: Random, costly: int) -> Choice | None:
     """Choose two to four nodes, deep in time: tasks that are on them alone, one after the other."""
-    costly = _costly(occupation, random)
-    if costly is None:
-        return None
     admitted = [*occupation.admitted(costly)]
     sites = set(random.sample(admitted, min(len(admitted), random.randint(1, 3))))
     sites |= set([*occupation.sites_of(costly)][:1])
@@ -204,11 +204,9 @@ def few_nodes(occupation: Occupation, size: Size, random: Random) -> Choice | No
     return _closed(occupation, inside[first:], sorted(sites), size)
 
 
-def followers(occupation: Occupation, size: Size, random: Random) -> Choice | None:
+@_about_costly
+def followers(occupation: Occupation, size: Size, random: Random, costly: int) -> Choice | None:
     """Choose a costly task, and those that end last before it can start on some nodes, with what follows them there."""
-    costly = _costly(occupation, random)
-    if costly is None:
-        return None
     start, admitted = int(occupation.starts[costly]), occupation.admitted(costly)
     since = max(0, start - int(random.expovariate(1 / max(1, occupation.encoding.tasks[costly].shortest))))
     sites = random.sample(admitted, min(len(admitted), size.sites))
@@ -217,11 +215,9 @@ def followers(occupation: Occupation, size: Size, random: Random) -> Choice | No
     return _closed(occupation, [costly, *near], [*occupation.sites_of(costly), *sites], size)
 
 
-def ancestors(occupation: Occupation, size: Size, random: Random) -> Choice | None:
+@_about_costly
+def ancestors(occupation: Occupation, size: Size, random: Random, costly: int) -> Choice | None:
     """Choose a costly task, those for which it waits, directly or not, and what is beside them on their nodes."""
-    costly = _costly(occupation, random)
-    if costly is None:
-        return None
     family, number = [costly], 0
     while number < len(family) and len(family) < size.tasks - 1:
         before = occupation.awaited(family[number])
@@ -239,11 +235,9 @@ def ancestors(occupation: Occupation, size: Size, random: Random) -> Choice | No
     return _closed(occupation, [*family, *beside], [*sites, *others], size)
 
 
-def changing(occupation: Occupation, size: Size, random: Random) -> Choice | None:
+@_about_costly
+def changing(occupation: Occupation, size: Size, random: Random, costly: int) -> Choice | None:
     """Choose a costly task, and tasks that change, or can, on nodes where it could be, up to its start."""
-    costly = _costly(occupation, random)
-    if costly is None:
-        return None
     earliest, start = int(occupation.encoding.tasks[costly].earliest), int(occupation.starts[costly])
     moment = random.randint(min(earliest, start), start)
     sites = [*occupation.admitted(costly)]
@@ -258,11 +252,9 @@ def changing(occupation: Occupation, size: Size, random: Random) -> Choice | Non
     return _closed(occupation, [costly, *near], [*occupation.sites_of(costly), *some], size)
 
 
-def one_queue(occupation: Occupation, size: Size, random: Random) -> Choice | None:
+@_about_costly
+def one_queue(occupation: Occupation, size: Size, random: Random, costly: int) -> Choice | None:
     """Choose a costly task, and those of its queue that begin at nearly the same time."""
-    costly = _costly(occupation, random)
-    if costly is None:
-        return None
     tasks, start = occupation.encoding.tasks, int(occupation.starts[costly])
     near = [
         number
@@ -273,10 +265,10 @@ def one_queue(occupation: Occupation, size: Size, random: Random) -> Choice | No
     return _closed(occupation, [costly, *near], occupation.sites_of(costly), size)
 
 
-def holders(occupation: Occupation, size: Size, random: Random) -> Choice | None:
+@_about_costly
+def holders(occupation: Occupation, size: Size, random: Random, costly: int) -> Choice | None:
     """Choose a costly task that needs licences, and others that hold them before it."""
-    costly = _costly(occupation, random)
-    if costly is None or not occupation.encoding.tasks[costly].job.licenses:
+    if not occupation.encoding.tasks[costly].job.licenses:
         return None
     wanted, start = occupation.encoding.tasks[costly].job.licenses, int(occupation.starts[costly])
     near = [
@@ -415,11 +407,9 @@ def kinds_for(encoding: Encoding) -> tuple[tuple[str, Kind], ...]:
     return tuple((name, kind) for name, kind in KINDS.items() if name not in left_out)
 
 
-def around_a_start(occupation: Occupation, size: Size, random: Random) -> Choice | None:
+@_about_costly
+def around_a_start(occupation: Occupation, size: Size, random: Random, costly: int) -> Choice | None:
     """Choose a costly task, and those that begin or end nearest to a second before its start, wherever they are."""
-    costly = _costly(occupation, random)
-    if costly is None:
-        return None
     moment = random.randint(0, int(occupation.starts[costly]))
     near = [number for number, one in enumerate(occupation.placed) if one is not None and number != costly]
     near.sort(key=lambda n: (min(abs(int(occupation.starts[n]) - moment), abs(int(occupation.ends[n]) - moment)), n))

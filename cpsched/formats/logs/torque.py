@@ -31,7 +31,7 @@ _FAILED, _COMPLETED, _CANCELLED = 0, 1, 5
 def read_torque(path: str | Path) -> JobLog:
     """Read an accounting log, plain or gzip; a file may have several days.
 
-        A job is read from its last ``E`` (ended) record, or from its ``S`` (started) record if it did not end in the
+    A job is read from its last ``E`` (ended) record, or from its ``S`` (started) record if it did not end in the
     log: its run time is unknown then. The log does not have the request of a job with only ``Q`` (queued) and ``D``
     (deleted) records, which is reported as left out. Of other records (aborted, rerun, checkpointed, reservations)
     nothing is needed.

@@ -506,6 +506,16 @@ def start_heads(now, s, m, t, x):
 
 
 @inner_kernel
+def close_overtaken(last, rule, s):
+    """Close the gaps of jobs that have started ahead of the head; `last` of the queue were within the depth."""
+    if s.clock[C_OVERTAKING] > 0:
+        if last < s.clock[C_QUEUED] or chooses_anew(rule):
+            # other jobs are now within the depth, or may fit beside the nodes that the head takes now
+            s.clock[C_HEAD] = -1
+        close_gaps(s)
+
+
+@inner_kernel
 def pass_queue(now, rule, s, m, t, x):
     """Start the jobs that the rule starts now; the queue is looked through as far as the rule's depth."""
     if rule.backfill == RESERVING:
@@ -532,11 +542,7 @@ def pass_queue(now, rule, s, m, t, x):
     resumed = s.clock[C_RESUME]
     first = 1 if resumed < 0 else place_in_queue(resumed, s.keys, s.queue, s.clock)
     start_behind_head(first, last, now, rule, s, m, t, x)
-    if s.clock[C_OVERTAKING] > 0:
-        if last < s.clock[C_QUEUED] or chooses_anew(rule):
-            # other jobs are now within the depth, or may fit beside the nodes that the head takes now
-            s.clock[C_HEAD] = -1
-        close_gaps(s)
+    close_overtaken(last, rule, s)
 
 
 @allocating_kernel
@@ -563,11 +569,7 @@ def pass_arrivals(now, rule, count, s, m, t, x):
         if s.clock[C_OVERTAKING] > 0 and chooses_anew(rule):
             start_behind_head(places[k] + 1, last, now, rule, s, m, t, x)
             break
-    if s.clock[C_OVERTAKING] > 0:
-        if last < s.clock[C_QUEUED] or chooses_anew(rule):
-            # other jobs are now within the depth, or may fit beside the nodes that the head takes now
-            s.clock[C_HEAD] = -1
-        close_gaps(s)
+    close_overtaken(last, rule, s)
 
 
 # --- the event loop --------------------------------------------------------------------------------------------------

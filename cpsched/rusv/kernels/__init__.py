@@ -13,7 +13,7 @@ a search reads one row for a whole block.
 The free amount of column c in slot r of block b is ``rows[r, c] + blk[b, LAZY, c]``; the lazy part is folded into the
 rows of a column whenever a booking covers the block only in part, so that both parts stay within the capacity.
 
-The kernels take their arrays in named tuples, which are passed last: the timeline's `State` (`s`), the `Tables` of what
+The kernels take their arrays in named tuples, which are passed last: the `TimelineState` (`s`), the `Tables` of what
 can be asked for (`t`), a `Scratch` (`x`), and the `Jobs` of a table (`j`).
 """
 
@@ -55,17 +55,17 @@ from cpsched.rusv.kernels.arrays import (
     Links,
     Nodes,
     Scratch,
-    State,
     Tables,
     Taken,
+    TimelineState,
 )
 from cpsched.rusv.kernels.axis import (
     add_break,
     book,
-    book_all,
     copy,
     drop_break,
     following,
+    last_until,
     locate,
     release,
     summarise_system,
@@ -73,7 +73,7 @@ from cpsched.rusv.kernels.axis import (
 from cpsched.rusv.kernels.mapping import clear_busy, count_kind, map_chunks, placement_columns, suffices
 from cpsched.rusv.kernels.nodes import (
     SLACK,
-    book_all_by_node,
+    book_all,
     chunks_by_node,
     earliest_fit_by_node,
     free_until_by_node,
@@ -92,7 +92,6 @@ from cpsched.rusv.kernels.queues import (
     keep_entries,
     latest_before,
     place_jobs,
-    place_jobs_by_node,
     remember_start,
     remembered_start,
     take_placement,
@@ -144,13 +143,12 @@ __all__ = [
     "Links",
     "Nodes",
     "Scratch",
-    "State",
     "Tables",
     "Taken",
+    "TimelineState",
     "add_break",
     "book",
     "book_all",
-    "book_all_by_node",
     "chunks_by_node",
     "clear_busy",
     "copy",
@@ -166,6 +164,7 @@ __all__ = [
     "has_wanted",
     "is_good",
     "keep_entries",
+    "last_until",
     "latest_before",
     "least_by_node",
     "locate",
@@ -175,7 +174,6 @@ __all__ = [
     "note_all_gaps",
     "pass_time_by_node",
     "place_jobs",
-    "place_jobs_by_node",
     "placement_columns",
     "release",
     "remember_start",

@@ -185,6 +185,19 @@ def following(place, index, s):
 
 
 @inner_kernel
+def last_until(time, times, count):
+    """Return the index of the last of `count` ascending times that is not after `time`; 0 if there is none."""
+    low, high = 0, count
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if times[middle] <= time:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@inner_kernel
 def shift(start, end, sign, columns, amounts, scolumns, samounts, s):
     """Add amounts of node columns and of system columns, times `sign`, to the free amounts in ``[start, end)``; both
     must be breakpoints (or the end FOREVER).
@@ -295,24 +308,3 @@ def taken_of(number, bookings):
         bookings.scolumns[sfirst:slast],
         bookings.samounts[sfirst:slast],
     )
-
-
-@kernel
-def book_all(begin, bookings, s):
-    """Book one after another, from index `begin` on, up to the first one of which not all is free; return its index, or
-    how many there are. The state has space for all of them.
-    """
-    for k in range(begin, bookings.spans.shape[0]):
-        start, end, number = bookings.spans[k, 0], bookings.spans[k, 1], bookings.spans[k, 2]
-        taken = taken_of(number, bookings)
-        add_break(start, s)
-        if end < FOREVER:
-            add_break(end, s)
-        is_free = has_free(start, end, taken.columns, taken.amounts, s.rows, s.blk, s)
-        if not (is_free and has_free(start, end, taken.scolumns, taken.samounts, s.srows, s.sblk, s)):
-            drop_break(start, s)
-            if end < FOREVER:
-                drop_break(end, s)
-            return k
-        shift(start, end, -1, taken.columns, taken.amounts, taken.scolumns, taken.samounts, s)
-    return bookings.spans.shape[0]

@@ -191,32 +191,40 @@ def shift_nodes(start, end, sign, columns, amounts, count, o):
 
 
 @kernel
-def book_all_by_node(begin, bookings, s, o):
-    """Do what `book_all` does, on a timeline whose nodes have steps of their own.
+def book_all(begin, bookings, s, o):
+    """Book one after another, from index `begin` on, up to the first one of which not all is free; the state has space
+    for all of them. `o` are the steps of the nodes, whose gaps are the caller's; None: there are rows of all nodes.
 
-    Returns (index that was reached, whether that one lacks rows for steps). The gaps of the nodes are the caller's.
+    Returns (index that was reached, or how many there are; whether that one lacks rows for steps).
     """
     for n in range(begin, bookings.spans.shape[0]):
         start, end, number = bookings.spans[n, 0], bookings.spans[n, 1], bookings.spans[n, 2]
         taken = taken_of(number, bookings)
         columns, amounts = taken.columns, taken.amounts
-        if not has_space_for(columns, o):
+        if o is not None and not has_space_for(columns, o):
             return n, True
         add_break(start, s)
         if end < FOREVER:
             add_break(end, s)
         is_free = has_free(start, end, taken.scolumns, taken.samounts, s.srows, s.sblk, s)
-        if not (is_free and free_until_by_node(start, end, columns, amounts, o) == end):
+        if o is None:
+            is_free = is_free and has_free(start, end, columns, amounts, s.rows, s.blk, s)
+        else:
+            is_free = is_free and free_until_by_node(start, end, columns, amounts, o) == end
+        if not is_free:
             drop_break(start, s)
             if end < FOREVER:
                 drop_break(end, s)
             return n, False
-        shift(start, end, -1, columns[:0], amounts[:0], taken.scolumns, taken.samounts, s)
-        k = 0
-        while k < columns.shape[0]:
-            behind = behind_node(k, columns.shape[0], columns, o)
-            shift_node(o.node_of[columns[k]], start, end, -1, columns[k:behind], amounts[k:behind], o)
-            k = behind
+        if o is None:
+            shift(start, end, -1, columns, amounts, taken.scolumns, taken.samounts, s)
+        else:
+            shift(start, end, -1, columns[:0], amounts[:0], taken.scolumns, taken.samounts, s)
+            k = 0
+            while k < columns.shape[0]:
+                behind = behind_node(k, columns.shape[0], columns, o)
+                shift_node(o.node_of[columns[k]], start, end, -1, columns[k:behind], amounts[k:behind], o)
+                k = behind
     return bookings.spans.shape[0], False
 
 

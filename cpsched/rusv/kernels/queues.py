@@ -135,20 +135,28 @@ def keep_place(job, start, found, j, s, x):
 
 
 @inner_kernel
-def take_job(job, sign, j, s, t, x):
+def take_job(job, sign, j, s, o, t, x):
     """Take (sign -1) what a job holds at its place from the free amounts, or give it back (sign 1)."""
     start, first = j.starts[job], j.spans[job, 0]
+    end = start + j.jobs[job, 3]
     held = j.pool[first : first + j.spans[job, 1]]
-    take_placement(j.jobs[job, 0], held, len(held), start, start + j.jobs[job, 3], sign, s, t, x)
+    if o is None:
+        take_placement(j.jobs[job, 0], held, len(held), start, end, sign, s, t, x)
+    else:
+        filled, systems = placement_columns(j.jobs[job, 0], held, len(held), t, x)
+        shift(start, end, sign, x.columns[:0], x.amounts[:0], x.scolumns[:systems], x.samounts[:systems], s)
+        shift_nodes(start, end, sign, x.columns, x.amounts, filled, o)
 
 
 @kernel
-def place_jobs(queue, begin, end, bounds, j, s, t, x):
+def place_jobs(queue, begin, end, bounds, j, s, o, t, x):
     """Place the jobs of ``queue[begin:end]`` in turn, each as early as it fits beside all others.
 
     A job without a place gets one, if there is one. A job with a place is unbooked and planned again; it takes the new
     place only if it starts earlier (OCCS-34). Each job keeps its distance to the jobs that it waits for, and to those
     that wait for it. Where a job that it waits for has no place, it gets none, or keeps the one that it has.
+
+    `o` are the steps of the nodes; None: the timeline has rows of all nodes.
 
     Returns (DONE or what must grow, index in the queue that was reached, number of jobs with a new place).
     """
@@ -165,58 +173,22 @@ def place_jobs(queue, begin, end, bounds, j, s, t, x):
         if earliest > latest or released >= FOREVER:
             continue
         if j.starts[job] >= 0:
-            take_job(job, 1, j, s, t, x)
-        start, found = earliest_fit(demand, earliest, duration, latest, s, t, x)
-        if start >= 0:
-            moved += 1
-            keep_place(job, start, found, j, s, x)
-        if j.starts[job] >= 0:
-            if t.demands[demand, D_FLAGS] & JOINT == 0:
-                remember_start(bounds[demand], released, duration, start if start >= 0 else latest + 1)
-            take_job(job, -1, j, s, t, x)
-    return DONE, end, moved
-
-
-@inner_kernel
-def take_job_by_node(job, sign, j, s, o, t, x):
-    """Do what `take_job` does, on a timeline whose nodes have steps of their own."""
-    start, first = j.starts[job], j.spans[job, 0]
-    end = start + j.jobs[job, 3]
-    held = j.pool[first : first + j.spans[job, 1]]
-    filled, systems = placement_columns(j.jobs[job, 0], held, len(held), t, x)
-    shift(start, end, sign, x.columns[:0], x.amounts[:0], x.scolumns[:systems], x.samounts[:systems], s)
-    shift_nodes(start, end, sign, x.columns, x.amounts, filled, o)
-
-
-@kernel
-def place_jobs_by_node(queue, begin, end, bounds, j, s, o, t, x):
-    """Do what `place_jobs` does, on a timeline whose nodes have steps of their own."""
-    moved = 0
-    for k in range(begin, end):
-        job = queue[k]
-        if s.head[H_SPARE_ROWS] < 2 or s.head[H_SPARE_BLOCKS] < 2:
-            return GROW_STATE, k, moved
-        if j.pool.shape[0] - j.used[0] < x.entries.shape[0]:
-            return GROW_POOL, k, moved
-        demand, duration = j.jobs[job, 0], j.jobs[job, 3]
-        released = earliest_after(job, j.jobs[job, 1], j)
-        earliest, latest = limits(job, released, bounds, j, s, t)
-        if earliest > latest or released >= FOREVER:
-            continue
-        if j.starts[job] >= 0:
-            if not has_space(j.pool[j.spans[job, 0] :], j.spans[job, 1], o):
+            if o is not None and not has_space(j.pool[j.spans[job, 0] :], j.spans[job, 1], o):
                 return GROW_NODES, k, moved
-            take_job_by_node(job, 1, j, s, o, t, x)
-        start, found = earliest_fit_by_node(demand, earliest, duration, latest, s, o, t, x)
-        if start >= 0 and not has_space(x.entries, found, o):
-            if j.starts[job] >= 0:
-                take_job_by_node(job, -1, j, s, o, t, x)
-            return GROW_NODES, k, moved
+            take_job(job, 1, j, s, o, t, x)
+        if o is None:
+            start, found = earliest_fit(demand, earliest, duration, latest, s, t, x)
+        else:
+            start, found = earliest_fit_by_node(demand, earliest, duration, latest, s, o, t, x)
+            if start >= 0 and not has_space(x.entries, found, o):
+                if j.starts[job] >= 0:
+                    take_job(job, -1, j, s, o, t, x)
+                return GROW_NODES, k, moved
         if start >= 0:
             moved += 1
             keep_place(job, start, found, j, s, x)
         if j.starts[job] >= 0:
             if t.demands[demand, D_FLAGS] & JOINT == 0:
                 remember_start(bounds[demand], released, duration, start if start >= 0 else latest + 1)
-            take_job_by_node(job, -1, j, s, o, t, x)
+            take_job(job, -1, j, s, o, t, x)
     return DONE, end, moved

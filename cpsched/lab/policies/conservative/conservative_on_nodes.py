@@ -16,7 +16,7 @@ from cpsched.rusv import NOWHERE, Compression, JobTable
 class ConservativeOnNodes:
     """Every job has a reservation on concrete nodes from its submission on, which it keeps, or an earlier one.
 
-        Jobs that arrive in the same second are served by priority, and reservations are compressed by priority, then
+    Jobs that arrive in the same second are served by priority, and reservations are compressed by priority, then
     by submission. Reservations assume estimates that are upper bounds, and nodes that do not fail. When an estimate is
     exceeded, a node fails, or a decision takes effect late, all are made anew, in the same order. A job whose nodes
     are down has none.
