@@ -180,7 +180,7 @@ def reserve(job, start, p, a, r, least):
     shift(start, start + r.seconds[job], r.takes[job], -1, p)
 
 
-@inner_kernel
+@kernel
 def find(job, before, p, a, r, least, here):
     """Return the first second before `before` at which a job can start, -1 if there is none; see `earliest`."""
     if p.free.shape[1] > 1:
