@@ -107,7 +107,8 @@ def write_run(
         If the file cannot be written.
     """
     resources = {**instance.cluster.totals, **instance.cluster.licenses}
-    columns: dict[str, NDArray[Any]] = {name: np.asarray(getattr(runs, name)) for name in _COLUMNS}
+    # Any: older numpy has no option for objects, and would store it as an array
+    columns: dict[str, Any] = {name: np.asarray(getattr(runs, name)) for name in _COLUMNS}
     names: dict[str, list[str | None]] = {}
     for column in _NAMED:
         numbers: dict[str | None, int] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -21,7 +22,7 @@ def written(path: Path) -> dict[str, np.ndarray]:
         return {name: archive[name] for name in archive.files}
 
 
-def forged(arrays: Mapping[str, np.ndarray], path: Path) -> None:
+def forged(arrays: Mapping[str, Any], path: Path) -> None:
     """Write a checkpoint with a digest that is right for these arrays."""
     arrays = {name: array for name, array in arrays.items() if name != "digest"}
     with path.open("wb") as stream:

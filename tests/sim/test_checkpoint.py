@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pytest
@@ -387,7 +388,7 @@ def test_events_lie_ahead(state: Checkpoint, place: int, moment: int) -> None:
 
 def test_a_packed_or_oversized_archive_is_refused(state: Checkpoint) -> None:
     """Arrays are read only if they are as large as they say, and no larger than the file."""
-    whole = written(state.path)
+    whole: dict[str, Any] = written(state.path)
     with state.path.open("wb") as stream:
         np.savez_compressed(stream, **whole)
     with pytest.raises(DocumentError, match=r"larger than the file|packed"):

@@ -96,7 +96,7 @@ class Keeper:
             np.savez(stream, **self._arrays())
         self._written = time.perf_counter()
 
-    def _arrays(self) -> dict[str, NDArray[Any]]:
+    def _arrays(self) -> dict[str, Any]:
         arrays = {
             "identity": np.array(json.dumps(self._identity)),
             "seconds": np.array(self._seconds, dtype=np.float64),
