@@ -8,7 +8,7 @@ from cpsched.answers.changes import changes_for
 from cpsched.answers.explanation import Blocked, Explanation, State
 from cpsched.answers.inquiry import Inquiry
 from cpsched.answers.submission import Submission
-from cpsched.answers.world import World
+from cpsched.answers.world import PlanView
 from cpsched.arguments import at_the_door
 from cpsched.domain import Instance, Job, Plan, PlannedJob
 from cpsched.errors import DocumentError, Fault
@@ -33,7 +33,7 @@ class Answers:
 
     @at_the_door
     def __init__(self, instance: Instance, plan: Plan) -> None:
-        self._world = World(instance, plan)
+        self._world = PlanView(instance, plan)
         self._waiting = {job.id: job for job in plan.waiting_room}
 
     def __repr__(self) -> str:

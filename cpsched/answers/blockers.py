@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cpsched.answers.counters import Counter, Gate
 from cpsched.answers.occupation import Occupation, Uses
-from cpsched.answers.queries import Block, Form, Found
+from cpsched.answers.queries import Block, Form, FreePlace
 from cpsched.booking import WHOLE_REQUEST
 from cpsched.domain import Request
 from cpsched.problem import Rule
@@ -41,7 +41,7 @@ class Question:
         """The first rule of which there is never as much as the job takes; None: there is none."""
         return next((one.rule for one in self.counters if one.rule is not None and one.amount > one.total), None)
 
-    def find(self, occupation: Occupation, earliest: int, latest: int = FOREVER) -> Found | None:
+    def find(self, occupation: Occupation, earliest: int, latest: int = FOREVER) -> FreePlace | None:
         """Return the place with the first start in ``[earliest, latest]`` beside the jobs that are there."""
         gate = self.gate(occupation)
         # in a longer mode it starts later still

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from cpsched.answers.explanation import Change, ChangeKind
 from cpsched.answers.inquiry import Inquiry
-from cpsched.answers.world import World
+from cpsched.answers.world import PlanView
 from cpsched.domain import Amounts, Arrangement, Chunk, FrozenMap, Job, Place, Request
 from cpsched.report import duration
 
@@ -25,7 +25,7 @@ class _Dial:
     words: Callable[[int], str]
 
 
-def changes_for(world: World, job: Job, before: int | None) -> tuple[Change, ...]:
+def changes_for(world: PlanView, job: Job, before: int | None) -> tuple[Change, ...]:
     """Return the changes, one at a time, with which a job would start before a second; None: with which it has a start.
 
     A smaller number (chunks, cores, seconds, licences) is the largest one with which it starts as early as with the
@@ -42,12 +42,12 @@ def changes_for(world: World, job: Job, before: int | None) -> tuple[Change, ...
     return tuple(change for change in found if change is not None)
 
 
-def _start(world: World, job: Job, before: int | None) -> int | None:
+def _start(world: PlanView, job: Job, before: int | None) -> int | None:
     """Return the first start of a job beside all others, before a second; None: there is none."""
     return Inquiry(world.hosting(job), job).free_start(None if before is None else before - 1)
 
 
-def _tried(world: World, kind: ChangeKind, words: str, changed: Job, before: int | None) -> Change | None:
+def _tried(world: PlanView, kind: ChangeKind, words: str, changed: Job, before: int | None) -> Change | None:
     """Return a change if the changed job starts early enough."""
     start = _start(world, changed, before)
     if start is None:
@@ -55,7 +55,7 @@ def _tried(world: World, kind: ChangeKind, words: str, changed: Job, before: int
     return Change(kind=kind, detail=words, start=start)
 
 
-def _turned(world: World, dial: _Dial, before: int | None) -> Change | None:
+def _turned(world: PlanView, dial: _Dial, before: int | None) -> Change | None:
     """Return the largest number with which a job starts as early as with the least one, if that is early enough."""
     if dial.asked <= dial.least:
         return None
@@ -147,7 +147,7 @@ def _changed(amounts: Amounts, name: str, amount: int) -> Amounts:
     return Amounts({key: value for key, value in {**amounts, name: amount}.items() if value})
 
 
-def _others(world: World, job: Job) -> Iterator[tuple[ChangeKind, str, Job]]:
+def _others(world: PlanView, job: Job) -> Iterator[tuple[ChangeKind, str, Job]]:
     """Yield what else of a job could be changed, in words, and the changed job."""
     if job.after:
         names = ", ".join(dict.fromkeys(dependency.job for dependency in job.after))

@@ -10,7 +10,7 @@ from cpsched.answers.blockers import Held, Question, fits_until, holders_at
 from cpsched.answers.explanation import Blocked, Cause, CauseKind, Holder
 from cpsched.answers.occupation import Occupation
 from cpsched.answers.queries import Form
-from cpsched.answers.world import World
+from cpsched.answers.world import PlanView
 from cpsched.booking import WHOLE_REQUEST
 from cpsched.domain import Job, WaitingReason
 from cpsched.problem import own_start, without_rules
@@ -26,7 +26,7 @@ class Inquiry:
     `world`: the plan, without the job. `job`: the job, as the instance states it.
     """
 
-    def __init__(self, world: World, job: Job) -> None:
+    def __init__(self, world: PlanView, job: Job) -> None:
         self.world, self.job = world, job
         self.question = world.question(job)
         instance = world.instance

@@ -17,7 +17,7 @@ OPEN = Gate()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Found:
+class FreePlace:
     """A place for a job on a timeline, on whose clock `now` is second 0; nothing is booked."""
 
     #: What the job would book, in order of time, with the request and the entries of its demand for each.
@@ -81,15 +81,15 @@ class Block:
         """Return the same for one second: what the job needs when it starts."""
         return Block(modes=tuple(replace(mode, duration=1, latest=FOREVER) for mode in self.modes))
 
-    def find(self, timeline: Timeline, earliest: int, latest: int = FOREVER, gate: Gate = OPEN) -> Found | None:
+    def find(self, timeline: Timeline, earliest: int, latest: int = FOREVER, gate: Gate = OPEN) -> FreePlace | None:
         """Return the place with the first start in ``[earliest, latest]`` that rules allow; None: there is none."""
-        best: Found | None = None
+        best: FreePlace | None = None
         for mode in self.modes:
             last = min(latest, mode.latest) if best is None else min(best.start - 1, mode.latest)
             fit = _first_fit(timeline, mode, earliest, last, gate)
             if fit is not None:
                 booking = timeline.booking_of(mode.demand, fit.entries, fit.start, fit.start + mode.duration)
-                best = Found(bookings=(booking,), held=((mode.request, fit.entries),))
+                best = FreePlace(bookings=(booking,), held=((mode.request, fit.entries),))
         return best
 
 
@@ -117,7 +117,7 @@ class Steps:
         """Return the first second of the first step."""
         return self.first.for_a_second()
 
-    def find(self, timeline: Timeline, earliest: int, latest: int = FOREVER, gate: Gate = OPEN) -> Found | None:
+    def find(self, timeline: Timeline, earliest: int, latest: int = FOREVER, gate: Gate = OPEN) -> FreePlace | None:
         """Return the place with the first start in ``[earliest, latest]`` that rules allow; None: there is none."""
         latest = min(latest, self.latest)
         changing = ChangingJobs(self.columns, timeline, {0: self.shape})
@@ -131,7 +131,7 @@ class Steps:
             if gate.first(parts[0].start, self.duration) == parts[0].start:
                 break
             earliest = parts[0].start
-        return Found(
+        return FreePlace(
             bookings=tuple(part.booking for part in parts),
             held=tuple((request, part.entries) for request, part in zip(self.shape.requests, parts, strict=True)),
         )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cpsched.answers.inquiry import Inquiry
-from cpsched.answers.world import World
+from cpsched.answers.world import PlanView
 from cpsched.domain import Instance, Job, PlannedJob
 from cpsched.errors import DocumentError, Fault, SyntaxFault
 from cpsched.formats import instance_to_document, parse_instance
@@ -34,7 +34,7 @@ class Submission:
     detail: str = ""
 
     @classmethod
-    def of(cls, world: World, job: Job) -> Submission:
+    def of(cls, world: PlanView, job: Job) -> Submission:
         """Look for the first start of a job beside all that is planned."""
         world = world.hosting(job)
         inquiry = Inquiry(world, job)

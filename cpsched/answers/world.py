@@ -28,7 +28,7 @@ from cpsched.problem import Problem, Rule, compiled, exchanged, refusal, without
 from cpsched.rusv import FOREVER
 
 
-class World:
+class PlanView:
     """An instance and a plan of it, booked; mutable only in that jobs are taken away for a question.
 
     `instance`, `plan`: the two documents; the plan need not have all jobs of the instance. Raises `DocumentError` if
@@ -79,7 +79,7 @@ class World:
             counters=tuple(self._counters(window, counted)),
         )
 
-    def hosting(self, job: Job) -> World:
+    def hosting(self, job: Job) -> PlanView:
         """Return the world in which a job can be asked about: this one, or where a rule about nodes is about no job of
         the instance, a new one that has the job too.
         """
@@ -88,7 +88,7 @@ class World:
         run = tuple(one for one in self.plan.jobs if one.id != job.id)
         instance = exchanged(self.instance, job)
         instance = replace(instance, jobs=tuple(replace(one, after=()) for one in instance.jobs))
-        return World(instance, replace(self.plan, jobs=run))
+        return PlanView(instance, replace(self.plan, jobs=run))
 
     def _window_of(self, job: Job) -> Problem | None:
         """Return the window without rules that has a job; None: the nodes of this world have no part for it."""
@@ -184,7 +184,7 @@ class World:
         return self.instance.now + int(self.occupation.timeline.breakpoints()[-1])
 
     @cached_property
-    def without_guards(self) -> World | None:
+    def without_guards(self) -> PlanView | None:
         """The same on nodes without guards that keep nothing free; None: they are so already."""
         classes = self.instance.cluster.classes
         if not any(one.admits or one.keep_free for one in classes):
@@ -192,17 +192,17 @@ class World:
         return self._on(tuple(replace(one, admits=(), keep_free=()) for one in classes))
 
     @cached_property
-    def all_up(self) -> World | None:
+    def all_up(self) -> PlanView | None:
         """The same with all nodes up; None: they are so already."""
         classes = self.instance.cluster.classes
         if all(one.state is NodeState.UP for one in classes):
             return None
         return self._on(tuple(replace(one, state=NodeState.UP) for one in classes))
 
-    def _on(self, classes: tuple[NodeClass, ...]) -> World:
+    def _on(self, classes: tuple[NodeClass, ...]) -> PlanView:
         """Return the same instance and plan on other nodes of the same names."""
         cluster = Cluster(classes=classes, licenses=self.instance.cluster.licenses)
-        return World(replace(self.instance, cluster=cluster), self.plan)
+        return PlanView(replace(self.instance, cluster=cluster), self.plan)
 
 
 def _without_licenses(instance: Instance) -> Instance:

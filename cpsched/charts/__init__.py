@@ -8,7 +8,7 @@ Figures that are no charts are begun and saved as pictures are: `empty_figure`, 
 
 from __future__ import annotations
 
-from cpsched.charts.chart import Axis, Bars, Box, Chart, Heat, Layer, Line, Rule, Table
+from cpsched.charts.chart import Axis, Bars, Box, Chart, Heat, Layer, Line, ReferenceLine, Table
 from cpsched.charts.palette import COLOURS, DARK_COLOURS, DASHES, SYMBOLS
 from cpsched.charts.pictures import PICTURE_FORMATS, empty_figure, figure_bytes, picture, picture_settings, pictures
 from cpsched.charts.plotly_figure import plotly_figure, plotly_script
@@ -27,7 +27,7 @@ __all__ = [
     "Heat",
     "Layer",
     "Line",
-    "Rule",
+    "ReferenceLine",
     "Table",
     "Unit",
     "duration",

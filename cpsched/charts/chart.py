@@ -85,7 +85,7 @@ class Heat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class ReferenceLine:
     """A line across the whole chart at one value."""
 
     at: float
@@ -93,7 +93,7 @@ class Rule:
     is_vertical: bool = False
 
 
-Layer = Line | Bars | Box | Heat | Rule
+Layer = Line | Bars | Box | Heat | ReferenceLine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from cpsched.charts.chart import Axis, Bars, Box, Chart, Heat, Layer, Line, Rule
+from cpsched.charts.chart import Axis, Bars, Box, Chart, Heat, Layer, Line, ReferenceLine
 from cpsched.charts.palette import COLOURS, DASHES, SYMBOLS
 from cpsched.charts.units import Unit, date_ticks, duration_ticks, shortened, unit_text
 from cpsched.errors import ReportError
@@ -203,7 +203,7 @@ def _draw(axes: Axes, layer: Layer, chart: Chart, mark: str) -> tuple[str, Artis
             _draw_box(axes, layer, chart)
         case Heat():
             _draw_heat(axes, layer, chart)
-        case Rule():
+        case ReferenceLine():
             across = axes.axvline if layer.is_vertical else axes.axhline
             rule = across(
                 _values(chart.x if layer.is_vertical else chart.y, (layer.at,))[0], color=_DARK, lw=1, ls="--"

@@ -10,7 +10,7 @@ import html
 import math
 from typing import Any
 
-from cpsched.charts.chart import Axis, Bars, Box, Chart, Heat, Layer, Line, Rule
+from cpsched.charts.chart import Axis, Bars, Box, Chart, Heat, Layer, Line, ReferenceLine
 from cpsched.charts.palette import DASHES, SYMBOLS
 from cpsched.charts.units import Unit, date_of, shortened
 from cpsched.errors import ReportError
@@ -45,7 +45,7 @@ def plotly_figure(chart: Chart) -> dict[str, Any]:
     shapes: list[dict[str, Any]] = []
     notes: list[dict[str, Any]] = []
     for layer in chart.layers:
-        if isinstance(layer, Rule):
+        if isinstance(layer, ReferenceLine):
             shapes.append(_rule(layer, chart))
             notes.append(_rule_label(layer, chart))
         else:
@@ -237,7 +237,7 @@ def _heat(heat: Heat, chart: Chart) -> dict[str, Any]:
     }
 
 
-def _rule(rule: Rule, chart: Chart) -> dict[str, Any]:
+def _rule(rule: ReferenceLine, chart: Chart) -> dict[str, Any]:
     """Return a line across the chart."""
     if rule.is_vertical:
         (at,) = _values(chart.x, (rule.at,))
@@ -248,7 +248,7 @@ def _rule(rule: Rule, chart: Chart) -> dict[str, Any]:
     return {"type": "line", **ends, "line": {"dash": "dash", "width": 1.5}}
 
 
-def _rule_label(rule: Rule, chart: Chart) -> dict[str, Any]:
+def _rule_label(rule: ReferenceLine, chart: Chart) -> dict[str, Any]:
     """Return the label of a line across, at its end."""
     axis = chart.x if rule.is_vertical else chart.y
     (at,) = _values(axis, (math.log10(rule.at) if axis.is_log else rule.at,))

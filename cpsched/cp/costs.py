@@ -49,7 +49,7 @@ class ModeCost:
 
 
 @dataclass(frozen=True, slots=True)
-class Costs:
+class TaskCosts:
     """The objective, without what each job that is in all plans costs at its earliest start and its shortest, times
     `scale`.
     """
@@ -172,7 +172,7 @@ class _Meant:
         return max(of_modes) + self.place + self.end * max(mode.most for mode in task.modes)
 
 
-def costs_of(instance: Instance, tasks: Sequence[Task], *, horizon: int) -> Costs:
+def costs_of(instance: Instance, tasks: Sequence[Task], *, horizon: int) -> TaskCosts:
     """Return the objective over some tasks.
 
     Parameters
@@ -189,7 +189,7 @@ def costs_of(instance: Instance, tasks: Sequence[Task], *, horizon: int) -> Cost
     largest = factor * horizon
     largest += sum((of.largest(task) for of, task in zip(simple, tasks, strict=True)), Fraction(0))
     scale = Fraction(exact) if exact * largest <= _MOST else _MOST / largest
-    return Costs(
+    return TaskCosts(
         rates=tuple(tuple(_rates(of_task.rates, scale)) for of_task in simple),
         modes=tuple(tuple(mode.whole(scale) for mode in of_task.modes) for of_task in simple),
         places=tuple(math.floor(of_task.place * scale) for of_task in simple),

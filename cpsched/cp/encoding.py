@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 
-from cpsched.cp.costs import Costs, costs_of
+from cpsched.cp.costs import TaskCosts, costs_of
 from cpsched.cp.layers import has_layers_only
 from cpsched.cp.running import running_modes, totals_of
 from cpsched.cp.sites import Pool, Site, licenses_of, machine_of, sites_of
@@ -139,7 +139,7 @@ class Encoding:
     sites: tuple[Site, ...]
     licenses: Mapping[str, Pool]
     milestones: tuple[Milestone, ...]
-    costs: Costs
+    costs: TaskCosts
     #: By then some optimal plan has ended.
     horizon: int
     #: All nodes, where only the number of those that are taken matters; tasks have no parts then.

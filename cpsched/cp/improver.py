@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from cpsched.cp.decode import decode, placed_as_in
 from cpsched.cp.encoding import encode, num_pairs
 from cpsched.cp.in_worker import InWorker
-from cpsched.cp.messages import Bounded, Counted, Done, Found, Reply, Solve, Verdict
+from cpsched.cp.messages import BetterPlan, Bounded, Counted, Done, Reply, Solve, Verdict
 from cpsched.cp.params import CpParams
 from cpsched.cp.process import COMMAND, Worker, converse, failures_told, seconds_for
 from cpsched.domain import Instance
@@ -63,7 +63,7 @@ class Cp(InWorker[CpParams]):
 
         def hear(reply: Reply) -> bool:
             match reply:
-                case Found(placed):
+                case BetterPlan(placed):
                     found = {name: planned[name] for name in running} | decode(encoding, placed)
                     board.offer([found[name] for name in order if name in found], by=self.name)
                 case Counted(most) if encoding.has_all_plans:

@@ -87,7 +87,7 @@ Request = Solve | Prove | Descend
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class BetterPlan:
     """A solution, better than those before."""
 
     placed: tuple[Placed, ...]
@@ -148,7 +148,7 @@ class Failed:
     what: str
 
 
-Reply = Found | Bounded | Counted | Done | Proven | Tried | Failed
+Reply = BetterPlan | Bounded | Counted | Done | Proven | Tried | Failed
 
 
 def pack(message: Request | Reply) -> bytes:

@@ -9,7 +9,7 @@ from math import floor
 from ortools.sat.python import cp_model
 
 from cpsched.cp.encoding import Encoding
-from cpsched.cp.messages import Bounded, Counted, Done, Found, Reply, Solve, Verdict
+from cpsched.cp.messages import BetterPlan, Bounded, Counted, Done, Reply, Solve, Verdict
 from cpsched.cp.model import build
 from cpsched.cp.solution import Placed
 from cpsched.cp.symmetry import canonical
@@ -185,7 +185,7 @@ class _Narrator(cp_model.CpSolverSolutionCallback):
     def on_solution_callback(self) -> None:
         """Send a solution."""
         self.last = self._variables.placed(self._encoding, self.value)
-        self._tell(Found(self.last))
+        self._tell(BetterPlan(self.last))
 
     def tell_bound(self, bound: float) -> None:
         """Send a bound, at intervals."""

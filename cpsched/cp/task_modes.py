@@ -33,7 +33,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class ModeWork:
     """``amount <= sum of rates * seconds < amount + rates[-1]``: it is done in the last second (SD-3)."""
 
     amount: int
@@ -52,7 +52,7 @@ class TaskMode:
     #: Of a running job: its allocation in each segment.
     allocations: tuple[tuple[Placement, ...], ...] = ()
     #: Of a flexible mode: the work that all segments do.
-    work: Work | None = None
+    work: ModeWork | None = None
 
     @property
     def least(self) -> int:
@@ -117,7 +117,7 @@ def _malleable_modes(
     each share where there are no flexible ones.
     """
 
-    def mode_of(shares: Sequence[int], spans: Sequence[Span], work: Work | None) -> TaskMode:
+    def mode_of(shares: Sequence[int], spans: Sequence[Span], work: ModeWork | None) -> TaskMode:
         held = () if allocations is None else tuple(allocations[share] for share in shares)
         return TaskMode(tuple(spans), tuple(job_modes[share].request for share in shares), held, work)
 
@@ -132,7 +132,7 @@ def _malleable_modes(
     found = steady[:1]
     for shares in dict.fromkeys(sequences):
         spans = [Span(0, seconds[share]) for share in shares[:-1]]
-        done = Work(int(work * unit), tuple(int(job_modes[share].rate * unit) for share in shares))
+        done = ModeWork(int(work * unit), tuple(int(job_modes[share].rate * unit) for share in shares))
         found.append(mode_of(shares, [*spans, Span(1, seconds[shares[-1]])], done))
     return tuple(found)
 

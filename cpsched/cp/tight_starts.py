@@ -16,7 +16,7 @@ from itertools import islice
 from math import gcd
 from typing import TYPE_CHECKING
 
-from cpsched.cp.costs import Costs
+from cpsched.cp.costs import TaskCosts
 from cpsched.cp.sites import Pool, Site
 from cpsched.problem import Milestone
 
@@ -38,7 +38,7 @@ def tight_starts(
     sites: Iterable[Site],
     licenses: Mapping[str, Pool],
     milestones: Sequence[Milestone],
-    costs: Costs,
+    costs: TaskCosts,
     *,
     horizon: int,
     known: Iterable[int],
@@ -77,7 +77,7 @@ def _has_fixed_durations(task: Task) -> bool:
     return not task.is_running and all(len(mode.spans) == 1 and mode.is_fixed(0, 0) for mode in task.modes)
 
 
-def _is_regular(costs: Costs) -> bool:
+def _is_regular(costs: TaskCosts) -> bool:
     """Return whether no plan gets cheaper by a later start."""
     rates = [rate for of_task in costs.rates for rate in of_task]
     rates += [rate for of_task in costs.modes for mode in of_task for rate in mode.rates]

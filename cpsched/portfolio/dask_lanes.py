@@ -36,7 +36,7 @@ _MOST_SEED = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class SliceResult:
     """The findings of a slice of work: None where there is nothing new."""
 
     best: Offer | None
@@ -60,7 +60,7 @@ class Slice:
     seconds: float
 
 
-def work(instance: Instance, jobs: Sequence[PlannedJob], placeable: Collection[str], asked: Slice) -> Found:
+def work(instance: Instance, jobs: Sequence[PlannedJob], placeable: Collection[str], asked: Slice) -> SliceResult:
     """Improve a plan for some seconds, as one of the lanes of an engine's team does; runs on a worker.
 
     Parameters
@@ -84,7 +84,7 @@ def work(instance: Instance, jobs: Sequence[PlannedJob], placeable: Collection[s
     lane = lanes[asked.lane % len(lanes)]
     run_lanes((lane,), instance, board, seed=asked.seed, deadline=board.budget, watch=None)
     board.close()
-    return Found(
+    return SliceResult(
         best=board.best if board.best.version > 0 else None,
         proof=board.proof,
         most=board.most,
@@ -135,7 +135,7 @@ class DaskLane:
             self._tell(found, board)
             turn += 1
 
-    def _slice(self, instance: Instance, board: Board, asked: Slice) -> Found | None:
+    def _slice(self, instance: Instance, board: Board, asked: Slice) -> SliceResult | None:
         """Return the findings of the worker in one slice; None if it is lost, or if there is nothing left to do."""
         future = self._client.submit(
             work, instance, board.best.jobs, board.placeable, asked, workers=[self._worker], pure=False
@@ -151,12 +151,12 @@ class DaskLane:
                         return None
                     next_look = board.budget.elapsed + _ROLL_CALL
                 time.sleep(_LOOK)
-            found: Found = future.result()
+            found: SliceResult = future.result()
         finally:
             future.cancel()
         return found
 
-    def _tell(self, found: Found, board: Board) -> None:
+    def _tell(self, found: SliceResult, board: Board) -> None:
         """Offer the plan, the bound and the events of a slice."""
         board.prove_most(found.most, by=self.name)
         if found.proof is not None:

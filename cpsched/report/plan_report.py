@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.charts import Axis, Bars, Chart, Line, Rule, Table, Unit, duration, unit_text
+from cpsched.charts import Axis, Bars, Chart, Line, ReferenceLine, Table, Unit, duration, unit_text
 from cpsched.domain import Instance, Plan, WaitingReason
 from cpsched.metrics import jobs_by_id, summarise, usage_over_time
 from cpsched.report.distributions import SHARES, box_chart, ecdf_chart, step_points
@@ -142,7 +142,7 @@ def _use_section(instance: Instance, plan: Plan) -> Section:
         title="Use of the machine over time",
         x=axis,
         y=Axis(label="share in use", unit=Unit.SHARE, span=SHARES),
-        layers=(*lines, Rule(at=1.0, label="")),
+        layers=(*lines, ReferenceLine(at=1.0, label="")),
         about="The share of each resource that jobs hold; the dashed line is all that the machine has. "
         + (f"Means over {duration(width)} each." if width else "Every change is shown."),
         tables=(

@@ -9,7 +9,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.charts import Axis, Chart, Heat, Line, Rule, Table, Unit, duration, unit_text
+from cpsched.charts import Axis, Chart, Heat, Line, ReferenceLine, Table, Unit, duration, unit_text
 from cpsched.errors import ReportError
 from cpsched.metrics import RunsSummary, SimulatedRun, load_over_time, runs_summary
 from cpsched.report.distributions import SHARES, binned, box_chart, ecdf_chart, step_points
@@ -335,7 +335,7 @@ def _use_charts(runs: Mapping[str, SimulatedRun], *, is_compared: bool) -> Itera
         title=f"{what} over time",
         x=_time_axis(first),
         y=Axis(label="share in use", unit=Unit.SHARE, span=SHARES),
-        layers=(*lines, Rule(at=1.0, label="")),
+        layers=(*lines, ReferenceLine(at=1.0, label="")),
         about=_binning(width) + " By what the jobs ask for, for as long as they run; the dashed line is the machine.",
         tables=(_series_table(_time_axis(first), lines, Unit.SHARE),),
         is_wide=True,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.rusv import kernels
-from cpsched.rusv.kernels import SLACK, Nodes, State, Tables
+from cpsched.rusv.kernels import SLACK, Nodes, Tables, TimelineState
 
 Ints = NDArray[np.int64]
 
@@ -126,7 +126,7 @@ class NodeSteps:
             kernels.least_by_node(run, start, end, free, self.arrays, tables)
         return free
 
-    def spelled_out(self, axis: State) -> State:
+    def spelled_out(self, axis: TimelineState) -> TimelineState:
         """Return the rows of all slots of a time axis that has none of node columns yet."""
         width = len(self.arrays.node_of)
         state = axis._replace(

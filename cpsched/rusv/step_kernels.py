@@ -30,8 +30,8 @@ from cpsched.rusv.kernels import (
     S_TERM,
     SCATTER,
     Scratch,
-    State,
     Tables,
+    TimelineState,
     clear_busy,
     copy,
     earliest_fit,
@@ -76,7 +76,7 @@ class Sequences(NamedTuple):
 class TimelineArrays(NamedTuple):
     """A timeline, to be searched."""
 
-    state: State
+    state: TimelineState
     tables: Tables
     scratch: Scratch
 

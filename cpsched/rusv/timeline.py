@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.rusv import clock_kernels, instant_kernels, kernels, room_kernels, step_kernels
-from cpsched.rusv.kernels import Bookings, Jobs, Links, Nodes, Scratch, State, Tables, Taken
+from cpsched.rusv.kernels import Bookings, Jobs, Links, Nodes, Scratch, Tables, Taken, TimelineState
 from cpsched.rusv.kernels.arrays import FOREVER
 from cpsched.rusv.links import links_of
 from cpsched.rusv.node_steps import NodeSteps
@@ -440,7 +440,7 @@ class JobTable:
 class TimelineMark(NamedTuple):
     """All that was booked on a timeline at some time."""
 
-    state: State
+    state: TimelineState
     nodes: NodeSteps | None
 
 
@@ -508,14 +508,14 @@ class Timeline:
         self._known = tables
         return tables
 
-    def kernel_arguments(self) -> tuple[State, Tables, Scratch]:
+    def kernel_arguments(self) -> tuple[TimelineState, Tables, Scratch]:
         """Return the arrays that a kernel of another room needs to book, release and search: state, tables, scratch."""
         if self._nodes is not None:
             self._state, self._nodes = self._nodes.spelled_out(self._state), None
         tables = self._tables()  # first: more demands enlarge the scratch
         return self._state, tables, self._scratch
 
-    def node_arguments(self) -> tuple[State, Nodes, Tables, Scratch]:
+    def node_arguments(self) -> tuple[TimelineState, Nodes, Tables, Scratch]:
         """Return the arrays that a kernel needs to book and to search node by node; rows of all nodes, where these are
         spelled out, become steps of the nodes again.
         """
@@ -921,7 +921,7 @@ def _taken(booking: Booking) -> Taken:
     return Taken(booking.columns, booking.amounts, booking.system_columns, booking.system_amounts)
 
 
-def _empty_state(capacity: NDArray[Any], system: Ints, rows: int = 256) -> State:
+def _empty_state(capacity: NDArray[Any], system: Ints, rows: int = 256) -> TimelineState:
     """Return the arrays of a timeline on which nothing is booked, with space for this many slots."""
     blocks = rows // _SLOTS_PER_BLOCK
     head = np.zeros(kernels.HEAD, dtype=np.int64)
@@ -944,10 +944,10 @@ def _empty_state(capacity: NDArray[Any], system: Ints, rows: int = 256) -> State
     head[kernels.H_FREED] = FOREVER
     head[kernels.H_SPARE_ROWS], head[kernels.H_SPARE_BLOCKS] = rows - 1, blocks - 1
     order = np.zeros(blocks, dtype=np.int32)
-    return State(head, slots, order, members, free, blk, srows, sblk, spare)
+    return TimelineState(head, slots, order, members, free, blk, srows, sblk, spare)
 
 
-def _copied(state: State, lacking: int = 0) -> State:
+def _copied(state: TimelineState, lacking: int = 0) -> TimelineState:
     """Return a copy of a timeline whose arrays have at least so many more slots, doubled in number, and blocks for
     them.
     """
@@ -973,7 +973,7 @@ def _copied(state: State, lacking: int = 0) -> State:
         return grown
 
     of_slots, of_blocks = tops
-    return State(
+    return TimelineState(
         head=head,
         slots=copied(state.slots, of_slots),
         order=copied(state.order, of_blocks),

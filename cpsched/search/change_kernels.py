@@ -115,7 +115,7 @@ def note_columns(job: int, entries: Array, count: int, jobs: Jobs, timeline: Tim
 
 
 @inner_kernel
-def is_free_in(number: int, block: int, row: int, state: kernels.State, changes: Changes) -> bool:
+def is_free_in(number: int, block: int, row: int, state: kernels.TimelineState, changes: Changes) -> bool:
     """Tell whether a slot has all that a job takes in a mode (see `note_columns`)."""
     taken = changes.in_modes
     for k in range(changes.num_columns[number]):
@@ -153,7 +153,7 @@ def copy_parts(target: Places, to: int, source: Places, row: int) -> int:
 
 
 @inner_kernel
-def find_fastest(job: int, start: int, count: int, jobs: Jobs, state: kernels.State, changes: Changes) -> bool:
+def find_fastest(job: int, start: int, count: int, jobs: Jobs, state: kernels.TimelineState, changes: Changes) -> bool:
     """Set `faster` to the parts with which a malleable job that is not booked ends earliest, from its start on and on
     the nodes of `note_columns`: in each second the fastest of its modes that is free then. Tell whether there are any:
     there are none if in some second no mode is free, or if they are more than `MOST_PARTS`.
@@ -227,7 +227,7 @@ def find_slowest(job: int, number: int, jobs: Jobs, plan: Places, changes: Chang
 
 
 @inner_kernel
-def is_slower_free(state: kernels.State, changes: Changes) -> bool:
+def is_slower_free(state: kernels.TimelineState, changes: Changes) -> bool:
     """Tell whether all parts of `slower`, of a malleable job that is not booked, are free (see `note_columns`)."""
     slower = changes.slower
     for k in range(slower.counts[0]):

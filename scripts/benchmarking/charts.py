@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from cpsched.charts import Axis, Chart, Line, Rule, picture
+from cpsched.charts import Axis, Chart, Line, ReferenceLine, picture
 
 __all__ = ["line_chart", "ratio_chart"]
 
@@ -22,7 +22,7 @@ def line_chart(title: str, x_label: str, y_label: str, series: Mapping[str, Poin
 
 def ratio_chart(title: str, x_label: str, y_label: str, series: Mapping[str, Points]) -> str:
     """Return an SVG document with one dot for each (x, y) of the series of ratios, and lines at 1."""
-    ones = (Rule(at=1, label=""), Rule(at=1, label="", is_vertical=True))
+    ones = (ReferenceLine(at=1, label=""), ReferenceLine(at=1, label="", is_vertical=True))
     return _svg(title, (Axis(label=x_label), Axis(label=y_label)), _lines(series, is_joined=False), ones)
 
 
@@ -42,6 +42,6 @@ def _lines(series: Mapping[str, Points], *, is_joined: bool, is_step: bool = Fal
     )
 
 
-def _svg(title: str, axes: tuple[Axis, Axis], lines: tuple[Line, ...], rules: tuple[Rule, ...]) -> str:
+def _svg(title: str, axes: tuple[Axis, Axis], lines: tuple[Line, ...], rules: tuple[ReferenceLine, ...]) -> str:
     """Return a chart as an SVG document."""
     return picture(Chart(title=title, x=axes[0], y=axes[1], layers=(*rules, *lines)), "svg").decode()

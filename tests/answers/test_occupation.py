@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cpsched.answers import Answers
 from cpsched.answers.occupation import Occupation
-from cpsched.answers.world import World
+from cpsched.answers.world import PlanView
 from cpsched.domain import Instance
 from tests.answers.judged import planned
 from tests.answers.test_explain_random import ruled
@@ -22,7 +22,7 @@ from tests.sizes import examples
 @given(instances(), st.data())
 def test_timelines_have_the_jobs_that_are_there(instance: Instance, data: st.DataObject) -> None:
     """At whatever depth of a question, the timeline is that on which only the jobs were booked that are there."""
-    occupation = World(instance, planned(instance)).occupation
+    occupation = PlanView(instance, planned(instance)).occupation
     jobs = st.sets(st.integers(0, len(occupation.ids) - 1)) if occupation.ids else st.just(set())
 
     def ask(depth: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cpsched.charts import Axis, Bars, Box, Chart, Heat, Line, Rule, Table, Unit
+from cpsched.charts import Axis, Bars, Box, Chart, Heat, Line, ReferenceLine, Table, Unit
 
 EVIL = "<img src=x onerror=alert(1)> $x_1$ & <b>"
 
@@ -18,8 +18,8 @@ CHARTS = (
             Line(
                 name="_b", x=(0, 86400), y=(0, 1), half_widths=(0.1, None), series=1, has_marks=True, texts=(EVIL, "t")
             ),
-            Rule(at=1, label=EVIL),
-            Rule(at=43200, label="", is_vertical=True),
+            ReferenceLine(at=1, label=EVIL),
+            ReferenceLine(at=43200, label="", is_vertical=True),
         ),
         about=EVIL,
         tables=(Table(title=EVIL, headings=(EVIL, "x"), rows=((EVIL, "1"),), note=EVIL),),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cpsched.cp.decode import decode, placed_as_in
 from cpsched.cp.encoding import encode
-from cpsched.cp.messages import Bounded, Counted, Done, Found, Reply, Solve, Verdict
+from cpsched.cp.messages import BetterPlan, Bounded, Counted, Done, Reply, Solve, Verdict
 from cpsched.cp.params import ModelParams
 from cpsched.cp.solver import solve as solve_model
 from cpsched.domain import Instance
@@ -59,7 +59,7 @@ class CpHere:
         solve_model(request, replies.append)
         for reply in replies:
             match reply:
-                case Found(placed):
+                case BetterPlan(placed):
                     found = running | decode(encoding, placed)
                     board.offer([found[job.id] for job in instance.elements() if job.id in found], by=self.name)
                 case Counted(most) if encoding.has_all_plans:

@@ -48,13 +48,17 @@ FAULTS = {
         "says that there is no plan",
     ),
     "sends a wrong plan": (
-        TELL + SPEAK + "out.write(pack(Found((Placed((0, 10), ((0, 0, 1),)),) * 3)) + pack(Done(Verdict.OPTIMAL))); "
+        TELL
+        + SPEAK
+        + "out.write(pack(BetterPlan((Placed((0, 10), ((0, 0, 1),)),) * 3)) + pack(Done(Verdict.OPTIMAL))); "
         "out.flush(); sys.stdin.read()",
         LONG,
         "breaks rules",
     ),
     "sends a plan of other jobs": (
-        TELL + SPEAK + "out.write(pack(Found((Placed((0, 10), ((7, 7, 1),)),) * 9))); out.flush(); sys.stdin.read()",
+        TELL
+        + SPEAK
+        + "out.write(pack(BetterPlan((Placed((0, 10), ((7, 7, 1),)),) * 9))); out.flush(); sys.stdin.read()",
         LONG,
         "no plan of this window",
     ),

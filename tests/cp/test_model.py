@@ -15,10 +15,10 @@ from ortools.sat.python import cp_model
 
 from cpsched.booking import Ledger
 from cpsched.cp import ModelParams, lower_bound, solver
-from cpsched.cp.costs import Costs
+from cpsched.cp.costs import TaskCosts
 from cpsched.cp.decode import decode, placed_as_in
 from cpsched.cp.encoding import Encoding
-from cpsched.cp.messages import Bounded, Done, Found, Reply, Solve, Verdict
+from cpsched.cp.messages import BetterPlan, Bounded, Done, Reply, Solve, Verdict
 from cpsched.cp.model import build
 from cpsched.cp.solver import configured, solve
 from cpsched.domain import FrozenMap, Instance, MaxWait, Objective, ObjectiveTerm, PlannedJob, PromisedStart
@@ -69,7 +69,7 @@ def optimum_of(
     replies: list[Reply] = []
     solve(request_for(encoding, plan, params), replies.append)
     for reply in replies:
-        if isinstance(reply, Found):
+        if isinstance(reply, BetterPlan):
             found = decode(encoding, reply.placed)
             best = [found.get(job.id, job) for job in best]
             assert broken_rules(instance, best) == set()
@@ -293,7 +293,7 @@ def test_a_bound_is_raised_to_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     request = request_for(encoding_of(instance, plan), plan)
     first: list[Reply] = []
     with monkeypatch.context() as patch:
-        patch.setattr(Costs, "is_makespan_alone", False)
+        patch.setattr(TaskCosts, "is_makespan_alone", False)
         solve(replace(request, deterministic_time=1e-4), first.append)
     assert first[-1] == Done(Verdict.FEASIBLE)
     monkeypatch.setattr(solver, "_TOP_DOWN", 1e-4 / 20)

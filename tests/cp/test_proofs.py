@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from cpsched.cp.encoding import encode
-from cpsched.cp.messages import Counted, Done, Found, Reply, Verdict
+from cpsched.cp.messages import BetterPlan, Counted, Done, Reply, Verdict
 from cpsched.cp.solver import solve
 from cpsched.cp.tight_starts import _sums
 from cpsched.domain import FrozenMap, Instance, Objective, ObjectiveTerm, PlannedJob
@@ -194,6 +194,6 @@ def test_solutions_start_tight() -> None:
     encoding = encoding_of(instance, plan)
     replies: list[Reply] = []
     solve(request_for(encoding, plan), replies.append)
-    found = [reply for reply in replies if isinstance(reply, Found)]
+    found = [reply for reply in replies if isinstance(reply, BetterPlan)]
     assert found
     assert {one.start for reply in found for one in reply.placed} <= _starts(instance, plan)

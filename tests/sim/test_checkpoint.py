@@ -37,7 +37,7 @@ from cpsched.lab.sim import (
 from cpsched.lab.sim.arrays import C_ATTEMPTS, C_CHANGES, C_FIXED, C_HEAP, C_MODES, C_POOL, C_QUEUED, C_RUNNING
 from cpsched.lab.sim.checkpoint import Keeper
 from cpsched.lab.sim.load import Load
-from cpsched.lab.sim.world import World
+from cpsched.lab.sim.world import SimWorld
 from cpsched.lab.workloads import lublin, with_malleable
 from cpsched.verify import verify
 from tests.oracle.random_workloads import restricted_workloads, rules, workloads
@@ -277,7 +277,7 @@ def changed_values(array: np.ndarray) -> Iterator[np.ndarray]:
 @pytest.mark.parametrize("every", [24, pytest.param(1, marks=pytest.mark.large)])
 def test_a_changed_checkpoint_is_refused(state: Checkpoint, every: int) -> None:
     """Each array and each scalar, changed in value, length, shape or type, or left out, leads to one line."""
-    whole, tried, refused, world = written(state.path), 0, 0, World(Load(lublin(30, 1)))
+    whole, tried, refused, world = written(state.path), 0, 0, SimWorld(Load(lublin(30, 1)))
     for name, array in whole.items():
         if array.dtype.kind == "U":
             others = [np.array("x"), np.array('{"a": 1}'), np.array("[" * 5000), np.array("[]")]
@@ -350,8 +350,8 @@ def test_indices_are_checked_even_where_the_digest_is_right(tmp_path: Path) -> N
     workload = eventful_workload()
     with pytest.raises(Interrupted):
         simulate(workload, make_scheduler("sd_10", {}), progress=interrupting(110), checkpoint=checkpoint)
-    whole, world = written(checkpoint.path), World(Load(workload))
-    Keeper(replace(checkpoint, resume=True), World(Load(workload)), [])
+    whole, world = written(checkpoint.path), SimWorld(Load(workload))
+    Keeper(replace(checkpoint, resume=True), SimWorld(Load(workload)), [])
     counters = {
         "queue": C_QUEUED, "ends": C_RUNNING, "heap": C_HEAP, "pool": C_POOL,
         "attempts": C_ATTEMPTS, "fixed_columns": C_FIXED, "changes": C_CHANGES,
@@ -382,7 +382,7 @@ def test_events_lie_ahead(state: Checkpoint, place: int, moment: int) -> None:
     heap[: int(whole["state.clock"][C_HEAP])][place, 0] = moment
     forged({**whole, "state.heap": heap}, state.path)
     with pytest.raises(DocumentError, match=r"state\.heap"):
-        Keeper(state, World(Load(lublin(30, 1))), [])
+        Keeper(state, SimWorld(Load(lublin(30, 1))), [])
 
 
 def test_a_packed_or_oversized_archive_is_refused(state: Checkpoint) -> None:

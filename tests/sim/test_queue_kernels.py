@@ -9,7 +9,7 @@ import pytest
 from cpsched.domain import Job
 from cpsched.lab.sim.load import Load
 from cpsched.lab.sim.queue_kernels import expected_by_classes, learn
-from cpsched.lab.sim.world import World
+from cpsched.lab.sim.world import SimWorld
 from tests.booking.small_windows import chunk, nodes, waiting, window
 
 pytestmark = pytest.mark.kernels
@@ -20,9 +20,9 @@ def job(name: str, cores: int, walltime: int, **options: Any) -> Job:
     return waiting(name, walltime, chunk(cores, cores=1), **options)
 
 
-def of_classes(*jobs: Job) -> World:
+def of_classes(*jobs: Job) -> SimWorld:
     """Return a world in which nothing has happened yet."""
-    return World(Load(window([nodes("n", cores=8)], *jobs)))
+    return SimWorld(Load(window([nodes("n", cores=8)], *jobs)))
 
 
 def test_expected_runtimes_by_hand() -> None:

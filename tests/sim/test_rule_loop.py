@@ -14,7 +14,7 @@ from cpsched.domain import Dependency, DependencyType, Instance, Job, Outage
 from cpsched.lab.sim import BackfillRule, History, Order, Prediction, QueueRule, rule_loop
 from cpsched.lab.sim.load import Load
 from cpsched.lab.sim.rule_loop import is_counted, play_rule
-from cpsched.lab.sim.world import World
+from cpsched.lab.sim.world import SimWorld
 from cpsched.metrics import Ending
 from cpsched.rusv import FOREVER
 from tests.booking.small_windows import EXCLUSIVE, chunk, nodes, running, waiting, window
@@ -34,9 +34,9 @@ EASY = QueueRule(name="easy", backfill=BackfillRule.NOT_DELAYING)
 HOUR = 3600
 
 
-def world_after(instance: Instance, rule: QueueRule, *, room: int | None = None) -> World:
+def world_after(instance: Instance, rule: QueueRule, *, room: int | None = None) -> SimWorld:
     """Return the world after everything has happened, with `room` for so many entries and attempts to begin with."""
-    world = World(Load(instance))
+    world = SimWorld(Load(instance))
     if room is not None:
         pool, attempts = np.zeros((room, 3), dtype=np.int32), np.zeros((room, 5), dtype=np.int64)
         world.state = world.state._replace(pool=pool, attempts=attempts)
@@ -50,7 +50,7 @@ def world_after(instance: Instance, rule: QueueRule, *, room: int | None = None)
 def played_on_nodes(instance: Instance, rule: QueueRule, predicts: Prediction | None = None) -> History:
     """Play a workload with reservations of nodes, as the twin's are, where the event loop would reserve mere counts."""
 
-    def is_counted_for_one(world: World, rule: QueueRule) -> bool:
+    def is_counted_for_one(world: SimWorld, rule: QueueRule) -> bool:
         return rule.backfill is not BackfillRule.RESERVING and is_counted(world, rule)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -113,7 +113,7 @@ def test_the_machine_is_empty_in_the_end(seed: int) -> None:
     """What was taken is given back: all is free in the end, now and later, on the nodes and in the sums."""
     drawn = BusyMachine(seed)
     instance, rule = replace(drawn.workload(), outages=()), drawn.rule()
-    before, after = World(Load(replace(instance, jobs=()))), world_after(instance, rule)
+    before, after = SimWorld(Load(replace(instance, jobs=()))), world_after(instance, rule)
     assert after.num_done > 0
     for name in ("free", "sfree", "future", "sfuture"):
         assert np.array_equal(getattr(before.machine, name), getattr(after.machine, name)), name

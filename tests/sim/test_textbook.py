@@ -16,7 +16,7 @@ from cpsched.lab.policies import make_scheduler
 from cpsched.lab.sim import BackfillRule, Order, QueueRule, rule_loop, simulate
 from cpsched.lab.sim.load import Load
 from cpsched.lab.sim.rule_loop import is_counted
-from cpsched.lab.sim.world import World
+from cpsched.lab.sim.world import SimWorld
 from cpsched.rusv import EqualNodes
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle.textbook import Item, conservative_by_counts, easy_by_counts, items_of, reserving_by_counts
@@ -101,7 +101,7 @@ def test_several_reservations_on_equal_nodes_are_of_counts(kind: str, reservatio
     rule = QueueRule(name="few", backfill=BackfillRule.RESERVING, order=Order.AREA, reservations=reservations)
     for seed in range(4):
         instance = crowd_of_equals(seed, kind)
-        assert is_counted(World(Load(instance)), rule)
+        assert is_counted(SimWorld(Load(instance)), rule)
         items, size = counted(instance)
         expected = reserving_by_counts(items, size, reservations, lambda item: item.walltime * item.width)
         assert judged(instance, rule).runs.start.tolist() == expected, seed
@@ -130,7 +130,7 @@ def test_where_jobs_are_counted_one_look_through_the_queue_is_enough(
     histories = [simulate(instance, make_scheduler("easy")) for instance in instances]
     looks: list[bool] = []
 
-    def never(world: World, rule: QueueRule) -> bool:
+    def never(world: SimWorld, rule: QueueRule) -> bool:
         looks.append(is_counted(world, rule))
         return False
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.cp.costs import Costs, Rate
+from cpsched.cp.costs import Rate, TaskCosts
 from cpsched.cp.encoding import Alternative, Encoding, Part, Task
 from cpsched.cp.neighbourhoods.occupation import Free, Occupation
 from cpsched.cp.sites import Pool, Site, added_up
@@ -203,7 +203,7 @@ def _where_possible(free: Free, task: Task) -> Task:
     return replace(task, parts=tuple(parts))
 
 
-def _least(costs: Costs, number: int, earliest: int) -> int:
+def _least(costs: TaskCosts, number: int, earliest: int) -> int:
     """Return the least cost of a task that starts no earlier than a second."""
     of_mode = min(
         mode.fixed + sum(rate.weight * max(0, earliest - rate.kink) for rate in mode.rates)
@@ -290,7 +290,7 @@ def _milestones_among(occupation: Occupation, tasks: Sequence[int]) -> tuple[Mil
     return tuple(milestone for milestone in found if milestone.before)
 
 
-def _costs(costs: Costs, tasks: Sequence[int], parts: Sequence[Task]) -> Costs:
+def _costs(costs: TaskCosts, tasks: Sequence[int], parts: Sequence[Task]) -> TaskCosts:
     """Return the costs of these tasks: rates that no start reaches are left out."""
 
     def reached(rates: Iterable[Rate], task: Task) -> tuple[Rate, ...]:

@@ -38,7 +38,7 @@ EXPECTS_USER, EXPECTS_CLASSES = 0, 1
 PAUSED, FINISHED, LACKS_ROOM = 0, 1, 2
 
 
-class Rule(NamedTuple):
+class RuleNumbers(NamedTuple):
     """A queue rule in numbers."""
 
     backfill: int
@@ -61,7 +61,7 @@ class Rule(NamedTuple):
     is_counted: bool
 
 
-class State(NamedTuple):
+class SimState(NamedTuple):
     """The state of the simulation, and the jobs in the order of submission."""
 
     #: int64 (CLOCK,): counters and the state of the pass, see ``C_*``.

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from cpsched.errors import DocumentError, Fault
 from cpsched.lab.sim.checkpoint_checks import check_sizes, wrong_arrays
-from cpsched.lab.sim.world import World
+from cpsched.lab.sim.world import SimWorld
 from cpsched.writing import whole_file
 
-#: Changes whenever the arrays of `World` mean something else.
+#: Changes whenever the arrays of `SimWorld` mean something else.
 _FORMAT = "cpsched-checkpoint/3"
 
 #: The arrays that grow during a simulation.
@@ -64,7 +64,7 @@ class Keeper:
       here.
     """
 
-    def __init__(self, checkpoint: Checkpoint, world: World, seconds: list[float]) -> None:
+    def __init__(self, checkpoint: Checkpoint, world: SimWorld, seconds: list[float]) -> None:
         self._path, self._interval, self._world, self._seconds = checkpoint.path, checkpoint.interval, world, seconds
         self._identity = {
             "format": _FORMAT,
@@ -183,7 +183,7 @@ def _digest_of(arrays: Mapping[str, NDArray[Any]]) -> str:
     return sha.hexdigest()
 
 
-def _digest(world: World) -> str:
+def _digest(world: SimWorld) -> str:
     """Return a digest of all that a simulation depends on: the arrays of its beginning, and what schedulers see."""
     load, instance = world.load, world.load.instance
     sha = hashlib.sha256("\n".join(load.columns.node_names).encode())

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cpsched.lab.sim import arrays
 from cpsched.lab.sim.load import Load
-from cpsched.lab.sim.world import World
+from cpsched.lab.sim.world import SimWorld
 
 #: Arrays of the state that no event changes.
 _CONSTANT = (
@@ -46,7 +46,7 @@ def check_sizes(file: IO[bytes]) -> None:
     file.seek(0)
 
 
-def wrong_arrays(world: World, state: arrays.State, machine: arrays.Machine) -> list[str]:
+def wrong_arrays(world: SimWorld, state: arrays.SimState, machine: arrays.Machine) -> list[str]:
     """Return the names of the arrays that a simulation of this workload cannot have, in their order, each once.
 
     `world`: at its beginning. `state`, `machine`: what a checkpoint says, in arrays of the right types, and at least as
@@ -66,7 +66,7 @@ def wrong_arrays(world: World, state: arrays.State, machine: arrays.Machine) -> 
     return list(dict.fromkeys(wrong))
 
 
-def _has_good_counters(world: World, s: arrays.State) -> bool:
+def _has_good_counters(world: SimWorld, s: arrays.SimState) -> bool:
     """Return whether each counter lies within the array that it counts."""
     jobs = len(world.load.jobs)
     counted = {
@@ -103,7 +103,7 @@ def _has_good_counters(world: World, s: arrays.State) -> bool:
     )
 
 
-def _checked(world: World, s: arrays.State) -> Iterator[tuple[str, bool]]:
+def _checked(world: SimWorld, s: arrays.SimState) -> Iterator[tuple[str, bool]]:
     """Yield the name of each array that holds indices or numbers of something, and whether all of them are good."""
     load, clock = world.load, s.clock.tolist()
     jobs, pool = len(load.jobs), clock[arrays.C_POOL]
@@ -163,7 +163,7 @@ def _checked(world: World, s: arrays.State) -> Iterator[tuple[str, bool]]:
         world.state.jobs[:, [arrays.J_SUBMIT, arrays.J_ARRIVAL, arrays.J_ENDING]])  # fmt: skip
 
 
-def _reserved(world: World, s: arrays.State) -> Iterator[tuple[str, bool]]:
+def _reserved(world: SimWorld, s: arrays.SimState) -> Iterator[tuple[str, bool]]:
     """Yield the same for the arrays of reservations, which are as large as at the beginning."""
     reserved = s.reserved[: s.clock[arrays.C_BLOCKED]]
     for name in ("reserved", "reserved_columns", "reserved_amounts", "reserved_sums", "beside", "sbeside", "ahead"):

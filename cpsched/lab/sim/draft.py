@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cpsched.lab.sim import kernels
 from cpsched.lab.sim.scheduler import Decision, Start
-from cpsched.lab.sim.world import World
+from cpsched.lab.sim.world import SimWorld
 from cpsched.rusv import instant_kernels
 
 
@@ -17,7 +17,7 @@ class Draft:
         The state of the simulation, which is not changed.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SimWorld) -> None:
         self._world = world
         machine = world.machine
         self._machine = machine._replace(free=machine.free.copy(), sfree=machine.sfree.copy())

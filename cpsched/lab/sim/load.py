@@ -355,7 +355,7 @@ def _numbered(names: Sequence[str | None]) -> tuple[tuple[str, ...], Ints]:
     return tuple(numbers), np.array(found, dtype=np.int64)
 
 
-def empty_state(load: Load, steps: Sequence[int]) -> arrays.State:
+def empty_state(load: Load, steps: Sequence[int]) -> arrays.SimState:
     """Return the state before the first event: running jobs are not booked yet."""
     count, systems = len(load.jobs), len(load.columns.demands.layout.system_capacity)
     links_of, links = grouped(load.before, count)
@@ -393,7 +393,7 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.State:
     def zeros(*shape: int) -> NDArray[Any]:
         return np.zeros(shape, dtype=np.int64)
 
-    return arrays.State(
+    return arrays.SimState(
         clock=clock,
         jobs=jobs,
         demand=load.demand.astype(np.int32),

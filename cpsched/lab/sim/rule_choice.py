@@ -22,7 +22,7 @@ from cpsched.lab.sim.rule_loop import play_rule
 from cpsched.lab.sim.rules import Order, QueueRule
 from cpsched.lab.sim.scheduler import Decision, News, Scheduler
 from cpsched.lab.sim.site import Site
-from cpsched.lab.sim.world import World
+from cpsched.lab.sim.world import SimWorld
 
 #: The rules are compared when so many jobs have come, and again when half as many more have, or so many.
 _FIRST, _NEXT = 100, 400
@@ -89,7 +89,7 @@ def is_plain(instance: Instance) -> bool:
     return not changing and not instance.has_strict_priorities
 
 
-def play_choice(world: World, choice: RuleChoice, seconds: list[float], *, look: Callable[[], None]) -> None:
+def play_choice(world: SimWorld, choice: RuleChoice, seconds: list[float], *, look: Callable[[], None]) -> None:
     """Run a simulation under a choice of rules, as `play_rule` does under a rule."""
     rule, due, random = choice.usual, _FIRST, Random(choice.seed)  # noqa: S311 - replicas, no secret
     while not play_rule(world, rule, seconds, predicts=None, look=look, portion=_PORTION):
@@ -121,7 +121,7 @@ def _moved(job: Job, first: int, random: Random) -> Job:
 
 def _played(replica: Instance, rule: QueueRule) -> _Figures:
     """Return what a rule makes of a replica."""
-    world = World(Load(replica))
+    world = SimWorld(Load(replica))
     play_rule(world, rule, [], predicts=None, look=lambda: None)
     load, runs = world.load, world.state.runs
     has_run = runs[:, arrays.R_ENDING] >= arrays.COMPLETED
@@ -134,7 +134,7 @@ def _played(replica: Instance, rule: QueueRule) -> _Figures:
     )
 
 
-def _past(world: World) -> Instance | None:
+def _past(world: SimWorld) -> Instance | None:
     """Return the last jobs that have come as a workload of its own, with the runtimes that are known or expected now;
     None where there are none, or rules of the site bind jobs to times that have passed.
     """

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from cpsched.lab.sim import arrays, kernels
 from cpsched.lab.sim.hold_kernels import has_asides
 from cpsched.lab.sim.rules import BackfillRule, Prediction, QueueRule
-from cpsched.lab.sim.world import World
+from cpsched.lab.sim.world import SimWorld
 from cpsched.rusv import EqualNodes
 
 #: Passes between two looks at the clock.
@@ -16,7 +16,7 @@ _PORTION = 2_000
 
 
 def play_rule(
-    world: World,
+    world: SimWorld,
     rule: QueueRule,
     seconds: list[float],
     *,
@@ -48,7 +48,7 @@ def play_rule(
             return False
 
 
-def is_counted(world: World, rule: QueueRule) -> bool:
+def is_counted(world: SimWorld, rule: QueueRule) -> bool:
     """Tell whether it makes no difference which nodes are reserved: all jobs are counted on equal nodes, of which none
     are set aside.
 

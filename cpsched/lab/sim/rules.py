@@ -127,7 +127,7 @@ class QueueRule:
         elif self.reservations or self.gate is not None or self.patience is not None or self.order is Order.SMITH:
             raise ValueError(f"Expected reservations, gate, patience and SMITH of a rule with reservations, got {self}")
 
-    def in_numbers(self, *, predicts: Prediction | None, is_counted: bool = False) -> arrays.Rule:
+    def in_numbers(self, *, predicts: Prediction | None, is_counted: bool = False) -> arrays.RuleNumbers:
         """Return the rule as the kernels take it.
 
         Parameters
@@ -140,7 +140,7 @@ class QueueRule:
         """
         if predicts is None and self.expect is not Expectation.WALLTIME:
             predicts = Prediction.ORDER
-        return arrays.Rule(
+        return arrays.RuleNumbers(
             backfill=int(self.backfill),
             order=int(self.order) if self.key is None else arrays.BY_KEY,
             depth=1 << 40 if self.depth is None else self.depth,

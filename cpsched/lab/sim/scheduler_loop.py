@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable
 
 from cpsched.errors import EngineError
-from cpsched.lab.sim.arrays import Rule
+from cpsched.lab.sim.arrays import RuleNumbers
 from cpsched.lab.sim.rules import BackfillRule, Prediction, QueueRule
 from cpsched.lab.sim.scheduler import Decision, News, Scheduler
 from cpsched.lab.sim.site import Site
-from cpsched.lab.sim.world import World
+from cpsched.lab.sim.world import SimWorld
 
 #: The queue of a site is in the order of submission.
 _IN_ORDER = QueueRule(name="site", backfill=BackfillRule.NOBODY)
@@ -19,7 +19,7 @@ _IN_ORDER = QueueRule(name="site", backfill=BackfillRule.NOBODY)
 class _Loop:
     """The dialogue with one scheduler; mutable."""
 
-    def __init__(self, world: World, scheduler: Scheduler, seconds: list[float], *, charges: bool) -> None:
+    def __init__(self, world: SimWorld, scheduler: Scheduler, seconds: list[float], *, charges: bool) -> None:
         self._world, self._scheduler, self._seconds, self._charges = world, scheduler, seconds, charges
         self._site = Site(world)
         self._arrived: list[int] = []
@@ -42,7 +42,7 @@ class _Loop:
             return happens
         return max(due, self._world.now)
 
-    def step(self, now: int, rule_numbers: Rule) -> None:
+    def step(self, now: int, rule_numbers: RuleNumbers) -> None:
         """Process all events at `now`, and call the scheduler if a job waits."""
         before = self._world.num_outages + self._world.num_asides
         arrived, gone, expired = self._world.step(now, rule_numbers)
@@ -125,7 +125,7 @@ class _Loop:
 
 
 def play_scheduler(
-    world: World,
+    world: SimWorld,
     scheduler: Scheduler,
     seconds: list[float],
     *,

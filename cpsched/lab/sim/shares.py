@@ -37,7 +37,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class WorkDone:
     """How far a run is that is not at full share for all its time: in seconds at full share, and those per second."""
 
     #: Up to when it is accounted for.

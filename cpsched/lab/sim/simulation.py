@@ -32,7 +32,7 @@ from cpsched.lab.sim.rule_loop import play_rule
 from cpsched.lab.sim.rules import Prediction, QueueRule
 from cpsched.lab.sim.scheduler import Counting, Scheduler
 from cpsched.lab.sim.scheduler_loop import play_scheduler
-from cpsched.lab.sim.world import World
+from cpsched.lab.sim.world import SimWorld
 from cpsched.metrics import Runs, RunsSummary, objective_value, runs_summary, suffered
 from cpsched.problem import stated_node
 
@@ -61,7 +61,7 @@ class History:
     elapsed: float
     #: The scheduler's counters, see `Counting`.
     counters: Mapping[str, int]
-    _world: World
+    _world: SimWorld
 
     def record(self) -> Plan:
         """Return the history as a plan document that `cpsched verify` can check against the workload."""
@@ -164,7 +164,7 @@ class History:
         return found
 
 
-def _check_evolving(world: World, scheduler: QueueRule | Scheduler, *, is_charged: bool, is_kept: bool) -> None:
+def _check_evolving(world: SimWorld, scheduler: QueueRule | Scheduler, *, is_charged: bool, is_kept: bool) -> None:
     """Refuse to simulate evolving jobs where their steps cannot begin as they were promised."""
     beside = {
         f"under {scheduler.name}, which starts rigid jobs": not getattr(scheduler, "starts_evolving", False),
@@ -254,7 +254,7 @@ def simulate(
     """
     instance = replace(checked(instance), set_aside=instance.set_aside)
     began = time.perf_counter()
-    world = World(Load(instance))
+    world = SimWorld(Load(instance))
     if isinstance(scheduler, QueueRule) and scheduler.key is not None:
         world.order_by(scheduler.key)
     if world.load.evolving:

@@ -14,7 +14,7 @@ from cpsched.domain import Instance, Job, Placement, Segment
 from cpsched.lab.sim import arrays
 from cpsched.lab.sim.draft import Draft
 from cpsched.lab.sim.scheduler import Change, Start
-from cpsched.lab.sim.world import World
+from cpsched.lab.sim.world import SimWorld
 from cpsched.rusv import FOREVER, Booking, Timeline, instant_kernels
 
 
@@ -24,7 +24,7 @@ class Site:
     Jobs are known by their index in the order of submission; times are seconds on the workload's clock.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SimWorld) -> None:
         self._world = world
         load = world.load
         #: The jobs; runtimes are left out.

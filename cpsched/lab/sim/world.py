@@ -15,7 +15,7 @@ from cpsched.domain import Instance, Job, Placement, Running, Segment, SetAside,
 from cpsched.lab.sim import arrays, hold_kernels, kernels, run_kernels
 from cpsched.lab.sim.load import Load, empty_state
 from cpsched.lab.sim.scheduler import Change, NextStep, Start
-from cpsched.lab.sim.shares import Held, JobModes, Work
+from cpsched.lab.sim.shares import Held, JobModes, WorkDone
 from cpsched.metrics import Runs
 from cpsched.rusv import FOREVER, Booking, Timeline
 
@@ -24,7 +24,7 @@ from cpsched.rusv import FOREVER, Booking, Timeline
 RAISES = tuple(60 * minutes for minutes in (1, 5, 15, 30, 60, 120, 300, 600, 1200, 3000, 6000))
 
 
-class World:
+class SimWorld:
     """A workload while it is played; mutable. `load`: the workload."""
 
     def __init__(self, load: Load) -> None:
@@ -37,7 +37,7 @@ class World:
         )
         self._lengths = load.lengths
         #: The progress of running jobs that are not always at full share.
-        self._work: dict[int, Work] = {}
+        self._work: dict[int, WorkDone] = {}
         #: A cache of the changes by job, valid for this number of changes; see `_changes_of`.
         self._changes: dict[int, list[tuple[int, int]]] = {}
         self._indexed = 0
@@ -99,7 +99,7 @@ class World:
         s.clock[arrays.C_POOL] += count
         s.runs[index, arrays.R_FIRST], s.runs[index, arrays.R_COUNT] = first, count
         rate = job_modes.rate(found.entries, found.modes)
-        self._work[index] = Work(since=self.now, done=found.done, rate=rate)
+        self._work[index] = WorkDone(since=self.now, done=found.done, rate=rate)
         self._note(index, found.modes)
         self._expect(index, running.start, 0, self._work[index])
 
@@ -134,7 +134,7 @@ class World:
             start, end, ending, _, entry, count = s.runs[job].tolist()
             if start <= time < end and ending == arrays.WAITING:
                 rate = self.load.job_modes[job].rate(s.pool[entry : entry + count], s.modes[first : first + count])
-                self._work[job] = Work(since=time, done=self._work_of(job).at(time), rate=rate)
+                self._work[job] = WorkDone(since=time, done=self._work_of(job).at(time), rate=rate)
 
     @property
     def now(self) -> int:
@@ -173,7 +173,7 @@ class World:
         time = int(kernels.next_event(self.state))
         return None if time == FOREVER else time
 
-    def step(self, now: int, rule: arrays.Rule) -> tuple[list[int], list[int], list[int]]:
+    def step(self, now: int, rule: arrays.RuleNumbers) -> tuple[list[int], list[int], list[int]]:
         """Process all events at `now`, up to the arrivals; return the jobs that have arrived, those that have ended,
         and those that have left the queue because they are too late.
         """
@@ -190,7 +190,7 @@ class World:
         gone = s.gone[: s.clock[arrays.C_GONE]].tolist()
         for job in gone:
             if self._work.pop(job, None) is not None and s.runs[job, arrays.R_END] < 0:
-                self._expect(job, 0, int(s.estimate[job]), Work(since=0, done=Fraction(0), rate=Fraction(1)))
+                self._expect(job, 0, int(s.estimate[job]), WorkDone(since=0, done=Fraction(0), rate=Fraction(1)))
         return s.arrived[:count].tolist(), gone, s.expired[: s.clock[arrays.C_EXPIRED]].tolist()
 
     def may_begin(self, job: int) -> bool:
@@ -230,7 +230,7 @@ class World:
             if job_modes is None:
                 return False
             held = self._held_by(job, job_modes.allocation(start.entries, start.modes))
-            work = Work(since=self.now, done=Fraction(0), rate=job_modes.rate(start.entries, start.modes))
+            work = WorkDone(since=self.now, done=Fraction(0), rate=job_modes.rate(start.entries, start.modes))
             return self._is_free(held, work.end_of(int(self.load.walltime[job])))
         return bool(kernels.fits_there(job, start.entries, s, self.machine, self.tables, self.scratch))
 
@@ -360,9 +360,9 @@ class World:
         since = [first for time, first in self._changes_of(job) if time >= start]
         return self.state.modes[since[-1] : since[-1] + count] if since else np.zeros(count, dtype=np.int8)
 
-    def _work_of(self, job: int) -> Work:
+    def _work_of(self, job: int) -> WorkDone:
         """Return how far a running job is."""
-        begun = Work(since=int(self.state.runs[job, arrays.R_START]), done=Fraction(0), rate=Fraction(1))
+        begun = WorkDone(since=int(self.state.runs[job, arrays.R_START]), done=Fraction(0), rate=Fraction(1))
         return self._work.get(job, begun)
 
     def change(self, change: Change) -> bool:
@@ -379,7 +379,7 @@ class World:
         had = self._held_by(job, job_modes.allocation(entries, self.modes_of(job)))
         held = self._held_by(job, job_modes.allocation(entries, change.modes))
         work = self._work_of(job).at(now)
-        next_work = Work(since=now, done=work, rate=job_modes.rate(entries, change.modes))
+        next_work = WorkDone(since=now, done=work, rate=job_modes.rate(entries, change.modes))
         run_kernels.give_back(job, s, self.machine, self.tables, self.scratch)
         is_free = self._is_free(held, next_work.end_of(int(self.load.walltime[job])), had)
         if is_free:
@@ -420,7 +420,7 @@ class World:
         job_modes = self.load.job_modes[job]
         self._fix(job, self._held_by(job, job_modes.allocation(entries, chosen)))
         self._note(job, chosen)
-        self._work[job] = Work(since=self.now, done=done, rate=job_modes.rate(entries, chosen))
+        self._work[job] = WorkDone(since=self.now, done=done, rate=job_modes.rate(entries, chosen))
         self._expect(job, start, believed, self._work[job])
 
     def _fix(self, job: int, held: Held) -> None:
@@ -451,7 +451,7 @@ class World:
         s.clock[arrays.C_CHANGES] += 1
         s.clock[arrays.C_MODES] += len(chosen)
 
-    def _expect(self, job: int, start: int, believed: int, work: Work) -> None:
+    def _expect(self, job: int, start: int, believed: int, work: WorkDone) -> None:
         """Note how long a job takes from its start on, and how long it is believed to, and allowed to take."""
         s = self.state
         is_predicted = s.estimate[job] < s.jobs[job, arrays.J_WALLTIME]

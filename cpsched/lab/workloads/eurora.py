@@ -67,7 +67,7 @@ USERS, GROUPS = 40, 8
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class JobDraft:
     """A job before it has an id and times."""
 
     kind: Kind
@@ -151,14 +151,14 @@ _KIND_WEIGHTS = tuple(accumulate(kind.campaigns for kind in KINDS))
 _USER_WEIGHTS = tuple(accumulate(1 / rank for rank in range(1, USERS + 1)))
 
 
-def drafts(draw: Draw, longest: int) -> Iterator[tuple[bool, Draft]]:
+def drafts(draw: Draw, longest: int) -> Iterator[tuple[bool, JobDraft]]:
     """Yield jobs without end, campaign by campaign, each with whether it opens a campaign."""
     while True:
         kind = KINDS[draw.index(_KIND_WEIGHTS)]
         user = draw.index(_USER_WEIGHTS)
         walltime = _walltime(draw, kind.queue)
         for position in range(min(longest, draw.geometric(kind.jobs / kind.campaigns))):
-            yield position == 0, Draft(kind, user, walltime, _runtime(draw, kind.queue, walltime))
+            yield position == 0, JobDraft(kind, user, walltime, _runtime(draw, kind.queue, walltime))
 
 
 def _walltime(draw: Draw, queue: str) -> int:
@@ -178,9 +178,9 @@ def _runtime(draw: Draw, queue: str, walltime: int) -> int:
     return max(1, round(walltime * (low + part * (high - low))))
 
 
-def arrivals_of(draw: Draw, jobs: int, demand: float, longest: int) -> list[tuple[int, Draft]]:
+def arrivals_of(draw: Draw, jobs: int, demand: float, longest: int) -> list[tuple[int, JobDraft]]:
     """Return the waiting jobs with their submit times (s), the first at 0; no campaign has more than `longest`."""
-    arrivals: list[tuple[int, Draft]] = []
+    arrivals: list[tuple[int, JobDraft]] = []
     clock = 0.0
     for opens, draft in islice(drafts(draw, longest), jobs):
         if arrivals:
@@ -205,7 +205,7 @@ def amounts_of(kind: Kind) -> Amounts:
     return Amounts({resource: amount for resource, amount in amounts.items() if amount})
 
 
-def job_of(draft: Draft, job_id: str, submit: int, allocation: tuple[Placement, ...] = ()) -> Job:
+def job_of(draft: JobDraft, job_id: str, submit: int, allocation: tuple[Placement, ...] = ()) -> Job:
     """Return the job; one with an allocation runs since it was submitted."""
     segment = Segment(start=submit, end=submit + draft.walltime, allocation=allocation)
     chunk = Chunk(count=draft.kind.units, resources=amounts_of(draft.kind))

@@ -13,7 +13,7 @@ a search reads one row for a whole block.
 The free amount of column c in slot r of block b is ``rows[r, c] + blk[b, LAZY, c]``; the lazy part is folded into the
 rows of a column whenever a booking covers the block only in part, so that both parts stay within the capacity.
 
-The kernels take their arrays in named tuples, which are passed last: the timeline's `State` (`s`), the `Tables` of what
+The kernels take their arrays in named tuples, which are passed last: the `TimelineState` (`s`), the `Tables` of what
 can be asked for (`t`), a `Scratch` (`x`), and the `Jobs` of a table (`j`).
 """
 
@@ -55,9 +55,9 @@ from cpsched.rusv.kernels.arrays import (
     Links,
     Nodes,
     Scratch,
-    State,
     Tables,
     Taken,
+    TimelineState,
 )
 from cpsched.rusv.kernels.axis import (
     add_break,
@@ -143,9 +143,9 @@ __all__ = [
     "Links",
     "Nodes",
     "Scratch",
-    "State",
     "Tables",
     "Taken",
+    "TimelineState",
     "add_break",
     "book",
     "book_all",

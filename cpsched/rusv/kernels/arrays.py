@@ -30,7 +30,7 @@ G_SOON, G_LONGEST, G_LAST = 0, 1, 2
 DONE, GROW_STATE, GROW_POOL, GROW_NODES = 0, 1, 2, 3
 
 
-class State(NamedTuple):
+class TimelineState(NamedTuple):
     """What is free, and when: a timeline."""
 
     #: int64 (HEAD,): counters, see ``H_*``.
