@@ -92,7 +92,7 @@ def test_order_is_the_plans_and_nothing_is_held(make: MakeSite, account: str) ->
 
 
 @pytest.mark.parametrize("steering", ["order", "exact"])
-@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 def test_a_daemon_that_is_gone_stops_nobody(make: MakeSite, steering: str, sign: signal.Signals) -> None:
     """Killed or stopped amid its work, with no watchdog: all that waits runs within the minutes of a hold."""
     site = make(steering)
