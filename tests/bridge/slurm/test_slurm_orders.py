@@ -92,7 +92,7 @@ def test_a_job_is_held_for_some_minutes() -> None:
 def test_an_announced_start_is_in_the_note() -> None:
     """The start, the nodes and the reason stand in the note, and the begin is as it was."""
     (line,) = sent(Announce(job="7", start=NOW + 601, nodes=("g1", "g2"), why="a b"), STEERED)
-    note = "cpsched:1;start=2027-01-15T08:10:01Z;where=g[1-2];why=a_b"
+    note = "cpsched:1;by=host:1:2;start=2027-01-15T08:10:01Z;where=g[1-2];why=a_b"
     assert line == f"update JobId=7 AdminComment={note}"
     assert "start=" in sent(Hold(job="7", until=NOW + 300), STEERED._replace(admin_comment=note))[0]
 

@@ -92,7 +92,7 @@ def test_order_is_the_plans_and_nothing_is_held(make: MakeSite, account: str) ->
 
 
 @pytest.mark.parametrize("steering", ["order", "exact"])
-@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 def test_a_daemon_that_is_gone_stops_nobody(make: MakeSite, steering: str, sign: signal.Signals) -> None:
     """Killed or stopped amid its work, with no watchdog: all that waits runs within the minutes of a hold."""
     site = make(steering)
@@ -129,9 +129,9 @@ def test_rights_that_are_lost_and_what_hand_back_says(make: MakeSite) -> None:
     daemon.kill()
     lab.gate.write_text("closed until 1\n")
     weak = make("exact", USER, "weak")
-    assert weak.start("--hand-back").wait(60) == 1
+    assert weak.start("--hand-back").wait(150) == 1
     assert not lab.gate.exists()
-    assert site.start("--hand-back").wait(60) == 0
+    assert site.start("--hand-back").wait(150) == 0
     assert not any(note for *_, note in site.waiting())
     assert_all_run(site, jobs)
 
@@ -140,12 +140,12 @@ def test_two_daemons(make: MakeSite) -> None:
     """A second one on the same store does not begin; one with another store ends when it sees the first one's holds."""
     site = make("exact")
     daemon = site.daemon()
-    jobs = submit(site, 6, seconds=12)
-    site.lab.wait(lambda: any("until=" in note for *_, note in site.waiting()))
+    jobs = submit(site, 6, seconds=40)
+    site.lab.wait(lambda: any(";by=" in note for *_, note in site.waiting()))
     same = site.start()
-    assert same.wait(60) != 0
+    assert same.wait(150) != 0
     other = make("exact", None, "other")
-    assert other.start().wait(60) != 0
+    assert other.start().wait(150) != 0
     assert "another cpsched steers these jobs" in other.log()
     assert daemon.poll() is None
     assert_all_run(site, jobs)

@@ -147,7 +147,7 @@ def change_of(order: JobOrder, job: JobRecord | None, now: int, by: str = "") ->
         change = _rank(order, job, marker, prefix, by)
     elif isinstance(order, Announce):
         kept = marker or Marker(begin=_own_begin(view, now))
-        change = _announce(order, kept, prefix)
+        change = _announce(order, kept, prefix, by)
     else:
         change = _undo(order, view, marker, prefix, now, by)
         if isinstance(order, HandBack) and marker is None and job.begin == GATE:
@@ -242,10 +242,10 @@ def _rank(order: Rank, job: JobRecord, marker: Marker | None, prefix: str, by: s
     return Change(job=order.job, comment=note, priority=order.priority, whole=whole)
 
 
-def _announce(order: Announce, kept: Marker, prefix: str) -> Change:
+def _announce(order: Announce, kept: Marker, prefix: str, by: str) -> Change:
     """Return a job with the announced start in its note."""
     why = "_".join(order.why.split())[:_LONGEST_WHY]
-    told = kept._replace(start=shown_time(order.start), where=fold_hostlist(order.nodes), why=why)
+    told = kept._replace(by=by, start=shown_time(order.start), where=fold_hostlist(order.nodes), why=why)
     return Change(job=order.job, comment=marked(prefix, told))
 
 
