@@ -23,10 +23,10 @@ def opener(room: str) -> Callable[[str], Any]:
     """
 
     def fetch(name: str) -> Any:
-        module = _origins(room).get(name)
-        if module is None:
+        if name not in _origins(room):
             raise AttributeError(f"module {room!r} has no attribute {name!r}")
-        found = getattr(import_module(module), name)
+        module, there = _origins(room)[name]
+        found = getattr(import_module(module), there)
         setattr(sys.modules[room], name, found)
         return found
 
@@ -34,13 +34,16 @@ def opener(room: str) -> Callable[[str], Any]:
 
 
 @cache
-def _origins(room: str) -> Mapping[str, str]:
-    """Return the module of each name that a door imports, read from its compiled code: it need have no source."""
+def _origins(room: str) -> Mapping[str, tuple[str, str]]:
+    """Return the module of each name that a door imports, and the name there, read from the door's compiled code: it
+    need have no source.
+    """
     loader: Any = sys.modules[room].__loader__
-    module, origins = "", {}
+    module, there, origins = "", None, {}
     for one in get_instructions(loader.get_code(room)):
         if one.opname == "IMPORT_NAME":
             module = one.argval
-        elif one.opname == "IMPORT_FROM":
-            origins[one.argval] = module
+        elif one.opname == "STORE_NAME" and there is not None:
+            origins[one.argval] = module, there
+        there = one.argval if one.opname == "IMPORT_FROM" else None
     return origins

@@ -5,14 +5,21 @@ from __future__ import annotations
 import compileall
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
+
+import pytest
+
+import cpsched
 
 DOOR = """from typing import TYPE_CHECKING
 
 from cpsched.doors import opener
 
 if TYPE_CHECKING:
-    from room.inner import one, other
+    from room.inner import one
+    from room.inner import inner_other as other
 
 __getattr__ = opener(__name__)
 """
@@ -32,7 +39,7 @@ def test_a_door_opens_without_its_source(tmp_path: Path) -> None:
     room = tmp_path / "room"
     room.mkdir()
     (room / "__init__.py").write_text(DOOR)
-    (room / "inner.py").write_text("one, other, inner_secret = 1, 2, 3\n")
+    (room / "inner.py").write_text("one, inner_other, inner_secret = 1, 2, 3\n")
     assert compileall.compile_dir(room, quiet=1, legacy=True)
     for source in room.glob("*.py"):
         source.unlink()
@@ -41,3 +48,12 @@ def test_a_door_opens_without_its_source(tmp_path: Path) -> None:
     )
     assert asked.stderr == ""
     assert asked.stdout.strip() == str(room / "__init__.pyc")
+
+
+@pytest.mark.slow
+def test_every_door_has_what_it_lists() -> None:
+    """Each public name of each package can be fetched."""
+    rooms = [one.name for one in walk_packages(cpsched.__path__, "cpsched.") if one.ispkg]
+    listed = [(room, name) for room in rooms for name in getattr(import_module(room), "__all__", ())]
+    assert len(listed) > 500
+    assert [(room, name) for room, name in listed if not hasattr(import_module(room), name)] == []
