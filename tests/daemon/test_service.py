@@ -97,21 +97,25 @@ class Failing(MemoryManager):
 @pytest.mark.parametrize("kind", ["before", "half", "after"])
 @pytest.mark.parametrize("seed", seeds(10))
 def test_a_manager_that_fails_now_and_then_loses_no_job(tmp_path: Path, kind: str, seed: int) -> None:
-    """Whenever a call of the manager fails, before or after it did its work, all jobs run once, as was ordered."""
+    """Whenever a call of the manager fails, before or after it did its work, all jobs run once: as was ordered, or by
+    the manager's own rules where the daemon gave up for a while.
+    """
     there = world(*BUSY)
     manager = Failing(there)
     rng = random.Random(seed)
     manager.plan = tuple(kind if rng.random() < 0.4 else "" for _ in range(2000))
     daemon, lines = daemon_on(there, tmp_path, manager=manager)
     finish(daemon)
-    started = [line for line in lines.read() if line["event"] == "JobStarted"]
+    said = lines.read()
+    started = [line for line in said if line["event"] == "JobStarted"]
     assert sorted(line["job"] for line in started) == sorted(one["id"] for one in BUSY)
     ordered = {
         (order.job, tuple(sorted({one["node"] for one in order.content["allocation"]})))
         for order in daemon.store.orders()
         if order.kind == "Start"
     }
-    assert {(line["job"], tuple(line["nodes"])) for line in started} <= ordered
+    has_given_up = any(line["event"].startswith("gave up") for line in said)
+    assert has_given_up or {(line["job"], tuple(line["nodes"])) for line in started} <= ordered
 
 
 def test_without_a_store_there_are_no_orders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -164,6 +164,7 @@ def _settings_of(site: SiteModel) -> Settings:
             is_dry_run=site.dry_run,
             only_ranks=isinstance(site.manager, SlurmModel) and site.manager.steering == "order",
             horizon=site.cycle.horizon,
+            lease=site.cycle.hold,
             patience=site.cycle.patience,
             grain=site.promises.grain,
         ),

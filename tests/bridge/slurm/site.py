@@ -53,6 +53,7 @@ budget = 0
 period = 5
 least = 0.3
 horizon = 3
+hold = 60
 patience = 30
 [promises]
 grain = 10

@@ -151,7 +151,7 @@ def test_strange_nodes_and_numbers_of_nodes_are_refused() -> None:
     st.builds(
         Marker,
         **dict.fromkeys(("begin", "at", "given", "until"), st.integers(0, 10**12)),
-        **dict.fromkeys(("nodes", "most", "cpus", "pernode", "restarts"), st.integers(0, 10**6)),
+        **dict.fromkeys(("nodes", "most", "cpus", "pernode", "restarts", "own", "rank"), st.integers(0, 10**6)),
         **dict.fromkeys(("required", "ordered", "start", "where", "why", "by"), st.text(max_size=60)),
     ),
     st.sampled_from(["", "ticket-12 ", '{"a": 1} ']),

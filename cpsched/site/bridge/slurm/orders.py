@@ -150,8 +150,8 @@ def change_of(order: JobOrder, job: JobRecord | None, now: int, by: str = "") ->
         change = _announce(order, kept, prefix, by)
     else:
         change = _undo(order, view, marker, prefix, now, by)
-        if isinstance(order, HandBack) and marker is None and job.begin == GATE:
-            change = replace(change, begin=now)  # its note is lost
+        if isinstance(order, HandBack) and job.begin == GATE:  # of an earlier cpsched, or its note is lost
+            change = replace(change, begin=_own_begin(view, now) or now)
         if not is_sayable(prefix):
             change = replace(change, comment=None)
         if isinstance(order, HandBack):
