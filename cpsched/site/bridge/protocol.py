@@ -129,7 +129,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rank:
-    """Let the manager's own scheduler look at a waiting job, with all of its batch, in the place of this priority."""
+    """A waiting job, with all of its batch, has the place of this priority for the manager's own scheduler."""
 
     job: str
     priority: int

@@ -179,20 +179,18 @@ class Daemon:
 
     def stop(self) -> bool:
         """Hand everything back, so that the manager goes on by itself; tell whether nothing is left."""
-        is_done = self._is_superseded  # then it is not ours
         self._take(Stopping())
-        for _ in range(0 if is_done else _LAST_TRIES):
-            self._has_failed = False
-            if self._look() and not self._has_failed:
-                # what is dry has steered nothing
-                is_done = self.settings.policy.is_dry_run or self._is_handed_back()
-            if is_done:
-                break
-        else:
-            if not is_done:
-                self.log.error("could not hand everything back: use cpsched daemon --hand-back")
+        is_done = not self._is_superseded and any(self._try_to_end() for _ in range(_LAST_TRIES))
+        if not (is_done or self._is_superseded):  # of another daemon, which has the cluster
+            self.log.error("could not hand everything back: use cpsched daemon --hand-back")
         self.log.info("ended")
-        return is_done and not self._is_superseded
+        return is_done
+
+    def _try_to_end(self) -> bool:
+        """Hand everything back, and tell whether nothing is left; what is dry has steered nothing."""
+        self._has_failed = False
+        is_fine = self._look() and not self._has_failed
+        return is_fine and (self.settings.policy.is_dry_run or self._is_handed_back())
 
     def _is_handed_back(self) -> bool:
         """Look again, and tell whether nothing is steered any more."""
@@ -361,7 +359,7 @@ class Daemon:
         self.metrics.gave_up.set(since is not None)
 
     def _beat(self) -> None:
-        """Let the heart beat amid a cycle, which may be long."""
+        """Touch the file of the heartbeat where the last cycle was good; amid a cycle too, which may be long."""
         if self._was_good and self.settings.heartbeat is not None:
             try:
                 beat(self.settings.heartbeat)
@@ -539,16 +537,15 @@ class Daemon:
         self.log.info(
             "cycle", seconds=round(seconds, 3), orders=self.num_orders, planned=len(self.state.plan), **states
         )
-        is_good = not self._has_failed
-        if is_good:
+        if not self._has_failed:
             metrics.last_cycle.set_to_current_time()
         try:
             if settings.metrics_file is not None:
                 metrics.write(settings.metrics_file)
-            if is_good and settings.heartbeat is not None:
-                beat(settings.heartbeat)
         except (CpschedError, OSError) as error:
             self._failed("metrics", error)
+        self._was_good = not self._has_failed
+        self._beat()
         return not self._has_failed
 
     def _keep_and_prune(self) -> None:

@@ -34,8 +34,9 @@ from cpsched.domain import (
     Step,
 )
 from cpsched.errors import DocumentError, Fault
+from cpsched.site.bridge.leaving import Inexpressible, without_awaited
 from cpsched.site.bridge.pbs.machine import Answer, Machine, read_machine
-from cpsched.site.bridge.pbs.requests import Inexpressible, request_of, takes
+from cpsched.site.bridge.pbs.requests import request_of, takes
 from cpsched.site.bridge.protocol import JobFacts, JobState, LeftJob, Snapshot
 from cpsched.site.bridge.reserving import Reserved, set_aside
 from cpsched.site.bridge.sound import Checker
@@ -134,7 +135,7 @@ def make_snapshot(
     if (unread and len(unread) == len(listed)) or (notes and len(notes) == len(machine.vnodes)):
         raise DocumentError("qstat and pbsnodes", faults)
     jobs, left = reader.jobs, reader.left | unread
-    _drop_waiters(jobs, left)
+    left |= {key: str(reason) for key, reason in without_awaited(jobs, jobs)}
     for key, job, note in _unseen(machine, jobs, listed, moment):
         jobs[key] = job
         notes.append(note)
@@ -245,8 +246,9 @@ def _walltime_of(key: str, listed: Answer) -> int:
     """Return the walltime of a job, or of the array that it is a task of; a year where it is not known."""
     match = _ARRAY.fullmatch(key)
     attributes = listed.get(key) or (listed.get(f"{match[1]}[]{match[3]}") if match else None)
-    with suppress(Inexpressible, ValueError, AttributeError):
-        return _walltime(attributes.get("Resource_List", {}))  # type: ignore[union-attr]  # None is caught
+    if attributes is not None:
+        with suppress(Inexpressible, ValueError, AttributeError):
+            return _walltime(attributes.get("Resource_List", {}))
     return _NO_LIMIT
 
 
@@ -276,16 +278,6 @@ def _reserved(
         if mine:
             found.append(Reserved(name=name, start=start, end=end, nodes=mine, cores=Amounts(cores) if cores else None))
     return tuple(found)
-
-
-def _drop_waiters(jobs: dict[str, Job], left: dict[str, str]) -> None:
-    """Leave the jobs that wait for one that is left."""
-    while lost := {key: job for key, job in jobs.items() if any(link.job not in jobs for link in job.after)}:
-        for key, job in lost.items():
-            awaited = next(link.job for link in job.after if link.job not in jobs)
-            left[key] = f"it waits for job {awaited}, which cannot be planned"
-        for key in lost:
-            del jobs[key]
 
 
 def _state(attributes: Answer) -> JobState:

@@ -6,16 +6,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from cpsched.domain import Amounts, Arrangement, Chunk, FrozenMap, Place, Request
+from cpsched.site.bridge.leaving import Inexpressible
 from cpsched.site.bridge.pbs.machine import LEAD, YES, Answer, Machine, Vnode, amount, is_amount, ours, properties_of
 
 #: What a chunk says of the processes in it: it takes nothing.
 _TAKES_NOTHING = frozenset({"mpiprocs", "ompthreads", "nchunk"})
 _CHUNK = re.compile(r"(?:(\d+):)?(.+)")
 _SHARINGS = ("excl", "exclhost", "shared")
-
-
-class Inexpressible(Exception):  # noqa: N818 - no error: such a job stays the manager's
-    """The job asks for something that an instance cannot say; the message says what, in words."""
 
 
 def request_of(listed: Answer, machine: Machine) -> Request:

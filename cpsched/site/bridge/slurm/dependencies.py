@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from cpsched.domain import Dependency, DependencyType
+from cpsched.site.bridge.leaving import Inexpressible
 from cpsched.site.bridge.slurm.records import JobRecord
-from cpsched.site.bridge.slurm.requests import Inexpressible
 
 #: ``afterok:17_3+5(unfulfilled)``: a type, a job with a task or all (``_*``), minutes, and whether it is met.
 _ONE = re.compile(r"([a-z]+):(\d+)(?:_(\*|\d+|\[[^\]]*\]))?(?:\+(\d+))?(?:\(([a-z]+)\))?")

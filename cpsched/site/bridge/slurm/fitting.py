@@ -4,11 +4,12 @@ licences that others have.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from cpsched.domain import MAX_AMOUNT, Amounts, Instance, Job, Request
-from cpsched.site.bridge.slurm.requests import Inexpressible
+from cpsched.site.bridge.leaving import Inexpressible
 
 #: Names of resources that every cluster has, and those that rules mean otherwise.
 _TAKEN = frozenset({"cores", "mem", "gpus", "mics", "jobs", "arrayjobs", "*", "place"})
@@ -36,11 +37,11 @@ def without_others(instance: Instance, free: Mapping[str, int], left: dict[str, 
     `free`: how many of them nobody has now, where Slurm says so.
     """
     has = dict(instance.cluster.licenses)
-    held: dict[str, int] = {}
+    held = Counter[str]()
     for job in instance.jobs:
-        for name, amount in job.licenses.items() if job.running is not None else ():
-            held[name] = held.get(name, 0) + amount
-    others = {name: total - free[name] - held.get(name, 0) for name, total in has.items() if name in free}
+        if job.running is not None:
+            held.update(job.licenses)
+    others = {name: total - free[name] - held[name] for name, total in has.items() if name in free}
     others = {name: amount for name, amount in others.items() if amount > 0}
     if not others:
         return instance

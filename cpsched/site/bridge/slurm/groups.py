@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from cpsched.domain import Amounts, Arrangement, Job, Place, Request, Step
+from cpsched.site.bridge.leaving import Inexpressible
 from cpsched.site.bridge.slurm.limiting import Take
 from cpsched.site.bridge.slurm.records import JobRecord
-from cpsched.site.bridge.slurm.requests import Inexpressible
 
 
 def join_components(
@@ -56,10 +56,9 @@ def _joined(components: list[Job]) -> Job:
         exclusive=any(request.place.exclusive for request in requests),
     )
     chunks = tuple(chunk for request in requests for chunk in request.chunks)
-    licenses: dict[str, int] = {}
+    licenses = Counter[str]()
     for component in components:
-        for name, amount in component.licenses.items():
-            licenses[name] = licenses.get(name, 0) + amount
+        licenses.update(component.licenses)
     walltime = max(component.walltime for component in components)
     step = Step(walltime=walltime, request=Request(chunks=chunks, place=place))
     return replace(components[0], steps=(step,), licenses=Amounts(licenses))

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from cpsched.domain import Amounts, Job
+from cpsched.site.bridge.leaving import Inexpressible
 from cpsched.site.bridge.slurm.limits import Limits, SlurmLimits
 from cpsched.site.bridge.slurm.records import JobRecord, PartitionRecord
-from cpsched.site.bridge.slurm.requests import Inexpressible, Site
+from cpsched.site.bridge.slurm.requests import Site
 
 _JOBS = "jobs"
 _SLURM = {"cores": "cpu", "gpus": "gres/gpu", "mics": "gres/mic", _JOBS: "jobs"}

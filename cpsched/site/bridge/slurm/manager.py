@@ -123,12 +123,10 @@ class SlurmManager:
         if now < last - _JUMP:
             raise BridgeError(("clock",), f"Expected a second after {last}, got {now}: the clock went back")
         count = len(records.nodes)
-        if count * 2 >= self._num_nodes > 0 or (count and not self._num_nodes):
-            self._num_nodes, self._doubted = count, math.inf
-            return
-        self._doubted = min(self._doubted, time.monotonic())
-        if not count or time.monotonic() - self._doubted < _DOUBT:
-            raise BridgeError(("sinfo",), f"Expected the nodes of this Slurm, got {count} of {self._num_nodes}")
+        if not count or count * 2 < self._num_nodes:
+            self._doubted = min(self._doubted, time.monotonic())
+            if not count or time.monotonic() - self._doubted < _DOUBT:
+                raise BridgeError(("sinfo",), f"Expected the nodes of this Slurm, got {count} of {self._num_nodes}")
         self._num_nodes, self._doubted = count, math.inf
 
     def _rival(self, now: int) -> str:

@@ -149,15 +149,18 @@ def change_of(order: JobOrder, job: JobRecord | None, now: int, by: str = "") ->
         kept = marker or Marker(begin=_own_begin(view, now))
         change = _announce(order, kept, prefix, by)
     else:
-        change = _undo(order, view, marker, prefix, now, by)
-        if isinstance(order, HandBack) and job.begin == GATE:  # of an earlier cpsched, or its note is lost
-            change = replace(change, begin=_own_begin(view, now) or now)
-        if not is_sayable(prefix):
-            change = replace(change, comment=None)
-        if isinstance(order, HandBack):
-            change = replace(change, site_factor=0 if job.site_factor else None)
-            if marker is not None and marker.own and job.priority == marker.rank:
-                change = replace(change, priority=marker.own)
+        if isinstance(order, Hold):
+            change = _hold(order, view, marker, prefix, now, by)
+        else:
+            change = _hand_back(order, job, view, marker, prefix, now)
+        if marker is not None and marker.ordered:
+            change = replace(
+                change,
+                required=view.required_nodes,
+                nodes=(view.nodes, view.max_nodes),
+                cpus=view.cpus,
+                cpus_per_node=view.cpus_per_node,
+            )
     if job.state is JobState.HELD and view.state is JobState.WAITING and not isinstance(order, Announce | Rank):
         change = replace(change, is_released=True)
     if change.cpus_per_node == job.cpus_per_node:
@@ -249,34 +252,31 @@ def _announce(order: Announce, kept: Marker, prefix: str, by: str) -> Change:
     return Change(job=order.job, comment=marked(prefix, told))
 
 
-def _undo(order: Hold | HandBack, view: JobRecord, marker: Marker | None, prefix: str, now: int, by: str) -> Change:
-    """Return a job without its order: steered still, or as its user asked for it."""
-    own = _own_begin(view, now)
-    if isinstance(order, Hold):
-        kept = marker or Marker()
-        kept = Marker(
-            begin=own,
-            restarts=view.restarts,
-            until=order.until or 0,
-            by=by,
-            start=kept.start,
-            where=kept.where,
-            why=kept.why,
-        )
-        # a begin of the user that is later needs no other one, and is shown
-        change = Change(job=order.job, comment=marked(prefix, kept), begin=max(order.until or GATE, own))
-    elif marker is None:
-        change = Change(job=order.job, comment=None)
-    elif not (marker.until or marker.ordered):
-        change = Change(job=order.job, comment=prefix)  # it was never held
-    else:
-        change = Change(job=order.job, comment=prefix, begin=own or now)
-    if marker is None or not marker.ordered:
-        return change
-    return replace(
-        change,
-        required=view.required_nodes,
-        nodes=(view.nodes, view.max_nodes),
-        cpus=view.cpus,
-        cpus_per_node=view.cpus_per_node,
+def _hold(order: Hold, view: JobRecord, marker: Marker | None, prefix: str, now: int, by: str) -> Change:
+    """Return a job without its order, and steered."""
+    own, told = _own_begin(view, now), marker or Marker()
+    kept = Marker(
+        begin=own,
+        restarts=view.restarts,
+        until=order.until or 0,
+        by=by,
+        start=told.start,
+        where=told.where,
+        why=told.why,
+    )
+    # a begin of the user that is later needs no other one, and is shown
+    return Change(job=order.job, comment=marked(prefix, kept), begin=max(order.until or GATE, own))
+
+
+def _hand_back(
+    order: HandBack, job: JobRecord, view: JobRecord, marker: Marker | None, prefix: str, now: int
+) -> Change:
+    """Return a job as its user asked for it. It may be held by an earlier cpsched, and without a note."""
+    was_held = job.begin == GATE or (marker is not None and bool(marker.until or marker.ordered))
+    return Change(
+        job=order.job,
+        comment=prefix if marker is not None and is_sayable(prefix) else None,
+        begin=(_own_begin(view, now) or now) if was_held else None,
+        site_factor=0 if job.site_factor else None,
+        priority=marker.own if marker is not None and marker.own and job.priority == marker.rank else None,
     )

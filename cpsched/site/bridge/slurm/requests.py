@@ -11,6 +11,7 @@ from typing import NamedTuple
 from cpsched.domain import Amounts, Arrangement, Chunk, FrozenMap, Place, Request, Step
 from cpsched.errors import SyntaxFault
 from cpsched.formats import expand_hostlist
+from cpsched.site.bridge.leaving import Inexpressible
 from cpsched.site.bridge.slurm.amounts import license_amounts, tres_requests
 from cpsched.site.bridge.slurm.records import JobRecord, NodeRecord, PartitionRecord
 from cpsched.site.bridge.slurm.states import CLOSED
@@ -30,20 +31,6 @@ _COUNT = re.compile(rf"({_WORD})(?:\*(\d{{1,4}}))?")
 _FEATURES = re.compile(
     rf"|{_WORD}(\|{_WORD})+|(?:{_WORD}|\({_WORD}(?:\|{_WORD})+\))(?:&(?:{_WORD}|\({_WORD}(?:\|{_WORD})+\)))*"
 )
-
-
-class Inexpressible(Exception):  # noqa: N818 - no error: such a job stays Slurm's
-    """The job asks for something that an instance cannot say; the message says what, in words.
-
-    Attributes
-    ----------
-    is_for_manager : bool
-        Whether Slurm's own scheduler is to start it.
-    """
-
-    def __init__(self, reason: str, *, is_for_manager: bool = True) -> None:
-        self.is_for_manager = is_for_manager
-        super().__init__(reason)
 
 
 def feature_property(feature: str) -> str:

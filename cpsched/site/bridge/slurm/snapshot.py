@@ -33,6 +33,7 @@ from cpsched.domain import (
 )
 from cpsched.errors import Fault, SyntaxFault
 from cpsched.formats import expand_hostlist, fold_hostlist
+from cpsched.site.bridge.leaving import Inexpressible, without_awaited
 from cpsched.site.bridge.protocol import JobFacts, JobState, LeftJob, Snapshot
 from cpsched.site.bridge.slurm.dependencies import dependencies_of
 from cpsched.site.bridge.slurm.fitting import fitted, without_others
@@ -51,7 +52,6 @@ from cpsched.site.bridge.slurm.records import (
 from cpsched.site.bridge.slurm.requests import (
     HOST,
     YES,
-    Inexpressible,
     Site,
     alternatives,
     counter_of,
@@ -252,12 +252,7 @@ class SnapshotMaker:
         self._linked = linked
         for key in left:
             jobs.pop(key, None)
-        while lost := [key for key in linked if key in jobs and any(link.job not in jobs for link in jobs[key].after)]:
-            for key in lost:
-                awaited = next(link.job for link in jobs[key].after if link.job not in jobs)
-                left[key] = Inexpressible(f"it waits for job {awaited}, which cannot be planned", is_for_manager=False)
-            for key in lost:
-                del jobs[key]
+        left.update(without_awaited(jobs, linked))
 
     def _limit(self, jobs: dict[str, Job], takes: Mapping[str, tuple[Take, ...]]) -> Amounts:
         """Give jobs licences for the limits that they could exceed together, and return these."""
