@@ -221,18 +221,19 @@ def test_a_hold_ends_by_itself(lab: Laboratory) -> None:
     assert until is not None
     assert soon <= until <= soon + 20
     lab.gate.unlink()
-    held = lab.submit("--nodes=8", "--exclusive", seconds=1)
+    first = lab.submit("--nodes=8", "--exclusive")  # until it ends the array cannot start before it is held
     array = lab.submit("--array=1-4", "--nodes=8", "--exclusive", seconds=1)
     names = [gated, *(f"{array}_{index}" for index in range(1, 5))]
-    at = int(time.time()) + 8
+    at = int(time.time()) + 12
     assert set(results(lab.manager.apply([Hold(job=name, until=at) for name in names]))) == {Result.DONE}
+    lab.run("scancel", first)
     assert array in lab.run("squeue", "--noheader", "--format=%A").split()
     assert f"{array}_[1-4]" in lab.run("squeue", "--noheader", "--format=%i").split()
     lab.wait(lambda: lab.facts(gated).state is JobState.RUNNING)
     facts = lab.facts(gated)
     assert facts.start is not None
     assert facts.start >= at
-    lab.run("scancel", gated, held)
+    lab.run("scancel", gated)
     lab.wait(lambda: lab.facts(f"{array}_1").state is not JobState.WAITING)
 
 
