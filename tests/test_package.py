@@ -256,9 +256,9 @@ def test_an_extra_that_is_missing_is_named(line: str, extra: str, installed: Ins
     assert "Traceback" not in done.stderr
 
 
-def test_what_the_readme_reads_is_among_the_examples() -> None:
+def test_what_the_tour_reads_is_among_the_examples() -> None:
     """Its commands work in any folder after ``cpsched example --all``."""
-    commands = re.findall(r"^\$ (cpsched .*)$", (ROOT / "README.md").read_text(), flags=re.MULTILINE)
+    commands = re.findall(r"^\$ (cpsched .*)$", (ROOT / "docs" / "commands.md").read_text(), flags=re.MULTILINE)
     read = {word for command in commands for word in command.split() if word.startswith(("instances/", "campaigns/"))}
     assert len(read) > 2
     assert all((ROOT / name).is_file() for name in read)

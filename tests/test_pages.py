@@ -25,7 +25,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 WITH_COMMANDS = [page for page in PAGES if "```console" in page.read_text()]
 WITH_PYTHON = [page for page in PAGES if ">>> " in page.read_text()]
 
-#: What the README's `convert` reads: the first lines of some log.
+#: What the `convert` of docs/commands.md reads: the first lines of some log.
 LOG = """; Version: 2.2
 1 0 5 60 2 -1 -1 2 120 -1 1 7 1 -1 1 -1 -1 -1
 2 30 5 60 1 -1 -1 1 600 -1 1 8 1 -1 1 -1 -1 -1

@@ -34,12 +34,12 @@ def get_command(name: str) -> click.Command:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_each_command_has_help_with_an_example_and_stands_in_the_readme(name: str, repository: Path) -> None:
-    """A command says what it does, shows how it is called, and is shown in README.md."""
+def test_each_command_has_help_with_an_example_and_stands_in_the_tour(name: str, repository: Path) -> None:
+    """A command says what it does, shows how it is called, and is shown in docs/commands.md."""
     command = get_command(name)
     assert command.help
     assert (command.epilog or "").startswith(f"Example: cpsched {name}")
-    assert f"$ cpsched {name}" in (repository / "README.md").read_text()
+    assert f"$ cpsched {name}" in (repository / "docs" / "commands.md").read_text()
 
 
 @pytest.mark.parametrize("name", COMMANDS)
