@@ -6,7 +6,9 @@ through `csv_cell`; documents keep names as they are.
 
 from __future__ import annotations
 
-__all__ = ["csv_cell", "printable"]
+from collections.abc import Iterable
+
+__all__ = ["csv_cell", "did_you_mean", "printable"]
 
 #: A cell that begins with one of these is a formula for spreadsheets, which may run commands.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -30,3 +32,13 @@ def csv_cell(text: str) -> str:
     """Return `text` as the cell of a table that no spreadsheet takes for a formula: such a one begins with ``'``."""
     shown = printable(text)
     return f"'{shown}" if text.startswith(_FORMULA) else shown
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ``, did you mean X?`` with the known word nearest to another one, or nothing where none is near."""
+    from difflib import get_close_matches  # not before: only those who mistype need it
+
+    candidates = [name for name in known if name != word]
+    near = [name for name in candidates if name.casefold() == word.casefold()]
+    near = near or get_close_matches(word, candidates, n=1)
+    return f", did you mean {printable(near[0])}?" if near else ""

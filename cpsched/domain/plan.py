@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -161,7 +161,8 @@ class Judgement:
 class Plan:
     """When and where each job runs, which jobs cannot, and how good that is.
 
-    This is the second of the two public documents; ``plan["job-7"].start`` is the start of a job.
+    This is the second of the two public documents. It is a collection of the jobs that have a start:
+    ``plan["job-7"].start``, ``len(plan)``, ``for job in plan``, ``"job-7" in plan``.
     """
 
     instance: Annotated[Name, Key("Name of the instance")]
@@ -187,6 +188,15 @@ class Plan:
         plan = copy(self)
         object.__setattr__(plan, "judgement", judgement)
         return plan
+
+    def __len__(self) -> int:
+        return len(self.jobs)
+
+    def __iter__(self) -> Iterator[PlannedJob]:
+        return iter(self.jobs)
+
+    def __contains__(self, job: object) -> bool:
+        return any(job in (one, one.id) for one in self.jobs)
 
     def __getitem__(self, job_id: str) -> PlannedJob:
         """Return a job that runs or is planned.

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable
 from typing import NoReturn
 
 from cpsched.errors import DocumentError, Fault, SyntaxFault
-from cpsched.text import printable
+from cpsched.text import did_you_mean, printable
 
 #: Keys and indices from the top of the document down to the place of a fault.
 Location = tuple[str | int, ...]
@@ -151,10 +150,7 @@ class Faults:
             return ""
         self._comparisons_left -= len(known)
         # a key that is known elsewhere is no hint
-        candidates = [name for name in known if len(name) <= _LONGEST_SHOWN and name != word]
-        near = [name for name in candidates if name.casefold() == word.casefold()]
-        near = near or difflib.get_close_matches(word, candidates, n=1)
-        return f", did you mean {_printable(near[0])}?" if near else ""
+        return did_you_mean(word, [name for name in known if len(name) <= _LONGEST_SHOWN])
 
     def fault(self, location: Location, message: str) -> Fault:
         """Return a fault as people read it: with its path, and the name of the entry that it is in."""

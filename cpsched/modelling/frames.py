@@ -9,6 +9,7 @@ import pandas as pd
 
 from cpsched.arguments import at_the_door
 from cpsched.modelling.plain import plain
+from cpsched.text import did_you_mean
 
 
 def jobs_frame(jobs: Sequence[dict[str, Any]]) -> pd.DataFrame:
@@ -23,13 +24,30 @@ def jobs_frame(jobs: Sequence[dict[str, Any]]) -> pd.DataFrame:
 
 
 @at_the_door
-def rows_of(jobs: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a table as entries of ``jobs``, without the cells that are missing.
+def rows_of(jobs: pd.DataFrame, columns: Sequence[str], *, epoch: str | None) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a table as keywords of `Model.add_job`, without the cells that are missing.
 
     A whole number is an integer, though pandas makes floats of a column in which some are missing.
+
+    Parameters
+    ----------
+    jobs
+        The table.
+    columns
+        The columns that it may have.
+    epoch
+        The moment of second 0, in ISO 8601.
+
+    Raises
+    ------
+    ValueError
+        If it has another column, or a timestamp and no epoch.
     """
+    for column in map(str, jobs.columns):
+        if column not in columns:
+            raise ValueError(f"jobs: there is no column {column!r}{did_you_mean(column, columns)}")
     for row in jobs.to_dict("records"):
-        yield {str(key): _whole(plain(cell)) for key, cell in row.items() if not _is_missing(cell)}
+        yield {str(key): _plain(cell, epoch) for key, cell in row.items() if not _is_missing(cell)}
 
 
 def _is_missing(cell: object) -> bool:
@@ -37,6 +55,16 @@ def _is_missing(cell: object) -> bool:
     return pd.api.types.is_scalar(cell) and bool(pd.isna(cell))
 
 
-def _whole(cell: object) -> object:
-    """Return an integer for a float that is whole."""
+def _plain(cell: object, epoch: str | None) -> object:
+    """Return a cell as a document has it: whole seconds for timestamps and timedeltas, an integer for a whole float."""
+    if isinstance(cell, pd.Timestamp):
+        if epoch is None:
+            raise ValueError(
+                f"jobs: the timestamp {cell} has no epoch to count from; give epoch='1970-01-01T00:00:00Z'"
+            )
+        zero = pd.Timestamp(epoch)
+        cell = (cell.tz_localize(zero.tz) if cell.tz is None else cell) - zero
+    if isinstance(cell, pd.Timedelta):
+        cell = cell.total_seconds()
+    cell = plain(cell)
     return int(cell) if isinstance(cell, float) and cell.is_integer() else cell

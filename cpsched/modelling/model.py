@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from cpsched.arguments import Seconds, Seed, Workers, at_the_door, plain_argument
@@ -18,14 +19,16 @@ if TYPE_CHECKING:
 #: A request as text, ``"8:ncpus=2"``; as one chunk or several, ``{"count": 8, "resources": {"cores": 2}}``; or the
 #: number of cores of a single chunk.
 Chunks = str | int | Mapping[str, object] | Sequence[Mapping[str, object]]
+#: What a document has as an object.
+Entry = Mapping[str, object]
 
 
 class Model:
     """A window that is built line by line, checked as a document is, and solved. Mutable.
 
     Each ``add_`` method says one entry of the instance document, and its keywords are the keys of that entry:
-    ``docs/formats.md`` says what each means. Nothing is checked before `instance` or `solve`, which then tell all
-    faults at once.
+    ``docs/formats.md`` says what each means; None leaves a key out. Nothing is checked before `instance` or `solve`,
+    which then tell all faults at once.
 
     Parameters
     ----------
@@ -35,8 +38,8 @@ class Model:
         The second at which it is planned: no job starts earlier.
     objective
         A term such as ``"slowdown"``, or weights of several.
-    others
-        More keys of the instance: ``epoch``, ``time_zone``, ``priorities``.
+    epoch, time_zone, priorities, usage, outages
+        As the instance has them.
 
     Examples
     --------
@@ -56,10 +59,16 @@ class Model:
         *,
         now: SupportsIndex = 0,
         objective: str | Mapping[str, float] | None = None,
-        **others: object,
+        epoch: str | None = None,
+        time_zone: str | None = None,
+        priorities: str | None = None,
+        usage: Sequence[Entry] | None = None,
+        outages: Sequence[Entry] | None = None,
     ) -> None:
         self._document: dict[str, Any] = {"format": "cpsched-instance/1", "name": name, "now": plain(now)}
-        self._document |= without_missing(objective=objective, **others)
+        self._document |= without_missing(
+            objective=objective, epoch=epoch, time_zone=time_zone, priorities=priorities, usage=usage, outages=outages
+        )
         self._document["cluster"] = {"nodes": []}
 
     @classmethod
@@ -86,23 +95,29 @@ class Model:
         return model
 
     @classmethod
-    def from_frame(cls, jobs: pd.DataFrame, name: str = "model", **others: Any) -> Self:
+    def from_frame(cls, jobs: pd.DataFrame, name: str = "model", **keywords: Any) -> Self:
         """Return a model with the jobs of a table; its nodes and queues are added to it.
 
         Parameters
         ----------
         jobs
             A row for each job, its columns named as the keywords of `add_job`: ``id``, ``request``, ``walltime``,
-            ``submit``, ``queue`` and so on. Missing cells are left out; other columns are refused.
+            ``submit``, ``queue`` and so on. Missing cells are left out. A time may be a timestamp, in seconds since the
+            model's `epoch` then; a duration may be a timedelta.
         name
             Of the instance.
-        others
+        keywords
             As `Model` has them.
+
+        Raises
+        ------
+        ValueError
+            If `add_job` has no keyword for a column, or a timestamp has no `epoch` to count from.
         """
         from cpsched.modelling.frames import rows_of
 
-        model = cls(name, **others)
-        for row in rows_of(jobs):
+        model = cls(name, **keywords)
+        for row in rows_of(jobs, tuple(signature(cls.add_job).parameters)[1:], epoch=model._document.get("epoch")):
             model.add_job(**row)
         return model
 
@@ -120,8 +135,8 @@ class Model:
         properties: Mapping[str, str] | None = None,
         priority: int | None = None,
         state: str | None = None,
-        admits: Sequence[Mapping[str, object]] | None = None,
-        keep_free: Sequence[Mapping[str, object]] | None = None,
+        admits: Sequence[Entry] | None = None,
+        keep_free: Sequence[Entry] | None = None,
         **amounts: SupportsIndex,
     ) -> None:
         """Add nodes that differ in nothing but their names.
@@ -151,7 +166,17 @@ class Model:
         name = plain_argument(name, str, name="name")
         self._document["cluster"].setdefault("licenses", {})[name] = plain(count)
 
-    def add_queue(self, name: str, expected_wait: SupportsIndex, **others: object) -> str:
+    def add_queue(
+        self,
+        name: str,
+        expected_wait: SupportsIndex,
+        *,
+        priority: SupportsIndex | None = None,
+        weight: float | None = None,
+        max_walltime: SupportsIndex | None = None,
+        max_wait: Entry | None = None,
+        nodes: str | Mapping[str, str] | None = None,
+    ) -> str:
         """Add a queue, and return its name.
 
         Parameters
@@ -160,10 +185,17 @@ class Model:
             As jobs say it.
         expected_wait
             Seconds that its jobs may be expected to wait: they weigh the waits in the objective.
-        others
-            ``priority``, ``weight``, ``max_walltime``, ``max_wait``, ``nodes``.
+        priority, weight, max_walltime, max_wait, nodes
+            As in ``queues``.
         """
-        queue = without_missing(expected_wait=expected_wait, **others)
+        queue = without_missing(
+            expected_wait=expected_wait,
+            priority=priority,
+            weight=weight,
+            max_walltime=max_walltime,
+            max_wait=max_wait,
+            nodes=nodes,
+        )
         self._document.setdefault("queues", {})[plain_argument(name, str, name="name")] = queue
         return name
 
@@ -173,13 +205,28 @@ class Model:
         walltime: SupportsIndex | None = None,
         *,
         id: str | None = None,
+        queue: str | None = None,
+        user: str | None = None,
+        group: str | None = None,
+        project: str | None = None,
         submit: SupportsIndex | None = None,
-        after: str | Mapping[str, object] | Sequence[str | Mapping[str, object]] | None = None,
-        steps: Sequence[tuple[SupportsIndex, Chunks] | Mapping[str, object]] | None = None,
-        malleable: Sequence[float] | Mapping[str, object] | None = None,
-        array: str | Mapping[str, object] | None = None,
-        told: SupportsIndex | Mapping[str, object] | None = None,
-        **others: object,
+        after: str | Entry | Sequence[str | Entry] | None = None,
+        not_before: SupportsIndex | None = None,
+        start_at: SupportsIndex | None = None,
+        deadline: SupportsIndex | None = None,
+        priority: SupportsIndex | None = None,
+        weight: float | None = None,
+        place: str | None = None,
+        licenses: Mapping[str, SupportsIndex] | None = None,
+        reservation: str | None = None,
+        steps: Sequence[tuple[SupportsIndex, Chunks] | Entry] | None = None,
+        malleable: Sequence[float] | Entry | None = None,
+        expand_limit: float | None = None,
+        array: str | Entry | None = None,
+        told: SupportsIndex | Entry | None = None,
+        running: Entry | None = None,
+        expected: SupportsIndex | None = None,
+        runtime: SupportsIndex | None = None,
     ) -> str:
         """Add a job, and return its id.
 
@@ -203,10 +250,34 @@ class Model:
             The indices of an array, ``"0-9"``.
         told
             The start that its user was told, or that with a price.
-        others
-            ``queue``, ``user``, ``group``, ``licenses``, ``place``, ``deadline``, ``running`` and so on.
+        queue, user, group, project, priority, weight, place, licenses, reservation, running
+            As in ``jobs``.
+        not_before, start_at, deadline
+            The seconds before which it does not start, at which it starts, and by which it ends.
+        expand_limit, expected, runtime
+            As in ``jobs``; the last two are seconds.
         """
-        entry = without_missing(id=id, submit=submit, walltime=walltime, **others)
+        entry = without_missing(
+            id=id,
+            queue=queue,
+            user=user,
+            group=group,
+            project=project,
+            submit=submit,
+            walltime=walltime,
+            not_before=not_before,
+            start_at=start_at,
+            deadline=deadline,
+            priority=priority,
+            weight=weight,
+            place=place,
+            licenses=licenses,
+            reservation=reservation,
+            expand_limit=expand_limit,
+            running=running,
+            expected=expected,
+            runtime=runtime,
+        )
         if request is not None:
             entry["request"] = _request(request)
         if after is not None:
@@ -232,7 +303,11 @@ class Model:
         user: str | None = None,
         group: str | None = None,
         each: str | None = None,
-        **others: object,
+        duration: SupportsIndex | None = None,
+        area: SupportsIndex | None = None,
+        area_scope: str | None = None,
+        validity: str | Entry | None = None,
+        soft: bool | None = None,
     ) -> None:
         """Add a limit on what users or groups have of a resource.
 
@@ -244,14 +319,25 @@ class Model:
             The most at any second: a number, or ``"30/45%"``.
         user, group, each
             The consumer: one of these; ``each="user"`` is every user by itself.
-        others
-            ``duration``, ``area``, ``area_scope``, ``validity``, ``soft``.
+        duration, area, area_scope, validity, soft
+            As in ``limits``.
         """
+        others = without_missing(
+            items=_items(items), duration=duration, area=area, area_scope=area_scope, validity=validity, soft=soft
+        )
         consumer = without_missing(user=user, group=group, each=each)
-        entry = {"consumer": consumer, "resource": resource}
-        self._add("limits", entry | without_missing(items=_items(items), **others))
+        self._add("limits", {"consumer": consumer, "resource": resource} | others)
 
-    def add_pool(self, resource: str, items: str | int, open_to: Mapping[str, object], **others: object) -> None:
+    def add_pool(
+        self,
+        resource: str,
+        items: str | int,
+        open_to: Entry,
+        *,
+        nodes: str | None = None,
+        validity: str | Entry | None = None,
+        otherwise: Entry | None = None,
+    ) -> None:
         """Add a free pool: what all jobs to which it is not open leave free together.
 
         Parameters
@@ -262,11 +348,11 @@ class Model:
             How much of it: a number, or ``"10/20%"``.
         open_to
             The jobs that it is open to: ``{"users": ["eve"]}``, ``{"asks_for": ["gpus"]}``, ``{"max": {"cores": 4}}``.
-        others
-            ``validity``, ``nodes``, ``otherwise``.
+        nodes, validity, otherwise
+            As in ``free_pools``.
         """
         entry = {"resource": resource, "items": _items(items), "open_to": plain(open_to)}
-        self._add("free_pools", entry | without_missing(**others))
+        self._add("free_pools", entry | without_missing(nodes=nodes, validity=validity, otherwise=otherwise))
 
     def add_reservation(
         self,
@@ -274,7 +360,14 @@ class Model:
         start: SupportsIndex | None = None,
         end: SupportsIndex | None = None,
         request: Chunks | None = None,
-        **others: object,
+        *,
+        kind: str | None = None,
+        nodes: str | None = None,
+        users: Sequence[str] | None = None,
+        validity: Entry | None = None,
+        place: str | None = None,
+        licenses: Mapping[str, SupportsIndex] | None = None,
+        allocation: Sequence[Entry] | None = None,
     ) -> str:
         """Add a reservation, and return its id.
 
@@ -286,10 +379,23 @@ class Model:
             Seconds; in place of them ``validity`` where it recurs.
         request
             What it asks for; in place of it ``nodes``, a host list.
-        others
-            ``kind`` (``"downtime"``: no job may use it), ``nodes``, ``users``, ``validity``, ``place``, ``licenses``.
+        kind
+            ``"downtime"``: no job may use it; default: ``"users"``.
+        nodes, users, validity, place, licenses, allocation
+            As in ``reservations``.
         """
-        entry = without_missing(id=id, start=start, end=end, **others)
+        entry = without_missing(
+            id=id,
+            start=start,
+            end=end,
+            kind=kind,
+            nodes=nodes,
+            users=users,
+            validity=validity,
+            place=place,
+            licenses=licenses,
+            allocation=allocation,
+        )
         self._add("reservations", entry if request is None else entry | {"request": _request(request)})
         return id
 

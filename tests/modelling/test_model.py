@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from inspect import signature
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +16,7 @@ import pytest
 import cpsched
 from cpsched import DocumentError, Model, Plan, errors
 from cpsched.domain import Amounts, Instance, Placement
-from cpsched.formats import instance_to_document, parse_instance, plan_to_document, read_instance
+from cpsched.formats import instance_schema, instance_to_document, parse_instance, plan_to_document, read_instance
 from cpsched.formats.logs import JobLog, LogKind, LogOptions, take_jobs
 from cpsched.formats.swf import read_swf, write_swf
 from cpsched.metrics import log_rows
@@ -136,12 +138,12 @@ def test_all_faults_are_told_at_once() -> None:
     """The reader of documents checks a model: with paths, and with suggestions."""
     model = small_model()
     model.add_job(1, walltime=600.5, id="a")  # type: ignore[arg-type]  # the fault
-    model.add_job(1, walltime=60, id="b", wallime=3)
+    model.add_job(1, walltime=60, id="b", licenses={"x": "y"})  # type: ignore[dict-item]  # the fault
     model.add_job("2:ncpus", walltime=60, id="wide")
     with pytest.raises(DocumentError) as caught:
         model.solve()
     told = str(caught.value)
-    for part in ("jobs[2].walltime", "jobs[3].wallime", "did you mean walltime", "jobs[4].request"):
+    for part in ("jobs[2].walltime", "jobs[3].licenses.x", "jobs[4].request"):
         assert part in told
 
 
@@ -164,8 +166,51 @@ def test_jobs_as_a_table(tmp_path: Path) -> None:
     again = Model.from_frame(model.to_frame(), "table", now=7)
     again.add_nodes("n1", cores=2)
     assert again.instance() == instance
-    with pytest.raises(DocumentError, match="walltme"):
-        Model.from_frame(jobs.rename(columns={"walltime": "walltme"})).instance()
+    with pytest.raises(ValueError, match="no column 'walltme', did you mean walltime"):
+        Model.from_frame(jobs.rename(columns={"walltime": "walltme"}))
+
+
+def test_a_table_has_what_pandas_has() -> None:
+    """Cores as integers of numpy, times as timestamps since the epoch of the model, durations as timedeltas."""
+    jobs = pd.DataFrame(
+        {
+            "request": np.array([2, 1], dtype=np.int32),
+            "walltime": pd.to_timedelta(["1 min", "30 s"]),
+            "submit": pd.to_datetime(["2026-01-01 00:00:10", None]),
+            "user": pd.array(["eve", None], dtype="string"),
+        }
+    )
+    model = Model.from_frame(jobs, now=60, epoch="2026-01-01T00:00:00Z", time_zone="UTC")
+    model.add_nodes("n1", cores=2)
+    first, second = model.instance().jobs
+    assert (first.submit, first.walltime, first.user, first.steps[0].request.chunks[0].resources["cores"]) == (10, 60, "eve", 2)
+    assert (second.submit, second.walltime) == (60, 30)
+    with pytest.raises(ValueError, match="epoch"):
+        Model.from_frame(jobs)
+
+
+def test_keywords_are_those_of_the_document() -> None:
+    """Each key of an entry is a keyword that says so, and no other one is."""
+    properties = instance_schema()["$defs"]
+    for method, noun in (
+        (Model.add_job, "Job"), (Model.add_queue, "Queue"), (Model.add_limit, "Limit"), (Model.add_pool, "FreePool"),
+        (Model.add_reservation, "Reservation"),
+    ):  # fmt: skip
+        keywords = set(signature(method).parameters) - {"self", "name", "user", "group", "each"}
+        keys = set(properties[noun]["properties"]) - {"consumer", "user", "group"}
+        assert keywords == keys, noun
+    with pytest.raises(TypeError, match="walltme"):
+        Model().add_job(1, walltme=60)  # type: ignore[call-arg]  # the fault
+
+
+def test_a_plan_is_a_collection_of_its_jobs() -> None:
+    """It has a length, is iterated over, and knows what is in it."""
+    plan = solved(small_model())
+    assert [job.id for job in plan] == ["wide", "job-2"]
+    assert len(plan) == 2
+    assert "wide" in plan
+    assert plan["wide"] in plan
+    assert "job-3" not in plan
 
 
 def test_a_plan_as_a_table() -> None:
@@ -205,7 +250,9 @@ def test_a_notebook_shows_a_plan() -> None:
     shown = _Texts()
     html = solved(model)._repr_html_()
     shown.feed(html)
-    assert set(shown.tags) == {"div", "b", "table", "tr", "th", "td", "svg", "rect", "text", "title", "p"}
+    assert set(shown.tags) == {"div", "b", "table", "tr", "th", "td", "svg", "rect", "text", "title", "line", "p"}
+    assert [text for text in shown.texts if re.fullmatch(r"n\d+", text)] == [f"n{number}" for number in range(1, 25)]
+    assert {"now", "+1 min", "+4 min"} <= set(shown.texts)
     assert "<b>window</b>" in shown.texts
     assert "<img src=x onerror=alert(0)>: 0 to 60 s" in shown.texts
     assert shown.tags.count("rect") == 24 * 5

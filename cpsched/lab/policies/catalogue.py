@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
+from collections.abc import Callable, Mapping
 from functools import partial
 from inspect import Parameter
 from types import UnionType
@@ -25,6 +24,7 @@ from cpsched.lab.policies.slurm import slurm
 from cpsched.lab.sim import QueueRule, Scheduler
 from cpsched.portfolio import ENGINE_GROUP, ENGINES, POLICY_GROUP, announced, is_engine, load_outside
 from cpsched.rules import POLICIES, VARIANTS
+from cpsched.text import did_you_mean
 
 #: The factory of each rule, with its parameters as keywords; a wrong one is refused with a `ValueError`.
 SCHEDULERS: dict[str, Callable[..., QueueRule | Scheduler]] = {
@@ -113,7 +113,7 @@ def make_scheduler(name: str, parameters: Mapping[str, object] = FrozenMap()) ->
     factory = factory_of(name)
     if factory is None:
         known = scheduler_names()
-        hint = _hint(name, known) or f" (known: {', '.join(known)})"
+        hint = did_you_mean(name, known) or f" (known: {', '.join(known)})"
         raise DocumentError("scheduler", [Fault("", f"Expected a scheduler, got {name!r}{hint}")])
     made = _scheduler_from(factory, name, parameters)
     if not isinstance(made, QueueRule) and not _decides(made):
@@ -167,7 +167,7 @@ def _scheduler_from(
     for key, value in parameters.items():
         if key not in named and not takes_any:
             takes = ", ".join(named) or "none"
-            faults.append(Fault(key, f"unknown parameter{_hint(key, named)} (known: {takes})"))
+            faults.append(Fault(key, f"unknown parameter{did_you_mean(key, named)} (known: {takes})"))
             continue
         taken[key] = value
         if key in named:
@@ -191,12 +191,6 @@ def _parameters_of(factory: Callable[..., object]) -> Mapping[str, Parameter]:
         return inspect.signature(factory, eval_str=True).parameters
     except (NameError, TypeError, SyntaxError, AttributeError):
         return inspect.signature(factory).parameters
-
-
-def _hint(word: str, known: Iterable[str]) -> str:
-    """Return ``, did you mean X?``, or nothing where no known word is near."""
-    near = get_close_matches(word, list(known), n=1)
-    return f", did you mean {near[0]}?" if near else ""
 
 
 def _value_of(value: object, hint: object) -> object:
