@@ -33,7 +33,7 @@ from cpsched.errors import (
     SyntaxFault,
     UnverifiedError,
 )
-from cpsched.text import printable
+from cpsched.text import did_you_mean, printable
 from cpsched.writing import NO_ROOM
 
 #: Python looks for cyclic garbage after so many new objects: after 700, its own number, a start took a tenth longer.
@@ -97,6 +97,8 @@ class CommandGroup(click.Group):
         needed = _NEEDED_MIB.get(args[0], 0)
         if (limit := _memory_limit()) is not None and limit // 2**20 < needed:
             _fail(ctx, f"{_out_of_memory()}, {args[0]} needs {needed} MiB", ExitCode.OUT_OF_MEMORY)
+        if not ctx.resilient_parsing and not args[0].startswith("-") and args[0] not in COMMANDS:
+            ctx.fail(f"there is no command {printable(args[0])!r}{did_you_mean(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -10,7 +10,7 @@ import click
 
 from cpsched.cli.answer import answer_plan
 from cpsched.cli.options import AS_JSON, GANTT_FILE, INSTANCE_FILE, PLAN_FILE, SECONDS_RANGE, SEED_RANGE, WORKERS_RANGE
-from cpsched.text import printable
+from cpsched.text import did_you_mean, printable
 
 if TYPE_CHECKING:
     from cpsched.domain import Instance, Plan
@@ -62,8 +62,11 @@ class _EngineName(click.Choice[str]):
         if value not in ENGINE_NAMES:
             from cpsched.portfolio import engine_names
 
-            if value in engine_names():
+            known = engine_names()
+            if value in known:
                 return value
+            if hint := did_you_mean(value, known):
+                self.fail(f"there is no engine {printable(value)!r}{hint}", param, ctx)
         return super().convert(value, param, ctx)
 
 

@@ -57,6 +57,13 @@ class _TooManyKeys:
         self.count = count
 
 
+#: What files are by their names that somebody gave in place of a document, and what to do with them.
+_FOREIGN = {
+    **dict.fromkeys((".swf", ".acct", ".events"), "a log; cpsched convert makes an instance of it, simulate reads it"),
+    ".csv": "a table; in Python, cpsched.Model.from_frame(pandas.read_csv(FILE)) makes a model of it",
+}
+
+
 class _NoNumber:
     """Replaces a text that is no number in JSON, or that is too large for one."""
 
@@ -130,7 +137,8 @@ def read_json(stream: BinaryIO, name: str) -> object:
     try:
         document = _decode_json(text, refused)
     except json.JSONDecodeError as error:
-        _refuse(name, f"line {error.lineno} column {error.colno}", f"Expected JSON, got: {error.msg}")
+        got = _FOREIGN.get(Path(name.removesuffix(".gz")).suffix, error.msg)
+        _refuse(name, f"line {error.lineno} column {error.colno}", f"Expected JSON, got: {got}")
     except RecursionError:
         _refuse(name, "document", "Expected an instance or a plan, got objects or lists nested too deeply")
     if refused:

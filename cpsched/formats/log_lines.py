@@ -36,7 +36,7 @@ def read_lines(path: Path) -> Iterator[str]:
                 if size > _MAX_LOG_BYTES or len(line) == _MAX_LINE_BYTES:
                     limits = f"{_MAX_LOG_BYTES} bytes, and fewer than {_MAX_LINE_BYTES} in each line"
                     raise DocumentError(str(path), [Fault("", f"Expected at most {limits}, got more")])
-                yield line.decode("utf-8", errors="replace").strip()
+                yield line.decode("utf-8", errors="replace").removeprefix("\ufeff").strip()
     except (OSError, ValueError, EOFError, zlib.error) as error:
         # ValueError: a NUL in the path.
         raise DocumentError(

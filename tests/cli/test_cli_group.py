@@ -71,6 +71,30 @@ def test_the_exit_codes_are_those_of_the_one_table(repository: Path) -> None:
     assert "docs/reference/exit-codes.md" in (repository / "README.md").read_text()
 
 
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("sovle x.json", "there is no command 'sovle', did you mean solve?"),
+        ("solve x.json --engine planer", "there is no engine 'planer', did you mean planner?"),
+        ("simulate x.json --polciy easy", "'--policy'"),
+        ("simulate instances/tiny-bridi.json --policy eays", "did you mean easy?"),
+        ("solve a.swf", "cpsched convert makes an instance of it"),
+        ("show a.csv a.csv", "cpsched.Model.from_frame"),
+    ],
+)
+def test_who_mistypes_is_told_what_was_meant(
+    run: Run, line: str, hint: str, tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Commands, options, engines and policies have suggestions; a file of another kind is named with its command."""
+    for name in ("x.json", "a.swf", "a.csv"):
+        (tmp_path / name).write_text("id,walltime\n")
+    (tmp_path / "instances").symlink_to(repository / "instances")
+    monkeypatch.chdir(tmp_path)
+    done = run(*line.split())
+    assert done.exit_code == ExitCode.BAD_INPUT
+    assert hint in " ".join(done.stderr.split())
+
+
 def test_python_m_cpsched_is_the_same_command(repository: Path) -> None:
     """``python -m cpsched --version`` prints the version of pyproject.toml."""
     version = tomllib.loads((repository / "pyproject.toml").read_text())["project"]["version"]

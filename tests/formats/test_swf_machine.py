@@ -84,13 +84,34 @@ def test_a_machine_of_equal_nodes_stands_in_the_header(
 
 
 @pytest.mark.parametrize(
+    ("header", "kinds"),
+    [
+        (("MaxNodes: 184 ( 6, 171, 7)", "MaxProcs: 1664 (72, 1368, 224)"), [(6, 12), (171, 8), (7, 32)]),
+        (("MaxNodes: 4 (2, 2)", "MaxProcs: 9 (4, 5)"), [(3, 2), (1, 3)]),
+        (("MaxNodes: 4 (2, 3)", "MaxProcs: 8 (2, 6)"), [(4, 2)]),
+        (("MaxNodes: 4 (0, 4)", "MaxProcs: 8 (0, 8)"), [(4, 2)]),
+        (("MaxNodes: 5544", "MaxProcs: 93312"), [(5544 - 93312 % 5544, 16), (93312 % 5544, 17)]),
+        (("MaxNodes: -1", "MaxProcs: 8"), [(8, 1)]),
+    ],
+)
+def test_a_machine_of_several_kinds_stands_in_the_header(
+    tmp_path: Path, header: tuple[str, ...], kinds: list[tuple[int, int]]
+) -> None:
+    """Parts of a machine have nodes of their own; else cores are shared out, and the header may begin with a mark."""
+    log = tmp_path / "log.swf"
+    log.write_text("\ufeff" + "".join(f"; {text}\n" for text in header) + line())
+    classes = machine_of_log(read_swf(log)).machine.cluster.classes
+    assert [(len(one.names), one.resources["cores"]) for one in classes] == kinds
+    names = [name for one in classes for name in one.names]
+    assert names == sorted(set(names))
+
+
+@pytest.mark.parametrize(
     ("header", "fault"),
     [
         ((), "header MaxProcs: Expected MaxNodes or MaxProcs in the header, got neither"),
-        (
-            ("MaxNodes: 5544", "MaxProcs: 93312"),
-            "header MaxProcs: Expected a number of cores that 5544 equal nodes can share",
-        ),
+        (("MaxNodes: 9", "MaxProcs: 8"), "header MaxProcs: Expected a number of cores that 9 equal nodes can share"),
+        (("MaxNodes: -1", "MaxProcs: -1"), "header MaxProcs: Expected MaxNodes or MaxProcs in the header, got neither"),
         (("MaxNodes: many",), 'header MaxNodes: Expected a number above 0, got "many"'),
         (("MaxNodes: 0", "MaxProcs: 5"), 'header MaxNodes: Expected a number above 0, got "0"'),
         (("MaxNodes: 1000001",), "header MaxNodes: Expected at most 1000000 nodes, got 1000001"),

@@ -183,7 +183,12 @@ def test_a_table_has_what_pandas_has() -> None:
     model = Model.from_frame(jobs, now=60, epoch="2026-01-01T00:00:00Z", time_zone="UTC")
     model.add_nodes("n1", cores=2)
     first, second = model.instance().jobs
-    assert (first.submit, first.walltime, first.user, first.steps[0].request.chunks[0].resources["cores"]) == (10, 60, "eve", 2)
+    assert (first.submit, first.walltime, first.user, first.steps[0].request.chunks[0].resources["cores"]) == (
+        10,
+        60,
+        "eve",
+        2,
+    )
     assert (second.submit, second.walltime) == (60, 30)
     with pytest.raises(ValueError, match="epoch"):
         Model.from_frame(jobs)

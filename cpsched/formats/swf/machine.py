@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NoReturn
 
@@ -15,8 +16,8 @@ from cpsched.formats.hostlist import MAX_NODES
 from cpsched.formats.instance_reader import parse_instance
 from cpsched.formats.swf.log import SwfLog
 
-#: A figure of the header, and the words that a site may put behind it.
-_FIGURE = re.compile(r"([0-9]{1,15})(?:\s.*)?")
+#: A figure of the header, that of each part of the machine in brackets, and words that a site may put behind it.
+_FIGURE = re.compile(r"([0-9]{1,15}|-1)\s*(?:\(([0-9,\s]{1,1000})\))?(?:\s.*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +58,15 @@ def read_machine(source: str | Path) -> Instance:
 
 
 def machine_of_log(log: SwfLog) -> AssumedMachine:
-    """Return the machine of equal nodes that a log's header speaks of: ``MaxNodes`` nodes of ``MaxProcs`` cores in all.
+    """Return the machine that a log's header speaks of: ``MaxNodes`` nodes of ``MaxProcs`` cores in all.
+
+    Both may say in brackets what each part of the machine has: ``184 (6, 171, 7)``. Else nodes are equal, as far as
+    the cores can be shared out so. ``-1`` is unknown.
 
     Raises
     ------
     DocumentError
-        If the header says neither figure, or figures that equal nodes cannot have: then a cluster file is needed.
+        If the header says neither figure, or figures that no nodes can have: then a cluster file is needed.
     """
     nodes, processors = _figure(log, "MaxNodes"), _figure(log, "MaxProcs")
     if nodes is None and processors is None:
@@ -71,29 +75,57 @@ def machine_of_log(log: SwfLog) -> AssumedMachine:
     if nodes is None or processors is None:
         missing = "MaxNodes" if nodes is None else "MaxProcs"
         assumed.append(f"each node has one core, for the header has no {missing}")
-    num_nodes = (processors or 0) if nodes is None else nodes
-    num_cores = num_nodes if processors is None else processors
-    if num_nodes > MAX_NODES:
-        _refuse(log, "MaxNodes", f"Expected at most {MAX_NODES} nodes, got {num_nodes}")
-    if num_cores % num_nodes or num_cores // num_nodes > MAX_AMOUNT:
-        _refuse(log, "MaxProcs", f"Expected a number of cores that {num_nodes} equal nodes can share, got {num_cores}")
-    cores, width = num_cores // num_nodes, len(str(num_nodes))
-    assumed.insert(0, f"{num_nodes} equal nodes of {cores} cores each, without memory, as the header's figures say")
-    names = tuple(f"n{number:0{width}d}" for number in range(1, num_nodes + 1))
-    cluster = Cluster(classes=(NodeClass(names=names, resources=Amounts({"cores": cores})),))
+    nodes = nodes or processors or _Figure(0)
+    processors = processors or nodes
+    if nodes.whole > MAX_NODES:
+        _refuse(log, "MaxNodes", f"Expected at most {MAX_NODES} nodes, got {nodes.whole}")
+    cores, rest = divmod(processors.whole, nodes.whole)
+    if not 0 < cores < MAX_AMOUNT:
+        message = f"Expected a number of cores that {nodes.whole} equal nodes can share, got {processors.whole}"
+        _refuse(log, "MaxProcs", message)
+    kinds = [(nodes.whole - rest, cores), *([(rest, cores + 1)] if rest else ())]
+    if nodes.are_parts and processors.are_parts and len(nodes.parts) == len(processors.parts):
+        shares = [divmod(*both) for both in zip(processors.parts, nodes.parts, strict=True)]
+        if all(cores and not rest for cores, rest in shares):
+            kinds = [(count, cores) for count, (cores, _) in zip(nodes.parts, shares, strict=True)]
+    words = ", ".join(f"{count} equal nodes of {cores} cores each" for count, cores in kinds)
+    assumed.insert(0, f"{words}, without memory, as the header's figures say")
+    ends, width = list(accumulate((count for count, _ in kinds), initial=1)), len(str(nodes.whole))
+    classes = tuple(
+        NodeClass(
+            names=tuple(f"n{number:0{width}d}" for number in range(begin, end)), resources=Amounts({"cores": cores})
+        )
+        for (_, cores), (begin, end) in zip(kinds, pairwise(ends), strict=True)
+    )
     name = Path(log.source).name.removesuffix(".gz").removesuffix(".swf")
-    return AssumedMachine(Instance(name=name, cluster=cluster), tuple(assumed))
+    return AssumedMachine(Instance(name=name, cluster=Cluster(classes=classes)), tuple(assumed))
 
 
-def _figure(log: SwfLog, key: str) -> int | None:
-    """Return a figure of the header; sites write remarks behind it (``338 (batch partition; 512 total)``)."""
+@dataclass(frozen=True, slots=True)
+class _Figure:
+    """A figure of the header: of the whole machine, and of each of its parts where they are told."""
+
+    whole: int
+    parts: tuple[int, ...] = ()
+
+    @property
+    def are_parts(self) -> bool:
+        """Whether the parts make up the whole."""
+        return all(self.parts) and sum(self.parts) == self.whole
+
+
+def _figure(log: SwfLog, key: str) -> _Figure | None:
+    """Return a figure of the header, None where it is unknown; sites write remarks behind it
+    (``338 (batch partition; 512 total)``).
+    """
     if key not in log.header:
         return None
     value = log.header[key][0]
     match = _FIGURE.fullmatch(value)
     if match is None or int(match[1]) == 0:
         _refuse(log, key, f"Expected a number above 0, got {shown(value)}")
-    return int(match[1])
+    parts = tuple(int(part) for part in (match[2] or "").replace(",", " ").split())
+    return None if match[1] == "-1" else _Figure(int(match[1]), parts)
 
 
 def _refuse(log: SwfLog, key: str, message: str) -> NoReturn:
