@@ -53,7 +53,7 @@ WRONG: dict[str, dict[str, list[Any]]] = {
         "instance": DOCUMENT_WRONG,
         "team": ["search", 3],
         "progress": CALLABLE_WRONG,
-        "watch": CALLABLE_WRONG,
+        "on_plan": CALLABLE_WRONG,
     },
     "replan": BOTH | {"at": ["5", 1.5, True], "events": ["ended", 3, [3], None]},
     "simulate": {

@@ -20,7 +20,6 @@ from cpsched.text import printable
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from cpsched.engine import Board
     from cpsched.lab.sim import Moment
 
 
@@ -111,8 +110,10 @@ def progress_bar(description: str, *, wanted: bool) -> Iterator[Callable[[int, i
 
 
 @contextmanager
-def improvement_bar(*, wanted: bool) -> Iterator[Callable[[Board], None] | None]:
-    """Yield a callback that shows the improvement of a plan on stderr; None if no terminal would show it."""
+def improvement_bar(seconds: float, *, wanted: bool) -> Iterator[Callable[[float, float | None, float], None] | None]:
+    """Yield a callback ``(value, bound, elapsed)`` that shows the improvement of a plan, which takes at most so many
+    seconds, on stderr; None if no terminal would show it.
+    """
     if not (wanted and is_terminal_at(sys.stderr)):
         yield None
         return
@@ -120,17 +121,11 @@ def improvement_bar(*, wanted: bool) -> Iterator[Callable[[Board], None] | None]
 
     columns = (TextColumn("improving"), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=output(stderr=True), transient=True) as progress:
-        task = progress.add_task("", total=None, visible=False)
+        task = progress.add_task("", total=seconds, visible=False)
 
-        def show(board: Board) -> None:
-            bound = "" if board.proof is None else f", bound {board.proof.value:,.2f}"
-            progress.update(
-                task,
-                visible=True,
-                total=board.budget.seconds,
-                completed=board.budget.elapsed,
-                description=f"best {board.best.value:,.2f} by {board.best.by}{bound}",
-            )
+        def show(value: float, bound: float | None, elapsed: float) -> None:
+            words = f"best {value:,.2f}" if bound is None else f"best {value:,.2f}, bound {bound:,.2f}"
+            progress.update(task, visible=True, completed=elapsed, description=words)
 
         yield show
 

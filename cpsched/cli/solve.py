@@ -189,7 +189,7 @@ def command(
         compiling_announced(lambda: say_first_start(quiet=quiet)),
         lanes as team,
         progress_bar("planning", wanted=not quiet) as progress,
-        improvement_bar(wanted=not quiet) as watch,
+        improvement_bar(budget + bound, wanted=not quiet) as on_plan,
     ):
         plan = solve(
             parsed,
@@ -203,7 +203,7 @@ def command(
             team=team,
             document=document,
             progress=progress,
-            watch=watch,
+            on_plan=on_plan,
         )
     files = {"output": output, "instance_output": instance_output, "gantt": gantt}
     answer_plan("solve", parsed, plan, warnings, **files, as_json=as_json, quiet=quiet)

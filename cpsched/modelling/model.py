@@ -10,7 +10,7 @@ from cpsched.arguments import Seconds, Seed, Workers, at_the_door, plain_argumen
 from cpsched.domain import Instance, Plan
 from cpsched.formats import fold_hostlist, instance_to_document, parse_instance
 from cpsched.modelling.plain import plain, without_missing
-from cpsched.portfolio import solve
+from cpsched.portfolio import OnPlan, solve
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -424,12 +424,13 @@ class Model:
         bound: Seconds = 0.0,
         warm: Plan | None = None,
         solver: str = "gecode",
+        on_plan: OnPlan | None = None,
     ) -> Plan:
         """Plan every job, verify the plan, and return it.
 
         Parameters
         ----------
-        engine, budget, seed, workers, bound, warm, solver
+        engine, budget, seed, workers, bound, warm, solver, on_plan
             As `cpsched.solve` has them; budget and bound are seconds.
 
         Raises
@@ -448,6 +449,7 @@ class Model:
             bound=bound,
             warm=warm,
             solver=solver,
+            on_plan=on_plan,
         )
 
     def __repr__(self) -> str:

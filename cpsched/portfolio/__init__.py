@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cpsched.portfolio.dask_lanes import with_dask_lanes
     from cpsched.portfolio.engines import ENGINES
     from cpsched.portfolio.judging import verify_plan
+    from cpsched.portfolio.lanes import OnPlan
     from cpsched.portfolio.live import Happened, LivePlan
     from cpsched.portfolio.outside import ENGINE_GROUP, POLICY_GROUP, announced, is_engine, load_outside
     from cpsched.portfolio.preparing import prepare
@@ -32,6 +33,7 @@ __all__ = [
     "POLICY_GROUP",
     "Happened",
     "LivePlan",
+    "OnPlan",
     "Team",
     "WindowPlanner",
     "announced",

@@ -82,7 +82,7 @@ def work(instance: Instance, jobs: Sequence[PlannedJob], placeable: Collection[s
     )
     lanes = [lane for lane in team_of(asked.engine).able(instance) if lane]
     lane = lanes[asked.lane % len(lanes)]
-    run_lanes((lane,), instance, board, seed=asked.seed, deadline=board.budget, watch=None)
+    run_lanes((lane,), instance, board, seed=asked.seed, deadline=board.budget, on_plan=None)
     board.close()
     return SliceResult(
         best=board.best if board.best.version > 0 else None,

@@ -13,8 +13,9 @@ from cpsched.portfolio.bandit import ByMerit, run_solver
 #: The solvers of each lane, in the order in which they work.
 Lanes = Sequence[Sequence[Improver]]
 
-#: Called repeatedly with the board while a plan is improved.
-Watch = Callable[[Board], None]
+#: Called some ten times a second while a plan is improved, with its value, its bound (None: there is none yet), and the
+#: seconds since the budget began; returning False ends the improvement.
+OnPlan = Callable[[float, float | None, float], object]
 
 #: Seconds between two checks of the lanes.
 _LOOK = 0.1
@@ -27,9 +28,9 @@ def run_lanes(
     *,
     seed: int,
     deadline: Budget,
-    watch: Watch | None,
+    on_plan: OnPlan | None,
 ) -> bool:
-    """Run all lanes until their work or the board's budget is over; return whether the user interrupted them.
+    """Run all lanes until their work or the board's budget is over; return whether the user ended them.
 
     Parameters
     ----------
@@ -39,7 +40,7 @@ def run_lanes(
         Each solver gets a seed of its own, derived from this one.
     deadline
         When lanes that have not ended are abandoned, some time after the board's budget.
-    watch
+    on_plan
         Called repeatedly.
 
     Notes
@@ -59,11 +60,17 @@ def run_lanes(
         for thread in threads:
             while thread.is_alive() and (left := deadline.remaining) > 0:
                 thread.join(min(_LOOK, left))
-                if watch is not None:
-                    watch(board)
+                if on_plan is not None and _is_ended_by(on_plan, board):
+                    return True
     except KeyboardInterrupt:
         return True
     return False
+
+
+def _is_ended_by(on_plan: OnPlan, board: Board) -> bool:
+    """Tell the user of the best plan, and return whether that is enough."""
+    proof = board.proof
+    return on_plan(board.best.value, None if proof is None else proof.value, board.budget.elapsed) is False
 
 
 def _run_lane(lane: Sequence[Improver], instance: Instance, board: Board, seed: int) -> None:

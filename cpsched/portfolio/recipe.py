@@ -15,7 +15,7 @@ from cpsched.formats import checked
 from cpsched.metrics import least_value, objective_value
 from cpsched.planner import compile_from_now_on, interprets, own_interpretation, placeable_beside
 from cpsched.portfolio.classes import ByClass
-from cpsched.portfolio.lanes import Lanes, Watch, run_lanes
+from cpsched.portfolio.lanes import Lanes, OnPlan, run_lanes
 from cpsched.portfolio.leftovers import filled
 from cpsched.portfolio.preparing import prepare_first
 from cpsched.portfolio.repair import verified
@@ -43,7 +43,7 @@ def solve(
     team: Team | None = None,
     document: object | None = None,
     progress: Progress | None = None,
-    watch: Watch | None = None,
+    on_plan: OnPlan | None = None,
 ) -> Plan:
     """Plan every job of an instance, and verify the plan.
 
@@ -81,8 +81,10 @@ def solve(
         was built in Python is checked first.
     progress
         Called with (jobs done, jobs in all) while the first plan is made.
-    watch
-        Called repeatedly with the board while the plan is improved.
+    on_plan
+        Called some ten times a second while the plan is improved, with its value, the bound (None: there is none yet)
+        and the seconds since the budget began; where it returns False, the best plan so far is the answer. Where
+        priorities are strict, value and bound are those of one class.
 
     Raises
     ------
@@ -106,7 +108,7 @@ def solve(
         document=document,
         warm=warm,
         progress=progress,
-        watch=watch,
+        on_plan=on_plan,
     )
     plan, failures = _solved(task)
     for words in dict.fromkeys(f"the solver {one.by} died: {one.what}" for one in failures):
@@ -219,7 +221,7 @@ def _improved(task: Task, board: Board, reserve: float) -> str:
     try:
         for lanes in _crews(task, board):
             board.budget = clock.more(-min(reserve, 0.25 * params.budget))
-            if run_lanes(lanes, task.window.instance, board, seed=params.seed, deadline=clock, watch=task.watch):
+            if run_lanes(lanes, task.window.instance, board, seed=params.seed, deadline=clock, on_plan=task.on_plan):
                 return "interrupted"
     except KeyboardInterrupt:
         return "interrupted"
@@ -260,4 +262,6 @@ def _prove(task: Task, board: Board) -> None:
         compile_from_now_on()
         board.budget = task.clock.more(task.params.bound)
         lanes = ((cp.LagrangianBound(cp.BoundParams(share=1.0)),),)
-        run_lanes(lanes, task.window.instance, board, seed=task.params.seed, deadline=board.budget, watch=task.watch)
+        run_lanes(
+            lanes, task.window.instance, board, seed=task.params.seed, deadline=board.budget, on_plan=task.on_plan
+        )

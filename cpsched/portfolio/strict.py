@@ -76,7 +76,7 @@ def _improve(task: Task, board: Board, window: Instance, share: Budget, log: _Lo
     lanes, began = task.team.able(window), task.clock.elapsed
     if task.warm is not None:
         lanes = ((WarmStart(task.window.held(task.warm)), *lanes[0]), *lanes[1:])
-    is_interrupted = run_lanes(lanes, window, board, seed=task.params.seed, deadline=share, watch=task.watch)
+    is_interrupted = run_lanes(lanes, window, board, seed=task.params.seed, deadline=share, on_plan=task.on_plan)
     if is_interrupted or (board.budget.remaining <= 0 and not board.is_optimal):
         log.stopped = "interrupted" if is_interrupted else "budget"
     board.close()

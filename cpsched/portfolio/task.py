@@ -9,7 +9,7 @@ from cpsched.domain import Event, Instance, Plan, SolveParams
 from cpsched.engine import LONGEST_EVENT, Budget, Outcome, Progress
 from cpsched.planner import compile_from_now_on, problem_of, stated_outcome
 from cpsched.portfolio.judging import Check
-from cpsched.portfolio.lanes import Watch
+from cpsched.portfolio.lanes import OnPlan
 from cpsched.portfolio.preparing import prepare
 from cpsched.portfolio.scoring import plan_of
 from cpsched.portfolio.teams import Team
@@ -32,7 +32,7 @@ class Task:
     warm: Plan | None = None
     #: Called while the first plan is made, and while it is improved.
     progress: Progress | None = None
-    watch: Watch | None = None
+    on_plan: OnPlan | None = None
 
     @cached_property
     def window(self) -> Problem:

@@ -34,7 +34,7 @@ def seeds_of(solvers: list[Listening], seed: int) -> Iterator[int]:
     """Yield the seed of each lane of one solver."""
     instance = window([nodes("n", cores=1)], waiting("a", 1, chunk(cores=1)))
     board = Board([], by="test", budget=Budget(60), value_of=lambda _: 1.0, judge=lambda _: [])
-    run_lanes([(solver,) for solver in solvers], instance, board, seed=seed, deadline=Budget(60), watch=None)
+    run_lanes([(solver,) for solver in solvers], instance, board, seed=seed, deadline=Budget(60), on_plan=None)
     for solver in solvers:
         yield solver.seeds.pop()
 
@@ -54,5 +54,5 @@ def test_solvers_of_one_lane_share_its_seed() -> None:
     first, second = Listening(), Listening()
     instance = window([nodes("n", cores=1)], waiting("a", 1, chunk(cores=1)))
     board = Board([], by="test", budget=Budget(60), value_of=lambda _: 1.0, judge=lambda _: [])
-    run_lanes([(first, second)], instance, board, seed=5, deadline=Budget(60), watch=None)
+    run_lanes([(first, second)], instance, board, seed=5, deadline=Budget(60), on_plan=None)
     assert first.seeds == second.seeds == [5]

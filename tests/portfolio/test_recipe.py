@@ -28,6 +28,7 @@ from cpsched.planner import PlannerEngine
 from cpsched.portfolio import Team, leftovers, recipe, replan, solve
 from cpsched.portfolio.judging import Check
 from cpsched.search import Search, SearchParams
+from cpsched.verify import verify
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.verify.openings import strictly_verified
 from tests.workloads.eurora_windows import eurora_window
@@ -200,6 +201,25 @@ def test_a_plan_says_how_it_was_solved() -> None:
     again = solve(instance, team=team(), **asdict(read.engine.params))
     assert again.jobs == plan.jobs
     assert again.engine.params == plan.engine.params
+
+
+def test_a_caller_is_told_of_the_plan_and_ends_its_improvement() -> None:
+    """It gets value, bound and seconds again and again; when it returns False the best plan so far is the answer."""
+    told: list[tuple[float, float | None, float]] = []
+
+    def on_plan(value: float, bound: float | None, seconds: float) -> bool:
+        told.append((value, bound, seconds))
+        return len(told) < 5
+
+    instance = eurora_window(150, 1)
+    plan = solve(instance, engine="search", budget=600, workers=1, on_plan=on_plan)
+    assert plan.engine.stopped == "interrupted"
+    assert len(told) == 5
+    values, seconds = [value for value, _, _ in told], [at for _, _, at in told]
+    assert values == sorted(values, reverse=True)
+    assert seconds == sorted(seconds)
+    assert plan.objective.value <= values[-1] <= plan.objective.planner
+    assert verify(instance_to_document(instance), plan_to_document(plan)) == ()
 
 
 def test_params_of_a_file(tmp_path: Path) -> None:
