@@ -20,7 +20,19 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
-__all__ = ["SECONDS", "SEED", "WORKERS", "Limits", "Seconds", "Seed", "Workers", "at_the_door", "plain_argument"]
+__all__ = [
+    "SECONDS",
+    "SEED",
+    "STEPS",
+    "WORKERS",
+    "Limits",
+    "Seconds",
+    "Seed",
+    "Steps",
+    "Workers",
+    "at_the_door",
+    "plain_argument",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +54,15 @@ class Limits:
 SEED = Limits(0, 2**32 - 1)
 #: The number of CPU cores to use.
 WORKERS = Limits(1, 256)
+#: Of a search.
+STEPS = Limits(1, 10**12)
 #: A time that may be spent.
 SECONDS = Limits(0, 10**6, unit="seconds")
 
 Seed = Annotated[int, SEED]
 Workers = Annotated[int, WORKERS]
 Seconds = Annotated[float, SECONDS]
+Steps = Annotated[int, STEPS]
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -54,6 +54,7 @@ WRONG: dict[str, dict[str, list[Any]]] = {
         "team": ["search", 3],
         "progress": CALLABLE_WRONG,
         "on_plan": CALLABLE_WRONG,
+        "steps": [0, -1, 1.5, "3", True],
     },
     "replan": BOTH | {"at": ["5", 1.5, True], "events": ["ended", 3, [3], None]},
     "simulate": {

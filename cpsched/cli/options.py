@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import click
 
-from cpsched.arguments import SECONDS, SEED, WORKERS, Limits, plain_argument
+from cpsched.arguments import SECONDS, SEED, STEPS, WORKERS, Limits, plain_argument
 
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 OUTPUT_FILE = click.Path(dir_okay=False, path_type=Path)
@@ -46,6 +46,7 @@ class Within(click.IntRange):
 
 SECONDS_RANGE = Within(SECONDS, float)
 SEED_RANGE = Within(SEED, int)
+STEPS_RANGE = Within(STEPS, int)
 WORKERS_RANGE = Within(WORKERS, int)
 #: As names in documents.
 _LONGEST_NAME = 256

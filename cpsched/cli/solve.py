@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 import click
 
 from cpsched.cli.answer import answer_plan
-from cpsched.cli.options import AS_JSON, GANTT_FILE, INSTANCE_FILE, PLAN_FILE, SECONDS_RANGE, SEED_RANGE, WORKERS_RANGE
+from cpsched.cli.options import (
+    AS_JSON,
+    GANTT_FILE,
+    INSTANCE_FILE,
+    PLAN_FILE,
+    SECONDS_RANGE,
+    SEED_RANGE,
+    STEPS_RANGE,
+    WORKERS_RANGE,
+)
 from cpsched.text import did_you_mean, printable
 
 if TYPE_CHECKING:
@@ -134,8 +143,15 @@ def _price(ctx: click.Context, param: click.Parameter, value: float | None) -> f
     default=0,
     show_default=True,
     type=SEED_RANGE,
-    help="Seed of the random numbers. Solvers stop by the clock, so that their plans differ from run to run with the "
-    "same seed too; the planner's and the rules' do not.",
+    help="Seed of the random numbers. Solvers stop by the clock, so that plans differ from run to run with the same "
+    "seed too, but not with --steps, and not those of the planner and the rules.",
+)
+@click.option(
+    "--steps",
+    type=STEPS_RANGE,
+    metavar="N",
+    help="Steps after which the search ends, on one core (engine search only): if the budget does not end before, the "
+    "plan is the same in each run and on each machine.",
 )
 @PLAN_FILE
 @INSTANCE_FILE
@@ -153,6 +169,7 @@ def command(
     solver: str,
     bound: float,
     seed: int,
+    steps: int | None,
     output: Path | None,
     instance_output: Path | None,
     gantt: Path | None,
@@ -200,6 +217,7 @@ def command(
             bound=bound,
             warm=earlier,
             solver=solver,
+            steps=steps,
             team=team,
             document=document,
             progress=progress,

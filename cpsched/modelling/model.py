@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
-from cpsched.arguments import Seconds, Seed, Workers, at_the_door, plain_argument
+from cpsched.arguments import Seconds, Seed, Steps, Workers, at_the_door, plain_argument
 from cpsched.domain import Instance, Plan
 from cpsched.formats import fold_hostlist, instance_to_document, parse_instance
 from cpsched.modelling.plain import plain, without_missing
@@ -424,13 +424,14 @@ class Model:
         bound: Seconds = 0.0,
         warm: Plan | None = None,
         solver: str = "gecode",
+        steps: Steps | None = None,
         on_plan: OnPlan | None = None,
     ) -> Plan:
         """Plan every job, verify the plan, and return it.
 
         Parameters
         ----------
-        engine, budget, seed, workers, bound, warm, solver, on_plan
+        engine, budget, seed, workers, bound, warm, solver, steps, on_plan
             As `cpsched.solve` has them; budget and bound are seconds.
 
         Raises
@@ -449,6 +450,7 @@ class Model:
             bound=bound,
             warm=warm,
             solver=solver,
+            steps=steps,
             on_plan=on_plan,
         )
 

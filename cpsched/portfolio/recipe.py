@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from cpsched import cp
-from cpsched.arguments import Seconds, Seed, Workers, at_the_door
+from cpsched.arguments import Seconds, Seed, Steps, Workers, at_the_door
 from cpsched.domain import Event, Instance, Plan, PlannedJob, SolveParams
 from cpsched.engine import Board, Budget, Progress
 from cpsched.errors import SolverWarning
@@ -40,6 +40,7 @@ def solve(
     bound: Seconds = 0.0,
     warm: Plan | None = None,
     solver: str = "gecode",
+    steps: Steps | None = None,
     team: Team | None = None,
     document: object | None = None,
     progress: Progress | None = None,
@@ -64,7 +65,8 @@ def solve(
         planner, and when there is its plan those of the solvers. The planner takes the time that it needs; with 0 its
         plan is the answer.
     seed
-        The same instance, engine and seed give the same plan, as far as no clock decides.
+        With `steps` that are done before the budget ends, the same instance, seed and steps give the same plan on each
+        machine, and so does a budget of 0. Else a clock decides when solvers stop.
     workers
         The number of CPU cores to use.
     bound
@@ -74,6 +76,8 @@ def solve(
         event says what is wrong with it.
     solver
         The MiniZinc solver (engine ``minizinc`` only).
+    steps
+        Steps after which the search ends, on one core (engine ``search`` only).
     team
         The first engine and the solvers to use instead of the usual ones of this engine; already prepared.
     document
@@ -97,7 +101,9 @@ def solve(
     ValueError
         If an argument is not what its type says, or out of its limits.
     """
-    params = SolveParams(engine=engine, budget=budget, seed=seed, workers=workers, bound=bound, solver=solver)
+    params = SolveParams(
+        engine=engine, budget=budget, seed=seed, workers=workers, bound=bound, solver=solver, steps=steps
+    )
     instance = checked(instance) if document is None else instance
     task = Task(
         instance=instance,
@@ -155,7 +161,7 @@ def _first_team(instance: Instance, params: SolveParams) -> Team:
 
 
 def _team_of(params: SolveParams) -> Team:
-    return team_of(params.engine, workers=params.workers, solver=params.solver)
+    return team_of(params.engine, workers=params.workers, solver=params.solver, steps=params.steps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

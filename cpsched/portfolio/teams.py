@@ -87,7 +87,7 @@ def first_of(engine: str) -> Engine:
     return outside
 
 
-def team_of(engine: str, *, workers: int = 2, solver: str = "gecode") -> Team:
+def team_of(engine: str, *, workers: int = 2, solver: str = "gecode", steps: int | None = None) -> Team:
     """Return the team of an engine.
 
     Parameters
@@ -98,6 +98,8 @@ def team_of(engine: str, *, workers: int = 2, solver: str = "gecode") -> Team:
         The number of CPU cores to use.
     solver
         The solver for MiniZinc.
+    steps
+        Those after which the search ends, on one core; None: only the budget ends it.
 
     Raises
     ------
@@ -106,12 +108,14 @@ def team_of(engine: str, *, workers: int = 2, solver: str = "gecode") -> Team:
     DocumentError
         If one from outside cannot be loaded, or is no engine.
     """
-    return Team(first=first_of(engine), lanes=_lanes_of(engine, workers, solver))
+    return Team(first=first_of(engine), lanes=_lanes_of(engine, workers, solver, steps))
 
 
-def _lanes_of(engine: str, workers: int, solver: str) -> tuple[tuple[Improver, ...], ...]:
+def _lanes_of(engine: str, workers: int, solver: str, steps: int | None) -> tuple[tuple[Improver, ...], ...]:
     """Return the solvers of an engine."""
     match engine:
+        case "search" if steps is not None:
+            return ((search.Search(search.SearchParams(max_steps=steps)),),)
         case "search":
             return ((search.Search(),),) * workers
         case "cp":

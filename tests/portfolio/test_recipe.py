@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -25,7 +26,7 @@ from cpsched.domain import (
 from cpsched.errors import DocumentError, UnverifiedError
 from cpsched.formats import instance_to_document, parse_plan, plan_to_document, read_solve_params
 from cpsched.planner import PlannerEngine
-from cpsched.portfolio import Team, leftovers, recipe, replan, solve
+from cpsched.portfolio import OnPlan, Team, leftovers, recipe, replan, solve
 from cpsched.portfolio.judging import Check
 from cpsched.search import Search, SearchParams
 from cpsched.verify import verify
@@ -220,6 +221,22 @@ def test_a_caller_is_told_of_the_plan_and_ends_its_improvement() -> None:
     assert seconds == sorted(seconds)
     assert plan.objective.value <= values[-1] <= plan.objective.planner
     assert verify(instance_to_document(instance), plan_to_document(plan)) == ()
+
+
+def test_with_steps_a_seed_gives_the_same_plan() -> None:
+    """No clock decides: cores and a caller that is slow change nothing, another seed does."""
+    instance = eurora_window(150, 1)
+
+    def steps(seed: int, workers: int = 2, on_plan: OnPlan | None = None) -> Plan:
+        return solve(instance, engine="search", budget=600, steps=3000, seed=seed, workers=workers, on_plan=on_plan)
+
+    first, again, slow, other = steps(1), steps(1, workers=1), steps(1, on_plan=lambda *_: time.sleep(0.2)), steps(2)
+    assert first.engine.stopped == "done"
+    assert first.jobs == again.jobs == slow.jobs
+    assert first.objective.value == slow.objective.value < first.objective.planner
+    assert first.jobs != other.jobs
+    with pytest.raises(ValueError, match="steps: Expected the engine 'search'"):
+        solve(instance, steps=3000)
 
 
 def test_params_of_a_file(tmp_path: Path) -> None:

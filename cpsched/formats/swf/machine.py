@@ -85,7 +85,7 @@ def machine_of_log(log: SwfLog) -> AssumedMachine:
         _refuse(log, "MaxProcs", message)
     kinds = [(nodes.whole - rest, cores), *([(rest, cores + 1)] if rest else ())]
     if nodes.are_parts and processors.are_parts and len(nodes.parts) == len(processors.parts):
-        shares = [divmod(*both) for both in zip(processors.parts, nodes.parts, strict=True)]
+        shares = [divmod(cores, count) for cores, count in zip(processors.parts, nodes.parts, strict=True)]
         if all(cores and not rest for cores, rest in shares):
             kinds = [(count, cores) for count, (cores, _) in zip(nodes.parts, shares, strict=True)]
     words = ", ".join(f"{count} equal nodes of {cores} cores each" for count, cores in kinds)
