@@ -57,11 +57,13 @@ def pytest_configure(config: pytest.Config) -> None:
 def _choose_properties(config: pytest.Config, *, is_large: bool) -> None:
     """Let properties draw the same cases in each run, or others if a seed is given, which says then what is drawn.
 
-    How fast the machine is decides nothing: no example has a deadline, and slow drawing is no fault.
+    How fast the machine is decides nothing: no example has a deadline, and slow drawing is no fault. Interpreted
+    kernels, fifty times as slow, get the first of the cases that the compiled ones got.
     """
+    is_interpreted = os.environ.get("NUMBA_DISABLE_JIT") == "1"
     settings.register_profile(
         "cpsched",
-        max_examples=100 if is_large else 20,
+        max_examples=100 if is_large else 5 if is_interpreted else 20,
         deadline=None,
         derandomize=config.getoption("--hypothesis-seed") is None,
         database=None,

@@ -12,15 +12,16 @@ __all__ = ["LARGE", "examples", "seeds"]
 #: Set by ``--large`` (see ``conftest.py``), so that it reaches the workers of pytest-xdist as well.
 LARGE = os.environ.get("CPSCHED_LARGE_TESTS") == "1"
 
-#: One case of so many is run by default.
-_PART = 10
+#: One case of so many is run by default: fewer where kernels are interpreted, fifty times as slow, which got all these
+#: compiled.
+_PART = 40 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 10
 
 
 def examples(number: int, **options: Any) -> settings:
-    """Make the settings of a property with `number` examples when it is large, and a tenth of them otherwise."""
+    """Make the settings of a property with `number` examples when it is large, and a part of them otherwise."""
     return settings(max_examples=number if LARGE else -(-number // _PART), **options)
 
 
 def seeds(number: int) -> list[int]:
-    """List seeds from 0 on as values of a parameter: `number` of them when it is large, and a tenth otherwise."""
+    """List seeds from 0 on as values of a parameter: `number` of them when it is large, and a part otherwise."""
     return list(range(number if LARGE else -(-number // _PART)))
