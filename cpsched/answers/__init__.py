@@ -18,33 +18,4 @@ if TYPE_CHECKING:
     from cpsched.answers.whatif import Comparison, JobChange, WhatIf, changed_instance, compared, what_if
     from cpsched.answers.words import comparison_lines, explanation_lines, first_line, submission_lines
 
-__all__ = [
-    "MOST_INTERVALS",
-    "SUBMITTED",
-    "Answers",
-    "Blocked",
-    "Cause",
-    "CauseKind",
-    "Change",
-    "ChangeKind",
-    "Comparison",
-    "Explanation",
-    "Holder",
-    "JobChange",
-    "State",
-    "Submission",
-    "WhatIf",
-    "changed_instance",
-    "compared",
-    "comparison_lines",
-    "explain",
-    "explanation_lines",
-    "first_line",
-    "parse_submission",
-    "parse_walltime",
-    "submission_lines",
-    "under_free_id",
-    "what_if",
-]
-
 __getattr__ = opener(__name__)

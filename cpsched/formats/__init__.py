@@ -32,45 +32,6 @@ from cpsched.formats.validation import checked
 if TYPE_CHECKING:
     from cpsched.formats.settings import DocumentModel, Omittable, add_shape, keys_of_models, read_settings, refusal
 
-__all__ = [
-    "DocumentModel",
-    "Faults",
-    "Location",
-    "Omittable",
-    "ParsedRequest",
-    "add_shape",
-    "checked",
-    "expand_hostlist",
-    "fold_hostlist",
-    "format_request",
-    "instance_schema",
-    "instance_to_document",
-    "keys_of_models",
-    "load_document",
-    "load_json",
-    "load_toml",
-    "parse_events",
-    "parse_instance",
-    "parse_plan",
-    "parse_request",
-    "parse_toml",
-    "path_of",
-    "plan_schema",
-    "plan_to_document",
-    "read_document",
-    "read_instance",
-    "read_json",
-    "read_plan",
-    "read_settings",
-    "read_solve_params",
-    "refusal",
-    "shown",
-    "trusted",
-    "write_document",
-    "write_instance",
-    "write_plan",
-]
-
 # behind pydantic, which documents need not
 __getattr__ = opener(__name__)
 

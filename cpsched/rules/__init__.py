@@ -34,30 +34,4 @@ if TYPE_CHECKING:
     )
     from cpsched.rules.window_rules import by_smith
 
-__all__ = [
-    "FULL_PACE",
-    "POLICIES",
-    "SD_RULES",
-    "VARIANTS",
-    "EvolvingEngine",
-    "Guest",
-    "Lender",
-    "Mate",
-    "Pace",
-    "PiWeight",
-    "Policy",
-    "PolicyEngine",
-    "Run",
-    "SdEngine",
-    "SdRule",
-    "Track",
-    "Variant",
-    "by_smith",
-    "guest_of",
-    "insert",
-    "lender_of",
-    "schedule",
-    "select_mates",
-]
-
 __getattr__ = opener(__name__)

@@ -21,23 +21,4 @@ if TYPE_CHECKING:
     from cpsched.lab.bench.results import RESULTS, read_cells
     from cpsched.lab.bench.running import Failure, Tally, by_error
 
-__all__ = [
-    "MOVED",
-    "RESULTS",
-    "Campaign",
-    "Cell",
-    "Failure",
-    "Outcome",
-    "Tally",
-    "at_address",
-    "by_error",
-    "cells_of",
-    "local",
-    "on_slurm",
-    "read_campaign",
-    "read_cells",
-    "replicas_campaign",
-    "run_campaign",
-]
-
 __getattr__ = opener(__name__)
