@@ -247,12 +247,7 @@ def _gains(
     """Return the chunks that a job would gain on nodes without other jobs, or without those that begin later than it,
     and the chunks that it lacks: both as parts of each kind of its chunks.
 
-    Returns
-    -------
-    gains
-        float64 (kinds, nodes).
-    lacking
-        float64 (kinds,).
+    Returns the gains, float64 (kinds, nodes), and what is lacking, float64 (kinds,).
     """
     demands = occupation.columns.demands
     least = occupation.timeline.least_free(start, end)[0]

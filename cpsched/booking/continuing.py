@@ -89,12 +89,7 @@ def _guessed(
     """Return chunks of a request that have together what is held, each on a node where its kind may be; None if there
     is no such way.
 
-    Parameters
-    ----------
-    held
-        The amounts on each node.
-    kinds_on
-        Which kinds of chunks may be on each node.
+    `held`: the amounts on each node. `kinds_on`: which kinds of chunks may be on each node.
     """
     most = 1 if request.place.arrangement is Arrangement.SCATTER else sum(chunk.count for chunk in request.chunks)
     # (chunks of each kind that have no node yet) -> the chunks on the nodes before
@@ -184,10 +179,7 @@ def _opened(cluster: Cluster, nodes: frozenset[str]) -> Cluster:
 class _Search:
     """Where the steps of one running job find place; on its clock `now` is second 0.
 
-    Parameters
-    ----------
-    grandfathered
-        Nodes on which the job may keep what it has, and gets no more chunks: it could not come there now.
+    `grandfathered`: nodes on which the job may keep what it has, and gets no more chunks: it could not come there now.
     """
 
     def __init__(self, instance: Instance, job: Job, units: Units, grandfathered: frozenset[str]) -> None:

@@ -32,12 +32,8 @@ class RunningJobs:
     Running work is a fact, even where it breaks a rule: at no time all of it together takes more of a column than is
     there, and an exclusive job leaves nothing of its nodes. What was promised them for later is theirs as well.
 
-    Parameters
-    ----------
-    instance, columns, timeline
-        The window, its columns, and an empty timeline for it.
-    awaited
-        The jobs for whose end others wait: these continue unchanged.
+    `instance`, `columns`, `timeline`: the window, its columns, and an empty timeline for it. `awaited`: the jobs for
+    whose end others wait: these continue unchanged.
     """
 
     def __init__(self, instance: Instance, columns: Columns, timeline: Timeline, awaited: frozenset[str]) -> None:

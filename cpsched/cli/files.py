@@ -11,10 +11,7 @@ def load_document_or_stdin(source: str) -> tuple[dict[str, Any], str]:
 
     Raises `DocumentError` if it is no JSON object.
 
-    Returns
-    -------
-    document, name
-        The name is what faults are reported under.
+    Returns the document, and the name under which faults are reported.
     """
     from cpsched.formats import load_document, read_document
 

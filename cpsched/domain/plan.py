@@ -191,10 +191,7 @@ class Plan:
     def __getitem__(self, job_id: str) -> PlannedJob:
         """Return a job that runs or is planned.
 
-        Raises
-        ------
-        KeyError
-            If the plan has no such job; of one in the waiting room it says the reason.
+        Raises `KeyError` if the plan has no such job; of one in the waiting room it says the reason.
         """
         for job in self.jobs:
             if job.id == job_id:

@@ -74,19 +74,8 @@ def caret_message(fault: SyntaxFault) -> str:
 def refuse_other_kind(document: object, source: str, expected: str) -> None:
     """Refuse an instance where a plan is expected, and a plan where an instance is, before all else.
 
-    Parameters
-    ----------
-    document
-        Decoded JSON.
-    source
-        Where it is from.
-    expected
-        ``instance`` or ``plan``.
-
-    Raises
-    ------
-    DocumentError
-        With one fault, which says what the document is.
+    `document`: decoded JSON. `source`: where it is from. `expected`: ``instance`` or ``plan``. Raises `DocumentError`
+    with one fault, which says what the document is.
     """
     written = document.get("format") if isinstance(document, dict) else None
     for kind, noun in (("instance", "an instance"), ("plan", "a plan")):

@@ -154,12 +154,8 @@ def write_document(document: Mapping[str, Any], path: str | Path) -> None:
 def write_whole(path: str | Path, content: bytes) -> None:
     """Write a file, gzipped if `path` ends in ``.gz``: to a temporary file beside it, which then takes its name.
 
-    Raises
-    ------
-    DiskFullError
-        If there is no room for it; an older file of that name is then left as it was.
-    DocumentError
-        If it cannot be written for another reason.
+    Raises `DiskFullError` if there is no room for it; an older file of that name is then left as it was. Raises
+    `DocumentError` if it cannot be written for another reason.
     """
     write_bytes(path, gzip.compress(content, mtime=0) if Path(path).suffix == ".gz" else content)
 

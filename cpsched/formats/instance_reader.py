@@ -125,10 +125,7 @@ def _sound_part(
 ) -> tuple[dict[str, Any], dict[Location, list[int]], frozenset[str]] | None:
     """Leave out every entry with a fault of shape.
 
-    Returns
-    -------
-    tuple or None
-        The valid rest, the locations of its entries, and the incomplete sections; None if too little is left.
+    Returns the valid rest, the locations of its entries, and the incomplete sections; None if too little is left.
     """
     if not isinstance(document, dict) or not isinstance(document.get("cluster"), dict):
         return None

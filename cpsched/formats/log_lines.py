@@ -20,10 +20,8 @@ _MAX_LINE_BYTES = 2**20
 def read_lines(path: Path) -> Iterator[str]:
     """Yield the stripped lines of a file, plain or gzip (told by its first bytes, not by its name).
 
-    Raises
-    ------
-    DocumentError
-        If the file cannot be read, is a damaged gzip file, is larger than any log, or has longer lines.
+    Raises `DocumentError` if the file cannot be read, is a damaged gzip file, is larger than any log, or has longer
+    lines.
     """
     size = 0
     try:

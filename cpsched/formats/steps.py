@@ -13,10 +13,7 @@ def read_steps(written: object, instance: Instance, job: Job) -> tuple[Step, ...
 
     Place and licences are the job's, and need not be said.
 
-    Raises
-    ------
-    DocumentError
-        With everything that is wrong with them.
+    Raises `DocumentError` with everything that is wrong with them.
     """
     document = {
         "format": "cpsched-instance/1",

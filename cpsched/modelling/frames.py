@@ -14,10 +14,7 @@ from cpsched.modelling.plain import plain
 def jobs_frame(jobs: Sequence[dict[str, Any]]) -> pd.DataFrame:
     """Return a row for each job, with the columns that any of them has.
 
-    Parameters
-    ----------
-    jobs
-        Entries of ``jobs`` as the document has them.
+    `jobs`: entries of ``jobs`` as the document has them.
     """
     return pd.DataFrame(jobs).convert_dtypes()
 

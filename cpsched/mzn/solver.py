@@ -118,21 +118,9 @@ def solutions(
 ) -> Answer:
     """Solve a model, and call `on_solution` with each solution.
 
-    Parameters
-    ----------
-    model
-        Its name (`model_path`).
-    data
-        Its parameters, by name.
-    seconds
-        The time limit.
-    is_over
-        Called repeatedly; once it returns true, MiniZinc and all processes that it has started are ended.
-
-    Raises
-    ------
-    EngineError
-        If something is missing, or MiniZinc or the solver fails.
+    `model`: its name (`model_path`). `data`: its parameters, by name. `seconds`: the time limit. `is_over`: called
+    repeatedly; once it returns true, MiniZinc and all processes that it has started are ended. Raises `EngineError` if
+    something is missing, or MiniZinc or the solver fails.
     """
     driver, found = find_solver(solver)
     minizinc = _package()

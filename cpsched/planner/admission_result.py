@@ -68,10 +68,7 @@ class AdmissionResult:
 def without_start(ledger: Ledger, jobs: Sequence[Job], refused: Mapping[str, Refusal]) -> Iterator[WaitingJob]:
     """Yield jobs that have no start on a ledger, each with its reason.
 
-    Parameters
-    ----------
-    jobs, refused
-        The jobs, and why some of them can never start.
+    `jobs`, `refused`: the jobs, and why some of them can never start.
     """
     explain = _Explanations(ledger) if any(job.id not in refused for job in jobs) else None
     for job in jobs:

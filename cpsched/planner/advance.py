@@ -53,10 +53,7 @@ def advanced(instance: Instance, plan: Plan, at: int) -> Instance:
 def without(instance: Instance, ended: Mapping[str, PlannedJob]) -> Instance:
     """Return a window in which some jobs have ended by `now`, whatever was planned of them.
 
-    Parameters
-    ----------
-    ended
-        Their runs, by id; all end at `now` or before.
+    `ended`: their runs, by id; all end at `now` or before.
     """
     running = {job.id: repeated(job) for job in instance.jobs if job.running is not None}
     return _after(instance, {**running, **ended}, instance.now)

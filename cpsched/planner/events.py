@@ -203,10 +203,7 @@ def _cancelled_with(cause: str) -> str:
 def _hopeless(instance: Instance, fatal: Mapping[str, frozenset[DependencyType]]) -> dict[str, str]:
     """Return the waiting jobs that can start no more, each with the job that it has waited for in vain.
 
-    Parameters
-    ----------
-    fatal
-        The jobs that are gone, each with the dependencies on it that can be met no more.
+    `fatal`: the jobs that are gone, each with the dependencies on it that can be met no more.
     """
     gone, hopeless = dict(fatal), dict[str, str]()
     waiting: dict[tuple[str, DependencyType], list[str]] = {}

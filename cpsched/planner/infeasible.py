@@ -25,12 +25,8 @@ def hopeless(instance: Instance, names: Collection[str], bare: Ledger | None = N
     chunks that finds no start on a ledger with the running jobs alone has none in any plan; the start that it finds
     is its earliest in any plan. So no job starts before the earliest ends of those for which it waits.
 
-    Parameters
-    ----------
-    instance, names
-        The window, and the jobs that are asked about.
-    bare
-        A ledger of all jobs on which none is booked; None: one is made. Where jobs wait for others it does not serve.
+    `instance`, `names`: the window, and the jobs that are asked about. `bare`: a ledger of all jobs on which none is
+    booked; None: one is made. Where jobs wait for others it does not serve.
     """
     waiting = {job.id: job for job in instance.elements() if job.running is None}
     chosen = _and_awaited(instance, waiting, [name for name in waiting if name in names])

@@ -83,10 +83,7 @@ class _Places:
 
     Reservations that ask for nodes are booked on a ledger: one for all whose nodes nobody else's jobs run on.
 
-    Parameters
-    ----------
-    instance, wanted
-        The window, and its reservations.
+    `instance`, `wanted`: the window, and its reservations.
     """
 
     def __init__(self, instance: Instance, wanted: Sequence[_Wanted]) -> None:

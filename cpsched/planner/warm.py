@@ -17,12 +17,8 @@ def displace(ledger: Ledger, jobs: Mapping[str, Job], name: str, before: Mapping
 
     The lowest priority leaves first, then the latest start; a job that has left and still fits comes back.
 
-    Parameters
-    ----------
-    ledger, jobs, name
-        The ledger, its jobs by id, and the job.
-    before
-        The places of jobs in the plan before, which the booked ones have.
+    `ledger`, `jobs`, `name`: the ledger, its jobs by id, and the job. `before`: the places of jobs in the plan before,
+    which the booked ones have.
     """
     instance, planned = ledger.instance, before[name]
     start = max(planned.start, instance.now)

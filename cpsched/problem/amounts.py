@@ -21,10 +21,7 @@ Amount = tuple[int, int, int]
 class Supply:
     """The amounts of resources and licences that are up now.
 
-    Parameters
-    ----------
-    instance
-        Has the cluster.
+    `instance`: has the cluster.
     """
 
     def __init__(self, instance: Instance) -> None:
@@ -82,10 +79,7 @@ _NOTHING = Size(0, 0, 0)
 class Measures:
     """The amounts that the jobs of a window ask for and hold, by resource; each is added up once.
 
-    Parameters
-    ----------
-    now
-        The second from which on running jobs count.
+    `now`: the second from which on running jobs count.
     """
 
     def __init__(self, now: int) -> None:

@@ -61,13 +61,8 @@ class Counter:
 class Times:
     """The times from now on at which rules hold, enumerated once for all rules of the same validity.
 
-    Parameters
-    ----------
-    instance
-        Has the clock.
-    until
-        The end of the times that calendars are enumerated for: what holds then is taken to hold for ever, unless it
-        ends before.
+    `instance`: has the clock. `until`: the end of the times that calendars are enumerated for: what holds then is taken
+    to hold for ever, unless it ends before.
     """
 
     def __init__(self, instance: Instance, until: int) -> None:
@@ -105,18 +100,9 @@ def counters_of(
 ) -> Iterator[Counter]:
     """Yield the counters of all limits and free pools that can bind.
 
-    Parameters
-    ----------
-    measures
-        The amounts of the window's jobs.
-    soft
-        Whether soft limits are kept, too.
-    record
-        Whether the jobs are played, see `compiled`.
-    about
-        The only job whose limits matter; None: all.
-    hopeless
-        Returns the waiting jobs that can never start, by id: no outstanding area is spent on them.
+    `measures`: the amounts of the window's jobs. `soft`: whether soft limits are kept, too. `record`: whether the jobs
+    are played, see `compiled`. `about`: the only job whose limits matter; None: all. `hopeless`: returns the waiting
+    jobs that can never start, by id: no outstanding area is spent on them.
     """
     limits = _Limits(instance, times, measures, soft=soft, record=record, about=about, hopeless=hopeless)
     yield from limits.counters()

@@ -100,12 +100,8 @@ def closed_within(first: int, last: int, most: int, left: int, taken: Sequence[A
 def merged(asides: Sequence[SetAside], closed: Mapping[str, Closed]) -> tuple[SetAside, ...]:
     """Return amounts with all that is set aside for the same time in one, and each node once in it.
 
-    Parameters
-    ----------
-    asides
-        Amounts that are set aside.
-    closed
-        Amounts of other licences that are set aside, too, by the name of the licence.
+    `asides`: amounts that are set aside. `closed`: amounts of other licences that are set aside, too, by the name of
+    the licence.
     """
     held: dict[tuple[int, int], tuple[tuple[Placement, ...], ...]] = {}
     loans: dict[tuple[int, int], tuple[tuple[str, int], ...]] = {}

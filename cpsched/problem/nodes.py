@@ -94,16 +94,8 @@ class _SpreadPool:
 class NodeRules:
     """The rules of an instance that are about nodes; mutable until they are applied.
 
-    Parameters
-    ----------
-    instance
-        The window.
-    slices
-        What each reservation got; a reservation that is not among them got nothing.
-    times
-        When rules hold.
-    record
-        Whether the jobs are played: one that runs may start again.
+    `instance`: the window. `slices`: what each reservation got; a reservation that is not among them got nothing.
+    `times`: when rules hold. `record`: whether the jobs are played: one that runs may start again.
     """
 
     def __init__(
@@ -563,12 +555,7 @@ class NodeRules:
     def apply(self, instance: Instance, counted: Mapping[str, Mapping[str, Any]] = FrozenMap()) -> Instance:
         """Return an instance without these rules: the window, of which other rules may have been compiled before.
 
-        Parameters
-        ----------
-        instance
-            The window.
-        counted
-            By job, the fields that other rules have changed.
+        `instance`: the window. `counted`: by job, the fields that other rules have changed.
         """
         jobs = tuple(self.applied_to(job, counted.get(job.id, _UNCHANGED)) for job in instance.jobs)
         if not (self._asked or self._asides):

@@ -281,10 +281,7 @@ def _closing(
 ) -> dict[str, Rule]:
     """Return the first rule that closes for ever to each job that has no last start of its own, by ids of a plan.
 
-    Parameters
-    ----------
-    of_nodes
-        The rules about nodes that do, and since when, by the id of the job.
+    `of_nodes`: the rules about nodes that do, and since when, by the id of the job.
     """
     ends = dict(of_nodes)
     for counter in counters:

@@ -22,17 +22,9 @@ class NodeSteps:
 
     Memory grows with the bookings, not with nodes times breakpoints.
 
-    Parameters
-    ----------
-    node_of, place_of
-        int64 (W,): the node of each node column, and its column in a step.
-    idle
-        int64 (nodes, 1 + resources): the step of each node when nothing is booked: second 0, and what there is.
-
-    Attributes
-    ----------
-    arrays
-        The steps as the kernels take them.
+    `node_of`, `place_of`: int64 (W,): the node of each node column, and its column in a step. `idle`: int64 (nodes, 1 +
+    resources): the step of each node when nothing is booked: second 0, and what there is. `arrays`: the steps as the
+    kernels take them.
     """
 
     def __init__(self, node_of: Ints, place_of: Ints, idle: Ints) -> None:

@@ -44,12 +44,7 @@ def left_out_fines(values: Values, table: JobTable, price: float) -> NDArray[np.
     """Return what it costs to leave out each job: more than plans of as many jobs can differ by, once for it and once
     for each job that waits for it.
 
-    Parameters
-    ----------
-    values, table
-        Of a ledger.
-    price
-        The cost of a second of makespan.
+    `values`, `table`: of a ledger. `price`: the cost of a second of makespan.
     """
     horizon = float((table.jobs[:, 1] + table.jobs[:, 3]).max(initial=0) + table.jobs[:, 3].sum())
     dearest = costs_at(values.costs, np.array([[horizon]])).sum() + price * horizon

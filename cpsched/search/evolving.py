@@ -32,14 +32,8 @@ class EvolvingChain(SearchedPlan):
     Pérez (EVO-11) for its jobs in some order, or better, because later jobs keep their places when an earlier job
     moves.
 
-    Parameters
-    ----------
-    instance
-        Of whole nodes of one kind (`beyond_whole_nodes`).
-    jobs
-        The jobs to plan, one or more; each has a feasible start.
-    seed
-        The same jobs, calls and seed give the same plans.
+    `instance`: of whole nodes of one kind (`beyond_whole_nodes`). `jobs`: the jobs to plan, one or more; each has a
+    feasible start. `seed`: the same jobs, calls and seed give the same plans.
     """
 
     def __init__(self, instance: Instance, jobs: Sequence[Job], seed: int) -> None:

@@ -33,12 +33,8 @@ _PATIENCE = 8
 class Prices:
     """Prices of all scarce resources, by time; mutable: each round improves them.
 
-    Parameters
-    ----------
-    instance, jobs, costs
-        The window, the jobs to be planned, and their `start_costs`.
-    earliest, starts
-        int64 (jobs,): earliest starts, and the starts in some plan (s after `now`), from which the time axis is made.
+    `instance`, `jobs`, `costs`: the window, the jobs to be planned, and their `start_costs`. `earliest`, `starts`:
+    int64 (jobs,): earliest starts, and the starts in some plan (s after `now`), from which the time axis is made.
     """
 
     def __init__(

@@ -194,12 +194,8 @@ def _lay_around(request: Request, walltime: int, kept: Layout, rooms: Sequence[R
 class EmptyCluster:
     """The nodes of an instance, or those that are up, without any job.
 
-    Parameters
-    ----------
-    classes
-        Classes of nodes with their names.
-    queue
-        The queue for the jobs of which they are empty: other nodes than its own are left out.
+    `classes`: classes of nodes with their names. `queue`: the queue for the jobs of which they are empty: other nodes
+    than its own are left out.
     """
 
     def __init__(self, classes: Iterable[tuple[NodeClass, Sequence[str]]], queue: str | None) -> None:

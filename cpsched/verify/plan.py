@@ -35,10 +35,7 @@ WHOLE_KEYS = {"node", "resources"}
 class PlanReader:
     """Reads a plan against its instance; `violations` grows while it does.
 
-    Raises
-    ------
-    DocumentError
-        If this is no plan at all: not an object, another format, or without a list of jobs.
+    Raises `DocumentError` if this is no plan at all: not an object, another format, or without a list of jobs.
     """
 
     def __init__(self, document: object, source: str, instance: Instance) -> None:

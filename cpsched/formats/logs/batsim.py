@@ -27,10 +27,7 @@ def is_batsim(document: object) -> bool:
 def read_batsim(path: str | Path) -> JobLog:
     """Read a workload; a host is a node of one core.
 
-    Raises
-    ------
-    DocumentError
-        If the file cannot be read or holds not one job.
+    Raises `DocumentError` if the file cannot be read or holds not one job.
     """
     document = load_json(path)
     content: Mapping[str, Any] = document if isinstance(document, dict) else {}

@@ -179,14 +179,8 @@ class _Converter:
     def convert(self, chosen: Sequence[_Line], job_of: Callable[[_Line], LogJob], *, is_by_submit: bool) -> None:
         """Convert the jobs, and sort them by their submit times.
 
-        Parameters
-        ----------
-        chosen
-            The jobs in the order of the log.
-        job_of
-            Makes a `LogJob` of one, or raises `NotTaken`.
-        is_by_submit
-            Whether the log should be in the order of submit times.
+        `chosen`: the jobs in the order of the log. `job_of`: makes a `LogJob` of one, or raises `NotTaken`.
+        `is_by_submit`: whether the log should be in the order of submit times.
         """
         self.origin = min((line.submit for line in chosen), default=0)
         ids: set[str] = set()

@@ -21,12 +21,7 @@ _PLACES = (1, 60, 3600, 86400)
 def mebibytes(text: str, *, default: str = "") -> int:
     """Return a size such as ``8gb``, ``500M`` or ``1024``, rounded up to MiB.
 
-    Parameters
-    ----------
-    text
-        Units are powers of 1024.
-    default
-        The unit of a plain number: bytes for Torque, ``m`` for Slurm.
+    `text`: units are powers of 1024. `default`: the unit of a plain number: bytes for Torque, ``m`` for Slurm.
     """
     match = _SIZE.fullmatch(text)
     if match is None:

@@ -37,10 +37,7 @@ def read_sacct(path: str | Path) -> JobLog:
 
     A job is one that has begun; one that was cancelled before is left out, and one that waits has no run time.
 
-    Raises
-    ------
-    DocumentError
-        If the file cannot be read or holds not one job.
+    Raises `DocumentError` if the file cannot be read or holds not one job.
     """
     jobs: dict[str, LogJob] = {}
     faults: list[Fault] = []

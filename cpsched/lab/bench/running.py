@@ -70,10 +70,7 @@ def run_cells(
     `work`: computes the result of a cell; the workers import and call it.
     `watch`: called at the beginning, and after each cell.
 
-    Returns
-    -------
-    list of Failure
-        In the order of the cells.
+    Returns the failures in the order of the cells.
     """
     from distributed import as_completed
 
