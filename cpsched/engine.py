@@ -42,17 +42,14 @@ Progress = Callable[[int, int], None]
 class Budget:
     """Seconds that may be spent, counted from the moment the budget is made.
 
+    Raises `ValueError` if `seconds` is negative.
+
     Parameters
     ----------
     seconds
         At least 0.
     clock
         Returns seconds; replaced in tests.
-
-    Raises
-    ------
-    ValueError
-        If `seconds` is negative.
     """
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:

@@ -136,10 +136,7 @@ def what_if(instance: Instance, plan: Plan, request: WhatIf, *, budget: Seconds 
 def changed_instance(instance: Instance, request: WhatIf) -> Instance:
     """Return an instance with a change, checked as a document.
 
-    Raises
-    ------
-    DocumentError
-        With all faults of the change.
+    Raises `DocumentError` with all faults of the change.
     """
     faults = list(_unknown(instance, request))
     if faults:

@@ -367,10 +367,7 @@ class Ledger:
     def release(self, job_id: str) -> None:
         """Take a waiting job's booking back; what it held is free again.
 
-        Raises
-        ------
-        ValueError
-            If the job is not booked.
+        Raises `ValueError` if the job is not booked.
         """
         if job_id not in self._row or not self.is_booked(job_id):
             raise ValueError(f"job {job_id} is not booked")

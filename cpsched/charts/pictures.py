@@ -44,17 +44,14 @@ _SVG_NOTES = ("Creator", "Date", "Format", "Type")
 def picture(chart: Chart, kind: str) -> bytes:
     """Return one chart as a picture with its legend below it.
 
+    Raises `ReportError` if matplotlib is not installed.
+
     Parameters
     ----------
     chart
         What is drawn.
     kind
         One of `PICTURE_FORMATS`.
-
-    Raises
-    ------
-    ReportError
-        If matplotlib is not installed.
     """
     with picture_settings():
         figure = empty_figure(_WIDTH, _height(chart))
@@ -65,6 +62,8 @@ def picture(chart: Chart, kind: str) -> bytes:
 def pictures(charts: Sequence[Chart], kind: str, title: str) -> bytes:
     """Return all charts, at least one: as one picture in two columns, or as a PDF with a page for each chart.
 
+    Raises `ReportError` if matplotlib is not installed.
+
     Parameters
     ----------
     charts
@@ -73,11 +72,6 @@ def pictures(charts: Sequence[Chart], kind: str, title: str) -> bytes:
         One of `PICTURE_FORMATS`.
     title
         Any text, which stands above all.
-
-    Raises
-    ------
-    ReportError
-        If matplotlib is not installed.
     """
     with picture_settings():
         if kind == "pdf":
@@ -98,15 +92,12 @@ def pictures(charts: Sequence[Chart], kind: str, title: str) -> bytes:
 def picture_settings(style: Mapping[str, object] | None = None) -> Iterator[None]:
     """Set what makes pictures repeatable, and their text text, while a figure is drawn and saved.
 
+    Raises `ReportError` if matplotlib is not installed.
+
     Parameters
     ----------
     style
         Further settings, by their names in matplotlib: ``{"font.size": 11}``.
-
-    Raises
-    ------
-    ReportError
-        If matplotlib is not installed.
     """
     try:
         from matplotlib import rc_context

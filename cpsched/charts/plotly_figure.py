@@ -27,10 +27,7 @@ _FEW_MARKS = 6
 def plotly_script() -> str:
     """Return plotly.js, the script that draws figures.
 
-    Raises
-    ------
-    ReportError
-        If the package is not installed.
+    Raises `ReportError` if the package is not installed.
     """
     try:
         from plotly.offline import get_plotlyjs

@@ -36,10 +36,7 @@ def modes(job: Job, rounded: Callable[[Fraction], int] = floor) -> tuple[Mode, .
     same request as a larger one is left out, and so are all shares where no chunk asks for cores. Shares and stretches
     are exactly what their decimals say: 0.7 of 10 cores is 7.
 
-    Raises
-    ------
-    ValueError
-        If the job is evolving.
+    Raises `ValueError` if the job is evolving.
     """
     full = Mode(share=1.0, request=job.request, rate=Fraction(1))
     if job.malleability is None:

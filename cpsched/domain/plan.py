@@ -62,10 +62,7 @@ def _some(nodes: Sequence[str]) -> str:
 def repeated(job: Job) -> PlannedJob:
     """Return a running job as a plan repeats it: with the segments of the instance.
 
-    Raises
-    ------
-    ValueError
-        If the job does not run.
+    Raises `ValueError` if the job does not run.
     """
     if job.running is None:
         raise ValueError(f"job {job.id} does not run")

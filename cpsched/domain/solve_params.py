@@ -13,10 +13,7 @@ from cpsched.domain.annotations import Key, Name
 class SolveParams:
     """How `solve` was called: with the same figures it makes the same plan, as far as no clock decides.
 
-    Raises
-    ------
-    ValueError
-        If a figure is not what its type says, or out of its limits.
+    Raises `ValueError` if a figure is not what its type says, or out of its limits.
     """
 
     engine: Annotated[Name, Key("One of the engines", is_always=True)] = "portfolio"

@@ -64,6 +64,8 @@ def parse_events(document: object, instance: Instance, *, source: str = "<memory
 
     Whether a job waits or runs is no question of the document: it is asked when the event happens.
 
+    Raises `DocumentError` with all faults, in document order.
+
     Parameters
     ----------
     document
@@ -72,11 +74,6 @@ def parse_events(document: object, instance: Instance, *, source: str = "<memory
         The window whose nodes, jobs and reservations the events name.
     source
         Where the document is from, for messages.
-
-    Raises
-    ------
-    DocumentError
-        With all faults, in document order.
     """
     faults = Faults(document)
     reader = _Reader(faults, instance)

@@ -162,10 +162,7 @@ class Faults:
     def raise_if_any(self, source: str) -> None:
         """Refuse the document if anything is wrong with it.
 
-        Raises
-        ------
-        DocumentError
-            With all the faults, in document order.
+        Raises `DocumentError` with all the faults, in document order.
         """
         if self._found:
             self.refuse(source)
@@ -173,10 +170,7 @@ class Faults:
     def refuse(self, source: str) -> NoReturn:
         """Refuse the document, with which something is wrong.
 
-        Raises
-        ------
-        DocumentError
-            With all the faults, in document order.
+        Raises `DocumentError` with all the faults, in document order.
         """
         faults = [self.fault(location, message) for location, message in self.ordered()]
         if self.has_more:

@@ -67,11 +67,8 @@ class _NoNumber:
 def load_document(source: str | Path) -> dict[str, Any]:
     """Read a JSON object from a file or a pipe, plain or gzipped (told by its first bytes).
 
-    Raises
-    ------
-    DocumentError
-        If the file cannot be read, has more bytes, values or keys than a document may have, is no UTF-8, no JSON, no
-        object, nested too deeply, or has a key twice in one object, or numbers that are none.
+    Raises `DocumentError` if the file cannot be read, has more bytes, values or keys than a document may have, is no
+    UTF-8, no JSON, no object, nested too deeply, or has a key twice in one object, or numbers that are none.
     """
     return _an_object(load_json(source), str(source))
 
@@ -79,10 +76,7 @@ def load_document(source: str | Path) -> dict[str, Any]:
 def load_json(source: str | Path) -> object:
     """Read any JSON value from a file or a pipe, as `load_document` reads an object.
 
-    Raises
-    ------
-    DocumentError
-        As `load_document` does.
+    Raises `DocumentError` as `load_document` does.
     """
     name = str(source)
     try:
@@ -96,12 +90,7 @@ def load_json(source: str | Path) -> object:
 def read_document(stream: BinaryIO, name: str) -> dict[str, Any]:
     """Read a JSON object from an open file, as `load_document` does; `name` is what it is called in messages.
 
-    Raises
-    ------
-    DocumentError
-        As `load_document` does.
-    OSError
-        If it cannot be read.
+    Raises `DocumentError` as `load_document` does. Raises `OSError` if it cannot be read.
     """
     return _an_object(read_json(stream, name), name)
 
@@ -116,12 +105,7 @@ def _an_object(document: object, name: str) -> dict[str, Any]:
 def read_json(stream: BinaryIO, name: str) -> object:
     """Read any JSON value from an open file, with the bounds of `read_document`.
 
-    Raises
-    ------
-    DocumentError
-        As `load_document` does.
-    OSError
-        If it cannot be read.
+    Raises `DocumentError` as `load_document` does. Raises `OSError` if it cannot be read.
     """
     content = _unpack(_read(stream), name)
     _refuse_too_many_values(content, name)
@@ -143,10 +127,7 @@ def write_document(document: Mapping[str, Any], path: str | Path) -> None:
 
     Lists have one entry per line; the same document gives the same bytes.
 
-    Raises
-    ------
-    DocumentError
-        If the file cannot be written.
+    Raises `DocumentError` if the file cannot be written.
     """
     write_whole(path, _layout(document).encode("utf-8"))
 

@@ -50,6 +50,9 @@ def parse_instance(
 ) -> Instance:
     """Check an instance document and return what it says.
 
+    Raises `DocumentError` with all faults, in document order: those of shape, and those between the parts whose shape
+    is right.
+
     Parameters
     ----------
     document
@@ -60,11 +63,6 @@ def parse_instance(
         Called for what is accepted though it is odd, since what runs is a fact: a running job that should have ended
         (BRIDI-11), started before it was submitted, has less than it asks for or is on a node that is down, and running
         jobs that together take more than there is.
-
-    Raises
-    ------
-    DocumentError
-        With all faults, in document order: those of shape, and those between the parts whose shape is right.
     """
     refuse_other_kind(document, source, "instance")
     faults = Faults(document, _keys())

@@ -59,6 +59,8 @@ def keys_of_models(names: Mapping[str, object]) -> tuple[str, ...]:
 def read_settings(path: Path, model: type[M], keys: Collection[str], *, table: str | None = None) -> tuple[M, Faults]:
     """Read a file of settings by its model.
 
+    Raises `DocumentError` as `load_toml`, or with everything that does not fit the model.
+
     Parameters
     ----------
     path
@@ -74,11 +76,6 @@ def read_settings(path: Path, model: type[M], keys: Collection[str], *, table: s
     -------
     tuple
         The settings, and where more that is wrong with them can be noted.
-
-    Raises
-    ------
-    DocumentError
-        As `load_toml`, or with everything that does not fit the model.
     """
     document = load_toml(path)
     faults = Faults(document)

@@ -32,10 +32,7 @@ _NOUNS = {int: "an integer", str: "a text", bool: "True or False", NoneType: "No
 def checked(instance: Instance) -> Instance:
     """Return an instance that is in order: the one given where a reader made it, else what its document says.
 
-    Raises
-    ------
-    DocumentError
-        With all faults of type, or with all that the reader finds.
+    Raises `DocumentError` with all faults of type, or with all that the reader finds.
     """
     if is_trusted(instance):
         return instance

@@ -53,10 +53,7 @@ class MiniZinc:
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
         """Offer each plan of the solver, and its proof, until it has finished or the board is over.
 
-        Raises
-        ------
-        EngineError
-            If MiniZinc or the solver is missing or fails, or answers that there is no plan.
+        Raises `EngineError` if MiniZinc or the solver is missing or fails, or answers that there is no plan.
         """
         best = board.best
         window = window_of(instance, best.jobs)

@@ -69,10 +69,7 @@ def verdict_of(status: str) -> Verdict:
 def model_path(name: str) -> Path:
     """Return the path of a model: beside this module in an installed package, at the root of a checkout.
 
-    Raises
-    ------
-    EngineError
-        If there is no such model.
+    Raises `EngineError` if there is no such model.
     """
     here = Path(__file__).resolve().parent
     for folder in (here / "models", here.parents[1] / "models"):

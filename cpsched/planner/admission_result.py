@@ -26,15 +26,12 @@ class AdmissionResult:
     def of(cls, instance: Instance, *, engine: str, is_shrunk: bool = True) -> AdmissionResult:
         """Separate the jobs of an instance, for an engine that plans them on a ledger.
 
+        Raises `UnsupportedError` if the instance asks for something that a ledger cannot honour yet.
+
         Parameters
         ----------
         is_shrunk
             Whether it starts malleable jobs on a share of their cores.
-
-        Raises
-        ------
-        UnsupportedError
-            If the instance asks for something that a ledger cannot honour yet.
         """
         features = unsupported(instance)
         if features:

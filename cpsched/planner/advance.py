@@ -33,17 +33,14 @@ def advanced(instance: Instance, plan: Plan, at: int) -> Instance:
     Started jobs run, in the segments of the plan, future ones included: these are promises now. Jobs that start at
     `at` or later, or have no start, keep waiting. Elements of arrays that have started are jobs of their own.
 
+    Raises `ValueError` if `at` is before `now`.
+
     Parameters
     ----------
     plan
         Of this window; a job that it does not have waits on, or runs on as the window says.
     at
         The new `now`.
-
-    Raises
-    ------
-    ValueError
-        If `at` is before `now`.
     """
     if at < instance.now:
         raise ValueError(f"expected a second from {instance.now} on, got {at}")

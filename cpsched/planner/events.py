@@ -74,17 +74,13 @@ class Aftermath:
 def after_event(instance: Instance, plan: Plan, event: WindowEvent) -> Aftermath:
     """Return the window after an event.
 
+    Raises `DocumentError` if the window does not have what the event names, or not in a state in which the event can
+    concern it. Raises `EngineError` if what the event asks for cannot be granted.
+
     Parameters
     ----------
     plan
         The plan so far.
-
-    Raises
-    ------
-    DocumentError
-        If the window does not have what the event names, or not in a state in which the event can concern it.
-    EngineError
-        If what the event asks for cannot be granted.
     """
     if isinstance(event, JobEnded | JobAltered | JobExtended | AllocationFailed):
         _check_state(instance, plan, event)

@@ -48,15 +48,12 @@ _Verdict = tuple[Job, Refusal | None, bool]
 def replanned(instance: Instance, plan: Plan) -> Outcome:
     """Bring an earlier plan up to date, after jobs came and went, nodes broke down, or time passed (OCCS-36).
 
+    Raises `UnsupportedError` if the instance asks for something that the planner cannot honour yet.
+
     Parameters
     ----------
     plan
         A plan of any instance: a job that this instance does not have, or that runs by now, is ignored.
-
-    Raises
-    ------
-    UnsupportedError
-        If the instance asks for something that the planner cannot honour yet.
     """
     return LivePlanner(instance, plan.jobs, plan.now).outcome()
 
@@ -89,6 +86,8 @@ class LivePlanner:
     others, the urgent ones may displace jobs of lower priority. Then all that have no place are planned, in
     `planning_order`, and jobs move up until no job can.
 
+    Raises `UnsupportedError` if an instance asks for something that the planner cannot honour yet.
+
     Parameters
     ----------
     instance
@@ -97,11 +96,6 @@ class LivePlanner:
         An earlier plan of any instance, and the second at which it was made.
     concern
         What the event means after which the window is planned; None: just time has passed, or jobs have come and gone.
-
-    Raises
-    ------
-    UnsupportedError
-        If an instance asks for something that the planner cannot honour yet.
     """
 
     def __init__(

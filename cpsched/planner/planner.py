@@ -24,10 +24,7 @@ _MOST_HELD = 300
 class Planner:
     """Plans the waiting jobs of one instance, each as early as possible without moving anyone before it; mutable.
 
-    Raises
-    ------
-    UnsupportedError
-        If the instance asks for something that cannot be honoured yet.
+    Raises `UnsupportedError` if the instance asks for something that cannot be honoured yet.
     """
 
     def __init__(self, instance: Instance, mapping: Mapping | None = None) -> None:

@@ -27,10 +27,7 @@ _DECISION = Axis(label="time of a decision (logarithmic)", unit=Unit.SECONDS, is
 def run_report(runs: Sequence[SimulatedRun]) -> Report:
     """Return a report on one simulation, or on several of the same workload, which are compared.
 
-    Raises
-    ------
-    ReportError
-        If they are of different workloads, or have no job.
+    Raises `ReportError` if they are of different workloads, or have no job.
     """
     workloads = {run.workload for run in runs}
     if len(workloads) != 1:

@@ -90,17 +90,14 @@ class TerminalGantt:
 def terminal_gantt(instance: Instance, plan: Plan, *, width: int, most_rows: int = MAX_ROWS) -> TerminalGantt:
     """Return a chart of a plan from now to the end of its last job, to be printed by a rich console.
 
+    Raises `ValueError` if `width` is less.
+
     Parameters
     ----------
     width
         The most characters of a line, at least `NARROWEST`.
     most_rows
         More nodes than this are drawn in groups of neighbours.
-
-    Raises
-    ------
-    ValueError
-        If `width` is less.
     """
     if width < NARROWEST:
         raise ValueError(f"a chart needs at least {NARROWEST} columns, got {width}")

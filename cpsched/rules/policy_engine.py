@@ -33,10 +33,7 @@ class PolicyEngine:
     def plan(self, instance: Instance, progress: Progress | None) -> Outcome:
         """Plan all jobs by the rule.
 
-        Raises
-        ------
-        UnsupportedError
-            If the instance asks for something that cannot be honoured yet.
+        Raises `UnsupportedError` if the instance asks for something that cannot be honoured yet.
         """
         features = self.unsupported(instance)
         if features:

@@ -19,10 +19,7 @@ from operator import itemgetter
 class Profile:
     """A step function that begins at 0 (EP of EVO-1); given in any cut, it is brought into canonical form.
 
-    Raises
-    ------
-    ValueError
-        If a duration or an amount is negative.
+    Raises `ValueError` if a duration or an amount is negative.
 
     Examples
     --------
@@ -67,10 +64,7 @@ class Profile:
     def max(self, start: int, end: int) -> int:
         """Return the greatest value in ``[start, end)``, 0 where that is empty (EVO-3).
 
-        Raises
-        ------
-        ValueError
-            If `start` is negative.
+        Raises `ValueError` if `start` is negative.
         """
         return max(self._amounts[self._within(start, end)], default=0)
 
@@ -79,10 +73,7 @@ class Profile:
 
         A request that needs more than that value leaves has to begin there or later (EVO-3).
 
-        Raises
-        ------
-        ValueError
-            If `start` is negative.
+        Raises `ValueError` if `start` is negative.
         """
         within = self._within(start, end)
         highest = max(self._amounts[within], default=0)

@@ -51,10 +51,7 @@ PATIENCE = 10.0
 def load(path: str | Path) -> object:
     """Read a ``.json`` or ``.json.gz`` file within the limits of the documents.
 
-    Raises
-    ------
-    DocumentError
-        If it cannot be read or is no JSON.
+    Raises `DocumentError` if it cannot be read or is no JSON.
     """
     source = str(path)
     try:

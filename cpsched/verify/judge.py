@@ -18,17 +18,14 @@ from cpsched.verify.violation import Violation
 class Judge:
     """Holds plans of one instance to every rule of ``docs/formats.md``.
 
+    Raises `DocumentError` if the instance is not in order.
+
     Parameters
     ----------
     instance
         The document as JSON gives it.
     source
         What errors call it.
-
-    Raises
-    ------
-    DocumentError
-        If the instance is not in order.
     """
 
     def __init__(self, instance: object, source: str = "instance") -> None:
@@ -42,17 +39,14 @@ class Judge:
     def violations(self, plan: object, source: str = "plan", *, claims: bool = True) -> tuple[Violation, ...]:
         """Return everything that is wrong with a plan document; see `verify`.
 
+        Raises `DocumentError` if the plan is no plan at all.
+
         Parameters
         ----------
         plan, source
             The document as JSON gives it, and what errors call it.
         claims
             Whether what is said of the jobs in the waiting room has to be true.
-
-        Raises
-        ------
-        DocumentError
-            If the plan is no plan at all.
         """
         return self.judge(plan, source, claims=claims)[0]
 
@@ -71,6 +65,9 @@ class Judge:
 def verify(instance: Mapping[str, object], plan: Mapping[str, object]) -> tuple[Violation, ...]:
     """Hold a plan to every rule of ``docs/formats.md``.
 
+    Raises `DocumentError` if the instance is not in order, or the plan is no plan at all, so that there is nothing to
+    judge.
+
     Parameters
     ----------
     instance, plan
@@ -81,11 +78,6 @@ def verify(instance: Mapping[str, object], plan: Mapping[str, object]) -> tuple[
     tuple of Violation
         Everything that is wrong, theme by theme; empty if the plan is valid. Malformed parts of the plan are violations
         too, and count for no further rule.
-
-    Raises
-    ------
-    DocumentError
-        If the instance is not in order, or the plan is no plan at all, so that there is nothing to judge.
     """
     return Judge(instance).violations(plan)
 

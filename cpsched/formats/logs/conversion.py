@@ -96,6 +96,8 @@ def log_to_instance(
     they have a property of that name. Jobs that are alike share their requests, so that a whole log needs little
     memory.
 
+    Raises `ValueError` if `cores_per_chunk` makes no sense, or `machine` has jobs.
+
     Parameters
     ----------
     log
@@ -116,11 +118,6 @@ def log_to_instance(
     dependencies
         Whether jobs in Standard Workload Format wait for their preceding jobs, and then for their think times. The
         submit times of a log have these in them already, as they were then.
-
-    Raises
-    ------
-    ValueError
-        If `cores_per_chunk` makes no sense, or `machine` has jobs.
     """
     if cores_per_chunk is not None and cores_per_chunk < 1:
         raise ValueError(f"need cores_per_chunk >= 1, got {cores_per_chunk}")

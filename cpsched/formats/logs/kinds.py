@@ -38,10 +38,7 @@ _ELASTISIM = re.compile(r'"application_model"\s*:')
 def kind_of(path: Path) -> LogKind | None:
     """Return the kind of a log by the end of its name, or by its first lines; None if it is none of these.
 
-    Raises
-    ------
-    DocumentError
-        If these are jobs of ElastiSim, which have no run times.
+    Raises `DocumentError` if these are jobs of ElastiSim, which have no run times.
     """
     for suffix, kind in _SUFFIXES.items():
         if path.name.removesuffix(".gz").endswith(suffix):
@@ -89,9 +86,6 @@ def _kind_of_json(path: Path) -> LogKind | None:
 def read_log(path: str | Path, kind: LogKind) -> SwfLog | JobLog:
     """Read a log of a known kind.
 
-    Raises
-    ------
-    DocumentError
-        If the file cannot be read or holds not one job.
+    Raises `DocumentError` if the file cannot be read or holds not one job.
     """
     return _READERS[kind](path)

@@ -37,10 +37,7 @@ def read_sbatch(path: str | Path) -> JobLog:
     Submissions are rounded down to whole seconds, run times up. A run time below 0 is without end: it is the walltime.
     The queue is the QOS, and the partition where there is none.
 
-    Raises
-    ------
-    DocumentError
-        If the file cannot be read or holds not one job.
+    Raises `DocumentError` if the file cannot be read or holds not one job.
     """
     reader = _Reader()
     for number, text in enumerate(read_lines(Path(path)), start=1):

@@ -36,10 +36,7 @@ def read_torque(path: str | Path) -> JobLog:
     (deleted) records, which is reported as left out. Of other records (aborted, rerun, checkpointed, reservations)
     nothing is needed.
 
-    Raises
-    ------
-    DocumentError
-        If the file cannot be read or holds not one job.
+    Raises `DocumentError` if the file cannot be read or holds not one job.
     """
     reader = _Reader()
     for number, text in enumerate(read_lines(Path(path)), start=1):

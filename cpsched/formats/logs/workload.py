@@ -103,11 +103,8 @@ def is_log(path: Path) -> bool:
 def read_workload(path: Path, options: LogOptions = LogOptions()) -> tuple[Instance, WorkloadNotes]:
     """Read an instance document, or make an instance from a log, whose jobs arrive over time.
 
-    Raises
-    ------
-    DocumentError
-        If a file is refused, the log does not describe the machine and there is no cluster file, or the options are for
-        another kind of file.
+    Raises `DocumentError` if a file is refused, the log does not describe the machine and there is no cluster file, or
+    the options are for another kind of file.
     """
     if is_log(path):
         taken = take_jobs(path, options, arriving=True)
@@ -126,18 +123,15 @@ def read_workload(path: Path, options: LogOptions = LogOptions()) -> tuple[Insta
 def take_jobs(path: Path, options: LogOptions, *, arriving: bool, now: int | None = None) -> TakenJobs:
     """Make an instance from the jobs of a log; a log of no other kind is read as Standard Workload Format.
 
+    Raises `DocumentError` if a file is refused, the log does not describe the machine and there is no cluster file, or
+    the options are for another kind of file.
+
     Parameters
     ----------
     path, options
         The log, and the options for reading it.
     arriving, now
         As in `log_to_instance`.
-
-    Raises
-    ------
-    DocumentError
-        If a file is refused, the log does not describe the machine and there is no cluster file, or the options are for
-        another kind of file.
     """
     kind = kind_of(path) or LogKind.SWF
     _check_options(path, kind, options)

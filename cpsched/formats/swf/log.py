@@ -96,10 +96,7 @@ class _NoJob(Exception):  # noqa: N818 - control flow, never seen outside
 def read_swf(path: str | Path) -> SwfLog:
     """Read a log, plain or gzip (told by its first bytes, not by its name).
 
-    Raises
-    ------
-    DocumentError
-        If the file cannot be read, is a damaged gzip file, is too large, or holds not one job.
+    Raises `DocumentError` if the file cannot be read, is a damaged gzip file, is too large, or holds not one job.
     """
     header: dict[str, list[str]] = {}
     comments: list[str] = []

@@ -40,10 +40,7 @@ def read_machine(source: str | Path) -> Instance:
 
     By default its name is the file's, without suffixes. An ``epoch`` will be the time of a window's first submission.
 
-    Raises
-    ------
-    DocumentError
-        With all faults of the file.
+    Raises `DocumentError` with all faults of the file.
     """
     document = load_document(source)
     name = Path(source).name.removesuffix(".gz").removesuffix(".json")
@@ -59,10 +56,8 @@ def read_machine(source: str | Path) -> Instance:
 def machine_of_log(log: SwfLog) -> AssumedMachine:
     """Return the machine of equal nodes that a log's header speaks of: ``MaxNodes`` nodes of ``MaxProcs`` cores in all.
 
-    Raises
-    ------
-    DocumentError
-        If the header says neither figure, or figures that equal nodes cannot have: then a cluster file is needed.
+    Raises `DocumentError` if the header says neither figure, or figures that equal nodes cannot have: then a cluster
+    file is needed.
     """
     nodes, processors = _figure(log, "MaxNodes"), _figure(log, "MaxProcs")
     if nodes is None and processors is None:

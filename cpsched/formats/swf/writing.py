@@ -19,6 +19,9 @@ def write_swf(
 ) -> None:
     """Write a log, gzipped if `path` ends in ``.gz``; the file is whole or not there.
 
+    Raises `ValueError` if a row has fewer fields or one that is no finite number, or the header a key or value that no
+    line can hold. Raises `DocumentError` if the file cannot be written.
+
     Parameters
     ----------
     path
@@ -28,13 +31,6 @@ def write_swf(
         a row has beyond them is left out.
     header
         What the log says of itself, ``; Key: value``.
-
-    Raises
-    ------
-    ValueError
-        If a row has fewer fields or one that is no finite number, or the header a key or value that no line can hold.
-    DocumentError
-        If the file cannot be written.
     """
     lines = [*_header_lines(header or {}), *map(_job_line, rows)]
     write_whole(path, "".join(f"{line}\n" for line in lines).encode("utf-8"))

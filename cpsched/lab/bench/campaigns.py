@@ -47,6 +47,9 @@ def run_campaign(
 ) -> Outcome:
     """Run the cells of a campaign that are not finished, and write results, tables and charts.
 
+    Raises `CampaignError` if a package is missing, or no cluster can run the cells. Raises `DocumentError` or `OSError`
+    if a file cannot be read or written, or the page of the campaign has a place for a table that does not exist.
+
     Parameters
     ----------
     campaign
@@ -57,13 +60,6 @@ def run_campaign(
         Returns the cluster that runs cells, see `clusters.py`; not called if all cells are finished.
     work, watch
         As in `run_cells`.
-
-    Raises
-    ------
-    CampaignError
-        If a package is missing, or no cluster can run the cells.
-    DocumentError, OSError
-        If a file cannot be read or written, or the page of the campaign has a place for a table that does not exist.
     """
     require_packages()
     if campaign.page is not None:  # a fault in it is found now, not after hours of work

@@ -51,10 +51,7 @@ def local(workers: int) -> Iterator[Client]:
 def at_address(address: str) -> Iterator[Client]:
     """Yield a client of a Dask scheduler, whose workers need cpsched, and the files of the campaign at the same paths.
 
-    Raises
-    ------
-    CampaignError
-        If there is no scheduler at that address.
+    Raises `CampaignError` if there is no scheduler at that address.
     """
     from distributed import Client
 
@@ -72,10 +69,7 @@ def on_slurm(workers: int) -> Iterator[Client]:
 
     Memory, walltime, partition and so on come from Dask's own configuration, ``jobqueue.slurm``.
 
-    Raises
-    ------
-    CampaignError
-        If dask-jobqueue is missing, or not configured.
+    Raises `CampaignError` if dask-jobqueue is missing, or not configured.
     """
     try:
         from dask_jobqueue import SLURMCluster

@@ -130,12 +130,7 @@ def write_parquet(findings: Sequence[Finding], path: Path) -> None:
 def read_cells(path: Path) -> tuple[CampaignCell, ...]:
     """Read what `write_parquet` has written: the figures of each cell over all its jobs, in the order of the file.
 
-    Raises
-    ------
-    CampaignError
-        If pyarrow is not installed.
-    DocumentError
-        If it is no such file.
+    Raises `CampaignError` if pyarrow is not installed. Raises `DocumentError` if it is no such file.
     """
     try:
         import pyarrow as pa

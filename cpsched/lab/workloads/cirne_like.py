@@ -51,6 +51,8 @@ def cirne_like(
 
     By default the machine is that of SD-Policy's first two workloads.
 
+    Raises `ValueError` if an argument is out of range.
+
     Parameters
     ----------
     jobs
@@ -65,11 +67,6 @@ def cirne_like(
         Offered, up to whole seconds: see `offered_load`. It is had by more or fewer jobs a day.
     ideal
         Users know how long their jobs run, and ask for that.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
     """
     if jobs < 2 or not 1 <= widest <= nodes or cores < 1 or not 0 < load < math.inf:
         raise ValueError(

@@ -38,17 +38,14 @@ def evolving_window(seed: int, *, nodes: int = 100) -> Instance:
     The same arguments give the same window, on any Python: only `Random.random` is used, whose sequence is documented
     as stable. The objective is the sum of completion times.
 
+    Raises `ValueError` if the machine is smaller than the widest step can be.
+
     Parameters
     ----------
     seed
         Of the random numbers.
     nodes
         Of the machine; the paper does not state the number.
-
-    Raises
-    ------
-    ValueError
-        If the machine is smaller than the widest step can be.
     """
     if nodes < NODES[1]:
         raise ValueError(f"Expected at least {NODES[1]} nodes, got {nodes}")

@@ -99,6 +99,8 @@ def lublin(
 ) -> Instance:
     """Generate a workload after Lublin and Feitelson; its second 0 is a midnight.
 
+    Raises `ValueError` if an argument is out of range.
+
     Parameters
     ----------
     jobs
@@ -111,11 +113,6 @@ def lublin(
         Of each node.
     streams
         ``whole``, or ``batch``, ``interactive`` or both: these two arrive independently of each other. Each is a queue.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
     """
     if jobs < 1 or nodes < FEWEST_NODES or cores < 1:
         raise ValueError(f"need jobs >= 1, nodes >= {FEWEST_NODES}, cores >= 1, got {jobs}, {nodes}, {cores}")

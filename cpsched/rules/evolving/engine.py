@@ -44,10 +44,7 @@ class EvolvingEngine:
     def plan(self, instance: Instance, progress: Progress | None) -> Outcome:
         """Plan all jobs by the variant.
 
-        Raises
-        ------
-        UnsupportedError
-            If the instance asks for something that cannot be honoured.
+        Raises `UnsupportedError` if the instance asks for something that cannot be honoured.
         """
         features = self.unsupported(instance)
         if features:
