@@ -39,7 +39,15 @@ from cpsched.domain.events import (
     WindowEvent,
 )
 from cpsched.domain.frozen import Amounts, FrozenMap, with_fields
-from cpsched.domain.instance import DEFAULT_EXPECTED_WAIT, FOR_EVER, Instance, Objective, ObjectiveTerm, SetAside
+from cpsched.domain.instance import (
+    DEFAULT_EXPECTED_WAIT,
+    FOR_EVER,
+    Instance,
+    Objective,
+    ObjectiveTerm,
+    SetAside,
+    priority_classes,
+)
 from cpsched.domain.job import (
     Dependency,
     DependencyType,
@@ -67,7 +75,6 @@ from cpsched.domain.plan import (
     Work,
     repeated,
 )
-from cpsched.domain.priorities import priority_classes
 from cpsched.domain.remaining import (
     Remaining,
     changed_from,

@@ -1,4 +1,4 @@
-"""JSON files in and out: read with bounds on everything, written whole or not at all."""
+"""JSON files in and out, and the lines of logs: read with bounds on everything, written whole or not at all."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO, NoReturn, cast
 
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats.faults import Faults, Location, shown
-from cpsched.formats.paths import open_input
+from cpsched.formats.paths import open_file, open_input
 from cpsched.writing import write_bytes
 
 #: The largest document, unpacked (formats.md, limits of the documents).
@@ -272,3 +272,34 @@ def _layout(document: Mapping[str, Any]) -> str:
 
 def _compact(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+#: A log of more bytes than this (unpacked) is refused; the largest public ones have about 100 MiB.
+_MAX_LOG_BYTES = 2**31
+#: So are such lines; the 21 columns of MetaCentrum list every node of a job and take some kilobytes.
+_MAX_LINE_BYTES = 2**20
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """Yield the stripped lines of a file, plain or gzip (told by its first bytes, not by its name).
+
+    Raises `DocumentError` if the file cannot be read, is a damaged gzip file, is larger than any log, or has longer
+    lines.
+    """
+    size = 0
+    try:
+        with open_file(path) as raw:
+            packed = raw.read(2) == b"\x1f\x8b"
+            raw.seek(0)
+            stream = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if packed else raw
+            while line := stream.readline(_MAX_LINE_BYTES):
+                size += len(line)
+                if size > _MAX_LOG_BYTES or len(line) == _MAX_LINE_BYTES:
+                    limits = f"{_MAX_LOG_BYTES} bytes, and fewer than {_MAX_LINE_BYTES} in each line"
+                    raise DocumentError(str(path), [Fault("", f"Expected at most {limits}, got more")])
+                yield line.decode("utf-8", errors="replace").strip()
+    except (OSError, ValueError, EOFError, zlib.error) as error:
+        # ValueError: a NUL in the path.
+        raise DocumentError(
+            str(path), [Fault("", f"Expected a readable log, got: {getattr(error, 'strerror', None) or error}")]
+        ) from error

@@ -1,4 +1,4 @@
-"""The instance document: from JSON to a checked `Instance`, or all of its faults at once."""
+"""The instance document: from JSON to a checked `Instance`, or all of its faults at once, and back."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from functools import cache
 from typing import Any, Literal
+from weakref import WeakValueDictionary
 from zoneinfo import ZoneInfo, available_timezones
 
 import cpsched.formats.rules_reader  # noqa: F401  # the forms of what an instance is made of
@@ -13,10 +14,25 @@ from cpsched.domain import Instance, Job, Name, Outage, Reservation, Text
 from cpsched.errors import Fault, SyntaxFault
 from cpsched.formats.faults import Faults, Location, refuse_other_kind
 from cpsched.formats.instance_checks import check_instance, check_outages
+from cpsched.formats.job_reader import Requests
 from cpsched.formats.kinds import FORMS, NOTATIONS, Choice, Form, Object, Spelt, kind_of, schema_of
 from cpsched.formats.notations import parse_epoch
 from cpsched.formats.reading import Reading
-from cpsched.formats.trust import trusted
+
+#: By the ids of the objects.
+_TRUSTED: WeakValueDictionary[int, Instance] = WeakValueDictionary()
+
+
+def trusted(instance: Instance) -> Instance:
+    """Return an instance, and note that it is in order."""
+    _TRUSTED[id(instance)] = instance
+    return instance
+
+
+def is_trusted(instance: Instance) -> bool:
+    """Tell whether an instance is known to be in order."""
+    return _TRUSTED.get(id(instance)) is instance
+
 
 #: Countable in every cluster; the names in the nodes' resources come on top.
 COUNTABLE = ("cores", "mem", "gpus", "mics")
@@ -192,3 +208,9 @@ def _check_time_zone(faults: Faults, name: str | None, *, has_epoch: bool) -> No
         faults.add_unknown(("time_zone",), "time zone", name, sorted(available_timezones()))
     if not has_epoch:
         faults.add(("time_zone",), "Expected the instance to have an epoch, which a time zone needs; got none")
+
+
+def instance_to_document(instance: Instance) -> dict[str, Any]:
+    """Return the canonical instance document; reading it gives `instance` again."""
+    document: dict[str, Any] = kind_of(Instance).write(instance, Requests({*COUNTABLE, *instance.cluster.totals}))
+    return document

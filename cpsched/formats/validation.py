@@ -16,9 +16,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from cpsched.domain import FrozenMap, Instance, Job, Running
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats.faults import shown
-from cpsched.formats.instance_reader import parse_instance
-from cpsched.formats.instance_writer import instance_to_document
-from cpsched.formats.trust import is_trusted
+from cpsched.formats.instance_reader import instance_to_document, is_trusted, parse_instance
 
 #: So many faults of type are told.
 _MOST_FAULTS = 1000

@@ -8,13 +8,19 @@ a report: `plan_report.py`, `run_report.py` and `campaign_report.py` make them, 
 
 from cpsched.charts import duration as duration
 from cpsched.report.campaign_report import CampaignCell, campaign_report
-from cpsched.report.campaign_tables import campaign_tables
 from cpsched.report.gantt import gantt_html
 from cpsched.report.page import report_page
 from cpsched.report.plan_report import plan_report
 from cpsched.report.report import Frame, Report, Section
 from cpsched.report.run_report import run_report
-from cpsched.report.runs_table import runs_table
-from cpsched.report.tables import history_table, next_starts, plan_table, reservation_table, summary_table
+from cpsched.report.tables import (
+    campaign_tables,
+    history_table,
+    next_starts,
+    plan_table,
+    reservation_table,
+    runs_table,
+    summary_table,
+)
 from cpsched.report.terminal import NARROWEST, terminal_gantt
 from cpsched.report.words import change_description, moment, request_text, value_text

@@ -15,9 +15,8 @@ from cpsched.arguments import at_the_door
 from cpsched.charts import duration
 from cpsched.domain import Instance, Job, NodeState, Placement, Plan, PlannedJob, Segment
 from cpsched.metrics import Summary, jobs_by_id, summarise, usage_over_time
-from cpsched.report.basis import basis_of
 from cpsched.report.page_parts import asset, embedded, filled, source_of
-from cpsched.report.words import change_description, figures, request_text, share_text, value_text
+from cpsched.report.words import basis_of, change_description, figures, request_text, share_text, value_text
 from cpsched.text import printable
 
 #: The parts of the page's one script, in order.

@@ -13,7 +13,7 @@ from rich.text import Text
 from cpsched.charts import duration
 from cpsched.domain import Amounts, Instance, Plan
 from cpsched.metrics import jobs_by_id
-from cpsched.report.basis import basis_of
+from cpsched.report.words import basis_of
 from cpsched.text import printable
 
 #: Columns of the narrowest chart.

@@ -24,12 +24,12 @@ from cpsched.domain import (
 )
 from cpsched.errors import Fault
 from cpsched.formats.faults import shown
+from cpsched.formats.instance_reader import trusted
 from cpsched.formats.logs.jobs import JobLog, LogAnomaly, LogJob, LogKind, Note, NotTaken
 from cpsched.formats.logs.selection import Logged, Selection
 from cpsched.formats.logs.swf_jobs import MemoryField, SwfTranslator
 from cpsched.formats.notations import is_name
 from cpsched.formats.swf import BadCalendar, SwfLog, date_of
-from cpsched.formats.trust import trusted
 
 _Line = TypeVar("_Line", bound=Logged)
 

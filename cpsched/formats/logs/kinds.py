@@ -8,8 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from cpsched.errors import DocumentError, Fault
-from cpsched.formats.files import load_json
-from cpsched.formats.log_lines import read_lines
+from cpsched.formats.files import load_json, read_lines
 from cpsched.formats.logs.batsim import is_batsim, read_batsim
 from cpsched.formats.logs.jobs import JobLog, LogKind
 from cpsched.formats.logs.sacct import HEADER, is_json, read_sacct

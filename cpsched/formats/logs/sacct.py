@@ -15,9 +15,8 @@ from typing import Any
 from cpsched.domain import Amounts, Arrangement, Chunk, Place, Request
 from cpsched.errors import DocumentError, Fault, SyntaxFault
 from cpsched.formats.faults import shown
-from cpsched.formats.files import load_json
+from cpsched.formats.files import load_json, read_lines
 from cpsched.formats.hostlist import expand_hostlist
-from cpsched.formats.log_lines import read_lines
 from cpsched.formats.logs.jobs import Held, JobLog, LogAnomaly, LogJob, LogKind, Note, UnusableLine
 from cpsched.formats.logs.quantities import count, slurm_seconds
 

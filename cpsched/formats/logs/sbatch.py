@@ -14,7 +14,7 @@ from pathlib import Path
 from cpsched.domain import MAX_NAME, Dependency, DependencyType, Request
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats.faults import shown
-from cpsched.formats.log_lines import read_lines
+from cpsched.formats.files import read_lines
 from cpsched.formats.logs.jobs import JobLog, LogAnomaly, LogJob, LogKind, Note, UnusableLine
 from cpsched.formats.logs.quantities import slurm_seconds
 from cpsched.formats.logs.sbatch_options import read_options, read_request

@@ -12,7 +12,7 @@ from pathlib import Path
 from cpsched.domain import MAX_NAME, Dependency, DependencyType, Request
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats.faults import shown
-from cpsched.formats.log_lines import read_lines
+from cpsched.formats.files import read_lines
 from cpsched.formats.logs.jobs import JobLog, LogAnomaly, LogJob, LogKind, Note, UnusableLine
 from cpsched.formats.logs.quantities import torque_seconds
 from cpsched.formats.logs.torque_request import read_exec_host, read_request, with_vnodes

@@ -9,7 +9,7 @@ from cpsched.domain import Instance
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats.faults import shown
 from cpsched.formats.files import load_document
-from cpsched.formats.instance_reader import parse_instance
+from cpsched.formats.instance_reader import parse_instance, trusted
 from cpsched.formats.logs.conversion import LogWindow, log_to_instance
 from cpsched.formats.logs.jobs import JobLog, LogKind
 from cpsched.formats.logs.kinds import kind_of, read_log
@@ -17,7 +17,6 @@ from cpsched.formats.logs.machine import machine_of_jobs
 from cpsched.formats.logs.selection import Selection
 from cpsched.formats.logs.swf_jobs import MemoryField
 from cpsched.formats.swf import SwfLog, machine_of_log, read_machine
-from cpsched.formats.trust import trusted
 from cpsched.text import printable
 
 _SUFFIXES = (".gz", ".swf", ".acct", ".events")

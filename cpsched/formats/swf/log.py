@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from cpsched.domain import FrozenMap
 from cpsched.errors import DocumentError, Fault
-from cpsched.formats.log_lines import read_lines
+from cpsched.formats.files import read_lines
 
 #: The range of numbers in logs: a field beyond it is a fault.
 _MAX_NUMBER = 10**15
