@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from cpsched.domain import Event, Incumbent, Instance, PlannedJob, WaitingJob, Work
+from cpsched.domain import Event, Incumbent, Instance, PlannedJob, SolverWork, WaitingJob
 
 __all__ = [
     "LONGEST_EVENT",
@@ -212,7 +212,7 @@ class Board:
         self._events: list[Event] = []
         self._failures: list[Event] = []
         self._left_out: set[str] = set()
-        self._work: dict[str, Work] = {}
+        self._work: dict[str, SolverWork] = {}
         self._prove_least()
 
     @property
@@ -266,7 +266,7 @@ class Board:
         return bool(self._failures) and self._work.keys() <= self._left_out.union(one.by for one in self._failures)
 
     @property
-    def work(self) -> tuple[Work, ...]:
+    def work(self) -> tuple[SolverWork, ...]:
         """What each solver did, in the order in which they began."""
         return tuple(self._work.values())
 
@@ -402,8 +402,8 @@ class Board:
         """Add seconds to the work of a solver, and replace the words that say what it did."""
         with self._lock:
             if not self._closed.is_set():
-                known = self._work.get(by, Work(by=by, seconds=0.0))
-                self._work[by] = Work(by=by, seconds=round(known.seconds + seconds, 3), what=what or known.what)
+                known = self._work.get(by, SolverWork(by=by, seconds=0.0))
+                self._work[by] = SolverWork(by=by, seconds=round(known.seconds + seconds, 3), what=what or known.what)
 
     def leave_out(self, why: str, *, by: str) -> None:
         """Say in the work of a solver why it does not work on this window."""

@@ -13,7 +13,7 @@ from cpsched.doors import opener
 
 if TYPE_CHECKING:
     from cpsched.answers.answers import MOST_INTERVALS, Answers, explain
-    from cpsched.answers.explanation import Blocked, Cause, CauseKind, Change, ChangeKind, Explanation, Holder, State
+    from cpsched.answers.explanation import Blocked, Cause, CauseKind, Change, ChangeKind, Explanation, Holder, JobState
     from cpsched.answers.submission import SUBMITTED, Submission, parse_submission, parse_walltime, under_free_id
     from cpsched.answers.whatif import Comparison, JobChange, WhatIf, changed_instance, compared, what_if
     from cpsched.answers.words import comparison_lines, explanation_lines, first_line, submission_lines

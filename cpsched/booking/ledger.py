@@ -125,11 +125,11 @@ class Ledger:
         No booked job is moved (OCCS-21 to 33). A job that fits nowhere remains without a place. Unless it
         `is_held`, no step of a job that changes is held.
         """
-        for rows, told in self._stretches(self._rows(ids), progress):
+        for rows, tell in self._stretches(self._rows(ids), progress):
             if self._is_changing(rows):
                 self._plan_changing(int(rows[0]), is_held=is_held)
             else:
-                self.timeline.plan(self.table, rows, told)
+                self.timeline.plan(self.table, rows, tell)
 
     def _stretches(
         self, rows: NDArray[np.int64], progress: Progress | None
@@ -142,13 +142,13 @@ class Ledger:
         for _, group in groupby(rows.tolist(), key=lambda row: row if self._changes(row) else -1):
             part = np.array(list(group), dtype=np.int64)
 
-            def told(count: int, _: int, before: int = done) -> None:
+            def tell(count: int, _: int, before: int = done) -> None:
                 if progress is not None:
                     progress(before + count, len(rows))
 
-            yield part, told
+            yield part, tell
             if self._is_changing(part):
-                told(1, 1)
+                tell(1, 1)
             done += len(part)
 
     def _is_changing(self, rows: NDArray[np.int64]) -> bool:
@@ -331,11 +331,11 @@ class Ledger:
         No start gets later.
         """
         moved = 0
-        for rows, told in self._stretches(self._rows(ids), progress):
+        for rows, tell in self._stretches(self._rows(ids), progress):
             if self._is_changing(rows):
                 moved += self._move_up(int(rows[0]))
             else:
-                moved += self.timeline.backfill(self.table, rows, told)
+                moved += self.timeline.backfill(self.table, rows, tell)
         return moved
 
     def _move_up(self, row: int) -> bool:

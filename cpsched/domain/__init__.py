@@ -70,9 +70,9 @@ from cpsched.domain.plan import (
     PlannedJob,
     ReservedSlice,
     Score,
+    SolverWork,
     WaitingJob,
     WaitingReason,
-    Work,
     repeated,
 )
 from cpsched.domain.remaining import (

@@ -136,7 +136,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class SolverWork:
     """The work of one solver while a plan was made, better plans or not."""
 
     by: Name
@@ -172,7 +172,7 @@ class Plan:
     incumbents: Annotated[tuple[Incumbent, ...], Key("How the plan was found")] = ()
     events: Annotated[tuple[Event, ...], Key("What else happened meanwhile")] = ()
     #: By solver, in the order in which they began.
-    work: Annotated[tuple[Work, ...], Key("What each solver did, better plans or not")] = ()
+    work: Annotated[tuple[SolverWork, ...], Key("What each solver did, better plans or not")] = ()
     record: Annotated[bool, Key("Whether this is a record of what happened: jobs took their real run times")] = False
     #: In order of time.
     attempts: Annotated[tuple[PlannedJob, ...], Key("Of a record: runs that an outage cut short")] = ()

@@ -83,13 +83,13 @@ def with_promised_starts(instance: Instance, plan: Plan, price: float) -> Instan
     """
     before = planned_by(plan.jobs, plan.now)
 
-    def told(job: Job) -> Job:
+    def promised(job: Job) -> Job:
         starts = [before[element].start for element in job.element_ids if element in before]
         if job.running is not None or job.told is not None or not starts:
             return job
         return replace(job, told=PromisedStart(start=max(starts), price=price))
 
-    return replace(instance, jobs=tuple(map(told, instance.jobs)))
+    return replace(instance, jobs=tuple(map(promised, instance.jobs)))
 
 
 def planned_by(jobs: Sequence[PlannedJob], now: int) -> dict[str, PlannedJob]:
