@@ -126,7 +126,9 @@ class RunningJobs:
         if job.id in self._bookings:
             self._bookings[job.id].append(booking)
         else:
-            self._fixed.setdefault(job.id, []).append(_moved(booking, self._now))
+            self._fixed.setdefault(job.id, []).append(
+                replace(booking, start=booking.start + self._now, end=booking.end + self._now)
+            )
 
     def _held_by(self, job: Job, segment: Segment) -> dict[int, int]:
         """Return the amounts of each column that a running job holds in one of its segments."""
@@ -324,8 +326,3 @@ class RunningJobs:
     def set_state(self, state: tuple[dict[str, list[Booking]], dict[str, PlannedJob]]) -> None:
         """Restore the record of bookings; the caller restores the timeline."""
         self._bookings, self.changed = dict(state[0]), dict(state[1])
-
-
-def _moved(booking: Booking, seconds: int) -> Booking:
-    """Return a booking that begins and ends some seconds later."""
-    return replace(booking, start=booking.start + seconds, end=booking.end + seconds)

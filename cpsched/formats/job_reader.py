@@ -109,7 +109,7 @@ def _read_malleability(reading: Reading, location: Location, malleable: _Entry, 
         reading.faults.add((*location, "shares"), "Expected every share once")
     stretch: dict[float, float] = {}
     for key, factor in said.get("stretch", {}).items():
-        share = _number(key)
+        share = float(key) if _NUMBER.fullmatch(key) else math.nan
         if share not in shares:
             listed = ", ".join(map(str, shares[:10]))
             reading.faults.add((*location, "stretch", key), f"Expected one of the shares {listed}; got {shown(key)}")
@@ -119,10 +119,6 @@ def _read_malleability(reading: Reading, location: Location, malleable: _Entry, 
             stretch[share] = factor
     said |= {"shares": tuple(sorted(shares, reverse=True)), "stretch": FrozenMap(stretch)}
     return Malleability(**said)
-
-
-def _number(text: str) -> float:
-    return float(text) if _NUMBER.fullmatch(text) else math.nan
 
 
 def _read_running(

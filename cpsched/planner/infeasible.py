@@ -62,7 +62,7 @@ def hopeless(instance: Instance, names: Collection[str], bare: Ledger | None = N
             continue
         begin = max([begin, *times])
         start: int | None = begin
-        if _is_plain(job):
+        if not job.is_evolving and job.malleability is None and len(job.request.chunks) == 1:
             key = job.steps, job.licenses, job.start_at, begin, last
             if key not in alike:
                 alike[key] = ledger.place([job.id], earliest=begin).get(job.id)
@@ -88,8 +88,3 @@ def _and_awaited(instance: Instance, waiting: Mapping[str, Job], names: Sequence
                 found |= dict.fromkeys(more)
                 pending += more
     return pending
-
-
-def _is_plain(job: Job) -> bool:
-    """Return whether a job is rigid and has one kind of chunks: the ledger finds its earliest start."""
-    return not job.is_evolving and job.malleability is None and len(job.request.chunks) == 1

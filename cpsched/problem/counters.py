@@ -16,7 +16,6 @@ from cpsched.domain import (
     FOR_EVER,
     Access,
     AreaScope,
-    Consumer,
     ConsumerKind,
     FreePool,
     Instance,
@@ -243,7 +242,7 @@ class _Limits:
         own = (
             self._times.of(other.validity)
             for other in self._instance.limits
-            if other.resource == resource and _is_about(other.consumer, kind, subject)
+            if other.resource == resource and other.consumer.kind is kind and other.consumer.name in (None, subject)
         )
         return minus(times, union(chain.from_iterable(own)))
 
@@ -409,11 +408,6 @@ class _Limits:
         yield from _counter(
             instance, rule, asked.jobs, beyond, 0, bound.times, is_strict=bool(beyond), steady=frozenset(steady)
         )
-
-
-def _is_about(consumer: Consumer, kind: ConsumerKind, subject: str) -> bool:
-    """Tell whether a limit is about a user or group."""
-    return consumer.kind is kind and consumer.name in (None, subject)
 
 
 def _is_uneven(job: Job) -> bool:

@@ -352,11 +352,6 @@ def _expanded(instance: Instance) -> Instance:
     )
 
 
-def _earlier(one: int | None, other: int | None) -> int | None:
-    """Return the earlier of two seconds; None is no limit."""
-    return min((time for time in (one, other) if time is not None), default=None)
-
-
 def _counted(instance: Instance, counters: Sequence[Counter]) -> dict[str, dict[str, Any]]:
     """Return the fields of jobs, by id, that have licences in place of limits and free pools."""
     takes = defaultdict[str, list[tuple[str, int]]](list)
@@ -380,7 +375,7 @@ def _counted(instance: Instance, counters: Sequence[Counter]) -> dict[str, dict[
         if job.id in steady:
             fields |= {"malleability": None, "expand_limit": 1}
         if job.running is None and job.id in ends:
-            fields["deadline"] = _earlier(job.deadline, ends[job.id])
+            fields["deadline"] = min((time for time in (job.deadline, ends[job.id]) if time is not None), default=None)
     return found
 
 

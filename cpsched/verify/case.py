@@ -81,14 +81,10 @@ class Case:
     def changes(self) -> Mapping[str, tuple[Booking, tuple[str, ...]]]:
         """The running jobs that the plan changes, by their ids: what it says, and what is wrong with that."""
         return {
-            entry.id: (entry, tuple(self._faults_of(entry)))
+            entry.id: (entry, tuple(faults_of_change(self.seconds_of(entry.job), entry, self.instance.now)))
             for entry in self.plan.entries
             if entry.is_running and (self._ends_early(entry.job) or not _says_the_same(entry, self.facts[entry.id]))
         }
-
-    def _faults_of(self, entry: Booking) -> Iterator[str]:
-        """Yield what is wrong with a running job that the plan changes."""
-        return faults_of_change(self.seconds_of(entry.job), entry, self.instance.now)
 
     def _ends_early(self, job: Job) -> bool:
         """Return whether the end of a running malleable job follows from its work, and not from its walltime."""

@@ -167,14 +167,10 @@ class EventLoop:
     def _expand(self, guest_id: str) -> None:
         """Give a guest all cores of those of its nodes whose owners have ended."""
         run, guest = self._runs[guest_id], self._guests[guest_id]
-        lent = self._lent(guest_id)
+        lent = {node for mate in self._mates.get(guest_id, ()) for node in self._lenders[mate].nodes}
         own = [placement.node for placement in run.allocation if placement.node not in lent]
         allocation = guest.allocation(sorted(lent), own)
         self._runs[guest_id] = run.on(allocation, guest.pace_on(allocation), self.now)
-
-    def _lent(self, guest_id: str) -> set[str]:
-        """Return the nodes that a guest has from others."""
-        return {node for mate in self._mates.get(guest_id, ()) for node in self._lenders[mate].nodes}
 
     # --- what comes ---------------------------------------------------------------------------------------------
 
