@@ -172,9 +172,7 @@ def _drop(occupation: Occupation, question: Question, start: int, after: int, fi
 
 
 def _drop_counted(occupation: Occupation, question: Question, start: int, after: int) -> None:
-    """Take jobs away until enough is left of what is counted: first those that have most while it lacks, and of equals
-    those that end first.
-    """
+    """Take jobs away until enough is left of what is counted: those with most first, of equals the first to end."""
     duration = question.form.duration
     for counter in question.counters:
         short = [span for span in counter.lacking(occupation) if span[1] > start and span[0] < start + duration]

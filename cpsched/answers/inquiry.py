@@ -47,9 +47,7 @@ class Inquiry:
         return None if self.latest is not None and first > self.latest else first
 
     def free_start(self, latest: int | None = None) -> int | None:
-        """Return the first second, at most `latest`, at which the job could start beside all others; None: there is
-        none.
-        """
+        """Return the first second, at most `latest`, at which the job could start beside all others, or None."""
         first = self.first_allowed
         if self.question is None or first is None:
             return None

@@ -52,9 +52,7 @@ class Submission:
 
 
 def parse_walltime(text: str) -> int | None:
-    """Return a duration in seconds: ``7200``, ``2h``, ``1d12h``, ``90m``, ``1:30:00``, ``1-12:00:00``; None: it is
-    none.
-    """
+    """Return a duration in seconds, ``7200``, ``2h``, ``1d12h``, ``90m``, ``1:30:00``, ``1-12:00:00``, or None."""
     match = _CLOCK.fullmatch(text) or _WALLTIME.fullmatch(text)
     if match is None or not any(match.groups()):
         return None

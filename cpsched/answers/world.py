@@ -80,9 +80,7 @@ class PlanView:
         )
 
     def hosting(self, job: Job) -> PlanView:
-        """Return the world in which a job can be asked about: this one, or where a rule about nodes is about no job of
-        the instance, a new one that has the job too.
-        """
+        """Return the world in which a job can be asked about: this one, or a new one that has the job too."""
         if self._window_of(job) is not None:
             return self
         run = tuple(one for one in self.plan.jobs if one.id != job.id)
@@ -142,9 +140,7 @@ class PlanView:
         return self._known_uses[name]
 
     def _uses(self, takes: Mapping[str, int], but: str | None) -> Uses:
-        """Return the amounts of a licence that the jobs of the plan take, of which those of one entry take the same,
-        without one job.
-        """
+        """Return the amounts of a licence that jobs of the plan take, those of one entry the same, without one job."""
         now, place_of = self.instance.now, self.occupation.place_of
         rows = []
         for entry, amount in takes.items():

@@ -297,9 +297,7 @@ class Columns:
         return orders
 
     def mapping_orders(self, request: Request, walltime: int) -> tuple[MappingOrder, ...]:
-        """Return the orders in which the kinds of a request, and the nodes for them, are taken; each for where the one
-        before fails.
-        """
+        """Return the orders of the kinds of a request and their nodes; each is for where the one before fails."""
         if request.place.arrangement is Arrangement.PACK:
             return (MappingOrder(kinds=(WHOLE_REQUEST,), nodes=np.arange(len(self.node_names))),)
         runs = [self._runs_for(chunk, request, walltime) for chunk in request.chunks]

@@ -162,9 +162,7 @@ def continuation(instance: Instance, job: Job, units: Units) -> tuple[Segment, .
 
 
 def _opened(cluster: Cluster, nodes: frozenset[str]) -> Cluster:
-    """Return the cluster with some nodes as jobs see them that are there already: up, without guards, nothing kept
-    free.
-    """
+    """Return the cluster with some nodes as the jobs see them that are there already: up, without guards."""
     classes = []
     for node_class in cluster.classes:
         here = tuple(name for name in node_class.names if name in nodes)
@@ -208,9 +206,7 @@ class _Search:
         return counts
 
     def grandfathered_nodes(self) -> frozenset[str]:
-        """Return the nodes on which it could not have now what it has, or never what it asks for later: running work is
-        a fact, and need not obey.
-        """
+        """Return the nodes on which it could not have now what it has, or never what it asks for later."""
         demands, last = self._columns.demands, int(self.timeline.breakpoints()[-1])
         free, empty = (self.timeline.least_free(time, time + 1)[0] for time in (0, last))
         is_grandfathered = np.zeros(len(self._columns.node_names), dtype=bool)

@@ -104,16 +104,12 @@ class Ledger:
         self.table.jobs[:, 1] = np.maximum(self.table.jobs[:, 1], links.released)
 
     def _table_row(self, job: Job, mode: CompiledMode, *_: CompiledMode) -> tuple[int, int, int, int]:
-        """Return a waiting job as (demand, earliest start, latest start, duration) on the timeline's clock, which
-        begins at `now`.
-        """
+        """Return a waiting job as (demand, earliest start, latest start, duration), from `now` on."""
         earliest = own_start(self.instance, job) - self.instance.now
         return mode.demand, earliest, mode.latest, mode.duration
 
     def _compile_shapes(self, awaited: frozenset[str]) -> dict[int, Shape]:
-        """Return the waiting jobs that change, by row; a job for whose end others wait holds no step (so that its end
-        follows from its start).
-        """
+        """Return the waiting jobs that change, by row; one for whose end others wait holds no step."""
         changing = {row: job for row, job in enumerate(self.jobs) if job.is_evolving}
         return {row: Shape.of(job, self._columns, is_held=job.id not in awaited) for row, job in changing.items()}
 
@@ -160,9 +156,7 @@ class Ledger:
         return row in self._shapes or row in self._parts
 
     def plan_soon(self, job_id: str, *, latest: int, end_by: int) -> bool:
-        """Book a waiting job that has no place as `plan` does, if it can start by `latest` and end by `end_by` (s after
-        now); return whether it can.
-        """
+        """Book a waiting job, if it can start by `latest` and end by `end_by` (s after now); return whether it can."""
         row = self._row[job_id]
         if row in self._shapes:
             return self._plan_changing(row, latest=latest, end_by=end_by)
@@ -218,9 +212,7 @@ class Ledger:
         book_asides(self.timeline, asides, self._columns, self.instance.now)
 
     def stand_aside(self, job_id: str, now: int) -> None:
-        """Move a booked rigid job that starts after `now` to nodes that are not free now, at the same start: jobs that
-        start now then find as many free nodes as possible.
-        """
+        """Move a booked rigid job to nodes that are not free now, at the same start: jobs that start now find more."""
         place, demand = self.place_of(job_id), int(self.table.jobs[self._row[job_id], 0])
         if isinstance(place.held, tuple):
             raise ValueError(f"job {job_id} changes while it runs")
@@ -302,9 +294,7 @@ class Ledger:
         return sorted((node, self._columns.kind_of(kind), count) for node, kind, count in entries.tolist())
 
     def _on_shares(self, row: int, held: NDArray[np.int32]) -> list[NDArray[np.int32] | None]:
-        """Return entries of the demand of one of a job's modes as those of each of its modes, on the same nodes; None
-        for a mode in which the job may not have these nodes.
-        """
+        """Return entries of one of a job's modes as those of each mode, on the same nodes; None: it may not."""
         columns, found = self._columns, list[NDArray[np.int32] | None]()
         for mode in self.modes[row]:
             kinds = {columns.kind_of(kind): kind for kind, _ in columns.demands.kinds_of(mode.demand)}

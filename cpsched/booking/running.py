@@ -105,9 +105,7 @@ class RunningJobs:
         return [name for name, remaining in self.changeable.items() if any(map(is_short, remaining.allocations[0]))]
 
     def _hold_later(self, job: Job, amounts: dict[int, int], start: int, end: int) -> set[int]:
-        """Book what a running job will hold; where less is free, piece by piece what is. Return the columns of which
-        less is free.
-        """
+        """Book what a running job will hold, or what is free of it; return the columns of which less is free."""
         breaks = [start, end]
         free, _ = self._timeline.least_free(start, end)
         short = {column for column, amount in amounts.items() if free[column] < amount}
@@ -242,9 +240,7 @@ class RunningJobs:
     # --- for chains of a search, which book on the timeline themselves ------------------------------------------
 
     def shares(self, job_id: str) -> list[tuple[int, int, int]] | None:
-        """Return how a changeable job continues as (start, end, mode), in seconds after now; None where it has another
-        allocation than in one of its modes.
-        """
+        """Return how a changeable job continues as (start, end, mode); None if it is in none of its modes."""
         in_modes = [set(allocation) for allocation in self.changeable[job_id].allocations]
         coming = [segment for segment in self.planned(job_id).segments if segment.end > self._now]
         if any(set(segment.allocation) not in in_modes for segment in coming):

@@ -87,9 +87,7 @@ def _orders(request: Request, found: Sequence[ChunkLayer], columns: Columns, wal
 def _conditions(
     requests: Sequence[Request], found: Sequence[ChunkLayer], columns: Columns, licenses: Amounts, walltime: int
 ) -> Iterator[tuple[int, int, int]]:
-    """Yield for each layer (demand, first step, last step) of what all units ask for that are there as long as it
-    is: it is on those that came before.
-    """
+    """Yield (demand, first step, last step) of what all units ask for that are there as long as a layer is."""
     for layer in found:
         level = sum(
             other.count

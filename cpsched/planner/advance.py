@@ -99,9 +99,7 @@ def _after(instance: Instance, started: Mapping[str, PlannedJob], at: int) -> In
 
 
 def _started_jobs(instance: Instance, plan: Plan, at: int) -> dict[str, PlannedJob]:
-    """Return all jobs that have started before `at`, by id: running jobs as in the window, malleable ones as in the
-    plan.
-    """
+    """Return all jobs that have started before `at`, by id: malleable ones as in the plan."""
     planned = {job.id: job for job in plan.jobs}
     started: dict[str, PlannedJob] = {}
     for job in instance.elements():
@@ -124,9 +122,7 @@ class _Links:
         self._passed: dict[Dependency, int] = {}
 
     def kept(self, job: Job) -> tuple[Dependency, ...]:
-        """Return the dependencies of a job on jobs that have not ended: of an array its waiting part, and each running
-        element.
-        """
+        """Return the dependencies of a job on jobs that have not ended: of an array on its waiting part too."""
         for dependency in job.after:
             if dependency not in self._kept:
                 self._kept[dependency] = tuple(self._rest(dependency))
@@ -184,9 +180,7 @@ def _segments(entry: Job, run: PlannedJob) -> tuple[Segment, ...]:
 
 
 def _stands(entry: Job) -> Mapping[str, Placement]:
-    """Return the first holdings of a running malleable job on each node that has chunks of one kind only, as far as its
-    chunks are known: a plan need not repeat them.
-    """
+    """Return the first holdings of a running malleable job on each node that has chunks of one kind only."""
     if entry.running is None or entry.malleability is None:
         return {}
     known = counted(entry.request, entry.running.segments[0].allocation) or ()

@@ -179,9 +179,7 @@ class LivePlanner:
                 shrink_more(ledger, order, values, before)
 
     def _settle_after(self, before: dict[str, PlannedJob], concern: Concern) -> None:
-        """Give jobs without a place the one that they had before, after an event, or plan them; and move up all that
-        can.
-        """
+        """Give jobs without a place their earlier one, after an event, or plan them; and move up all that can."""
         ledger, instance, waiting = self._ledger, self._instance, self._waiting
         before |= {name: place for name, place in concern.places.items() if name in waiting}
         altered, urgent = frozenset(concern.altered), frozenset(concern.urgent)
@@ -222,9 +220,7 @@ class LivePlanner:
                 self._rescue([name for name in order if name in bound], before)
 
     def _rescue(self, bound: Sequence[str], before: dict[str, PlannedJob]) -> None:
-        """Plan the jobs with limited starts anew, in other orders, if one of them is lost that need not be; all others
-        make way, and may get their places again.
-        """
+        """Plan the jobs with limited starts anew, in other orders, if one is lost that need not be; others make way."""
         ledger, instance = self._ledger, self._instance
         lost = [name for name in bound if not ledger.is_booked(name)]
         lost = [name for name in lost if instance.latest_start(self._waiting[name]) is not None]
@@ -247,9 +243,7 @@ class LivePlanner:
     # --- by what is different -----------------------------------------------------------------------------------
 
     def _followed(self, instance: Instance, concern: Concern | None) -> bool:
-        """Book what is different in another window, and plan what has lost its place; return False if the ledger cannot
-        follow, and has to be made anew.
-        """
+        """Book what is different in another window, and plan what lost its place; False if the ledger cannot follow."""
         elements = self._expanded(instance)
         running = {job.id: job for job in elements if job.running is not None}
         refused, waiting = self._admitted(instance, elements)
@@ -381,9 +375,7 @@ class LivePlanner:
         self._move_up(order)
 
     def _order(self, jobs: Sequence[Job], starts: Mapping[str, int], *, has_links: bool) -> tuple[list[str], set[str]]:
-        """Return the waiting jobs in the order of their earlier starts, and those that are lost if they start too
-        late.
-        """
+        """Return the waiting jobs by their earlier starts, and those that are lost if they start too late."""
         instance = self._instance
         if has_links or instance.has_strict_priorities:
             bound = {job.id for job in bound_jobs(instance, jobs)}

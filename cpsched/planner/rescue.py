@@ -60,9 +60,7 @@ def rescue(ledger: Ledger, order: Sequence[str], value: Callable[[], float], bar
 
 
 def latest_starts(instance: Instance, jobs: Sequence[Job]) -> dict[str, int]:
-    """Return the latest starts (s on the instance's clock) of jobs that have one, by id: by their own times, and by
-    those of the jobs that wait for them.
-    """
+    """Return the latest starts (s on the instance's clock) of jobs that have one, by own times or those of others."""
     found = {job.id: last for job in jobs if (last := instance.latest_start(job)) is not None}
     if not any(job.after for job in jobs):
         return found

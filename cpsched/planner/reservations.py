@@ -110,9 +110,7 @@ class _Places:
             ledger.back_to(mark)
 
     def _key(self, reservation: Reservation) -> tuple[str | None, bool]:
-        """Return the key of a reservation's ledger: its own running jobs are not there; a downtime may have nodes
-        that are not up.
-        """
+        """Return the key of a reservation's ledger: without its running jobs; a downtime may have any nodes."""
         is_downtime = reservation.kind is ReservationKind.DOWNTIME
         return reservation.id if reservation.id in self._hosts else None, is_downtime and self._has_others
 

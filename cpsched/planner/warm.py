@@ -56,9 +56,7 @@ def shrunk(ledger: Ledger) -> list[str]:
 
 
 def shrink_more(ledger: Ledger, order: Sequence[str], values: Values, before: Mapping[str, PlannedJob]) -> None:
-    """Shrink running jobs where the plan is worth more for it, and no job that had a start in the plan
-    before starts later.
-    """
+    """Shrink running jobs where the plan is worth more for it, and no job that had a start starts later."""
     for name in lenders(ledger, order):
         starts = {
             job_id: ledger.place_of(job_id).start for job_id in order if job_id in before and ledger.is_booked(job_id)
@@ -98,9 +96,7 @@ def planned_by(jobs: Sequence[PlannedJob], now: int) -> dict[str, PlannedJob]:
 
 
 def ordered(instance: Instance, jobs: tuple[Job, ...], before: dict[str, PlannedJob]) -> list[Job]:
-    """Order jobs by their starts in a plan, those without one behind, equals as the planner orders them; but each after
-    all that it waits for.
-    """
+    """Order jobs by their starts in a plan, then as the planner does; but each after all that it waits for."""
 
     def key(job: Job) -> tuple[bool, int]:
         return job.id not in before, before[job.id].start if job.id in before else 0

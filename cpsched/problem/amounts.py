@@ -126,9 +126,7 @@ class Measures:
         )
 
     def _parts(self, job: Job) -> Sequence[tuple[int, int, Mapping[str, int]]]:
-        """Add up the resources of nodes of a running job in each segment, or of a waiting one in each step, which
-        counts in seconds from its start.
-        """
+        """Add up what a running job has in each segment, or a waiting one in each step, in seconds from its start."""
         if job.id not in self._held:
             if job.running is not None:
                 self._held[job.id] = [(one.start, one.end, _summed(one)) for one in job.running.segments]

@@ -198,9 +198,7 @@ def _offsets(zone: tzinfo, start: int, end: int) -> Iterator[tuple[int, int, int
 
 @lru_cache(maxsize=4096)
 def _offset(zone: tzinfo, time: int) -> int:
-    """Return the offset from UTC in seconds at a second of Unix time, however far away; each calendar of a window asks
-    for the same seconds.
-    """
+    """Return the offset from UTC at a second of Unix time; each calendar of a window asks for the same seconds."""
     if time >= _YEAR_2400:
         time = _YEAR_2400 + (time - _YEAR_2400) % (_CYCLE * _DAY)
     moment = _UNIX + timedelta(seconds=max(time, _YEAR_2))

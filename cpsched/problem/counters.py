@@ -333,9 +333,7 @@ class _Limits:
         return {job.id: place for place, job in enumerate(planning_order(self._instance, waiting))}
 
     def _meets(self, job: Job, bound: _Bound) -> bool:
-        """Tell whether a running job runs at some second, which may have passed, at which a limit holds, or whether a
-        waiting job can.
-        """
+        """Tell whether a running job runs, or a waiting one can, at some second at which a limit holds."""
         instance = self._instance
         if job.running is not None:
             end = job.running.segments[-1].end
@@ -445,9 +443,7 @@ def left_to_others(items: ItemBound, available: int) -> int:
 
 
 def is_let_in(pool: FreePool, job: Job) -> bool:
-    """Tell whether a free pool is open to a job: by its user or group, by what it asks for, by its size and walltime,
-    or by the rule for all others.
-    """
+    """Tell whether a free pool is open to a job: by user, group, request or size, or by the rule for all others."""
     access = pool.open_to
     if job.user in access.users or job.group in access.groups:
         return True

@@ -72,9 +72,7 @@ class Closed:
 
 
 def closed(total: int, left: int, times: Intervals, taken: Sequence[Amount]) -> Closed:
-    """Return the amounts to be set aside so that `left` of `total` are there at some times, but for what running jobs
-    have (`taken`).
-    """
+    """Return what to set aside so that `left` of `total` are there at some times, but for what is `taken`."""
     borders = {time for start, end, _ in taken for time in (start, end)}
     after = bisect_left(times, (max(borders, default=-1),))  # nothing is taken any more
     pieces = []

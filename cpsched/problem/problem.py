@@ -258,9 +258,7 @@ def exchanged(window: Instance, job: Job) -> Instance:
 
 
 def _counters_about(job: Job, window: Instance, common: _Common) -> list[Counter]:
-    """Return the limits and free pools that count a job of a window, which the others of the window know as another one
-    of its id.
-    """
+    """Return the limits and free pools that count a job of a window, which knows it by another id."""
     common.measures.forget(job.id)
     found = list(
         counters_of(
@@ -299,9 +297,7 @@ def _closing(
 def _mapped(
     job: PlannedJob, node_of: Callable[[str], str], amounts_of: Callable[[Amounts, int | None], Amounts]
 ) -> PlannedJob:
-    """Return a planned job with its placements changed: the node by its name, what is held there by that and the number
-    of chunks.
-    """
+    """Return a planned job with its placements changed: the node, and what is held there by the number of chunks."""
     known: dict[tuple[int, int | None], Amounts] = {}  # most nodes hold the same
 
     def placed(held: Placement) -> Placement:
@@ -380,9 +376,7 @@ def _counted(instance: Instance, counters: Sequence[Counter]) -> dict[str, dict[
 
 
 def _without_limits(instance: Instance, counters: Sequence[Counter]) -> Instance:
-    """Return an instance without limits, with the licences that stand for them and for free pools; no job takes them
-    yet, and nothing of them is set aside.
-    """
+    """Return an instance without limits, with licences that stand for them and for free pools; none is taken yet."""
     licenses = (*instance.cluster.licenses.items(), *((counter.rule, counter.total) for counter in counters))
     return replace(
         instance,

@@ -163,9 +163,7 @@ class _PageData:
         return [*row, self.texts.number(words), int(bool(share))] if words else row
 
     def _runs(self, allocation: Iterable[Placement]) -> list[int]:
-        """Fold an allocation into triples: first node, number of neighbours, number of the amounts that each of them
-        gives.
-        """
+        """Fold an allocation into triples: first node, number of neighbours, number of the amounts of each."""
         on_node: defaultdict[int, dict[str, int]] = defaultdict(dict)
         for placement in allocation:
             index = self.node_index.get(placement.node)

@@ -89,9 +89,7 @@ class _EventLoop:
         return now
 
     def arrive(self, now: int) -> None:
-        """Add the jobs to the queue that may start from now on; if the head changes, the reservation of the old head is
-        dropped.
-        """
+        """Queue the jobs that may start from now on; if the head changes, the reservation of the old one is dropped."""
         old_head = self._waiting[:1]
         while self._arrivals and self._arrivals[0][0] <= now:
             insort(self._waiting, heappop(self._arrivals)[1])
@@ -150,9 +148,7 @@ class _EventLoop:
         return {self._rank[job_id]: start for job_id, start in starts.items()}
 
     def _start(self, ranks: Collection[int], now: int) -> None:
-        """Remove jobs from the queue that are booked from now on; their ends, and the arrivals of jobs that wait for
-        them, are future events.
-        """
+        """Remove jobs from the queue that are booked from now on; their ends, and arrivals that follow, are events."""
         for rank in ranks:
             job = self._queue[rank]
             heappush(self._events, now + job.walltime)

@@ -106,9 +106,7 @@ class NodeSteps:
         kernels.pass_time_by_node(seconds, self.arrays)
 
     def free_until(self, start: int, end: int, columns: Ints, amounts: Ints) -> int:
-        """Return the first second of ``[start, end)`` at which not all these amounts of node columns, each once, are
-        free; `end` if there is none.
-        """
+        """Return the first second of ``[start, end)`` at which not all amounts of node columns are free, or `end`."""
         return int(kernels.free_until_by_node(start, end, columns, amounts, self.arrays))
 
     def least_free(self, start: int, end: int, tables: Tables) -> NDArray[np.int32]:

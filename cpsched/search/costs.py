@@ -75,9 +75,7 @@ def rates_of(costs: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def node_shares(instance: Instance, request: Request) -> list[tuple[int, float]]:
-    """Return (count, dominant share of a node that one chunk takes) of each kind of chunks, on the node where that
-    share is smallest.
-    """
+    """Return (count, dominant share of the node on which that is smallest) of each kind of chunks."""
     classes = [node_class for node_class in instance.cluster.classes if node_class.state is NodeState.UP]
     shares = []
     for chunk in request.chunks:

@@ -84,9 +84,7 @@ class EvolvingChain(SearchedPlan):
         return np.array([places[job.id] for job in self._jobs], dtype=np.float64)
 
     def adopt(self, plan: Sequence[PlannedJob]) -> bool:
-        """Begin from a plan of the same jobs: each keeps its start or, if the plan holds steps, starts as early as
-        possible.
-        """
+        """Begin from a plan of the same jobs: each keeps its start or, with held steps, starts as early as possible."""
         starts_of = {planned.id: planned.start - self._instance.now for planned in plan}
         starts: Ints = np.array([starts_of[job.id] for job in self._jobs], dtype=np.int64)
         return self._settle(np.argsort(starts, kind="stable"), starts, np.inf) is not None

@@ -160,9 +160,7 @@ class SearchedPlan:
         kernels.clear(*self._booking())
 
     def _note_plan(self) -> float:
-        """Value a plan, anew if it was made step by step: the sum of many differences drifts. Keep it if it is the best
-        one.
-        """
+        """Value a plan, anew if it was made in steps: a sum of many differences drifts. Keep it if it is the best."""
         value = self._value(self._costs)
         self._step.figures[VALUE] = value if self._guide is self._costs else self._value(self._guide)
         if value < self.best_value:

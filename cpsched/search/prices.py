@@ -70,9 +70,7 @@ class Prices:
         self._rounds = 0
 
     def improve(self) -> None:
-        """Compute each job's cheapest start at these prices; then raise the prices where demand exceeds the
-        capacity.
-        """
+        """Compute each job's cheapest start at these prices; raise the prices where demand exceeds the capacity."""
         lengths = np.diff(self._times)
         paid = np.concatenate([np.zeros((len(self._prices), 1)), np.cumsum(self._prices * lengths, axis=1)], axis=1)
         starts, used = np.empty_like(self.starts), np.empty_like(self._prices)

@@ -114,9 +114,7 @@ class Case:
 
     @cached_property
     def bookings(self) -> tuple[Booking, ...]:
-        """Everything that takes resources: running and planned jobs, those that are changed in pieces of time, and what
-        was cut short.
-        """
+        """All that takes resources: running and planned jobs, changed ones in pieces, and what was cut short."""
         pieces: list[Booking] = []
         for booking in self.running:
             fact = self.facts[booking.id]

@@ -239,9 +239,7 @@ class JobReader:
         return cursor.name()
 
     def _read_running(self, cursor: Cursor, steps: Sequence[Step], malleable: Malleable | None) -> tuple[Segment, ...]:
-        """Read what a running job holds; it ends at ``start + walltime`` or, on a share, when its work is done; at
-        ``now + 1`` if that has passed.
-        """
+        """Read what a running job holds; it ends after its walltime, or with its work, at ``now + 1`` or later."""
         members = cursor.members(["start"], ["allocation", "segments"])
         start = members["start"].time()
         if ("allocation" in members) == ("segments" in members):

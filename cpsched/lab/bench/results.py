@@ -69,17 +69,13 @@ class Results:
     def mean_ratio(
         self, workload: str, contender: str, by: str, key: str | None, figure: str, *, relative_to: str
     ) -> MeanInterval | None:
-        """Return the mean of a figure divided by what another contender has on the same workload and seed; None where
-        no two cells have it, or the other's are 0.
-        """
+        """Return the mean of a figure over another contender's on the same workload and seed; None if there is none."""
         ours, theirs = (self._values(workload, label, by, key, figure) for label in (contender, relative_to))
         ratios = [value / other for sample, value in ours.items() if (other := theirs.get(sample))]
         return mean_interval(ratios) if ratios else None
 
     def won(self, workload: str, contender: str, by: str, key: str | None, figure: str) -> MeanInterval | None:
-        """Return the share of the samples and seeds, of those that all contenders have, in which none has less than
-        this one; None where there is no such sample.
-        """
+        """Return the share of the samples that all contenders have in which none has less than this one, or None."""
         labels = [one.label for one in self.campaign.contenders]
         values = {label: self._values(workload, label, by, key, figure) for label in labels}
         shared = [sample for sample in values[contender] if all(sample in of_label for of_label in values.values())]

@@ -128,9 +128,7 @@ def _is_of(one: Published, workload: Workload) -> bool:
 
 
 def _published_line(one: Published, table: Table, published: Sequence[Published]) -> _Line:
-    """Return published figures as a row; a single value has no interval. Relative figures are relative to the same
-    source's figures of the other policy.
-    """
+    """Return published figures as a row, without intervals; relative ones are relative to those of the same source."""
     figures = dict(one.figures)
     if table.relative_to is not None:
         beside = [other for other in published if (other.source, other.policy) == (one.source, table.relative_to)]

@@ -54,9 +54,7 @@ def scaled(workload: Instance, load: float) -> Instance:
 
 
 def later(job: Job, seconds: int) -> Job:
-    """Return a job that comes so much later, or earlier if that is negative; its own times (`not_before`, `start_at`,
-    `deadline`) move with it.
-    """
+    """Return a job that comes so much later, or earlier if negative, with all of its own times."""
     times = {name: getattr(job, name) for name in ("not_before", "start_at", "deadline")}
     moved = {name: time + seconds for name, time in times.items() if time is not None}
     return replace(job, submit=job.submit + seconds, **moved)

@@ -209,9 +209,7 @@ class EventLoop:
         return Running(start=(*run.past, present)[0].start, segments=(*run.past, present))
 
     def _next_event(self) -> int | None:
-        """Return the time of the next event, or None if nothing can change any more: no job shares nodes, or ever
-        will.
-        """
+        """Return the time of the next event; None if nothing can change any more: no job shares nodes, or ever will."""
         if not self._mates and not any(
             job_id in self._waiting and job_id in self.view.starts for job_id in self._guests
         ):
@@ -225,9 +223,7 @@ class EventLoop:
     # --- the pass -----------------------------------------------------------------------------------------------
 
     def _pass(self) -> bool:
-        """Go through the queue in its order until a guest changes the reservations; return whether a job was
-        started.
-        """
+        """Go through the queue in order until a guest changes the reservations; return whether a job was started."""
         cut_off = self._rule.cut_off(
             Fraction(end - self._jobs[job_id].submit, self._jobs[job_id].walltime) for job_id, end in self._ends.items()
         )
@@ -268,9 +264,7 @@ class EventLoop:
             yield Mate(job_id=job_id, nodes=len(lender.nodes), penalty=Fraction(end - job.submit, job.walltime))
 
     def _idle_lenders(self) -> dict[str, tuple[Fraction, Fraction]]:
-        """Return the jobs that have their nodes to themselves and could lend cores: each with its remaining work, and
-        the time that this takes while it lends.
-        """
+        """Return the jobs alone on their nodes that could lend cores, with their work and the time for it then."""
         if self._idle is None:
             self._idle = {}
             for job_id, lender in self._lenders.items():

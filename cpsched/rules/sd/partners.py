@@ -151,9 +151,7 @@ def _malleability(job: Job) -> Malleability:
 
 
 def _at_share(job: Job, share: float) -> tuple[tuple[Chunk, ...], Pace] | None:
-    """Return the chunks of a malleable job on one of its shares, and how fast it is then; None if that is none of its
-    shares, or leaves it as many cores as a larger one.
-    """
+    """Return a malleable job's chunks on a share, and its speed; None if that is none, or no fewer cores."""
     worst = replace(_malleability(job), model=RuntimeModel.WORST, stretch=FrozenMap())
     for mode, slowest in zip(modes(job), modes(replace(job, malleability=worst)), strict=True):
         if mode.share == share:
