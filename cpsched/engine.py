@@ -362,10 +362,7 @@ class Board:
             known.append(proof)
 
     def prove_most(self, most: int, *, by: str) -> None:
-        """State that no plan has more than `most` jobs, running ones included.
-
-        If the best plan has more, that is false: it is not taken, and an event says so.
-        """
+        """State that no plan has more than `most` jobs, running ones included; it is not taken if the best plan has."""
         with self._lock:
             if self._closed.is_set() or not self.takes_proofs or most >= self.most:
                 return

@@ -21,10 +21,7 @@ _PLENTY = 1 << 30
 
 
 class Inquiry:
-    """The questions about one waiting job, which holds nothing while they are asked.
-
-    `world`: the plan, without the job. `job`: the job, as the instance states it.
-    """
+    """The questions about one waiting `job`, which holds nothing in the `world` while they are asked."""
 
     def __init__(self, world: PlanView, job: Job) -> None:
         self.world, self.job = world, job

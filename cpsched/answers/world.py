@@ -61,10 +61,7 @@ class PlanView:
         self.occupation = Occupation(_without_licenses(engines), self._problem.to_held(plan.jobs))
 
     def question(self, job: Job) -> Question | None:
-        """Return a waiting job as it is looked for; None: even an empty cluster could not run it in time.
-
-        `job`: one of the instance, or a job like one of them.
-        """
+        """Return a waiting job, of the instance or like one of it, as it is looked for; None: it never fits in time."""
         engine, columns = self.occupation.instance, self.occupation.columns
         window = self._window_of(job)
         if window is None:
@@ -97,10 +94,7 @@ class PlanView:
         return self._asked[1]
 
     def _counters(self, window: Problem, job: Job) -> Iterator[Counter]:
-        """Yield the licences, and the rules that count what a job takes, beside the jobs of the plan.
-
-        `window`: the window without rules, with the job. `job`: the job in it.
-        """
+        """Yield the licences, and the rules that count what a job takes, beside the jobs of the plan."""
         now = self.instance.now
         for name, amount in job.licenses.items():
             rule = name if isinstance(name, Rule) else None

@@ -316,10 +316,7 @@ class Ledger:
         return True
 
     def backfill(self, ids: Sequence[str], progress: Progress | None = None) -> int:
-        """Try once, in this order, to give each job an earlier start, or one at all; return how many got it (OCCS-34).
-
-        No start gets later.
-        """
+        """Try once, in this order, to start each job earlier, none later; return how many got a start (OCCS-34)."""
         moved = 0
         for rows, tell in self._stretches(self._rows(ids), progress):
             if self._is_changing(rows):
@@ -355,10 +352,7 @@ class Ledger:
         return parts
 
     def release(self, job_id: str) -> None:
-        """Take a waiting job's booking back; what it held is free again.
-
-        Raises `ValueError` if the job is not booked.
-        """
+        """Take a waiting job's booking back, whose amounts are free again; `ValueError` if it is not booked."""
         if job_id not in self._row or not self.is_booked(job_id):
             raise ValueError(f"job {job_id} is not booked")
         row = self._row[job_id]
@@ -428,10 +422,7 @@ class Ledger:
         self.running.set_state(mark.running)
 
     def earliest_start(self, job_id: str) -> int | None:
-        """Return the first second that its own times and the places of all that it waits for leave a waiting job.
-
-        None while one of those has no place.
-        """
+        """Return the first second that its own times, and all that it waits for, leave a waiting job, or None."""
         released, _ = self.table.window(self._row[job_id])
         return None if released >= FOREVER else self.instance.now + released
 

@@ -285,10 +285,7 @@ class RunningJobs:
         return resumed_plan(self._jobs[job_id], self.changeable[job_id], self._now, changes)
 
     def resumed(self, plan: Sequence[PlannedJob]) -> list[PlannedJob]:
-        """Return the continuations of changeable jobs as in an earlier plan, as far as they are known.
-
-        Their remaining work is that of the instance.
-        """
+        """Return the continuations of changeable jobs as in an earlier plan, with the work that is left by now."""
         found = []
         for planned in plan:
             coming = [segment for segment in planned.segments if segment.end > self._now]

@@ -60,10 +60,7 @@ def _some(nodes: Sequence[str]) -> str:
 
 
 def repeated(job: Job) -> PlannedJob:
-    """Return a running job as a plan repeats it: with the segments of the instance.
-
-    Raises `ValueError` if the job does not run.
-    """
+    """Return a running job with the segments of the instance; `ValueError` if the job does not run."""
     if job.running is None:
         raise ValueError(f"job {job.id} does not run")
     segments = job.running.segments

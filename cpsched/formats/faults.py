@@ -160,18 +160,12 @@ class Faults:
         return f"{noun} {shown(name)}" if isinstance(name, str) else ""
 
     def raise_if_any(self, source: str) -> None:
-        """Refuse the document if anything is wrong with it.
-
-        Raises `DocumentError` with all the faults, in document order.
-        """
+        """Raise `DocumentError` with all the faults, in document order, if there are any."""
         if self._found:
             self.refuse(source)
 
     def refuse(self, source: str) -> NoReturn:
-        """Refuse the document, with which something is wrong.
-
-        Raises `DocumentError` with all the faults, in document order.
-        """
+        """Raise `DocumentError` with all the faults, in document order; there are some."""
         faults = [self.fault(location, message) for location, message in self.ordered()]
         if self.has_more:
             faults.append(Fault("document", f"there are more faults than these {MOST_FAULTS}"))

@@ -74,10 +74,7 @@ def load_document(source: str | Path) -> dict[str, Any]:
 
 
 def load_json(source: str | Path) -> object:
-    """Read any JSON value from a file or a pipe, as `load_document` reads an object.
-
-    Raises `DocumentError` as `load_document` does.
-    """
+    """Read any JSON value from a file or a pipe, as `load_document` reads an object."""
     name = str(source)
     try:
         with open_input(Path(source)) as stream:
@@ -103,10 +100,7 @@ def _an_object(document: object, name: str) -> dict[str, Any]:
 
 
 def read_json(stream: BinaryIO, name: str) -> object:
-    """Read any JSON value from an open file, with the bounds of `read_document`.
-
-    Raises `DocumentError` as `load_document` does. Raises `OSError` if it cannot be read.
-    """
+    """Read any JSON value from an open file, with the bounds and errors of `read_document`."""
     content = _unpack(_read(stream), name)
     _refuse_too_many_values(content, name)
     text = _decode(content, name)

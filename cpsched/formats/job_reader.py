@@ -128,10 +128,7 @@ def _read_running(
     steps: Sequence[Step],
     malleability: Malleability | None,
 ) -> Running | None:
-    """Return the segments of a running job.
-
-    A job that should have ended by `now` ends one second from now, with a warning (BRIDI-11).
-    """
+    """Return the segments of a running job; one that is overdue ends in a second, with a warning (BRIDI-11)."""
     where = (*location, "running")
     if running["start"] > reading.now:
         reading.faults.add((*where, "start"), f"Expected a start not after now = {reading.now}, got {running['start']}")

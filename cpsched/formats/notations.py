@@ -72,10 +72,7 @@ def format_indices(indices: Sequence[int]) -> str:
 
 
 def parse_items(text: str) -> ItemBound:
-    """Parse a bound: ``30``, ``45%`` or ``30/45%`` (OCCS-15).
-
-    Raises `SyntaxFault` if the text is no such bound, is beyond 2^31-1, or beyond 100 %.
-    """
+    """Parse a bound, ``30``, ``45%`` or ``30/45%`` (OCCS-15). Raises `SyntaxFault` if it is none."""
     match = _ITEMS.fullmatch(text)
     if match is None:
         raise SyntaxFault(text, (0, len(text)), "Expected items such as 30, 45% or 30/45%")
@@ -154,10 +151,7 @@ def _cron_value(text: str) -> int | None:
 
 
 def parse_epoch(text: str) -> datetime:
-    """Return the time of second 0.
-
-    Raises `SyntaxFault` if the text is no ISO-8601 date and time in whole seconds with its offset.
-    """
+    """Return the time of second 0. Raises `SyntaxFault` if it is no ISO-8601 time in whole seconds with an offset."""
     try:
         epoch = datetime.fromisoformat(text)
     except ValueError as error:

@@ -35,10 +35,7 @@ def open_input(path: Path) -> BinaryIO:
 
 
 def open_file(path: Path) -> BinaryIO:
-    """Open a regular file for reading, which can be read twice.
-
-    Raises `OSError` if it cannot be opened, or is no regular file. Raises `ValueError` if the path has a NUL in it.
-    """
+    """Open a regular file for reading, which can be read twice. Raises `OSError` or, for a NUL, `ValueError`."""
     stream = _open(path)
     if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
         stream.close()

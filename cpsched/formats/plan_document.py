@@ -67,10 +67,7 @@ def plan_schema() -> dict[str, Any]:
 
 
 def parse_plan(document: object, *, source: str = "<memory>") -> Plan:
-    """Check a plan document by itself and return what it says; whether it fits an instance is for the verifier.
-
-    Raises `DocumentError` with all faults, in document order.
-    """
+    """Return what a plan document says. Raises `DocumentError` with all faults of it alone, in document order."""
     refuse_other_kind(document, source, "plan")
     faults = Faults(document, _keys())
     kind = kind_of(Plan)

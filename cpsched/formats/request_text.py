@@ -54,10 +54,7 @@ def parse_request(text: str, *, countable: Collection[str]) -> ParsedRequest:
 
 
 def format_request(request: Request) -> str:
-    """Write a request in the chunk syntax, ``mem`` in the largest unit without remainder.
-
-    Raises `ValueError` if a name or a property has characters that the syntax cannot hold.
-    """
+    """Write a request in the chunk syntax. Raises `ValueError` if a name or property cannot be in it."""
     text = "+".join(_format_chunk(chunk) for chunk in request.chunks)
     return text if request.place == Place() else f"{text},place={format_place(request.place)}"
 

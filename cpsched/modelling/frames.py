@@ -12,10 +12,7 @@ from cpsched.modelling.plain import plain
 
 
 def jobs_frame(jobs: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """Return a row for each job, with the columns that any of them has.
-
-    `jobs`: entries of ``jobs`` as the document has them.
-    """
+    """Return a row for each entry of ``jobs``, with the columns that any of them has."""
     return pd.DataFrame(jobs).convert_dtypes()
 
 

@@ -63,10 +63,7 @@ class AdmissionResult:
 
 
 def without_start(ledger: Ledger, jobs: Sequence[Job], refused: Mapping[str, Refusal]) -> Iterator[WaitingJob]:
-    """Yield jobs that have no start on a ledger, each with its reason.
-
-    `jobs`, `refused`: the jobs, and why some of them can never start.
-    """
+    """Yield jobs that have no start on a ledger, each with its reason, with why some can never start."""
     explain = _Explanations(ledger) if any(job.id not in refused for job in jobs) else None
     for job in jobs:
         if explain is None or job.id in refused:

@@ -48,10 +48,7 @@ def advanced(instance: Instance, plan: Plan, at: int) -> Instance:
 
 
 def without(instance: Instance, ended: Mapping[str, PlannedJob]) -> Instance:
-    """Return a window in which some jobs have ended by `now`, whatever was planned of them.
-
-    `ended`: their runs, by id; all end at `now` or before.
-    """
+    """Return a window in which some jobs have `ended` by `now`, each by its run, whatever was planned of them."""
     running = {job.id: repeated(job) for job in instance.jobs if job.running is not None}
     return _after(instance, {**running, **ended}, instance.now)
 

@@ -168,10 +168,7 @@ class _Places:
                 yield held
 
     def _ledger(self, reservation: Reservation) -> Ledger:
-        """Return the ledger of a reservation.
-
-        Guards are about jobs, and so is what nodes keep free; a downtime may have nodes that are not up.
-        """
+        """Return the ledger of a reservation, without guards; a downtime may have nodes that are not up."""
         key = self._key(reservation)
         if key not in self._ledgers:
             classes = tuple(

@@ -20,10 +20,7 @@ def held_by(jobs: Sequence[Job]) -> Iterator[SetAside]:
 
 
 def beside(aside: SetAside, held: Sequence[SetAside], cluster: Cluster) -> Iterator[SetAside]:
-    """Yield what is left of an amount to be set aside where others have some of the same nodes or licences.
-
-    A node occurs once in `aside`.
-    """
+    """Yield what is left of `aside`, which has a node once, where others have some of the same."""
     near = [one for one in held if one.start < aside.end and one.end > aside.start]
     inside = (time for one in near for time in (one.start, one.end) if aside.start < time < aside.end)
     wanted = {placement.node: placement.resources for placement in aside.allocation}

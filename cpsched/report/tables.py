@@ -144,10 +144,7 @@ def _in_seconds(seconds: float) -> str:
 
 
 def run_figures(summary: RunsSummary, *, seconds: Callable[[float], str] = _in_seconds) -> Iterator[tuple[str, str]]:
-    """Yield the figures of a simulation as (label, value); a dash where a value is missing.
-
-    `summary`: the figures. `seconds`: writes waits.
-    """
+    """Yield the figures of a simulation as (label, value), waits written by `seconds`; a dash where one is missing."""
     total, overhead = summary.total, summary.decisions
     for label, count in (
         ("jobs", total.jobs),

@@ -69,10 +69,7 @@ class _EventLoop:
         self._reserved: int | None = None
 
     def _expect(self, rank: int) -> None:
-        """Expect a job when all that it waits for have started, which says when it may start itself.
-
-        A job that waits for a job without a start never arrives.
-        """
+        """Expect a job when all that it waits for have started, which says when it may; it may never arrive."""
         if self._awaited.is_over(self._rows[rank]):
             arrival = self._ledger.earliest_start(self._queue[rank].id)
             if arrival is not None:

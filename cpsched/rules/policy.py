@@ -24,8 +24,5 @@ class Policy:
 
 
 def insert(ledger: Ledger, queue: Sequence[Job], progress: Progress | None) -> None:
-    """Give each job its earliest start beside the jobs before it, which it does not move.
-
-    The turn of a job that waits for others does not come before theirs.
-    """
+    """Give each job its earliest start beside the jobs before it, each after those that it waits for."""
     ledger.plan([job.id for job in awaited_first(ledger.instance, queue)], progress)

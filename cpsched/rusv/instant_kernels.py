@@ -151,10 +151,7 @@ def map_late(demand, free, later, now, t, x):
 
 @kernel
 def spell_out(demand, entries, count, t, x):
-    """Write the amounts of a placement to the scratch `x`: those of node columns, and the sum of each system column.
-
-    Returns the number of node columns.
-    """
+    """Write a placement to the scratch `x`, with the sum of each system column; return the number of node columns."""
     filled, systems = placement_columns(demand, entries, count, t, x)
     for k in range(systems, x.samounts.shape[0]):
         x.samounts[k] = 0

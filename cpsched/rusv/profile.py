@@ -62,10 +62,7 @@ class Profile:
         return self.max(time, time + 1)
 
     def max(self, start: int, end: int) -> int:
-        """Return the greatest value in ``[start, end)``, 0 where that is empty (EVO-3).
-
-        Raises `ValueError` if `start` is negative.
-        """
+        """Return the greatest value in ``[start, end)``, 0 if that is empty (EVO-3); `ValueError` if `start` < 0."""
         return max(self._amounts[self._within(start, end)], default=0)
 
     def loc(self, start: int, end: int) -> int:

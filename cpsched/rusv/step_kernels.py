@@ -217,10 +217,7 @@ def latest_begins(sequence, latest, begins, sequences, timeline, trial):
 
 @inner_kernel
 def next_change(begins, count, timeline):
-    """Return the shift after which one of `count` steps no longer meets some booking; FOREVER if there is none.
-
-    Windows that only reach further have less free.
-    """
+    """Return the shift after which one of `count` steps no longer meets some booking, FOREVER if there is none."""
     least, state = np.int64(FOREVER), timeline.state
     for step in range(count):
         place, index = locate(begins[step], state)

@@ -616,10 +616,7 @@ class Timeline:
         self._take(booking, 1)
 
     def pass_time(self, seconds: int) -> None:
-        """Make second `seconds` the new second 0.
-
-        The timeline is then that on which the same was booked from the new second 0 on. No booking may end before it.
-        """
+        """Make second `seconds` the new second 0, as if the same was booked from then on; no booking ends before it."""
         if seconds > 0:
             self._forget()
             clock_kernels.pass_time(seconds, self._state)
@@ -802,10 +799,7 @@ class Timeline:
         self._place(table, queue, progress)
 
     def backfill(self, table: JobTable, queue: Ints, progress: Callable[[int, int], None] | None = None) -> int:
-        """Try once, in the order of `queue`, to give each job an earlier start, or one at all; return how many got it.
-
-        No start gets later (OCCS-34).
-        """
+        """Try once, in this order, to start each job earlier, none later; return how many got a start (OCCS-34)."""
         if self._state.head[kernels.H_FREED] < FOREVER:
             self._forget()
         return self._place(table, queue, progress)

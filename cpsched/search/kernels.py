@@ -87,10 +87,7 @@ def clear(jobs: Jobs, plan: Places, timeline: Timeline | None, changes: Changes 
 def book_all(
     rows: Array, jobs: Jobs, plan: Places, timeline: Timeline | None, changes: Changes | None
 ) -> tuple[int, int]:
-    """Book some jobs at the places that are written down.
-
-    Returns (`kernels.DONE` or `kernels.GROW_STATE`; how many jobs are booked).
-    """
+    """Book some jobs at their places; return (`kernels.DONE` or `kernels.GROW_STATE`; how many are booked)."""
     for k in range(rows.shape[0]):
         if not has_space(1, plan, timeline):
             return kernels.GROW_STATE, k

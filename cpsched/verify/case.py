@@ -65,10 +65,7 @@ class Case:
         return job.seconds if self.plan.is_record else job.walltime
 
     def steps_of(self, booking: Booking) -> tuple[Step, ...]:
-        """Return the steps that a job goes through: all of them, and in a record those that it reaches.
-
-        The last one that it reaches has the seconds that are left for it.
-        """
+        """Return the steps of a job, in a record those that it reaches, the last one with the seconds left for it."""
         left = self.seconds_of(booking.job)
         steps: list[Step] = []
         for step in booking.job.steps:

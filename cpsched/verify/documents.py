@@ -49,10 +49,7 @@ PATIENCE = 10.0
 
 
 def load(path: str | Path) -> object:
-    """Read a ``.json`` or ``.json.gz`` file within the limits of the documents.
-
-    Raises `DocumentError` if it cannot be read or is no JSON.
-    """
+    """Read a ``.json`` or ``.json.gz`` file within limits. Raises `DocumentError` if it is none."""
     source = str(path)
     try:
         with open(path, "rb", opener=_open_without_waiting) as stream:

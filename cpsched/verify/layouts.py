@@ -18,10 +18,7 @@ Finder = Callable[[Request, int, int, Collection[str] | None], list[Room]]
 
 
 def lay(request: Request, walltime: int, rooms: Sequence[Room]) -> Layout | None:
-    """Lay all chunks of a request of a job of `walltime` seconds on nodes, in a few orders; None if none of them works.
-
-    Exact for one kind of chunk, and for `pack`.
-    """
+    """Lay all chunks of a job of `walltime` s on nodes, in a few orders (one does for one kind or `pack`), or None."""
     wanted = [chunk.count for chunk in request.chunks]
     for kinds in _orders(request, walltime, rooms):
         for ordered in (rooms, rooms[::-1]) if len(wanted) > 1 else (rooms,):

@@ -83,8 +83,5 @@ def _kind_of_json(path: Path) -> LogKind | None:
 
 
 def read_log(path: str | Path, kind: LogKind) -> SwfLog | JobLog:
-    """Read a log of a known kind.
-
-    Raises `DocumentError` if the file cannot be read or holds not one job.
-    """
+    """Read a log of a known kind. Raises `DocumentError` if the file cannot be read or holds not one job."""
     return _READERS[kind](path)

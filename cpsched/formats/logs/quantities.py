@@ -53,10 +53,7 @@ def torque_seconds(text: str) -> int:
 
 
 def slurm_seconds(text: str) -> int:
-    """Return a time limit in seconds: ``M``, ``M:S``, ``H:M:S``, ``D-H``, ``D-H:M`` or ``D-H:M:S``.
-
-    Slurm keeps limits in minutes, and rounds up (sbatch(1), ``--time``).
-    """
+    """Return a time limit, ``M``, ``M:S``, ``H:M:S``, ``D-H``, ``D-H:M`` or ``D-H:M:S``, in seconds."""
     days, dash, rest = text.rpartition("-")
     parts = rest.split(":")
     if dash:

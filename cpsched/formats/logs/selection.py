@@ -76,10 +76,7 @@ class Selection:
         return jobs, kept_out
 
     def numbered(self) -> Selection:
-        """Return the same filters for a log that numbers its queues and partitions, -1 being unknown.
-
-        Raises `ValueError` if one of them is no number.
-        """
+        """Return the same filters for a log of numbered queues and partitions; `ValueError` if one is no number."""
         return replace(self, queues=_each(int, self.queues), partitions=_each(int, self.partitions))
 
     def named(self) -> Selection:

@@ -19,10 +19,7 @@ _DEAF = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
 
 
 def require_packages() -> None:
-    """Check that all packages of campaigns are installed, before anything is computed.
-
-    Raises `CampaignError` if something is missing.
-    """
+    """Raise `CampaignError` if a package of campaigns is missing, before anything is computed."""
     missing = [name for name in ("distributed", "matplotlib", "pyarrow") if find_spec(name) is None]
     if missing:
         how = "pip install 'cpsched[bench]', or in a checkout ./scripts/venv bench"

@@ -105,10 +105,7 @@ class Results:
 
 
 def write_parquet(findings: Sequence[Finding], path: Path) -> None:
-    """Write one row for each finding: what the cell is, then all figures; the file is whole or not there.
-
-    Raises `DiskFullError`, `DocumentError` if it cannot be written.
-    """
+    """Write a row of the cell and all figures for each finding, whole or not. Raises `DocumentError` if it fails."""
     import pyarrow as pa
     from pyarrow import parquet
 

@@ -105,10 +105,7 @@ def guest_of(job: Job, rule: SdRule) -> Guest | None:
 
 
 def lender_of(job: Job, allocation: Sequence[Placement], cluster: Cluster, rule: SdRule) -> Lender | None:
-    """Return a job that starts in the plan as one that can lend, or None if it cannot.
-
-    `allocation`: its allocation at full share, with the chunks on each node.
-    """
+    """Return a job that starts in the plan as one that can lend of its `allocation` at full share, or None."""
     found = _at_share(job, rule.mate_share) if _may_share(job) else None
     if found is None:
         return None
@@ -121,10 +118,7 @@ def lender_of(job: Job, allocation: Sequence[Placement], cluster: Cluster, rule:
 
 
 def runs_already(job: Job, cluster: Cluster, rule: SdRule) -> tuple[Run, Lender] | None:
-    """Return a running job as one that can lend cores from its last segment on, or None if it cannot.
-
-    It has to be at full share then.
-    """
+    """Return a running job as one that can lend from its last segment on, at full share then, or None."""
     found = _at_share(job, rule.mate_share) if _may_share(job) else None
     if found is None or job.running is None or job.deadline is not None:
         return None

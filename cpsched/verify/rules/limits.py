@@ -164,10 +164,7 @@ def _check_requests(bound: Bound, uses: Sequence[JobUse]) -> Iterator[Violation]
 
 
 def _check_outstanding(case: Case, bound: Bound, uses: Sequence[JobUse]) -> Iterator[Violation]:
-    """All planned and running work of the subject and what it has used up stay within its outstanding area.
-
-    Of a record, that of the jobs that run at a time.
-    """
+    """All planned and running work of the subject, and what it has used up, stay within its outstanding area."""
     limit = bound.limit
     if limit.area is None or not limit.is_outstanding:
         return
