@@ -116,14 +116,7 @@ def _node_words(nodes: Sequence[str]) -> str:
 def comparison_lines(instance: Instance, comparison: Comparison, name: str) -> Iterator[str]:
     """Yield which jobs gain and which pay.
 
-    Parameters
-    ----------
-    instance
-        The one before the change.
-    comparison
-        The two plans.
-    name
-        Of the objective.
+    `instance`: the one before the change. `comparison`: the two plans. `name`: of the objective.
     """
     moved, reasons = comparison.moved, {waiting.id: waiting for waiting in comparison.plan.waiting_room}
     for title, jobs in (

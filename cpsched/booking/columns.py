@@ -56,10 +56,7 @@ class MappingOrder:
 class Columns:
     """The layout for one cluster, and the demands that have been compiled for it.
 
-    Parameters
-    ----------
-    cluster, mapping
-        The machine, and the order in which it is filled.
+    `cluster`, `mapping`: the machine, and the order in which it is filled.
     """
 
     def __init__(self, cluster: Cluster, mapping: Mapping) -> None:
@@ -333,12 +330,8 @@ class Columns:
     def entries_of(self, number: int, request: Request, allocation: Sequence[Placement]) -> NDArray[np.int32] | None:
         """Return the entries of a demand for the chunks of `allocation`; None if that is not allowed.
 
-        Parameters
-        ----------
-        number
-            The demand for the request, as `compile` gave it.
-        allocation
-            Of a planned job: nodes, with kinds of chunks and how many of them.
+        `number`: the demand for the request, as `compile` gave it. `allocation`: of a planned job: nodes, with kinds of
+        chunks and how many of them.
         """
         entries = self.entries_anywhere(number, request, allocation)
         return entries if entries is not None and self.demands.may_have(entries) else None

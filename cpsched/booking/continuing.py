@@ -138,14 +138,8 @@ def continuation(instance: Instance, job: Job, units: Units) -> tuple[Segment, .
     that came last goes first. Where all chunks of the job are equal, each step begins as early as in any such schedule
     that keeps the nodes; if nothing is found, there is none.
 
-    Parameters
-    ----------
-    instance
-        The window; waiting jobs do not count.
-    job
-        One of its running jobs, with the remaining steps, which need no migration; the first one is what it holds.
-    units
-        Which of its chunks stand on each node (`units_on`).
+    `instance`: the window; waiting jobs do not count. `job`: one of its running jobs, with the remaining steps, which
+    need no migration; the first one is what it holds. `units`: which of its chunks stand on each node (`units_on`).
     """
     others = tuple(other for other in instance.jobs if other.running is not None and other.id != job.id)
     on = {node for of_kind in units.values() for node in of_kind}

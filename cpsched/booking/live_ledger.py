@@ -24,10 +24,7 @@ class LiveLedger(Ledger):
     places. It can follow windows of one cluster in which no job changes while it runs and nothing is set aside
     (`can_follow`).
 
-    Parameters
-    ----------
-    instance, waiting
-        As `Ledger` has them.
+    `instance`, `waiting`: as `Ledger` has them.
     """
 
     def __init__(self, instance: Instance, waiting: Sequence[Job]) -> None:

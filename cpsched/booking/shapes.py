@@ -32,14 +32,8 @@ class Shape:
     def of(cls, job: Job, columns: Columns, *, is_held: bool = True) -> Shape:
         """Compile a job, which has passed `admission.refusal`.
 
-        Parameters
-        ----------
-        job
-            A job whose steps need no migration.
-        columns
-            The columns to which its demands are added.
-        is_held
-            Whether a step may be held for longer than it is needed.
+        `job`: a job whose steps need no migration. `columns`: the columns to which its demands are added. `is_held`:
+        whether a step may be held for longer than it is needed.
         """
         requests = tuple(step.request for step in job.steps)
         durations = tuple(step.walltime for step in job.steps)

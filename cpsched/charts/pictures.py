@@ -46,12 +46,7 @@ def picture(chart: Chart, kind: str) -> bytes:
 
     Raises `ReportError` if matplotlib is not installed.
 
-    Parameters
-    ----------
-    chart
-        What is drawn.
-    kind
-        One of `PICTURE_FORMATS`.
+    `chart`: what is drawn. `kind`: one of `PICTURE_FORMATS`.
     """
     with picture_settings():
         figure = empty_figure(_WIDTH, _height(chart))
@@ -64,14 +59,7 @@ def pictures(charts: Sequence[Chart], kind: str, title: str) -> bytes:
 
     Raises `ReportError` if matplotlib is not installed.
 
-    Parameters
-    ----------
-    charts
-        What is drawn.
-    kind
-        One of `PICTURE_FORMATS`.
-    title
-        Any text, which stands above all.
+    `charts`: what is drawn. `kind`: one of `PICTURE_FORMATS`. `title`: any text, which stands above all.
     """
     with picture_settings():
         if kind == "pdf":
@@ -94,10 +82,7 @@ def picture_settings(style: Mapping[str, object] | None = None) -> Iterator[None
 
     Raises `ReportError` if matplotlib is not installed.
 
-    Parameters
-    ----------
-    style
-        Further settings, by their names in matplotlib: ``{"font.size": 11}``.
+    `style`: further settings, by their names in matplotlib: ``{"font.size": 11}``.
     """
     try:
         from matplotlib import rc_context

@@ -55,10 +55,7 @@ def may_become(state: RequestState, other: RequestState) -> bool:
 def state_of(instance: Instance, plan: Plan, job_id: str) -> RequestState | None:
     """Return the state of a job, or of an element of an array, at `now`; None if the instance does not have it.
 
-    Parameters
-    ----------
-    plan
-        The last plan. A job that it does not have is `SUBMITTED`.
+    `plan`: the last plan. A job that it does not have is `SUBMITTED`.
     """
     job = next((job for job in instance.elements() if job.id == job_id), None)
     if job is None:

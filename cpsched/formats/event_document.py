@@ -67,14 +67,8 @@ def parse_events(document: object, instance: Instance, *, source: str = "<memory
 
     Raises `DocumentError` with all faults, in document order.
 
-    Parameters
-    ----------
-    document
-        Decoded JSON.
-    instance
-        The window whose nodes, jobs and reservations the events name.
-    source
-        Where the document is from, for messages.
+    `document`: decoded JSON. `instance`: the window whose nodes, jobs and reservations the events name. `source`: where
+    the document is from, for messages.
     """
     faults = Faults(document)
     reader = _Reader(faults, instance)

@@ -89,12 +89,7 @@ def refuse_other_kind(document: object, source: str, expected: str) -> None:
 class Faults:
     """Mutable: what is wrong with one document so far.
 
-    Parameters
-    ----------
-    document
-        The raw document, by which the faults are put in order.
-    keys
-        Candidates for unknown keys.
+    `document`: the raw document, by which the faults are put in order. `keys`: candidates for unknown keys.
     """
 
     def __init__(self, document: object, keys: Collection[str] = ()) -> None:

@@ -127,12 +127,8 @@ def expand_hostlist(text: str, *, limit: int = MAX_NODES) -> tuple[str, ...]:
 
     Raises `SyntaxFault` if the text is no host list, or has more than `limit` names.
 
-    Parameters
-    ----------
-    text
-        A host list; zero padding is kept, ``cn[08-11]`` is cn08, cn09, cn10, cn11.
-    limit
-        The most names that are accepted; they are counted before they are made.
+    `text`: a host list; zero padding is kept, ``cn[08-11]`` is cn08, cn09, cn10, cn11. `limit`: the most names that are
+    accepted; they are counted before they are made.
     """
     if len(text) <= MAX_NAME and limit > 0 and "\\" not in text and _LITERAL.fullmatch(text):
         return (text,)  # most jobs are on one node

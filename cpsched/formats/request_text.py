@@ -43,12 +43,8 @@ def parse_request(text: str, *, countable: Collection[str]) -> ParsedRequest:
     Raises `SyntaxFault` with the place in the text, if it does not follow the syntax or asks for amounts that no
     document may hold.
 
-    Parameters
-    ----------
-    text
-        As in ``8:ncpus=2:mem=10g:rack=8``. A plain number for ``mem`` means MiB; sizes are rounded up to MiB.
-    countable
-        Names of the countable resources; a value of any other name is a property to match.
+    `text`: as in ``8:ncpus=2:mem=10g:rack=8``. A plain number for ``mem`` means MiB; sizes are rounded up to MiB.
+    `countable`: names of the countable resources; a value of any other name is a property to match.
     """
     return _Parser(text, countable).request()
 

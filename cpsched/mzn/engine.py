@@ -83,12 +83,8 @@ class MiniZinc:
 def window_of(instance: Instance, known: Sequence[PlannedJob]) -> Window | EvolvingWindow:
     """Return the data of a window for the model that has its kinds of jobs.
 
-    Parameters
-    ----------
-    instance
-        An instance without unsupported features.
-    known
-        The jobs of any plan. The model is asked for a plan that is no worse.
+    `instance`: an instance without unsupported features. `known`: the jobs of any plan. The model is asked for a plan
+    that is no worse.
     """
     return EvolvingWindow.of(instance, known) if has_evolving(instance) else Window.of(instance, known)
 

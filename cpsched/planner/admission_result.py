@@ -28,10 +28,7 @@ class AdmissionResult:
 
         Raises `UnsupportedError` if the instance asks for something that a ledger cannot honour yet.
 
-        Parameters
-        ----------
-        is_shrunk
-            Whether it starts malleable jobs on a share of their cores.
+        `is_shrunk`: whether it starts malleable jobs on a share of their cores.
         """
         features = unsupported(instance)
         if features:

@@ -35,12 +35,7 @@ def advanced(instance: Instance, plan: Plan, at: int) -> Instance:
 
     Raises `ValueError` if `at` is before `now`.
 
-    Parameters
-    ----------
-    plan
-        Of this window; a job that it does not have waits on, or runs on as the window says.
-    at
-        The new `now`.
+    `plan`: of this window; a job that it does not have waits on, or runs on as the window says. `at`: the new `now`.
     """
     if at < instance.now:
         raise ValueError(f"expected a second from {instance.now} on, got {at}")

@@ -77,10 +77,7 @@ def after_event(instance: Instance, plan: Plan, event: WindowEvent) -> Aftermath
     Raises `DocumentError` if the window does not have what the event names, or not in a state in which the event can
     concern it. Raises `EngineError` if what the event asks for cannot be granted.
 
-    Parameters
-    ----------
-    plan
-        The plan so far.
+    `plan`: the plan so far.
     """
     if isinstance(event, JobEnded | JobAltered | JobExtended | AllocationFailed):
         _check_state(instance, plan, event)

@@ -32,12 +32,7 @@ def inserted(instance: Instance, outcome: Outcome) -> Outcome:
     of their window waits for them, and several kinds of chunks are placed in several orders. Work is bounded by the
     number of jobs, so that the same plan always gets the same starts.
 
-    Parameters
-    ----------
-    instance
-        The window, for engines.
-    outcome
-        A plan of all its jobs.
+    `instance`: the window, for engines. `outcome`: a plan of all its jobs.
     """
     names = {job.id for job in outcome.waiting_room}
     lost = never_placed(instance, names)

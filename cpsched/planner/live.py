@@ -50,10 +50,7 @@ def replanned(instance: Instance, plan: Plan) -> Outcome:
 
     Raises `UnsupportedError` if the instance asks for something that the planner cannot honour yet.
 
-    Parameters
-    ----------
-    plan
-        A plan of any instance: a job that this instance does not have, or that runs by now, is ignored.
+    `plan`: a plan of any instance: a job that this instance does not have, or that runs by now, is ignored.
     """
     return LivePlanner(instance, plan.jobs, plan.now).outcome()
 
@@ -88,14 +85,9 @@ class LivePlanner:
 
     Raises `UnsupportedError` if an instance asks for something that the planner cannot honour yet.
 
-    Parameters
-    ----------
-    instance
-        The first window.
-    jobs, now
-        An earlier plan of any instance, and the second at which it was made.
-    concern
-        What the event means after which the window is planned; None: just time has passed, or jobs have come and gone.
+    `instance`: the first window. `jobs`, `now`: an earlier plan of any instance, and the second at which it was made.
+    `concern`: what the event means after which the window is planned; None: just time has passed, or jobs have come and
+    gone.
     """
 
     def __init__(
@@ -115,12 +107,8 @@ class LivePlanner:
     def follow(self, instance: Instance, concern: Concern | None = None) -> None:
         """Bring the plan up to date for another window: some time later, or with other jobs, nodes or rules.
 
-        Parameters
-        ----------
-        instance
-            Jobs and rules that are the same objects as in the window before are known to be unchanged.
-        concern
-            What an event means that has led to this window.
+        `instance`: jobs and rules that are the same objects as in the window before are known to be unchanged.
+        `concern`: what an event means that has led to this window.
         """
         before = self._stated
         can_follow = not self._problem.is_overcommitted and self._ledger.can_follow and _is_same_site(before, instance)

@@ -43,10 +43,7 @@ def with_profile(instance: Instance, change: ProfileChange) -> Instance:
     Raises `DocumentError` if there is no such job, or if it could not have the profile even if it ran alone. Raises
     `EngineError` if the profile conflicts with promises to other jobs, or to the job itself.
 
-    Returns
-    -------
-    Instance
-        The job's ``steps`` and ``segments`` say what it had, and what it is promised.
+    The ``steps`` and ``segments`` of the job that is returned say what it had, and what it is promised.
     """
     job, running = _running_job(instance, change)
     now = instance.now

@@ -145,16 +145,8 @@ def go_on_shrunk(
     expands again as soon as no other job has the cores, step by step. A plan of more jobs is better than any plan of
     fewer.
 
-    Parameters
-    ----------
-    ledger
-        Has a plan of all its jobs that can be planned.
-    order
-        In which they move up.
-    values
-        Says what plans on this ledger cost.
-    names
-        Which running and waiting jobs are tried; None: all that may be changed.
+    `ledger`: has a plan of all its jobs that can be planned. `order`: in which they move up. `values`: says what plans
+    on this ledger cost. `names`: which running and waiting jobs are tried; None: all that may be changed.
     """
     is_changed, has_modes = False, any(len(modes) > 1 for modes in ledger.modes)
     lacking, value = _worth(ledger, values)

@@ -74,10 +74,7 @@ def with_promised_starts(instance: Instance, plan: Plan, price: float) -> Instan
     A job for which the instance itself says what its user was told keeps that. An array has one such start for all its
     elements: the last that was planned for any of them.
 
-    Parameters
-    ----------
-    price
-        Of each expected wait of postponement, at least 0.
+    `price`: of each expected wait of postponement, at least 0.
     """
     before = planned_by(plan.jobs, plan.now)
 

@@ -65,12 +65,8 @@ def refusals(instance: Instance, jobs: Iterable[Job] | None = None, *, is_shrunk
     """Return why waiting jobs can never start, dependencies ignored, by id; asked once for all jobs that ask for the
     same, and nodes once for all that ask for the same of them.
 
-    Parameters
-    ----------
-    jobs
-        Those that are asked about, arrays by their elements; None: all.
-    is_shrunk
-        Whether a malleable job may start on a share of its cores, for which no other job waits.
+    `jobs`: those that are asked about, arrays by their elements; None: all. `is_shrunk`: whether a malleable job may
+    start on a share of its cores, for which no other job waits.
     """
     awaited = cache(lambda: awaited_ends(instance))
     known: dict[object, Refusal | None] = {}

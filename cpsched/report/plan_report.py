@@ -46,12 +46,8 @@ def plan_report(instance: Instance, plan: Plan, previous: Plan | None = None) ->
 
     Raises `ValueError` if a job or a node of the plan is not in the instance.
 
-    Parameters
-    ----------
-    instance, plan
-        The plan, and the instance that it is of.
-    previous
-        An earlier plan of these jobs, or of some of them, which the plan is compared with.
+    `instance`, `plan`: the plan, and the instance that it is of. `previous`: an earlier plan of these jobs, or of some
+    of them, which the plan is compared with.
     """
     summary = summarise(instance, plan)
     sections = [Section(title="Gantt chart", frame=Frame(title="Gantt chart of the plan", html=_gantt(instance, plan)))]

@@ -127,12 +127,7 @@ def _nodes(planned: PlannedJob) -> str:
 def runs_table(title: str, summaries: Mapping[str, RunsSummary]) -> Table:
     """Return one column per simulation and one row per figure.
 
-    Parameters
-    ----------
-    title
-        The name of the simulated workload.
-    summaries
-        The figures by the name of the policy.
+    `title`: the name of the simulated workload. `summaries`: the figures by the name of the policy.
     """
     columns = [dict(run_figures(summary)) for summary in summaries.values()]
     rows = [(label, *(column[label] for column in columns)) for label in (columns[0] if columns else ())]

@@ -92,12 +92,8 @@ def terminal_gantt(instance: Instance, plan: Plan, *, width: int, most_rows: int
 
     Raises `ValueError` if `width` is less.
 
-    Parameters
-    ----------
-    width
-        The most characters of a line, at least `NARROWEST`.
-    most_rows
-        More nodes than this are drawn in groups of neighbours.
+    `width`: the most characters of a line, at least `NARROWEST`. `most_rows`: more nodes than this are drawn in groups
+    of neighbours.
     """
     if width < NARROWEST:
         raise ValueError(f"a chart needs at least {NARROWEST} columns, got {width}")

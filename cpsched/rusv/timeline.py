@@ -560,12 +560,8 @@ class Timeline:
     def book_all(self, spans: Ints, amounts: Sequence[tuple[Mapping[int, int], Mapping[int, int]]]) -> Iterator[int]:
         """Book many at once, in order; yield the index of each for which not all is free, which is left to the caller.
 
-        Parameters
-        ----------
-        spans
-            int64 (bookings, 3): start, end, and which of `amounts` is booked.
-        amounts
-            See `booking`: those by node column, and by system column.
+        `spans`: int64 (bookings, 3): start, end, and which of `amounts` is booked. `amounts`: see `booking`: those by
+        node column, and by system column.
         """
         columns = np.array([column for taken, _ in amounts for column in taken], dtype=np.int64)
         values = np.array([amount for taken, _ in amounts for amount in taken.values()], dtype=np.int64)
@@ -665,11 +661,8 @@ class Timeline:
         """Return the slots from `start` on, and which of some bookings' amounts are free in each, whatever the times of
         the bookings are.
 
-        Returns
-        -------
-        times, is_free
-            int64 (slots,): the first second of each slot, ascending from `start`; the last slot has no end.
-            bool (bookings, slots).
+        Returns int64 (slots,), the first second of each slot, ascending from `start`, of which the last has no end; and
+        bool (bookings, slots).
         """
         state, _, _ = self.kernel_arguments()
         place, index = kernels.locate(start, state)
@@ -737,16 +730,8 @@ class Timeline:
         """Return begin and entries of each step of a sequence that completes as early as is found, and then starts as
         late; None if no place is found.
 
-        Parameters
-        ----------
-        sequences, sequence
-            The sequence's index.
-        earliest, latest
-            The limits of its start.
-        end_by
-            The latest end.
-        tries
-            The number of schedules with held steps for which a mapping is tried.
+        `sequences`, `sequence`: the sequence's index. `earliest`, `latest`: the limits of its start. `end_by`: the
+        latest end. `tries`: the number of schedules with held steps for which a mapping is tried.
         """
         tables, timeline, trial = self.sequence_arguments(sequences)
         steps = sequences.num_steps[sequence]

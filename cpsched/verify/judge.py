@@ -20,12 +20,7 @@ class Judge:
 
     Raises `DocumentError` if the instance is not in order.
 
-    Parameters
-    ----------
-    instance
-        The document as JSON gives it.
-    source
-        What errors call it.
+    `instance`: the document as JSON gives it. `source`: what errors call it.
     """
 
     def __init__(self, instance: object, source: str = "instance") -> None:
@@ -41,12 +36,8 @@ class Judge:
 
         Raises `DocumentError` if the plan is no plan at all.
 
-        Parameters
-        ----------
-        plan, source
-            The document as JSON gives it, and what errors call it.
-        claims
-            Whether what is said of the jobs in the waiting room has to be true.
+        `plan`, `source`: the document as JSON gives it, and what errors call it. `claims`: whether what is said of the
+        jobs in the waiting room has to be true.
         """
         return self.judge(plan, source, claims=claims)[0]
 
@@ -68,16 +59,8 @@ def verify(instance: Mapping[str, object], plan: Mapping[str, object]) -> tuple[
     Raises `DocumentError` if the instance is not in order, or the plan is no plan at all, so that there is nothing to
     judge.
 
-    Parameters
-    ----------
-    instance, plan
-        The two documents as JSON gives them.
-
-    Returns
-    -------
-    tuple of Violation
-        Everything that is wrong, theme by theme; empty if the plan is valid. Malformed parts of the plan are violations
-        too, and count for no further rule.
+    `instance`, `plan`: the two documents as JSON gives them. Returns everything that is wrong, theme by theme; empty if
+    the plan is valid. Malformed parts of the plan are violations too, and count for no further rule.
     """
     return Judge(instance).violations(plan)
 

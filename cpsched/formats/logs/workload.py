@@ -125,12 +125,7 @@ def take_jobs(path: Path, options: LogOptions, *, arriving: bool, now: int | Non
     Raises `DocumentError` if a file is refused, the log does not describe the machine and there is no cluster file, or
     the options are for another kind of file.
 
-    Parameters
-    ----------
-    path, options
-        The log, and the options for reading it.
-    arriving, now
-        As in `log_to_instance`.
+    `path`, `options`: the log, and the options for reading it. `arriving`, `now`: as in `log_to_instance`.
     """
     kind = kind_of(path) or LogKind.SWF
     _check_options(path, kind, options)

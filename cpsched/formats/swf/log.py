@@ -61,18 +61,9 @@ class SwfJob(NamedTuple):
 class SwfLog:
     """A log as it was read.
 
-    Attributes
-    ----------
-    source : str
-        The file it came from.
-    header : FrozenMap
-        The header comments ``; Key: value``; a key may occur several times, so each has all its values in order.
-    comments : tuple of str
-        The other comment lines.
-    jobs : tuple of SwfJob
-        In the order of the lines.
-    faults : tuple of Fault
-        The lines that are neither jobs nor comments; the path is ``line N``.
+    `source`: the file it came from. `header`: the header comments ``; Key: value``; a key may occur several times, so
+    each has all its values in order. `comments`: the other comment lines. `jobs`: in the order of the lines. `faults`:
+    the lines that are neither jobs nor comments; the path is ``line N``.
     """
 
     source: str

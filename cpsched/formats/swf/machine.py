@@ -23,12 +23,7 @@ _FIGURE = re.compile(r"([0-9]{1,15})(?:\s.*)?")
 class AssumedMachine:
     """A machine for a log without a cluster file.
 
-    Attributes
-    ----------
-    machine : Instance
-        Without jobs.
-    assumed : tuple of str
-        What was taken for granted, a sentence each.
+    `machine`: without jobs. `assumed`: what was taken for granted, a sentence each.
     """
 
     machine: Instance

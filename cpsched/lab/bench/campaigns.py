@@ -49,16 +49,9 @@ def run_campaign(
     Raises `CampaignError` if a package is missing, or no cluster can run the cells. Raises `DocumentError` or `OSError`
     if a file cannot be read or written, or the page of the campaign has a place for a table that does not exist.
 
-    Parameters
-    ----------
-    campaign
-        From `read_campaign`.
-    folder
-        The folder for all results; those of cells are below ``cells``, and a later run reads them again.
-    connect
-        Returns the cluster that runs cells, see `clusters.py`; not called if all cells are finished.
-    work, watch
-        As in `run_cells`.
+    `campaign`: from `read_campaign`. `folder`: the folder for all results; those of cells are below ``cells``, and a
+    later run reads them again. `connect`: returns the cluster that runs cells, see `clusters.py`; not called if all
+    cells are finished. `work`, `watch`: as in `run_cells`.
     """
     require_packages()
     if campaign.page is not None:  # a fault in it is found now, not after hours of work

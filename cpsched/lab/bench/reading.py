@@ -62,11 +62,8 @@ def read_campaign(path: Path, data: Path | None = None) -> Campaign:
 
     Raises `DocumentError` with everything that is wrong with it.
 
-    Parameters
-    ----------
-    data
-        A folder with the files that are not at their places, by their names; the first half of a log,
-        ``NAME.firsthalf.swf.gz``, may also be there as the whole log, ``NAME.swf.gz``.
+    `data`: a folder with the files that are not at their places, by their names; the first half of a log,
+    ``NAME.firsthalf.swf.gz``, may also be there as the whole log, ``NAME.swf.gz``.
     """
     document = load_toml(path)
     reading = _Reading(folder=path.parent, data=data, faults=Faults(document))

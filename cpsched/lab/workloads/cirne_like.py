@@ -53,20 +53,9 @@ def cirne_like(
 
     Raises `ValueError` if an argument is out of range.
 
-    Parameters
-    ----------
-    jobs
-        How many, at least 2.
-    seed
-        Of the random numbers.
-    nodes, cores
-        Of the machine, and of each node.
-    widest
-        Nodes of the largest job, at most all.
-    load
-        Offered, up to whole seconds: see `offered_load`. It is had by more or fewer jobs a day.
-    ideal
-        Users know how long their jobs run, and ask for that.
+    `jobs`: how many, at least 2. `seed`: of the random numbers. `nodes`, `cores`: of the machine, and of each node.
+    `widest`: nodes of the largest job, at most all. `load`: offered, up to whole seconds: see `offered_load`. It is had
+    by more or fewer jobs a day. `ideal`: users know how long their jobs run, and ask for that.
     """
     if jobs < 2 or not 1 <= widest <= nodes or cores < 1 or not 0 < load < math.inf:
         raise ValueError(

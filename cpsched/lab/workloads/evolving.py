@@ -40,12 +40,7 @@ def evolving_window(seed: int, *, nodes: int = 100) -> Instance:
 
     Raises `ValueError` if the machine is smaller than the widest step can be.
 
-    Parameters
-    ----------
-    seed
-        Of the random numbers.
-    nodes
-        Of the machine; the paper does not state the number.
+    `seed`: of the random numbers. `nodes`: of the machine; the paper does not state the number.
     """
     if nodes < NODES[1]:
         raise ValueError(f"Expected at least {NODES[1]} nodes, got {nodes}")

@@ -115,18 +115,9 @@ def lublin(
 
     Raises `ValueError` if an argument is out of range.
 
-    Parameters
-    ----------
-    jobs
-        How many, at least 1.
-    seed
-        Of the random numbers.
-    nodes
-        Of the machine, at least 32. The largest and the middle size of jobs follow it.
-    cores
-        Of each node.
-    streams
-        ``whole``, or ``batch``, ``interactive`` or both: these two arrive independently of each other. Each is a queue.
+    `jobs`: how many, at least 1. `seed`: of the random numbers. `nodes`: of the machine, at least 32. The largest and
+    the middle size of jobs follow it. `cores`: of each node. `streams`: ``whole``, or ``batch``, ``interactive`` or
+    both: these two arrive independently of each other. Each is a queue.
     """
     if jobs < 1 or nodes < FEWEST_NODES or cores < 1:
         raise ValueError(f"need jobs >= 1, nodes >= {FEWEST_NODES}, cores >= 1, got {jobs}, {nodes}, {cores}")
