@@ -103,4 +103,4 @@ from cpsched.domain.rules import (
     Validity,
 )
 from cpsched.domain.solve_params import SolveParams
-from cpsched.domain.states import TRANSITIONS, RequestState, may_become, state_of
+from cpsched.domain.states import RequestState, state_of
