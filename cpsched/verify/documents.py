@@ -217,6 +217,15 @@ class Cursor:
             self._expected("a string without control characters")
         return self.value
 
+    def seconds(self) -> None:
+        """Refuse what is no number of at least 0."""
+        if self.number() < 0:
+            self._expected("seconds of at least 0")
+
+    def words(self) -> str:
+        """Return a text that is not empty."""
+        return self.text() or self.refuse("expected words, got an empty text")
+
     def name(self) -> str:
         """Return a string that may be a name."""
         if not isinstance(self.value, str) or not _is_name(self.value):
