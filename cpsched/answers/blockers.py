@@ -71,9 +71,8 @@ def holders_at(occupation: Occupation, question: Question, start: int, until: in
 
     No job of the set can be spared: beside any one of them the job cannot start. There may be other such sets.
 
-    `occupation`: the bookings, without those of the job itself.
-    `question`: a job that cannot start at any second of ``[start, until)``, but could if no other job were there.
-    `start`, `until`: seconds on the timeline's clock.
+    `occupation`: the bookings, without those of the job itself. `question`: a job that cannot start at any second of
+    ``[start, until)``, but could if no other job were there. `start`, `until`: seconds on the timeline's clock.
     `is_promise`: whether the job could start then, but not stay: it is jobs that begin later that are looked for.
 
     Notes

@@ -20,11 +20,10 @@ from cpsched.rusv import FOREVER, Countdown
 def start_in_turn(ledger: Ledger, queue: Sequence[Job], progress: Progress | None, *, depth: int | None) -> None:
     """Start the jobs of a queue event by event.
 
-    `ledger`: the ledger, on which running jobs, and jobs that the rule does not move, are booked.
-    `queue`: jobs without a place, in the order of the rule. Each is in the queue from its earliest start on; a job that
-      waits for others, from the second on that all its dependencies allow.
-    `progress`: called after each event, and at the end.
-    `depth`: the number of jobs behind a blocked head that are tried at each event; None: all.
+    `ledger`: the ledger, on which running jobs, and jobs that the rule does not move, are booked. `queue`: jobs without
+    a place, in the order of the rule. Each is in the queue from its earliest start on; a job that waits for others,
+    from the second on that all its dependencies allow. `progress`: called after each event, and at the end. `depth`:
+    the number of jobs behind a blocked head that are tried at each event; None: all.
 
     Notes
     -----

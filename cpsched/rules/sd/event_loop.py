@@ -27,9 +27,8 @@ from cpsched.rules.sd.view import View, seen_at
 class EventLoop:
     """The simulation of a window under one rule; mutable.
 
-    `instance`: the window, with all its jobs rigid.
-    `admission`: its jobs, told apart.
-    `jobs`: the same jobs with their malleability, by id.
+    `instance`: the window, with all its jobs rigid. `admission`: its jobs, told apart. `jobs`: the same jobs with their
+    malleability, by id.
     """
 
     def __init__(self, instance: Instance, admission: AdmissionResult, jobs: dict[str, Job], rule: SdRule) -> None:
