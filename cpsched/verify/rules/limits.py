@@ -56,11 +56,16 @@ def check_limits(case: Case) -> Iterator[Violation]:
     for kind in ("user", "group"):
         bookings: dict[str, list[Booking]] = {}
         for booking in case.bookings:
-            subject = booking.job.user if kind == "user" else booking.job.group
+            subject = _subject(kind, booking.job)
             if subject is not None:
                 bookings.setdefault(subject, []).append(booking)
         for subject, own in bookings.items():
             yield from _check_subject(case, kind, subject, own)
+
+
+def _subject(kind: str, job: Job) -> str | None:
+    """Return the user or group of a job."""
+    return job.user if kind == "user" else job.group
 
 
 def _check_subject(case: Case, kind: str, subject: str, own: Sequence[Booking]) -> Iterator[Violation]:
