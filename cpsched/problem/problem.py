@@ -258,7 +258,7 @@ def exchanged(window: Instance, job: Job) -> Instance:
 
 
 def _counters_about(job: Job, window: Instance, common: _Common) -> list[Counter]:
-    """Return the limits and free pools that count a job of a window, which knows it by another id."""
+    """Return the limits and free pools that count a job, in a form that the window does not have of it."""
     common.measures.forget(job.id)
     found = list(
         counters_of(
