@@ -88,11 +88,8 @@ def at_the_door(function: Callable[P, T]) -> Callable[P, T]:
     Numbers of numpy become Python's; True and False are no numbers, and a text is no sequence. A type that says
     nothing here (``Any``, ``object``, a type variable) admits everything.
 
-    Raises
-    ------
-    ValueError
-        By the function: if an argument is not what its type says. The message has its name, what is expected, and what
-        it is.
+    The function raises `ValueError` if an argument is not what its type says. The message has its name, what is
+    expected, and what it is.
     """
 
     @cache
@@ -119,6 +116,8 @@ def at_the_door(function: Callable[P, T]) -> Callable[P, T]:
 def plain_argument(value: object, hint: Any, *, name: str = "") -> Any:
     """Return an argument, with Python's numbers in place of others.
 
+    Raises `ValueError` if it is not of its type.
+
     Parameters
     ----------
     value
@@ -127,11 +126,6 @@ def plain_argument(value: object, hint: Any, *, name: str = "") -> Any:
         Its type, as an annotation.
     name
         Of the argument, for the message; may be empty.
-
-    Raises
-    ------
-    ValueError
-        If it is not of its type.
     """
     try:
         return _plain(value, hint)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from cpsched.domain import Event, Incumbent, Instance, PlannedJob, WaitingJob, Work
+from cpsched.domain import Event, Incumbent, Instance, PlannedJob, SolverWork, WaitingJob
 
 __all__ = [
     "LONGEST_EVENT",
@@ -42,17 +42,14 @@ Progress = Callable[[int, int], None]
 class Budget:
     """Seconds that may be spent, counted from the moment the budget is made.
 
+    Raises `ValueError` if `seconds` is negative.
+
     Parameters
     ----------
     seconds
         At least 0.
     clock
         Returns seconds; replaced in tests.
-
-    Raises
-    ------
-    ValueError
-        If `seconds` is negative.
     """
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -215,7 +212,7 @@ class Board:
         self._events: list[Event] = []
         self._failures: list[Event] = []
         self._left_out: set[str] = set()
-        self._work: dict[str, Work] = {}
+        self._work: dict[str, SolverWork] = {}
         self._prove_least()
 
     @property
@@ -269,7 +266,7 @@ class Board:
         return bool(self._failures) and self._work.keys() <= self._left_out.union(one.by for one in self._failures)
 
     @property
-    def work(self) -> tuple[Work, ...]:
+    def work(self) -> tuple[SolverWork, ...]:
         """What each solver did, in the order in which they began."""
         return tuple(self._work.values())
 
@@ -365,10 +362,7 @@ class Board:
             known.append(proof)
 
     def prove_most(self, most: int, *, by: str) -> None:
-        """State that no plan has more than `most` jobs, running ones included.
-
-        If the best plan has more, that is false: it is not taken, and an event says so.
-        """
+        """State that no plan has more than `most` jobs, running ones included; it is not taken if the best plan has."""
         with self._lock:
             if self._closed.is_set() or not self.takes_proofs or most >= self.most:
                 return
@@ -405,8 +399,8 @@ class Board:
         """Add seconds to the work of a solver, and replace the words that say what it did."""
         with self._lock:
             if not self._closed.is_set():
-                known = self._work.get(by, Work(by=by, seconds=0.0))
-                self._work[by] = Work(by=by, seconds=round(known.seconds + seconds, 3), what=what or known.what)
+                known = self._work.get(by, SolverWork(by=by, seconds=0.0))
+                self._work[by] = SolverWork(by=by, seconds=round(known.seconds + seconds, 3), what=what or known.what)
 
     def leave_out(self, why: str, *, by: str) -> None:
         """Say in the work of a solver why it does not work on this window."""

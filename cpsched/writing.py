@@ -34,17 +34,13 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     If the block raises an error, an older file at `path` is left as it was. The temporary file is locked while the
     block runs. Temporary files of `path` that no process has locked are leftovers of killed processes and are removed.
 
+    Raises `DiskFullError` if the block or the renaming fails since the disk is full, or a quota or the limit of a
+    file's size is reached. Raises `DocumentError` if it fails with another `OSError`.
+
     Parameters
     ----------
     path
         Where the file goes. The name of the temporary file has the same suffix.
-
-    Raises
-    ------
-    DiskFullError
-        If the block or the renaming fails since the disk is full, or a quota or the limit of a file's size is reached.
-    DocumentError
-        If it fails with another `OSError`.
     """
     target = Path(path)
     with _told(path, "file"):
@@ -68,15 +64,12 @@ def whole_folder(path: str | Path) -> Iterator[Path]:
     block, since moving the files then takes no room. Folders that killed processes left beside `path`, or in it, are
     removed.
 
+    Raises `DiskFullError` or `DocumentError` as `whole_file`; errors of files in the temporary folder name `path`.
+
     Parameters
     ----------
     path
         The folder; it is made, with those that it is in, where it does not exist.
-
-    Raises
-    ------
-    DiskFullError, DocumentError
-        As `whole_file`; errors of files in the temporary folder name `path`.
     """
     with _told(path, "folder"):
         target = Path(path).resolve()

@@ -13,38 +13,9 @@ from cpsched.doors import opener
 
 if TYPE_CHECKING:
     from cpsched.answers.answers import MOST_INTERVALS, Answers, explain
-    from cpsched.answers.explanation import Blocked, Cause, CauseKind, Change, ChangeKind, Explanation, Holder, State
+    from cpsched.answers.explanation import Blocked, Cause, CauseKind, Change, ChangeKind, Explanation, Holder, JobState
     from cpsched.answers.submission import SUBMITTED, Submission, parse_submission, parse_walltime, under_free_id
     from cpsched.answers.whatif import Comparison, JobChange, WhatIf, changed_instance, compared, what_if
     from cpsched.answers.words import comparison_lines, explanation_lines, first_line, submission_lines
-
-__all__ = [
-    "MOST_INTERVALS",
-    "SUBMITTED",
-    "Answers",
-    "Blocked",
-    "Cause",
-    "CauseKind",
-    "Change",
-    "ChangeKind",
-    "Comparison",
-    "Explanation",
-    "Holder",
-    "JobChange",
-    "State",
-    "Submission",
-    "WhatIf",
-    "changed_instance",
-    "compared",
-    "comparison_lines",
-    "explain",
-    "explanation_lines",
-    "first_line",
-    "parse_submission",
-    "parse_walltime",
-    "submission_lines",
-    "under_free_id",
-    "what_if",
-]
 
 __getattr__ = opener(__name__)

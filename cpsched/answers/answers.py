@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from cpsched.answers.changes import changes_for
-from cpsched.answers.explanation import Blocked, Explanation, State
+from cpsched.answers.explanation import Blocked, Explanation, JobState
 from cpsched.answers.inquiry import Inquiry
 from cpsched.answers.submission import Submission
 from cpsched.answers.world import PlanView
@@ -67,7 +67,7 @@ class Answers:
         if entry.running is not None:
             run = entry.running if planned is None else planned
             end = run.segments[-1].end
-            return Explanation(job=job_id, state=State.RUNNING, start=run.start, end=end)
+            return Explanation(job=job_id, state=JobState.RUNNING, start=run.start, end=end)
         place = world.occupation.place_of.get(job_id)
         with world.occupation.without([] if place is None else [place]):
             return self._explained(entry, planned, at)
@@ -81,7 +81,7 @@ class Answers:
         blocked, is_whole = self._blocked(inquiry, last, at)
         return Explanation(
             job=job.id,
-            state=State.WAITING_ROOM if planned is None else State.PLANNED,
+            state=JobState.WAITING_ROOM if planned is None else JobState.PLANNED,
             start=None if planned is None else planned.start,
             end=None if planned is None else planned.end,
             reason=None if waiting is None else waiting.reason,

@@ -71,9 +71,8 @@ def holders_at(occupation: Occupation, question: Question, start: int, until: in
 
     No job of the set can be spared: beside any one of them the job cannot start. There may be other such sets.
 
-    `occupation`: the bookings, without those of the job itself.
-    `question`: a job that cannot start at any second of ``[start, until)``, but could if no other job were there.
-    `start`, `until`: seconds on the timeline's clock.
+    `occupation`: the bookings, without those of the job itself. `question`: a job that cannot start at any second of
+    ``[start, until)``, but could if no other job were there. `start`, `until`: seconds on the timeline's clock.
     `is_promise`: whether the job could start then, but not stay: it is jobs that begin later that are looked for.
 
     Notes
@@ -172,9 +171,7 @@ def _drop(occupation: Occupation, question: Question, start: int, after: int, fi
 
 
 def _drop_counted(occupation: Occupation, question: Question, start: int, after: int) -> None:
-    """Take jobs away until enough is left of what is counted: first those that have most while it lacks, and of equals
-    those that end first.
-    """
+    """Take jobs away until enough is left of what is counted: those with most first, of equals the first to end."""
     duration = question.form.duration
     for counter in question.counters:
         short = [span for span in counter.lacking(occupation) if span[1] > start and span[0] < start + duration]
@@ -247,12 +244,7 @@ def _gains(
     """Return the chunks that a job would gain on nodes without other jobs, or without those that begin later than it,
     and the chunks that it lacks: both as parts of each kind of its chunks.
 
-    Returns
-    -------
-    gains
-        float64 (kinds, nodes).
-    lacking
-        float64 (kinds,).
+    Returns the gains, float64 (kinds, nodes), and what is lacking, float64 (kinds,).
     """
     demands = occupation.columns.demands
     least = occupation.timeline.least_free(start, end)[0]

@@ -18,11 +18,9 @@ Ints = NDArray[np.int64]
 class Counter:
     """What is left over time of something that belongs to no node; times are in seconds from `now`.
 
-    `name`, `rule`: a licence, and the rule that it counts for; None: it is a licence of the cluster.
-    `amount`: what the job in question takes.
-    `total`: what there is when no job takes anything.
-    `closed`: ``(start, end, amount)`` that nobody can have.
-    `uses`: what the jobs of the plan take; the job in question may be among them.
+    `name`, `rule`: a licence, and the rule that it counts for; None: it is a licence of the cluster. `amount`: what the
+    job in question takes. `total`: what there is when no job takes anything. `closed`: ``(start, end, amount)`` that
+    nobody can have. `uses`: what the jobs of the plan take; the job in question may be among them.
     """
 
     def __init__(

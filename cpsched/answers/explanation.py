@@ -47,7 +47,7 @@ class ChangeKind(StrEnum):
     NODES = "nodes"
 
 
-class State(StrEnum):
+class JobState(StrEnum):
     """The states that a job can have in a plan."""
 
     RUNNING = "running"
@@ -113,7 +113,7 @@ class Explanation:
     """Why a job starts when a plan says, and not earlier."""
 
     job: str
-    state: State
+    state: JobState
     #: In the plan; None in the waiting room.
     start: int | None
     end: int | None

@@ -21,10 +21,7 @@ _PLENTY = 1 << 30
 
 
 class Inquiry:
-    """The questions about one waiting job, which holds nothing while they are asked.
-
-    `world`: the plan, without the job. `job`: the job, as the instance states it.
-    """
+    """The questions about one waiting `job`, which holds nothing in the `world` while they are asked."""
 
     def __init__(self, world: PlanView, job: Job) -> None:
         self.world, self.job = world, job
@@ -47,9 +44,7 @@ class Inquiry:
         return None if self.latest is not None and first > self.latest else first
 
     def free_start(self, latest: int | None = None) -> int | None:
-        """Return the first second, at most `latest`, at which the job could start beside all others; None: there is
-        none.
-        """
+        """Return the first second, at most `latest`, at which the job could start beside all others, or None."""
         first = self.first_allowed
         if self.question is None or first is None:
             return None

@@ -167,9 +167,7 @@ class Occupation:
         return True
 
     def _amounts(self, job: Job, segment: Segment, *, is_stated: bool = False) -> dict[int, int]:
-        """Return the amounts of each column that a job holds in a segment; with `is_stated`, only those of resources
-        that documents state.
-        """
+        """Return what a job holds of each column in a segment; with `is_stated`, of stated resources alone."""
         if is_stated:
             stated = (replace(held, resources=without_rules(held.resources)) for held in segment.allocation)
             return self.columns.amounts_of(stated)
@@ -191,9 +189,7 @@ class Occupation:
 
     @property
     def timeline(self) -> Timeline:
-        """The nodes with what the jobs hold that are there. It is brought up to date when it is asked for: often what
-        is counted beside nodes has the answer.
-        """
+        """The nodes with what the jobs hold that are there, brought up to date when it is asked for."""
         known = self._known_here()
         if known.version != self.version:
             gone, back = self._away - known.away, known.away - self._away
@@ -219,9 +215,7 @@ class Occupation:
 
     @contextmanager
     def _crowd_apart(self, jobs: Collection[int]) -> Iterator[None]:
-        """Release the whole crowd for the time of a block, if one of some jobs is in it; then book those that are
-        there, each as far as the ones before leave it.
-        """
+        """Release the whole crowd for a block, if it has one of some jobs; then book each as far as others let it."""
         if self._crowd.keys().isdisjoint(jobs):
             yield
             return

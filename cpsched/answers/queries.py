@@ -42,9 +42,8 @@ class FreePlace:
     def last_start(self, timeline: Timeline, most: int, gate: Gate) -> int:
         """Return the last start, at most `most`, up to which the job can have the same nodes at any second.
 
-        `timeline`: the one on which the place was found, with the same bookings.
-        `most`: the place's own start, or later.
-        `gate`: the rules that allow the place.
+        `timeline`: the one on which the place was found, with the same bookings. `most`: the place's own start, or
+        later. `gate`: the rules that allow the place.
         """
         most = min(most, gate.last(self.start, self.end - self.start)) if gate.counters else most
         for booking in self.bookings:

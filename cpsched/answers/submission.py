@@ -52,9 +52,7 @@ class Submission:
 
 
 def parse_walltime(text: str) -> int | None:
-    """Return a duration in seconds: ``7200``, ``2h``, ``1d12h``, ``90m``, ``1:30:00``, ``1-12:00:00``; None: it is
-    none.
-    """
+    """Return a duration in seconds, ``7200``, ``2h``, ``1d12h``, ``90m``, ``1:30:00``, ``1-12:00:00``, or None."""
     match = _CLOCK.fullmatch(text) or _WALLTIME.fullmatch(text)
     if match is None or not any(match.groups()):
         return None
@@ -64,6 +62,9 @@ def parse_walltime(text: str) -> int | None:
 def parse_submission(text: str, instance: Instance, *, source: str = "--submit") -> Job:
     """Return the job that a text asks for, as submitted now.
 
+    Raises `DocumentError` with everything that is wrong with it. Raises `SyntaxFault` if the text has no walltime, or
+    one that is none.
+
     Parameters
     ----------
     text
@@ -72,13 +73,6 @@ def parse_submission(text: str, instance: Instance, *, source: str = "--submit")
         and `submit` may be left out.
     instance
         Gives the cluster and the queues; the dependencies of the job are on its jobs.
-
-    Raises
-    ------
-    DocumentError
-        With everything that is wrong with it.
-    SyntaxFault
-        If the text has no walltime, or one that is none.
     """
     entry = _json_entry(text, source) if text.lstrip().startswith("{") else _text_entry(text)
     document = instance_to_document(replace(instance, jobs=()))

@@ -134,13 +134,7 @@ def what_if(instance: Instance, plan: Plan, request: WhatIf, *, budget: Seconds 
 
 
 def changed_instance(instance: Instance, request: WhatIf) -> Instance:
-    """Return an instance with a change, checked as a document.
-
-    Raises
-    ------
-    DocumentError
-        With all faults of the change.
-    """
+    """Return an instance with a change, checked as a document. Raises `DocumentError` with all faults of the change."""
     faults = list(_unknown(instance, request))
     if faults:
         raise DocumentError(SOURCE, faults)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cpsched.answers.explanation import Blocked, Cause, CauseKind, Explanation, Holder, State
+from cpsched.answers.explanation import Blocked, Cause, CauseKind, Explanation, Holder, JobState
 from cpsched.answers.submission import Submission
 from cpsched.answers.whatif import Comparison, JobChange
 from cpsched.domain import Instance, WaitingJob
@@ -18,27 +18,27 @@ MOST_HOLDERS = 10
 MOST_MOVED = 20
 
 
-def _planned(told: Explanation, second: int) -> str:
+def _planned(explanation: Explanation, second: int) -> str:
     """Return in words when a plan has a job that could start at a second."""
-    if told.start is None:
+    if explanation.start is None:
         return "the plan gives it no start"
-    if told.start == second:
+    if explanation.start == second:
         return "so the plan has it"
-    return "the plan has it later" if told.start > second else "the plan has it earlier"
+    return "the plan has it later" if explanation.start > second else "the plan has it earlier"
 
 
 def first_line(instance: Instance, explanation: Explanation) -> str:
     """Return in one sentence why a job does not start now, or that it runs."""
-    told = explanation
-    if told.state is State.RUNNING:
+    if explanation.state is JobState.RUNNING:
         return "runs: what has started is never moved"
-    if told.state is State.WAITING_ROOM and not told.blocked:
-        return f"has no start: {printable(told.detail or 'the plan does not say why')}"
-    if not told.blocked:
+    if explanation.state is JobState.WAITING_ROOM and not explanation.blocked:
+        return f"has no start: {printable(explanation.detail or 'the plan does not say why')}"
+    if not explanation.blocked:
         return "starts at the first second that it may"
-    first = told.blocked[0]
+    first = explanation.blocked[0]
     if first.cause.kind is CauseKind.NOTHING:
-        return f"could start at {moment(instance, first.start)}, beside all other jobs; {_planned(told, first.start)}"
+        beside = f"could start at {moment(instance, first.start)}, beside all other jobs"
+        return f"{beside}; {_planned(explanation, first.start)}"
     words = f"not at {moment(instance, first.start)}: {printable(first.cause.detail)}"
     holders = first.cause.holders
     if not holders:
@@ -49,36 +49,35 @@ def first_line(instance: Instance, explanation: Explanation) -> str:
 
 def explanation_lines(instance: Instance, explanation: Explanation) -> Iterator[str]:
     """Yield an explanation line by line."""
-    told = explanation
-    yield f"job {printable(told.job)}: {_plan_words(instance, told)}"
-    yield first_line(instance, told)
-    if told.form is not None:
-        yield told.form
-    if told.state is State.RUNNING:
+    yield f"job {printable(explanation.job)}: {_plan_words(instance, explanation)}"
+    yield first_line(instance, explanation)
+    if explanation.form is not None:
+        yield explanation.form
+    if explanation.state is JobState.RUNNING:
         return
-    if told.blocked:
-        yield "causes:" if told.is_whole else "causes at some seconds until then (--at asks about another one):"
-    for blocked in told.blocked:
+    if explanation.blocked:
+        yield "causes:" if explanation.is_whole else "causes at some seconds until then (--at asks about another one):"
+    for blocked in explanation.blocked:
         yield from _blocked_lines(instance, blocked)
-    if told.free_start is not None and (told.start is None or told.free_start < told.start):
-        yield f"free: it could start at {moment(instance, told.free_start)}, beside all other jobs"
-    if told.start is None and told.free_start is None:
+    if explanation.free_start is not None and (explanation.start is None or explanation.free_start < explanation.start):
+        yield f"free: it could start at {moment(instance, explanation.free_start)}, beside all other jobs"
+    if explanation.start is None and explanation.free_start is None:
         yield "free: at no second could it start, beside all other jobs"
-    if told.changes:
-        yield "it could start earlier, beside all other jobs:" if told.start is not None else "it could start:"
-    for change in told.changes:
+    if explanation.changes:
+        yield "it could start earlier, beside all other jobs:" if explanation.start is not None else "it could start:"
+    for change in explanation.changes:
         yield f"  at {moment(instance, change.start)} {printable(change.detail)}"
 
 
-def _plan_words(instance: Instance, told: Explanation) -> str:
+def _plan_words(instance: Instance, explanation: Explanation) -> str:
     """Describe the place of a job in the plan."""
-    if told.start is None or told.end is None:
-        if told.reason is None:
+    if explanation.start is None or explanation.end is None:
+        if explanation.reason is None:
             return "not in the plan"
-        return f"in the waiting room, {told.reason}: {printable(told.detail or '')}"
-    verb = "runs" if told.state is State.RUNNING else "planned"
-    span = f"{moment(instance, told.start)} to {moment(instance, told.end)}"
-    return f"{verb} from {span} ({duration(told.end - told.start)})"
+        return f"in the waiting room, {explanation.reason}: {printable(explanation.detail or '')}"
+    verb = "runs" if explanation.state is JobState.RUNNING else "planned"
+    span = f"{moment(instance, explanation.start)} to {moment(instance, explanation.end)}"
+    return f"{verb} from {span} ({duration(explanation.end - explanation.start)})"
 
 
 def _blocked_lines(instance: Instance, blocked: Blocked) -> Iterator[str]:
@@ -117,14 +116,7 @@ def _node_words(nodes: Sequence[str]) -> str:
 def comparison_lines(instance: Instance, comparison: Comparison, name: str) -> Iterator[str]:
     """Yield which jobs gain and which pay.
 
-    Parameters
-    ----------
-    instance
-        The one before the change.
-    comparison
-        The two plans.
-    name
-        Of the objective.
+    `instance`: the one before the change. `comparison`: the two plans. `name`: of the objective.
     """
     moved, reasons = comparison.moved, {waiting.id: waiting for waiting in comparison.plan.waiting_room}
     for title, jobs in (

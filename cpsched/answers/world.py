@@ -61,10 +61,7 @@ class PlanView:
         self.occupation = Occupation(_without_licenses(engines), self._problem.to_held(plan.jobs))
 
     def question(self, job: Job) -> Question | None:
-        """Return a waiting job as it is looked for; None: even an empty cluster could not run it in time.
-
-        `job`: one of the instance, or a job like one of them.
-        """
+        """Return a waiting job, of the instance or like one of it, as it is looked for; None: it never fits in time."""
         engine, columns = self.occupation.instance, self.occupation.columns
         window = self._window_of(job)
         if window is None:
@@ -80,9 +77,7 @@ class PlanView:
         )
 
     def hosting(self, job: Job) -> PlanView:
-        """Return the world in which a job can be asked about: this one, or where a rule about nodes is about no job of
-        the instance, a new one that has the job too.
-        """
+        """Return the world in which a job can be asked about: this one, or a new one that has the job too."""
         if self._window_of(job) is not None:
             return self
         run = tuple(one for one in self.plan.jobs if one.id != job.id)
@@ -99,10 +94,7 @@ class PlanView:
         return self._asked[1]
 
     def _counters(self, window: Problem, job: Job) -> Iterator[Counter]:
-        """Yield the licences, and the rules that count what a job takes, beside the jobs of the plan.
-
-        `window`: the window without rules, with the job. `job`: the job in it.
-        """
+        """Yield the licences, and the rules that count what a job takes, beside the jobs of the plan."""
         now = self.instance.now
         for name, amount in job.licenses.items():
             rule = name if isinstance(name, Rule) else None
@@ -142,9 +134,7 @@ class PlanView:
         return self._known_uses[name]
 
     def _uses(self, takes: Mapping[str, int], but: str | None) -> Uses:
-        """Return the amounts of a licence that the jobs of the plan take, of which those of one entry take the same,
-        without one job.
-        """
+        """Return the amounts of a licence that jobs of the plan take, those of one entry the same, without one job."""
         now, place_of = self.instance.now, self.occupation.place_of
         rows = []
         for entry, amount in takes.items():

@@ -22,25 +22,4 @@ if TYPE_CHECKING:
     from cpsched.booking.partial_booking import amounts_aside, booked_remainder
     from cpsched.booking.shapes import Shape
 
-__all__ = [
-    "WHOLE_REQUEST",
-    "ChangingJobs",
-    "CheapFirst",
-    "Columns",
-    "CompiledMode",
-    "Ledger",
-    "LiveLedger",
-    "Mapping",
-    "Mark",
-    "Place",
-    "Shape",
-    "Units",
-    "amounts_aside",
-    "booked_remainder",
-    "compiled_modes",
-    "continuation",
-    "node_weight",
-    "units_on",
-]
-
 __getattr__ = opener(__name__)

@@ -45,16 +45,8 @@ class ChangingJobs:
     def find(self, row: int, *, earliest: int, latest: int, end_by: int, is_held: bool = True) -> list[Part] | None:
         """Return the place of a job that completes as early as is found, and then starts as late; None if none is.
 
-        Parameters
-        ----------
-        row
-            The job.
-        earliest, latest
-            When it may start.
-        end_by
-            When it must have ended.
-        is_held
-            Whether its steps may be held; if not, each follows the one before at once.
+        `row`: the job. `earliest`, `latest`: when it may start. `end_by`: when it must have ended. `is_held`: whether
+        its steps may be held; if not, each follows the one before at once.
         """
         found = self._timeline.find_sequence(
             self.sequences,

@@ -56,10 +56,7 @@ class MappingOrder:
 class Columns:
     """The layout for one cluster, and the demands that have been compiled for it.
 
-    Parameters
-    ----------
-    cluster, mapping
-        The machine, and the order in which it is filled.
+    `cluster`, `mapping`: the machine, and the order in which it is filled.
     """
 
     def __init__(self, cluster: Cluster, mapping: Mapping) -> None:
@@ -297,9 +294,7 @@ class Columns:
         return orders
 
     def mapping_orders(self, request: Request, walltime: int) -> tuple[MappingOrder, ...]:
-        """Return the orders in which the kinds of a request, and the nodes for them, are taken; each for where the one
-        before fails.
-        """
+        """Return the orders of the kinds of a request and their nodes; each is for where the one before fails."""
         if request.place.arrangement is Arrangement.PACK:
             return (MappingOrder(kinds=(WHOLE_REQUEST,), nodes=np.arange(len(self.node_names))),)
         runs = [self._runs_for(chunk, request, walltime) for chunk in request.chunks]
@@ -335,12 +330,8 @@ class Columns:
     def entries_of(self, number: int, request: Request, allocation: Sequence[Placement]) -> NDArray[np.int32] | None:
         """Return the entries of a demand for the chunks of `allocation`; None if that is not allowed.
 
-        Parameters
-        ----------
-        number
-            The demand for the request, as `compile` gave it.
-        allocation
-            Of a planned job: nodes, with kinds of chunks and how many of them.
+        `number`: the demand for the request, as `compile` gave it. `allocation`: of a planned job: nodes, with kinds of
+        chunks and how many of them.
         """
         entries = self.entries_anywhere(number, request, allocation)
         return entries if entries is not None and self.demands.may_have(entries) else None

@@ -89,12 +89,7 @@ def _guessed(
     """Return chunks of a request that have together what is held, each on a node where its kind may be; None if there
     is no such way.
 
-    Parameters
-    ----------
-    held
-        The amounts on each node.
-    kinds_on
-        Which kinds of chunks may be on each node.
+    `held`: the amounts on each node. `kinds_on`: which kinds of chunks may be on each node.
     """
     most = 1 if request.place.arrangement is Arrangement.SCATTER else sum(chunk.count for chunk in request.chunks)
     # (chunks of each kind that have no node yet) -> the chunks on the nodes before
@@ -143,14 +138,8 @@ def continuation(instance: Instance, job: Job, units: Units) -> tuple[Segment, .
     that came last goes first. Where all chunks of the job are equal, each step begins as early as in any such schedule
     that keeps the nodes; if nothing is found, there is none.
 
-    Parameters
-    ----------
-    instance
-        The window; waiting jobs do not count.
-    job
-        One of its running jobs, with the remaining steps, which need no migration; the first one is what it holds.
-    units
-        Which of its chunks stand on each node (`units_on`).
+    `instance`: the window; waiting jobs do not count. `job`: one of its running jobs, with the remaining steps, which
+    need no migration; the first one is what it holds. `units`: which of its chunks stand on each node (`units_on`).
     """
     others = tuple(other for other in instance.jobs if other.running is not None and other.id != job.id)
     on = {node for of_kind in units.values() for node in of_kind}
@@ -167,9 +156,7 @@ def continuation(instance: Instance, job: Job, units: Units) -> tuple[Segment, .
 
 
 def _opened(cluster: Cluster, nodes: frozenset[str]) -> Cluster:
-    """Return the cluster with some nodes as jobs see them that are there already: up, without guards, nothing kept
-    free.
-    """
+    """Return the cluster with some nodes as the jobs see them that are there already: up, without guards."""
     classes = []
     for node_class in cluster.classes:
         here = tuple(name for name in node_class.names if name in nodes)
@@ -184,10 +171,7 @@ def _opened(cluster: Cluster, nodes: frozenset[str]) -> Cluster:
 class _Search:
     """Where the steps of one running job find place; on its clock `now` is second 0.
 
-    Parameters
-    ----------
-    grandfathered
-        Nodes on which the job may keep what it has, and gets no more chunks: it could not come there now.
+    `grandfathered`: nodes on which the job may keep what it has, and gets no more chunks: it could not come there now.
     """
 
     def __init__(self, instance: Instance, job: Job, units: Units, grandfathered: frozenset[str]) -> None:
@@ -216,9 +200,7 @@ class _Search:
         return counts
 
     def grandfathered_nodes(self) -> frozenset[str]:
-        """Return the nodes on which it could not have now what it has, or never what it asks for later: running work is
-        a fact, and need not obey.
-        """
+        """Return the nodes on which it could not have now what it has, or never what it asks for later."""
         demands, last = self._columns.demands, int(self.timeline.breakpoints()[-1])
         free, empty = (self.timeline.least_free(time, time + 1)[0] for time in (0, last))
         is_grandfathered = np.zeros(len(self._columns.node_names), dtype=bool)

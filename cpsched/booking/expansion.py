@@ -15,16 +15,9 @@ def fastest_changes(
     """Return the changes of mode (`stretches_of`) with which a job that starts at `start` ends earliest: in each second
     the fastest of its modes whose amounts are free then. None if in some second none of them is.
 
-    Parameters
-    ----------
-    timeline
-        Without the job.
-    start
-        Second of the timeline, also of the changes.
-    work, modes
-        The job's work, in seconds at full share, and its modes.
-    bookings
-        What it holds in each of its modes, at any time; None for a mode in which it may not have these nodes.
+    `timeline`: without the job. `start`: second of the timeline, also of the changes. `work`, `modes`: the job's work,
+    in seconds at full share, and its modes. `bookings`: what it holds in each of its modes, at any time; None for a
+    mode in which it may not have these nodes.
     """
     allowed = {mode: booking for mode, booking in enumerate(bookings) if booking is not None}
     times, found = timeline.free_slots(start, list(allowed.values()))

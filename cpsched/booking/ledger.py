@@ -104,16 +104,12 @@ class Ledger:
         self.table.jobs[:, 1] = np.maximum(self.table.jobs[:, 1], links.released)
 
     def _table_row(self, job: Job, mode: CompiledMode, *_: CompiledMode) -> tuple[int, int, int, int]:
-        """Return a waiting job as (demand, earliest start, latest start, duration) on the timeline's clock, which
-        begins at `now`.
-        """
+        """Return a waiting job as (demand, earliest start, latest start, duration), from `now` on."""
         earliest = own_start(self.instance, job) - self.instance.now
         return mode.demand, earliest, mode.latest, mode.duration
 
     def _compile_shapes(self, awaited: frozenset[str]) -> dict[int, Shape]:
-        """Return the waiting jobs that change, by row; a job for whose end others wait holds no step (so that its end
-        follows from its start).
-        """
+        """Return the waiting jobs that change, by row; one for whose end others wait holds no step."""
         changing = {row: job for row, job in enumerate(self.jobs) if job.is_evolving}
         return {row: Shape.of(job, self._columns, is_held=job.id not in awaited) for row, job in changing.items()}
 
@@ -125,11 +121,11 @@ class Ledger:
         No booked job is moved (OCCS-21 to 33). A job that fits nowhere remains without a place. Unless it
         `is_held`, no step of a job that changes is held.
         """
-        for rows, told in self._stretches(self._rows(ids), progress):
+        for rows, tell in self._stretches(self._rows(ids), progress):
             if self._is_changing(rows):
                 self._plan_changing(int(rows[0]), is_held=is_held)
             else:
-                self.timeline.plan(self.table, rows, told)
+                self.timeline.plan(self.table, rows, tell)
 
     def _stretches(
         self, rows: NDArray[np.int64], progress: Progress | None
@@ -142,13 +138,13 @@ class Ledger:
         for _, group in groupby(rows.tolist(), key=lambda row: row if self._changes(row) else -1):
             part = np.array(list(group), dtype=np.int64)
 
-            def told(count: int, _: int, before: int = done) -> None:
+            def tell(count: int, _: int, before: int = done) -> None:
                 if progress is not None:
                     progress(before + count, len(rows))
 
-            yield part, told
+            yield part, tell
             if self._is_changing(part):
-                told(1, 1)
+                tell(1, 1)
             done += len(part)
 
     def _is_changing(self, rows: NDArray[np.int64]) -> bool:
@@ -160,9 +156,7 @@ class Ledger:
         return row in self._shapes or row in self._parts
 
     def plan_soon(self, job_id: str, *, latest: int, end_by: int) -> bool:
-        """Book a waiting job that has no place as `plan` does, if it can start by `latest` and end by `end_by` (s after
-        now); return whether it can.
-        """
+        """Book a waiting job, if it can start by `latest` and end by `end_by` (s after now); return whether it can."""
         row = self._row[job_id]
         if row in self._shapes:
             return self._plan_changing(row, latest=latest, end_by=end_by)
@@ -218,9 +212,7 @@ class Ledger:
         book_asides(self.timeline, asides, self._columns, self.instance.now)
 
     def stand_aside(self, job_id: str, now: int) -> None:
-        """Move a booked rigid job that starts after `now` to nodes that are not free now, at the same start: jobs that
-        start now then find as many free nodes as possible.
-        """
+        """Move a booked rigid job to nodes that are not free now, at the same start: jobs that start now find more."""
         place, demand = self.place_of(job_id), int(self.table.jobs[self._row[job_id], 0])
         if isinstance(place.held, tuple):
             raise ValueError(f"job {job_id} changes while it runs")
@@ -287,12 +279,8 @@ class Ledger:
     ) -> list[Part]:
         """Return the parts of a malleable job that changes its mode at given times, on the nodes that it holds.
 
-        Parameters
-        ----------
-        changes
-            See `stretches_of`, on the ledger's clock.
-        held
-            Its entries in each of its modes, see `_on_shares`.
+        `changes`: see `stretches_of`, on the ledger's clock. `held`: its entries in each of its modes, see
+        `_on_shares`.
         """
         job, modes = self.jobs[row], self.modes[row]
         return [
@@ -306,9 +294,7 @@ class Ledger:
         return sorted((node, self._columns.kind_of(kind), count) for node, kind, count in entries.tolist())
 
     def _on_shares(self, row: int, held: NDArray[np.int32]) -> list[NDArray[np.int32] | None]:
-        """Return entries of the demand of one of a job's modes as those of each of its modes, on the same nodes; None
-        for a mode in which the job may not have these nodes.
-        """
+        """Return entries of one of a job's modes as those of each mode, on the same nodes; None: it may not."""
         columns, found = self._columns, list[NDArray[np.int32] | None]()
         for mode in self.modes[row]:
             kinds = {columns.kind_of(kind): kind for kind, _ in columns.demands.kinds_of(mode.demand)}
@@ -330,16 +316,13 @@ class Ledger:
         return True
 
     def backfill(self, ids: Sequence[str], progress: Progress | None = None) -> int:
-        """Try once, in this order, to give each job an earlier start, or one at all; return how many got it (OCCS-34).
-
-        No start gets later.
-        """
+        """Try once, in this order, to start each job earlier, none later; return how many got a start (OCCS-34)."""
         moved = 0
-        for rows, told in self._stretches(self._rows(ids), progress):
+        for rows, tell in self._stretches(self._rows(ids), progress):
             if self._is_changing(rows):
                 moved += self._move_up(int(rows[0]))
             else:
-                moved += self.timeline.backfill(self.table, rows, told)
+                moved += self.timeline.backfill(self.table, rows, tell)
         return moved
 
     def _move_up(self, row: int) -> bool:
@@ -369,13 +352,7 @@ class Ledger:
         return parts
 
     def release(self, job_id: str) -> None:
-        """Take a waiting job's booking back; what it held is free again.
-
-        Raises
-        ------
-        ValueError
-            If the job is not booked.
-        """
+        """Take a waiting job's booking back, whose amounts are free again; `ValueError` if it is not booked."""
         if job_id not in self._row or not self.is_booked(job_id):
             raise ValueError(f"job {job_id} is not booked")
         row = self._row[job_id]
@@ -445,10 +422,7 @@ class Ledger:
         self.running.set_state(mark.running)
 
     def earliest_start(self, job_id: str) -> int | None:
-        """Return the first second that its own times and the places of all that it waits for leave a waiting job.
-
-        None while one of those has no place.
-        """
+        """Return the first second that its own times, and all that it waits for, leave a waiting job, or None."""
         released, _ = self.table.window(self._row[job_id])
         return None if released >= FOREVER else self.instance.now + released
 

@@ -24,10 +24,7 @@ class LiveLedger(Ledger):
     places. It can follow windows of one cluster in which no job changes while it runs and nothing is set aside
     (`can_follow`).
 
-    Parameters
-    ----------
-    instance, waiting
-        As `Ledger` has them.
+    `instance`, `waiting`: as `Ledger` has them.
     """
 
     def __init__(self, instance: Instance, waiting: Sequence[Job]) -> None:
@@ -201,9 +198,7 @@ class LiveLedger(Ledger):
         self.modes = tuple(modes)
 
     def pass_time(self, instance: Instance) -> None:
-        """Advance the clock to the `now` of another window of the same cluster. No place of a waiting job begins before
-        then, and each running job is booked beyond it.
-        """
+        """Advance the clock to the `now` of another window; each place of a waiting job begins then or later."""
         seconds = instance.now - self.instance.now
         self.instance = instance
         self.running.pass_time(instance.now)
@@ -233,9 +228,7 @@ class LiveLedger(Ledger):
         return not np.array_equal(before, self.table.starts)
 
     def _is_joint(self) -> NDArray[np.bool_]:
-        """Return which demands are for chunks of several kinds: such a one may fit where it did not, without any
-        release.
-        """
+        """Return which demands are for chunks of several kinds: these may fit later without any release."""
         flags = self.timeline.demands.tables().demands[:-1, kernels.D_FLAGS]
         return np.asarray(flags & kernels.JOINT != 0)
 

@@ -51,9 +51,7 @@ class CheapFirst:
         return sorted(range(len(ranks)), key=ranks.__getitem__)
 
     def chunk_order(self, cluster: Cluster, request: Request) -> list[int]:
-        """Order kinds by descending largest share of what the best node has of a resource; equal ones as asked
-        (OCCS-27).
-        """
+        """Order kinds by descending largest share of what the best node has; equal ones as asked (OCCS-27)."""
         largest: dict[str, int] = {}
         for node_class in cluster.classes:
             for name, amount in node_class.resources.items():

@@ -25,14 +25,8 @@ class CompiledMode:
 def compiled_modes(instance: Instance, job: Job, columns: Columns, *, is_awaited: bool) -> tuple[CompiledMode, ...]:
     """Return the modes of a waiting job, that on all its cores first; of an evolving one that of its first step.
 
-    Parameters
-    ----------
-    instance, job
-        The window, and one of its waiting jobs.
-    columns
-        Gets the demands.
-    is_awaited
-        Whether others wait for the job's end. Then it is not shrunk: its end is known from its start.
+    `instance`, `job`: the window, and one of its waiting jobs. `columns`: gets the demands. `is_awaited`: whether
+    others wait for the job's end. Then it is not shrunk: its end is known from its start.
     """
     walltime, request = job.walltime, job.steps[0].request
     if job.is_evolving or job.malleability is None or is_awaited:

@@ -44,17 +44,8 @@ def booked_remainder(
 ) -> tuple[list[Booking], bool]:
     """Book amounts in ``[start, end)``; where less is free, what is.
 
-    Parameters
-    ----------
-    timeline
-        The timeline, on which the bookings are made.
-    amounts, sums
-        What is to be booked of node columns and of system columns.
-
-    Returns
-    -------
-    tuple[list[Booking], bool]
-        The bookings, and whether less was free at some second.
+    `timeline`: the timeline, on which the bookings are made. `amounts`, `sums`: what is to be booked of node columns
+    and of system columns. Returns the bookings, and whether less was free at some second.
     """
     whole = timeline.booking(
         start, end, *({at: some for at, some in one.items() if some > 0} for one in (amounts, sums))

@@ -32,12 +32,8 @@ class RunningJobs:
     Running work is a fact, even where it breaks a rule: at no time all of it together takes more of a column than is
     there, and an exclusive job leaves nothing of its nodes. What was promised them for later is theirs as well.
 
-    Parameters
-    ----------
-    instance, columns, timeline
-        The window, its columns, and an empty timeline for it.
-    awaited
-        The jobs for whose end others wait: these continue unchanged.
+    `instance`, `columns`, `timeline`: the window, its columns, and an empty timeline for it. `awaited`: the jobs for
+    whose end others wait: these continue unchanged.
     """
 
     def __init__(self, instance: Instance, columns: Columns, timeline: Timeline, awaited: frozenset[str]) -> None:
@@ -109,9 +105,7 @@ class RunningJobs:
         return [name for name, remaining in self.changeable.items() if any(map(is_short, remaining.allocations[0]))]
 
     def _hold_later(self, job: Job, amounts: dict[int, int], start: int, end: int) -> set[int]:
-        """Book what a running job will hold; where less is free, piece by piece what is. Return the columns of which
-        less is free.
-        """
+        """Book what a running job will hold, or what is free of it; return the columns of which less is free."""
         breaks = [start, end]
         free, _ = self._timeline.least_free(start, end)
         short = {column for column, amount in amounts.items() if free[column] < amount}
@@ -130,7 +124,9 @@ class RunningJobs:
         if job.id in self._bookings:
             self._bookings[job.id].append(booking)
         else:
-            self._fixed.setdefault(job.id, []).append(_moved(booking, self._now))
+            self._fixed.setdefault(job.id, []).append(
+                replace(booking, start=booking.start + self._now, end=booking.end + self._now)
+            )
 
     def _held_by(self, job: Job, segment: Segment) -> dict[int, int]:
         """Return the amounts of each column that a running job holds in one of its segments."""
@@ -244,9 +240,7 @@ class RunningJobs:
     # --- for chains of a search, which book on the timeline themselves ------------------------------------------
 
     def shares(self, job_id: str) -> list[tuple[int, int, int]] | None:
-        """Return how a changeable job continues as (start, end, mode), in seconds after now; None where it has another
-        allocation than in one of its modes.
-        """
+        """Return how a changeable job continues as (start, end, mode); None if it is in none of its modes."""
         in_modes = [set(allocation) for allocation in self.changeable[job_id].allocations]
         coming = [segment for segment in self.planned(job_id).segments if segment.end > self._now]
         if any(set(segment.allocation) not in in_modes for segment in coming):
@@ -291,10 +285,7 @@ class RunningJobs:
         return resumed_plan(self._jobs[job_id], self.changeable[job_id], self._now, changes)
 
     def resumed(self, plan: Sequence[PlannedJob]) -> list[PlannedJob]:
-        """Return the continuations of changeable jobs as in an earlier plan, as far as they are known.
-
-        Their remaining work is that of the instance.
-        """
+        """Return the continuations of changeable jobs as in an earlier plan, with the work that is left by now."""
         found = []
         for planned in plan:
             coming = [segment for segment in planned.segments if segment.end > self._now]
@@ -328,8 +319,3 @@ class RunningJobs:
     def set_state(self, state: tuple[dict[str, list[Booking]], dict[str, PlannedJob]]) -> None:
         """Restore the record of bookings; the caller restores the timeline."""
         self._bookings, self.changed = dict(state[0]), dict(state[1])
-
-
-def _moved(booking: Booking, seconds: int) -> Booking:
-    """Return a booking that begins and ends some seconds later."""
-    return replace(booking, start=booking.start + seconds, end=booking.end + seconds)

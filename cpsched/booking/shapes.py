@@ -32,14 +32,8 @@ class Shape:
     def of(cls, job: Job, columns: Columns, *, is_held: bool = True) -> Shape:
         """Compile a job, which has passed `admission.refusal`.
 
-        Parameters
-        ----------
-        job
-            A job whose steps need no migration.
-        columns
-            The columns to which its demands are added.
-        is_held
-            Whether a step may be held for longer than it is needed.
+        `job`: a job whose steps need no migration. `columns`: the columns to which its demands are added. `is_held`:
+        whether a step may be held for longer than it is needed.
         """
         requests = tuple(step.request for step in job.steps)
         durations = tuple(step.walltime for step in job.steps)
@@ -87,9 +81,7 @@ def _orders(request: Request, found: Sequence[ChunkLayer], columns: Columns, wal
 def _conditions(
     requests: Sequence[Request], found: Sequence[ChunkLayer], columns: Columns, licenses: Amounts, walltime: int
 ) -> Iterator[tuple[int, int, int]]:
-    """Yield for each layer (demand, first step, last step) of what all units ask for that are there as long as it
-    is: it is on those that came before.
-    """
+    """Yield (demand, first step, last step) of what all units ask for that are there as long as a layer is."""
     for layer in found:
         level = sum(
             other.count

@@ -13,31 +13,3 @@ from cpsched.charts.palette import COLOURS, DARK_COLOURS, DASHES, SYMBOLS
 from cpsched.charts.pictures import PICTURE_FORMATS, empty_figure, figure_bytes, picture, picture_settings, pictures
 from cpsched.charts.plotly_figure import plotly_figure, plotly_script
 from cpsched.charts.units import Unit, duration, shortened, unit_text
-
-__all__ = [
-    "COLOURS",
-    "DARK_COLOURS",
-    "DASHES",
-    "PICTURE_FORMATS",
-    "SYMBOLS",
-    "Axis",
-    "Bars",
-    "Box",
-    "Chart",
-    "Heat",
-    "Layer",
-    "Line",
-    "ReferenceLine",
-    "Table",
-    "Unit",
-    "duration",
-    "empty_figure",
-    "figure_bytes",
-    "picture",
-    "picture_settings",
-    "pictures",
-    "plotly_figure",
-    "plotly_script",
-    "shortened",
-    "unit_text",
-]

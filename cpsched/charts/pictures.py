@@ -44,17 +44,9 @@ _SVG_NOTES = ("Creator", "Date", "Format", "Type")
 def picture(chart: Chart, kind: str) -> bytes:
     """Return one chart as a picture with its legend below it.
 
-    Parameters
-    ----------
-    chart
-        What is drawn.
-    kind
-        One of `PICTURE_FORMATS`.
+    Raises `ReportError` if matplotlib is not installed.
 
-    Raises
-    ------
-    ReportError
-        If matplotlib is not installed.
+    `chart`: what is drawn. `kind`: one of `PICTURE_FORMATS`.
     """
     with picture_settings():
         figure = empty_figure(_WIDTH, _height(chart))
@@ -65,19 +57,9 @@ def picture(chart: Chart, kind: str) -> bytes:
 def pictures(charts: Sequence[Chart], kind: str, title: str) -> bytes:
     """Return all charts, at least one: as one picture in two columns, or as a PDF with a page for each chart.
 
-    Parameters
-    ----------
-    charts
-        What is drawn.
-    kind
-        One of `PICTURE_FORMATS`.
-    title
-        Any text, which stands above all.
+    Raises `ReportError` if matplotlib is not installed.
 
-    Raises
-    ------
-    ReportError
-        If matplotlib is not installed.
+    `charts`: what is drawn. `kind`: one of `PICTURE_FORMATS`. `title`: any text, which stands above all.
     """
     with picture_settings():
         if kind == "pdf":
@@ -98,15 +80,9 @@ def pictures(charts: Sequence[Chart], kind: str, title: str) -> bytes:
 def picture_settings(style: Mapping[str, object] | None = None) -> Iterator[None]:
     """Set what makes pictures repeatable, and their text text, while a figure is drawn and saved.
 
-    Parameters
-    ----------
-    style
-        Further settings, by their names in matplotlib: ``{"font.size": 11}``.
+    Raises `ReportError` if matplotlib is not installed.
 
-    Raises
-    ------
-    ReportError
-        If matplotlib is not installed.
+    `style`: further settings, by their names in matplotlib: ``{"font.size": 11}``.
     """
     try:
         from matplotlib import rc_context

@@ -25,13 +25,7 @@ _FEW_MARKS = 6
 
 
 def plotly_script() -> str:
-    """Return plotly.js, the script that draws figures.
-
-    Raises
-    ------
-    ReportError
-        If the package is not installed.
-    """
+    """Return plotly.js, the script that draws figures. Raises `ReportError` if the package is not installed."""
     try:
         from plotly.offline import get_plotlyjs
     except ImportError as error:

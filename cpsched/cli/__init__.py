@@ -13,8 +13,6 @@ from cpsched.cli.damage import EXIT_CODE, damage_of
 if TYPE_CHECKING:
     from cpsched.cli.group import main as main
 
-__all__ = ["main", "run"]
-
 
 def __getattr__(name: str) -> object:
     """Import the group of commands when it is asked for: `run` says which of its files is damaged."""

@@ -26,11 +26,8 @@ _BROKEN_LIBRARY = ("file too short", "invalid ELF header")
 def damage_of(error: BaseException) -> str | None:
     """Describe the damaged file that an error is from, and the command that mends it.
 
-    Returns
-    -------
-    str or None
-        None where the error is not from a damaged file. Source that is truncated or missing counts only where packages
-        are installed: elsewhere somebody may be writing it.
+    Returns None where the error is not from a damaged file. Source that is truncated or missing counts only where
+    packages are installed: elsewhere somebody may be writing it.
     """
     frames = list(_frames(error.__traceback__))
     for frame in frames:

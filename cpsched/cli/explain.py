@@ -42,9 +42,9 @@ def command(instance: Path, plan: Path, job: str, at: int | None, as_json: bool)
                 f"{printable(job)!r} is an array of {len(elements)} jobs: name one, such as {printable(elements[0])!r}."
             )
         raise click.BadParameter(message, param_hint="JOB")
-    told = answers.explain(job, at)
+    explanation = answers.explain(job, at)
     if as_json:
-        echo_output("explain", asdict(told))
+        echo_output("explain", asdict(explanation))
         return
-    for line in explanation_lines(window, told):
+    for line in explanation_lines(window, explanation):
         click.echo(line)

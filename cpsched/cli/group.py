@@ -201,9 +201,7 @@ def main() -> None:
 
 
 def _interrupt_again(unraisable: sys.UnraisableHookArgs) -> None:
-    """Interrupt the command once more, soon: code that Python calls by itself, as for an object that goes, swallowed
-    the interruption.
-    """
+    """Interrupt the command once more, soon: code that Python itself calls swallowed the interruption."""
     if isinstance(unraisable.exc_value, KeyboardInterrupt):
         signal.signal(signal.SIGALRM, signal.default_int_handler)
         signal.setitimer(signal.ITIMER_REAL, 0.01)

@@ -17,10 +17,7 @@ def finished(what: str) -> Iterator[Callable[[], bool]]:
 
     `what`: what the block does, as it is told when the process is interrupted.
 
-    Yields
-    ------
-    Callable
-        Returns whether the process was interrupted, also after the block.
+    Yields what returns whether the process was interrupted, also after the block.
     """
     is_interrupted = False
     if threading.current_thread() is not threading.main_thread():  # only there signals can be handled

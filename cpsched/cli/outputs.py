@@ -198,10 +198,7 @@ def output_schema(name: str) -> Schema:
 
 
 def echo_output(name: str, content: Mapping[str, Any]) -> None:
-    """Print an output as one JSON object, whose first key says its format.
-
-    `name`: a key of `OUTPUTS`. `content`: the values of all its keys.
-    """
+    """Print an output by its name in `OUTPUTS`, with the values of all its keys, as one JSON object."""
     from cpsched.cli.screen import echo_json
 
     echo_json({"format": f"cpsched-{name}/1", **content})

@@ -105,9 +105,8 @@ def write_results(
 
     Raises `DiskFullError`, `DocumentError` if the folder cannot be made, or a file not be written.
 
-    `label`: the policy with its parameters.
-    `about`: the identity of the simulation and what else its figures begin with.
-    `record`: the schedule as a plan; None: it is not written.
+    `label`: the policy with its parameters. `about`: the identity of the simulation and what else its figures begin
+    with. `record`: the schedule as a plan; None: it is not written.
     """
     from cpsched.formats import write_plan
     from cpsched.formats.swf import write_swf

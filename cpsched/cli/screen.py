@@ -136,9 +136,8 @@ def simulation_bar(
 ) -> Iterator[Callable[[Moment], None] | None]:
     """Yield a callback that shows the progress of a simulation on stderr; None if no terminal would show it.
 
-    `description`: the name of the simulation.
-    `date`: returns a second of the workload's clock in words.
-    `wanted`: whether the bar is wanted.
+    `description`: the name of the simulation. `date`: returns a second of the workload's clock in words. `wanted`:
+    whether the bar is wanted.
     """
     if not (wanted and is_terminal_at(sys.stderr)):
         yield None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from cpsched.domain import Instance, Plan
     from cpsched.errors import Fault
     from cpsched.portfolio import Team
-
 
 #: A literal list, so that the help is fast: a test compares it with `cpsched.portfolio.ENGINES`.
 ENGINE_NAMES = (
@@ -182,14 +182,13 @@ def command(
     verified, and no file is left half-written. Ctrl-C and SIGTERM end the improvement: the best plan so far is the
     answer.
     """
-    from cpsched.cli.files import load_document_or_stdin
     from cpsched.cli.screen import improvement_bar, progress_bar, say_first_start, warn
     from cpsched.formats import checked, instance_to_document, parse_instance
     from cpsched.planner import compiling_announced, with_promised_starts
     from cpsched.portfolio import prepare, solve, team_of, with_dask_lanes
 
     _check_promise(promise, warm, output, instance_output)
-    document, source = load_document_or_stdin(instance)
+    document, source = _load_document(instance)
     warnings: list[Fault] = []
     parsed = parse_instance(document, source=source, on_warning=warnings.append)
     earlier = None if warm is None else _earlier(parsed, warm, warnings, is_needed=promise is None)
@@ -253,3 +252,18 @@ def _earlier(instance: Instance, path: str, warnings: list[Fault], *, is_needed:
         )
         warnings.append(Fault(f"{path}: instance", message))
     return plan
+
+
+def _load_document(source: str) -> tuple[dict[str, Any], str]:
+    """Load the raw document of a file, or of standard input where `source` is ``-``; plain or gzip.
+
+    Raises `DocumentError` if it is no JSON object.
+
+    Returns the document, and the name under which faults are reported.
+    """
+    from cpsched.formats import load_document, read_document
+
+    if source != "-":
+        return load_document(source), source
+    name = "<stdin>"
+    return read_document(sys.stdin.buffer, name), name

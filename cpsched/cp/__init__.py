@@ -20,18 +20,4 @@ if TYPE_CHECKING:
     from cpsched.cp.orders import Orders
     from cpsched.cp.params import BoundParams, CpParams, ModelParams, NeighbourhoodParams
 
-__all__ = [
-    "Bound",
-    "BoundParams",
-    "Cp",
-    "CpParams",
-    "LagrangianBound",
-    "ModelParams",
-    "NeighbourhoodParams",
-    "Neighbourhoods",
-    "Orders",
-    "QuickBound",
-    "lower_bound",
-]
-
 __getattr__ = opener(__name__)

@@ -172,13 +172,7 @@ class Job:
 
     @property
     def request(self) -> Request:
-        """The request of a job of one step.
-
-        Raises
-        ------
-        ValueError
-            If the job is evolving: each of its steps has a request of its own.
-        """
+        """The request of a job of one step; `ValueError` if the job is evolving: each of its steps has its own."""
         if len(self.steps) != 1:
             raise ValueError(f"job {self.id} has {len(self.steps)} steps, each with its own request")
         return self.steps[0].request

@@ -36,10 +36,7 @@ def modes(job: Job, rounded: Callable[[Fraction], int] = floor) -> tuple[Mode, .
     same request as a larger one is left out, and so are all shares where no chunk asks for cores. Shares and stretches
     are exactly what their decimals say: 0.7 of 10 cores is 7.
 
-    Raises
-    ------
-    ValueError
-        If the job is evolving.
+    Raises `ValueError` if the job is evolving.
     """
     full = Mode(share=1.0, request=job.request, rate=Fraction(1))
     if job.malleability is None:
@@ -74,13 +71,9 @@ def stretches_of(
     """Return how a job does its work if it changes its mode at given times: (start, end, mode) of each stretch of time
     in one mode; it ends in the second in which the work is done.
 
-    Parameters
-    ----------
-    work
-        Seconds at full share, more than 0.
-    changes
-        (second, index of the mode from then on), by ascending second; the first second is the start. A change after the
-        end of the work, or to the mode that it has already, is none.
+    `work`: seconds at full share, more than 0. `changes`: (second, index of the mode from then on), by ascending
+    second; the first second is the start. A change after the end of the work, or to the mode that it has already, is
+    none.
     """
     found: list[tuple[int, int, int]] = []
     left = Fraction(work)

@@ -60,13 +60,7 @@ def _some(nodes: Sequence[str]) -> str:
 
 
 def repeated(job: Job) -> PlannedJob:
-    """Return a running job as a plan repeats it: with the segments of the instance.
-
-    Raises
-    ------
-    ValueError
-        If the job does not run.
-    """
+    """Return a running job with the segments of the instance; `ValueError` if the job does not run."""
     if job.running is None:
         raise ValueError(f"job {job.id} does not run")
     segments = job.running.segments
@@ -139,7 +133,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class SolverWork:
     """The work of one solver while a plan was made, better plans or not."""
 
     by: Name
@@ -176,7 +170,7 @@ class Plan:
     incumbents: Annotated[tuple[Incumbent, ...], Key("How the plan was found")] = ()
     events: Annotated[tuple[Event, ...], Key("What else happened meanwhile")] = ()
     #: By solver, in the order in which they began.
-    work: Annotated[tuple[Work, ...], Key("What each solver did, better plans or not")] = ()
+    work: Annotated[tuple[SolverWork, ...], Key("What each solver did, better plans or not")] = ()
     record: Annotated[bool, Key("Whether this is a record of what happened: jobs took their real run times")] = False
     #: In order of time.
     attempts: Annotated[tuple[PlannedJob, ...], Key("Of a record: runs that an outage cut short")] = ()
@@ -201,10 +195,7 @@ class Plan:
     def __getitem__(self, job_id: str) -> PlannedJob:
         """Return a job that runs or is planned.
 
-        Raises
-        ------
-        KeyError
-            If the plan has no such job; of one in the waiting room it says the reason.
+        Raises `KeyError` if the plan has no such job; of one in the waiting room it says the reason.
         """
         for job in self.jobs:
             if job.id == job_id:

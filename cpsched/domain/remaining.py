@@ -63,10 +63,7 @@ def end_of_work(job: Job, now: int, seconds: int) -> int | None:
     """Return when a running malleable job has done its work if it continues as the instance states; None: its chunks
     or its work are not known, and its end is a fact.
 
-    Parameters
-    ----------
-    seconds
-        Its work, at full share: at most its walltime. If it is done by `now`, the job ends in the next second.
+    `seconds`: its work, at full share: at most its walltime. If it is done by `now`, the job ends in the next second.
     """
     rates, done = _stated_rates(job), Fraction(0)
     if job.running is None or rates is None:
@@ -102,12 +99,8 @@ def _stated_rates(job: Job) -> list[Fraction] | None:
 def resumed_plan(job: Job, remaining: Remaining, now: int, changes: Sequence[tuple[int, int]]) -> PlannedJob:
     """Return the plan of a running job that continues with other shares of its cores from now on.
 
-    Parameters
-    ----------
-    job, remaining, now
-        The job, and what `resumable` says of it.
-    changes
-        (second on the instance's clock, mode from then on, counted as in `Remaining.modes`); the first one is at `now`.
+    `job`, `remaining`, `now`: the job, and what `resumable` says of it. `changes`: (second on the instance's clock,
+    mode from then on, counted as in `Remaining.modes`); the first one is at `now`.
     """
     coming = [
         Segment(start=start, end=end, allocation=remaining.allocations[mode])
@@ -135,15 +128,8 @@ def rate_on(request: Request, malleability: Malleability, allocation: Sequence[P
     The shares of the chunks may differ: ``ideal`` is the share of all cores, ``worst`` the share of the placement that
     has the least (eq. 5 and 6). A `stretch` that is given for the least share overrides both.
 
-    Parameters
-    ----------
-    allocation
-        Each placement names the kind and the number of its chunks; a placement without them has no cores.
-
-    Returns
-    -------
-    Fraction or None
-        None: the cores of a placement match none of the job's shares.
+    `allocation`: each placement names the kind and the number of its chunks; a placement without them has no cores.
+    None: the cores of a placement match none of the job's shares.
     """
     shares: list[float] = []
     parts: list[tuple[int, int]] = []

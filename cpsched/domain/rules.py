@@ -156,10 +156,7 @@ class ReservationKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
-    """A slice of the cluster, set aside for a time or for recurring times (OCCS-42, MAUI-8).
-
-    It has `start` and `end`, or `validity`; a `request`, or `nodes`.
-    """
+    """A slice of the cluster, set aside for a time or for recurring times (OCCS-42, MAUI-8)."""
 
     id: Name
     start: Time | None = None

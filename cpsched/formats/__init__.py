@@ -21,55 +21,14 @@ from cpsched.formats.event_document import parse_events
 from cpsched.formats.faults import Faults, Location, path_of, shown
 from cpsched.formats.files import load_document, load_json, read_document, read_json, write_document
 from cpsched.formats.hostlist import expand_hostlist, fold_hostlist
-from cpsched.formats.instance_reader import instance_schema, parse_instance
-from cpsched.formats.instance_writer import instance_to_document
+from cpsched.formats.instance_reader import instance_schema, instance_to_document, parse_instance, trusted
 from cpsched.formats.plan_document import parse_plan, plan_schema, plan_to_document, read_solve_params
 from cpsched.formats.request_text import ParsedRequest, format_request, parse_request
 from cpsched.formats.toml import load_toml, parse_toml
-from cpsched.formats.trust import trusted
 from cpsched.formats.validation import checked
 
 if TYPE_CHECKING:
     from cpsched.formats.settings import DocumentModel, Omittable, add_shape, keys_of_models, read_settings, refusal
-
-__all__ = [
-    "DocumentModel",
-    "Faults",
-    "Location",
-    "Omittable",
-    "ParsedRequest",
-    "add_shape",
-    "checked",
-    "expand_hostlist",
-    "fold_hostlist",
-    "format_request",
-    "instance_schema",
-    "instance_to_document",
-    "keys_of_models",
-    "load_document",
-    "load_json",
-    "load_toml",
-    "parse_events",
-    "parse_instance",
-    "parse_plan",
-    "parse_request",
-    "parse_toml",
-    "path_of",
-    "plan_schema",
-    "plan_to_document",
-    "read_document",
-    "read_instance",
-    "read_json",
-    "read_plan",
-    "read_settings",
-    "read_solve_params",
-    "refusal",
-    "shown",
-    "trusted",
-    "write_document",
-    "write_instance",
-    "write_plan",
-]
 
 # behind pydantic, which documents need not
 __getattr__ = opener(__name__)

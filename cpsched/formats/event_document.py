@@ -23,19 +23,20 @@ from cpsched.domain import (
     Name,
     NodesChanged,
     NodeState,
+    Place,
     ProfileChange,
+    Request,
     ReservationDropped,
     ReservationMade,
+    Step,
     Text,
     WindowEvent,
 )
-from cpsched.errors import DocumentError, SyntaxFault
+from cpsched.errors import DocumentError, Fault, SyntaxFault
 from cpsched.formats.faults import Faults, Location, shown
 from cpsched.formats.hostlist import MAX_NODES, expand_hostlist
-from cpsched.formats.instance_reader import COUNTABLE, parse_instance
-from cpsched.formats.instance_writer import instance_to_document
+from cpsched.formats.instance_reader import COUNTABLE, instance_to_document, parse_instance
 from cpsched.formats.kinds import Form, object_of
-from cpsched.formats.steps import read_steps
 
 _Entry = Mapping[str, Any]
 
@@ -64,19 +65,10 @@ def parse_events(document: object, instance: Instance, *, source: str = "<memory
 
     Whether a job waits or runs is no question of the document: it is asked when the event happens.
 
-    Parameters
-    ----------
-    document
-        Decoded JSON.
-    instance
-        The window whose nodes, jobs and reservations the events name.
-    source
-        Where the document is from, for messages.
+    Raises `DocumentError` with all faults, in document order.
 
-    Raises
-    ------
-    DocumentError
-        With all faults, in document order.
+    `document`: decoded JSON. `instance`: the window whose nodes, jobs and reservations the events name. `source`: where
+    the document is from, for messages.
     """
     faults = Faults(document)
     reader = _Reader(faults, instance)
@@ -256,3 +248,29 @@ _KINDS: dict[str, tuple[dict[str, Any], _Read]] = {
     "profile": ({"job": Name, "steps": Annotated[tuple[Any, ...], Entries(1)]}, _Reader.profile),
 }
 _FORMS = {"capacity": Form(rule=_rule_of_capacity)}
+
+
+def read_steps(written: object, instance: Instance, job: Job) -> tuple[Step, ...]:
+    """Return the steps that a list says: each an object of ``walltime`` and ``request``.
+
+    Place and licences are the job's, and need not be said.
+
+    Raises `DocumentError` with everything that is wrong with them.
+    """
+    document = {
+        "format": "cpsched-instance/1",
+        "name": "steps",
+        "cluster": instance_to_document(instance)["cluster"],
+        "jobs": [{"id": job.id, "submit": 0, "steps": written}],
+    }
+    try:
+        (read,) = parse_instance(document).jobs
+    except DocumentError as error:
+        faults = [Fault(fault.path.removeprefix("jobs[0]."), fault.message) for fault in error.faults]
+        raise DocumentError(error.source, faults) from None
+    place = job.steps[0].request.place
+    if read.steps[0].request.place not in (Place(), place) or read.licenses not in (Amounts(), job.licenses):
+        raise DocumentError("steps", [Fault("steps", "Expected the place and the licences of the job, or none")])
+    return tuple(
+        Step(walltime=step.walltime, request=Request(chunks=step.request.chunks, place=place)) for step in read.steps
+    )

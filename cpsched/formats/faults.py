@@ -73,19 +73,8 @@ def caret_message(fault: SyntaxFault) -> str:
 def refuse_other_kind(document: object, source: str, expected: str) -> None:
     """Refuse an instance where a plan is expected, and a plan where an instance is, before all else.
 
-    Parameters
-    ----------
-    document
-        Decoded JSON.
-    source
-        Where it is from.
-    expected
-        ``instance`` or ``plan``.
-
-    Raises
-    ------
-    DocumentError
-        With one fault, which says what the document is.
+    `document`: decoded JSON. `source`: where it is from. `expected`: ``instance`` or ``plan``. Raises `DocumentError`
+    with one fault, which says what the document is.
     """
     written = document.get("format") if isinstance(document, dict) else None
     for kind, noun in (("instance", "an instance"), ("plan", "a plan")):
@@ -99,12 +88,7 @@ def refuse_other_kind(document: object, source: str, expected: str) -> None:
 class Faults:
     """Mutable: what is wrong with one document so far.
 
-    Parameters
-    ----------
-    document
-        The raw document, by which the faults are put in order.
-    keys
-        Candidates for unknown keys.
+    `document`: the raw document, by which the faults are put in order. `keys`: candidates for unknown keys.
     """
 
     def __init__(self, document: object, keys: Collection[str] = ()) -> None:
@@ -167,24 +151,12 @@ class Faults:
         return f"{noun} {shown(name)}" if isinstance(name, str) else ""
 
     def raise_if_any(self, source: str) -> None:
-        """Refuse the document if anything is wrong with it.
-
-        Raises
-        ------
-        DocumentError
-            With all the faults, in document order.
-        """
+        """Raise `DocumentError` with all the faults, in document order, if there are any."""
         if self._found:
             self.refuse(source)
 
     def refuse(self, source: str) -> NoReturn:
-        """Refuse the document, with which something is wrong.
-
-        Raises
-        ------
-        DocumentError
-            With all the faults, in document order.
-        """
+        """Raise `DocumentError` with all the faults, in document order; there are some."""
         faults = [self.fault(location, message) for location, message in self.ordered()]
         if self.has_more:
             faults.append(Fault("document", f"there are more faults than these {MOST_FAULTS}"))

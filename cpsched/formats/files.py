@@ -1,4 +1,4 @@
-"""JSON files in and out: read with bounds on everything, written whole or not at all."""
+"""JSON files in and out, and the lines of logs: read with bounds on everything, written whole or not at all."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO, NoReturn, cast
 
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats.faults import Faults, Location, shown
-from cpsched.formats.paths import open_input
+from cpsched.formats.paths import open_file, open_input
 from cpsched.writing import write_bytes
 
 #: The largest document, unpacked (formats.md, limits of the documents).
@@ -74,23 +74,14 @@ class _NoNumber:
 def load_document(source: str | Path) -> dict[str, Any]:
     """Read a JSON object from a file or a pipe, plain or gzipped (told by its first bytes).
 
-    Raises
-    ------
-    DocumentError
-        If the file cannot be read, has more bytes, values or keys than a document may have, is no UTF-8, no JSON, no
-        object, nested too deeply, or has a key twice in one object, or numbers that are none.
+    Raises `DocumentError` if the file cannot be read, has more bytes, values or keys than a document may have, is no
+    UTF-8, no JSON, no object, nested too deeply, or has a key twice in one object, or numbers that are none.
     """
     return _an_object(load_json(source), str(source))
 
 
 def load_json(source: str | Path) -> object:
-    """Read any JSON value from a file or a pipe, as `load_document` reads an object.
-
-    Raises
-    ------
-    DocumentError
-        As `load_document` does.
-    """
+    """Read any JSON value from a file or a pipe, as `load_document` reads an object."""
     name = str(source)
     try:
         with open_input(Path(source)) as stream:
@@ -103,12 +94,7 @@ def load_json(source: str | Path) -> object:
 def read_document(stream: BinaryIO, name: str) -> dict[str, Any]:
     """Read a JSON object from an open file, as `load_document` does; `name` is what it is called in messages.
 
-    Raises
-    ------
-    DocumentError
-        As `load_document` does.
-    OSError
-        If it cannot be read.
+    Raises `DocumentError` as `load_document` does. Raises `OSError` if it cannot be read.
     """
     return _an_object(read_json(stream, name), name)
 
@@ -121,15 +107,7 @@ def _an_object(document: object, name: str) -> dict[str, Any]:
 
 
 def read_json(stream: BinaryIO, name: str) -> object:
-    """Read any JSON value from an open file, with the bounds of `read_document`.
-
-    Raises
-    ------
-    DocumentError
-        As `load_document` does.
-    OSError
-        If it cannot be read.
-    """
+    """Read any JSON value from an open file, with the bounds and errors of `read_document`."""
     content = _unpack(_read(stream), name)
     _refuse_too_many_values(content, name)
     text = _decode(content, name)
@@ -151,10 +129,7 @@ def write_document(document: Mapping[str, Any], path: str | Path) -> None:
 
     Lists have one entry per line; the same document gives the same bytes.
 
-    Raises
-    ------
-    DocumentError
-        If the file cannot be written.
+    Raises `DocumentError` if the file cannot be written.
     """
     write_whole(path, _layout(document).encode("utf-8"))
 
@@ -162,12 +137,8 @@ def write_document(document: Mapping[str, Any], path: str | Path) -> None:
 def write_whole(path: str | Path, content: bytes) -> None:
     """Write a file, gzipped if `path` ends in ``.gz``: to a temporary file beside it, which then takes its name.
 
-    Raises
-    ------
-    DiskFullError
-        If there is no room for it; an older file of that name is then left as it was.
-    DocumentError
-        If it cannot be written for another reason.
+    Raises `DiskFullError` if there is no room for it; an older file of that name is then left as it was. Raises
+    `DocumentError` if it cannot be written for another reason.
     """
     write_bytes(path, gzip.compress(content, mtime=0) if Path(path).suffix == ".gz" else content)
 
@@ -303,3 +274,34 @@ def _layout(document: Mapping[str, Any]) -> str:
 
 def _compact(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+#: A log of more bytes than this (unpacked) is refused; the largest public ones have about 100 MiB.
+_MAX_LOG_BYTES = 2**31
+#: So are such lines; the 21 columns of MetaCentrum list every node of a job and take some kilobytes.
+_MAX_LINE_BYTES = 2**20
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """Yield the stripped lines of a file, plain or gzip (told by its first bytes, not by its name).
+
+    Raises `DocumentError` if the file cannot be read, is a damaged gzip file, is larger than any log, or has longer
+    lines.
+    """
+    size = 0
+    try:
+        with open_file(path) as raw:
+            packed = raw.read(2) == b"\x1f\x8b"
+            raw.seek(0)
+            stream = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if packed else raw
+            while line := stream.readline(_MAX_LINE_BYTES):
+                size += len(line)
+                if size > _MAX_LOG_BYTES or len(line) == _MAX_LINE_BYTES:
+                    limits = f"{_MAX_LOG_BYTES} bytes, and fewer than {_MAX_LINE_BYTES} in each line"
+                    raise DocumentError(str(path), [Fault("", f"Expected at most {limits}, got more")])
+                yield line.decode("utf-8", errors="replace").removeprefix("\ufeff").strip()
+    except (OSError, ValueError, EOFError, zlib.error) as error:
+        # ValueError: a NUL in the path.
+        raise DocumentError(
+            str(path), [Fault("", f"Expected a readable log, got: {getattr(error, 'strerror', None) or error}")]
+        ) from error

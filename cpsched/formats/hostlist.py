@@ -125,17 +125,10 @@ def _is_padded(number: str) -> bool:
 def expand_hostlist(text: str, *, limit: int = MAX_NODES) -> tuple[str, ...]:
     """Return the names of a host list in the order in which they are written, the last bracket varying fastest.
 
-    Parameters
-    ----------
-    text
-        A host list; zero padding is kept, ``cn[08-11]`` is cn08, cn09, cn10, cn11.
-    limit
-        The most names that are accepted; they are counted before they are made.
+    Raises `SyntaxFault` if the text is no host list, or has more than `limit` names.
 
-    Raises
-    ------
-    SyntaxFault
-        If the text is no host list, or has more than `limit` names.
+    `text`: a host list; zero padding is kept, ``cn[08-11]`` is cn08, cn09, cn10, cn11. `limit`: the most names that are
+    accepted; they are counted before they are made.
     """
     if len(text) <= MAX_NAME and limit > 0 and "\\" not in text and _LITERAL.fullmatch(text):
         return (text,)  # most jobs are on one node

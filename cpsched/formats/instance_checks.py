@@ -155,9 +155,7 @@ def _check_running(reading: Reading, cluster: Cluster, jobs: _PlacedJobs) -> Non
 
 
 def _warn_of_oddities(reading: Reading, cluster: Cluster, location: Location, job: Job, running: Running) -> None:
-    """Warn of a running job that started before it was submitted, is on a node that is down, or has less than it asks
-    for.
-    """
+    """Warn of a running job that started before its submission, is on a node that is down, or has too little."""
     if running.start < job.submit:
         message = f"started at {running.start}, before it was submitted at {job.submit}"
         reading.on_warning(Fault(path_of((*location, "running", "start")), message))

@@ -1,4 +1,4 @@
-"""The instance document: from JSON to a checked `Instance`, or all of its faults at once."""
+"""The instance document: from JSON to a checked `Instance`, or all of its faults at once, and back."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from functools import cache
 from typing import Any, Literal
+from weakref import WeakValueDictionary
 from zoneinfo import ZoneInfo, available_timezones
 
 import cpsched.formats.rules_reader  # noqa: F401  # the forms of what an instance is made of
@@ -13,10 +14,25 @@ from cpsched.domain import Instance, Job, Name, Outage, Reservation, Text
 from cpsched.errors import Fault, SyntaxFault
 from cpsched.formats.faults import Faults, Location, refuse_other_kind
 from cpsched.formats.instance_checks import check_instance, check_outages
+from cpsched.formats.job_reader import Requests
 from cpsched.formats.kinds import FORMS, NOTATIONS, Choice, Form, Object, Spelt, kind_of, schema_of
 from cpsched.formats.notations import parse_epoch
 from cpsched.formats.reading import Reading
-from cpsched.formats.trust import trusted
+
+#: By the ids of the objects.
+_TRUSTED: WeakValueDictionary[int, Instance] = WeakValueDictionary()
+
+
+def trusted(instance: Instance) -> Instance:
+    """Return an instance, and note that it is in order."""
+    _TRUSTED[id(instance)] = instance
+    return instance
+
+
+def is_trusted(instance: Instance) -> bool:
+    """Tell whether an instance is known to be in order."""
+    return _TRUSTED.get(id(instance)) is instance
+
 
 #: Countable in every cluster; the names in the nodes' resources come on top.
 COUNTABLE = ("cores", "mem", "gpus", "mics")
@@ -50,6 +66,9 @@ def parse_instance(
 ) -> Instance:
     """Check an instance document and return what it says.
 
+    Raises `DocumentError` with all faults, in document order: those of shape, and those between the parts whose shape
+    is right.
+
     Parameters
     ----------
     document
@@ -60,11 +79,6 @@ def parse_instance(
         Called for what is accepted though it is odd, since what runs is a fact: a running job that should have ended
         (BRIDI-11), started before it was submitted, has less than it asks for or is on a node that is down, and running
         jobs that together take more than there is.
-
-    Raises
-    ------
-    DocumentError
-        With all faults, in document order: those of shape, and those between the parts whose shape is right.
     """
     refuse_other_kind(document, source, "instance")
     faults = Faults(document, _keys())
@@ -125,10 +139,7 @@ def _sound_part(
 ) -> tuple[dict[str, Any], dict[Location, list[int]], frozenset[str]] | None:
     """Leave out every entry with a fault of shape.
 
-    Returns
-    -------
-    tuple or None
-        The valid rest, the locations of its entries, and the incomplete sections; None if too little is left.
+    Returns the valid rest, the locations of its entries, and the incomplete sections; None if too little is left.
     """
     if not isinstance(document, dict) or not isinstance(document.get("cluster"), dict):
         return None
@@ -197,3 +208,9 @@ def _check_time_zone(faults: Faults, name: str | None, *, has_epoch: bool) -> No
         faults.add_unknown(("time_zone",), "time zone", name, sorted(available_timezones()))
     if not has_epoch:
         faults.add(("time_zone",), "Expected the instance to have an epoch, which a time zone needs; got none")
+
+
+def instance_to_document(instance: Instance) -> dict[str, Any]:
+    """Return the canonical instance document; reading it gives `instance` again."""
+    document: dict[str, Any] = kind_of(Instance).write(instance, Requests({*COUNTABLE, *instance.cluster.totals}))
+    return document

@@ -109,7 +109,7 @@ def _read_malleability(reading: Reading, location: Location, malleable: _Entry, 
         reading.faults.add((*location, "shares"), "Expected every share once")
     stretch: dict[float, float] = {}
     for key, factor in said.get("stretch", {}).items():
-        share = _number(key)
+        share = float(key) if _NUMBER.fullmatch(key) else math.nan
         if share not in shares:
             listed = ", ".join(map(str, shares[:10]))
             reading.faults.add((*location, "stretch", key), f"Expected one of the shares {listed}; got {shown(key)}")
@@ -121,10 +121,6 @@ def _read_malleability(reading: Reading, location: Location, malleable: _Entry, 
     return Malleability(**said)
 
 
-def _number(text: str) -> float:
-    return float(text) if _NUMBER.fullmatch(text) else math.nan
-
-
 def _read_running(
     reading: Reading,
     location: Location,
@@ -132,10 +128,7 @@ def _read_running(
     steps: Sequence[Step],
     malleability: Malleability | None,
 ) -> Running | None:
-    """Return the segments of a running job.
-
-    A job that should have ended by `now` ends one second from now, with a warning (BRIDI-11).
-    """
+    """Return the segments of a running job; one that is overdue ends in a second, with a warning (BRIDI-11)."""
     where = (*location, "running")
     if running["start"] > reading.now:
         reading.faults.add((*where, "start"), f"Expected a start not after now = {reading.now}, got {running['start']}")

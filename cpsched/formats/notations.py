@@ -31,10 +31,8 @@ def parse_indices(text: str, *, limit: int = MAX_ARRAY) -> tuple[int, ...]:
 
     ``indices := range (',' range)*;  range := INT ['-' INT [':' STEP]]``. They are counted before they are made.
 
-    Raises
-    ------
-    SyntaxFault
-        If the text is no such list, an index occurs twice or is beyond 2^31-1, or there are more than `limit`.
+    Raises `SyntaxFault` if the text is no such list, an index occurs twice or is beyond 2^31-1, or there are more than
+    `limit`.
     """
     ranges: list[range] = []
     at = 0
@@ -74,13 +72,7 @@ def format_indices(indices: Sequence[int]) -> str:
 
 
 def parse_items(text: str) -> ItemBound:
-    """Parse a bound: ``30``, ``45%`` or ``30/45%`` (OCCS-15).
-
-    Raises
-    ------
-    SyntaxFault
-        If the text is no such bound, is beyond 2^31-1, or beyond 100 %.
-    """
+    """Parse a bound, ``30``, ``45%`` or ``30/45%`` (OCCS-15). Raises `SyntaxFault` if it is none."""
     match = _ITEMS.fullmatch(text)
     if match is None:
         raise SyntaxFault(text, (0, len(text)), "Expected items such as 30, 45% or 30/45%")
@@ -106,10 +98,7 @@ def parse_place(text: str) -> Place:
 
     ``place := ARRANGEMENT [':' SHARING] | SHARING``.
 
-    Raises
-    ------
-    SyntaxFault
-        If the text is no such place.
+    Raises `SyntaxFault` if the text is no such place.
     """
     first, colon, second = text.partition(":")
     if not colon and first in _SHARING:
@@ -141,10 +130,7 @@ def check_cron(expression: str) -> None:
     A field is a list of ``*``, ``a``, ``a-b``, each with an optional ``/step``. What else `cronsim` reads (``L``,
     ``#``) is not in the format, nor is a step through a range of one value, which it would read as one without end.
 
-    Raises
-    ------
-    SyntaxFault
-        If it is none, or can never match.
+    Raises `SyntaxFault` if it is none, or can never match.
     """
     span = (0, len(expression))
     fields = expression.split()
@@ -165,13 +151,7 @@ def _cron_value(text: str) -> int | None:
 
 
 def parse_epoch(text: str) -> datetime:
-    """Return the time of second 0.
-
-    Raises
-    ------
-    SyntaxFault
-        If the text is no ISO-8601 date and time in whole seconds with its offset.
-    """
+    """Return the time of second 0. Raises `SyntaxFault` if it is no ISO-8601 time in whole seconds with an offset."""
     try:
         epoch = datetime.fromisoformat(text)
     except ValueError as error:

@@ -16,12 +16,8 @@ PATIENCE = 10.0
 def open_input(path: Path) -> BinaryIO:
     """Open a file or a pipe for reading.
 
-    Raises
-    ------
-    OSError
-        If it cannot be opened, is a device, or is a pipe without a writer within `PATIENCE` seconds.
-    ValueError
-        If the path has a NUL in it.
+    Raises `OSError` if it cannot be opened, is a device, or is a pipe without a writer within `PATIENCE` seconds.
+    Raises `ValueError` if the path has a NUL in it.
     """
     stream = _open(path)
     try:
@@ -39,15 +35,7 @@ def open_input(path: Path) -> BinaryIO:
 
 
 def open_file(path: Path) -> BinaryIO:
-    """Open a regular file for reading, which can be read twice.
-
-    Raises
-    ------
-    OSError
-        If it cannot be opened, or is no regular file.
-    ValueError
-        If the path has a NUL in it.
-    """
+    """Open a regular file for reading, which can be read twice. Raises `OSError` or, for a NUL, `ValueError`."""
     stream = _open(path)
     if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
         stream.close()

@@ -67,13 +67,7 @@ def plan_schema() -> dict[str, Any]:
 
 
 def parse_plan(document: object, *, source: str = "<memory>") -> Plan:
-    """Check a plan document by itself and return what it says; whether it fits an instance is for the verifier.
-
-    Raises
-    ------
-    DocumentError
-        With all faults, in document order.
-    """
+    """Return what a plan document says. Raises `DocumentError` with all faults of it alone, in document order."""
     refuse_other_kind(document, source, "plan")
     faults = Faults(document, _keys())
     kind = kind_of(Plan)
@@ -91,10 +85,7 @@ def parse_plan(document: object, *, source: str = "<memory>") -> Plan:
 def read_solve_params(path: Path) -> SolveParams:
     """Read the figures of `solve` from a TOML file, one key each; those that are left out have their defaults.
 
-    Raises
-    ------
-    DocumentError
-        If the file cannot be read, or with everything that is wrong with it.
+    Raises `DocumentError` if the file cannot be read, or with everything that is wrong with it.
     """
     document, kind = load_toml(path), kind_of(SolveParams)
     if not kind.accepts(document):

@@ -40,29 +40,17 @@ class ParsedRequest:
 def parse_request(text: str, *, countable: Collection[str]) -> ParsedRequest:
     """Read a request in the chunk syntax.
 
-    Parameters
-    ----------
-    text
-        As in ``8:ncpus=2:mem=10g:rack=8``. A plain number for ``mem`` means MiB; sizes are rounded up to MiB.
-    countable
-        Names of the countable resources; a value of any other name is a property to match.
+    Raises `SyntaxFault` with the place in the text, if it does not follow the syntax or asks for amounts that no
+    document may hold.
 
-    Raises
-    ------
-    SyntaxFault
-        With the place in the text, if it does not follow the syntax or asks for amounts that no document may hold.
+    `text`: as in ``8:ncpus=2:mem=10g:rack=8``. A plain number for ``mem`` means MiB; sizes are rounded up to MiB.
+    `countable`: names of the countable resources; a value of any other name is a property to match.
     """
     return _Parser(text, countable).request()
 
 
 def format_request(request: Request) -> str:
-    """Write a request in the chunk syntax, ``mem`` in the largest unit without remainder.
-
-    Raises
-    ------
-    ValueError
-        If a name or a property has characters that the syntax cannot hold.
-    """
+    """Write a request in the chunk syntax. Raises `ValueError` if a name or property cannot be in it."""
     text = "+".join(_format_chunk(chunk) for chunk in request.chunks)
     return text if request.place == Place() else f"{text},place={format_place(request.place)}"
 

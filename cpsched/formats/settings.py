@@ -59,26 +59,11 @@ def keys_of_models(names: Mapping[str, object]) -> tuple[str, ...]:
 def read_settings(path: Path, model: type[M], keys: Collection[str], *, table: str | None = None) -> tuple[M, Faults]:
     """Read a file of settings by its model.
 
-    Parameters
-    ----------
-    path
-        The TOML file.
-    model
-        The model of the whole file, or of one of its tables.
-    keys
-        Candidates for unknown keys, by `keys_of_models`.
-    table
-        The name of that table; None: the whole file.
+    Raises `DocumentError` as `load_toml`, or with everything that does not fit the model.
 
-    Returns
-    -------
-    tuple
-        The settings, and where more that is wrong with them can be noted.
-
-    Raises
-    ------
-    DocumentError
-        As `load_toml`, or with everything that does not fit the model.
+    `path`: the TOML file. `model`: the model of the whole file, or of one of its tables. `keys`: candidates for unknown
+    keys, by `keys_of_models`. `table`: the name of that table; None: the whole file. Returns the settings, and where
+    more that is wrong with them can be noted.
     """
     document = load_toml(path)
     faults = Faults(document)
@@ -99,21 +84,9 @@ def add_shape(
 ) -> tuple[Location, ...]:
     """Note all that pydantic refused of the part `at` a location.
 
-    Parameters
-    ----------
-    error
-        The error of pydantic.
-    keys
-        Candidates for unknown keys.
-    at
-        The location of the checked part in the document.
-    without
-        Keys that were left out of the checked part: their absence is no fault.
-
-    Returns
-    -------
-    tuple of Location
-        Where the faults are, seen from `at`.
+    `error`: the error of pydantic. `keys`: candidates for unknown keys. `at`: the location of the checked part in the
+    document. `without`: keys that were left out of the checked part: their absence is no fault. Returns where the
+    faults are, seen from `at`.
     """
     locations: list[Location] = []
     for detail in error.errors(include_url=False):

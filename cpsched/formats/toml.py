@@ -32,10 +32,8 @@ _TOO_DEEP = f"Expected at most {_MAX_DEPTH} tables or lists in each other, got m
 def load_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file or a pipe.
 
-    Raises
-    ------
-    DocumentError
-        If it cannot be read, has more than a megabyte, is no UTF-8 or no TOML, or goes beyond a bound of `parse_toml`.
+    Raises `DocumentError` if it cannot be read, has more than a megabyte, is no UTF-8 or no TOML, or goes beyond a
+    bound of `parse_toml`.
     """
     source = str(path)
     try:
@@ -54,12 +52,8 @@ def load_toml(path: Path) -> dict[str, Any]:
 def parse_toml(text: str, source: str) -> dict[str, Any]:
     """Parse TOML; `source` is what it is called in messages.
 
-    Raises
-    ------
-    DocumentError
-        If tables or lists are nested too deeply, or an integer has more than 64 bits (TOML 1.0, section "Integer").
-    TOMLDecodeError
-        If it is no TOML.
+    Raises `DocumentError` if tables or lists are nested too deeply, or an integer has more than 64 bits (TOML 1.0,
+    section "Integer"). Raises `TOMLDecodeError` if it is no TOML.
     """
     if _LONG_KEY.search(_TEXT.sub("", text)):
         _refuse(source, "", _TOO_DEEP)

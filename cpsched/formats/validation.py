@@ -16,9 +16,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from cpsched.domain import FrozenMap, Instance, Job, Running
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats.faults import shown
-from cpsched.formats.instance_reader import parse_instance
-from cpsched.formats.instance_writer import instance_to_document
-from cpsched.formats.trust import is_trusted
+from cpsched.formats.instance_reader import instance_to_document, is_trusted, parse_instance
 
 #: So many faults of type are told.
 _MOST_FAULTS = 1000
@@ -32,10 +30,7 @@ _NOUNS = {int: "an integer", str: "a text", bool: "True or False", NoneType: "No
 def checked(instance: Instance) -> Instance:
     """Return an instance that is in order: the one given where a reader made it, else what its document says.
 
-    Raises
-    ------
-    DocumentError
-        With all faults of type, or with all that the reader finds.
+    Raises `DocumentError` with all faults of type, or with all that the reader finds.
     """
     if is_trusted(instance):
         return instance

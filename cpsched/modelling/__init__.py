@@ -11,6 +11,4 @@ from cpsched.doors import opener
 if TYPE_CHECKING:
     from cpsched.modelling.model import Model
 
-__all__ = ["Model"]
-
 __getattr__ = opener(__name__)

@@ -13,13 +13,7 @@ from cpsched.text import did_you_mean
 
 
 def jobs_frame(jobs: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """Return a row for each job, with the columns that any of them has.
-
-    Parameters
-    ----------
-    jobs
-        Entries of ``jobs`` as the document has them.
-    """
+    """Return a row for each entry of ``jobs``, with the columns that any of them has."""
     return pd.DataFrame(jobs).convert_dtypes()
 
 

@@ -16,6 +16,4 @@ if TYPE_CHECKING:
     from cpsched.mzn.solver import model_path
     from cpsched.mzn.window import Window
 
-__all__ = ["MiniZinc", "MiniZincParams", "Window", "model_path", "window_of"]
-
 __getattr__ = opener(__name__)

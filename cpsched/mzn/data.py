@@ -87,9 +87,7 @@ def place_data(jobs: Sequence[Job]) -> dict[str, Any]:
 
 
 def running_data(instance: Instance) -> dict[str, Any]:
-    """Return the amounts that running jobs hold or that are set aside, and when each node becomes idle, and free of
-    exclusive jobs.
-    """
+    """Return what running jobs hold or is set aside, and when nodes become idle, and free of exclusive jobs."""
     resources, nodes = resource_numbers(instance), _node_numbers(instance)
     held = list(taken_on_nodes(replace(instance, set_aside=()), _facts(instance)))
     asides = list(taken_on_nodes(instance, ()))

@@ -53,10 +53,7 @@ class MiniZinc:
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
         """Offer each plan of the solver, and its proof, until it has finished or the board is over.
 
-        Raises
-        ------
-        EngineError
-            If MiniZinc or the solver is missing or fails, or answers that there is no plan.
+        Raises `EngineError` if MiniZinc or the solver is missing or fails, or answers that there is no plan.
         """
         best = board.best
         window = window_of(instance, best.jobs)
@@ -86,12 +83,8 @@ class MiniZinc:
 def window_of(instance: Instance, known: Sequence[PlannedJob]) -> Window | EvolvingWindow:
     """Return the data of a window for the model that has its kinds of jobs.
 
-    Parameters
-    ----------
-    instance
-        An instance without unsupported features.
-    known
-        The jobs of any plan. The model is asked for a plan that is no worse.
+    `instance`: an instance without unsupported features. `known`: the jobs of any plan. The model is asked for a plan
+    that is no worse.
     """
     return EvolvingWindow.of(instance, known) if has_evolving(instance) else Window.of(instance, known)
 

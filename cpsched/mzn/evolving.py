@@ -176,9 +176,7 @@ def _longest_of(job: Job, *, is_awaited: bool) -> tuple[int | None, ...]:
 
 
 def _kinds(instance: Instance, jobs: Sequence[Job]) -> tuple[list[_Staged], list[int | None]]:
-    """Return the kinds of all jobs, and for each the kind of the same chunks in the step before (None: they are
-    new).
-    """
+    """Return the kinds of all jobs, and for each that of the same chunks in the step before (None: they are new)."""
     kinds: list[_Staged] = []
     were: list[int | None] = []
     stage = 0
@@ -205,9 +203,7 @@ def _kinds(instance: Instance, jobs: Sequence[Job]) -> tuple[list[_Staged], list
 
 
 def _costs(instance: Instance, jobs: Sequence[Job], times: Times, awaited: frozenset[str]) -> _Costs:
-    """Return the costs of the jobs; a runtime that is not known beforehand has no slowdown (`unsupported` refuses
-    it).
-    """
+    """Return the costs of the jobs; a runtime that is not known beforehand has no slowdown (see `unsupported`)."""
     held = [can_be_held(job, is_awaited=job.id in awaited) for job in jobs]
     runtimes = [None if is_held else job.walltime for is_held, job in zip(held, jobs, strict=True)]
     wastes = [instance.term_weight(ObjectiveTerm.WASTE, job) for job in jobs]

@@ -67,13 +67,7 @@ def verdict_of(status: str) -> Verdict:
 
 
 def model_path(name: str) -> Path:
-    """Return the path of a model: beside this module in an installed package, at the root of a checkout.
-
-    Raises
-    ------
-    EngineError
-        If there is no such model.
-    """
+    """Return the path of a model, here or at the root of a checkout. Raises `EngineError` if there is none."""
     here = Path(__file__).resolve().parent
     for folder in (here / "models", here.parents[1] / "models"):
         path = folder / f"{name}.mzn"
@@ -83,10 +77,7 @@ def model_path(name: str) -> Path:
 
 
 def find_solver(name: str) -> tuple[Any, Any]:
-    """Return MiniZinc's driver and its solver of this name (or id, or tag).
-
-    Raises `EngineError` if the program, the Python package or the solver is missing.
-    """
+    """Return MiniZinc's driver and a solver by name, id or tag. Raises `EngineError` if one is missing."""
     minizinc = _package()
     if shutil.which("minizinc") is None:
         raise EngineError(
@@ -118,21 +109,9 @@ def solutions(
 ) -> Answer:
     """Solve a model, and call `on_solution` with each solution.
 
-    Parameters
-    ----------
-    model
-        Its name (`model_path`).
-    data
-        Its parameters, by name.
-    seconds
-        The time limit.
-    is_over
-        Called repeatedly; once it returns true, MiniZinc and all processes that it has started are ended.
-
-    Raises
-    ------
-    EngineError
-        If something is missing, or MiniZinc or the solver fails.
+    `model`: its name (`model_path`). `data`: its parameters, by name. `seconds`: the time limit. `is_over`: called
+    repeatedly; once it returns true, MiniZinc and all processes that it has started are ended. Raises `EngineError` if
+    something is missing, or MiniZinc or the solver fails.
     """
     driver, found = find_solver(solver)
     minizinc = _package()
@@ -166,10 +145,7 @@ def solutions(
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    """An event loop that starts each program in a session of its own, by which all its child processes can be found.
-
-    MiniZinc itself would wait for a solver that does not end.
-    """
+    """An event loop that starts each program in a session of its own, by which all its children are found."""
 
     def __init__(self) -> None:
         super().__init__()

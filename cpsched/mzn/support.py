@@ -49,9 +49,7 @@ def _changed(instance: Instance) -> list[str]:
 
 
 def _slowed(instance: Instance) -> list[str]:
-    """Return the jobs whose steps can be held where that changes their slowdown, which is then not linear in
-    integers.
-    """
+    """Return the jobs whose steps can be held where that changes their slowdown, which is then not linear."""
     if ObjectiveTerm.SLOWDOWN not in instance.objective.weights:
         return []
     awaited = awaited_ends(instance)

@@ -34,12 +34,8 @@ class Window:
     def of(cls, instance: Instance, known: Sequence[PlannedJob]) -> Window:
         """Return the window of the waiting jobs that a known plan has starts for.
 
-        Parameters
-        ----------
-        instance
-            An instance without unsupported features.
-        known
-            The jobs of any plan. The model is asked for a plan that is no worse.
+        `instance`: an instance without unsupported features. `known`: the jobs of any plan. The model is asked for a
+        plan that is no worse.
         """
         starts = {planned.id: planned.start - instance.now for planned in known}
         waiting = [job for job in instance.elements() if job.running is None and job.id in starts]

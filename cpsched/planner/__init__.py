@@ -39,53 +39,7 @@ if TYPE_CHECKING:
     from cpsched.planner.support import changing, uncompiled, unsupported
     from cpsched.planner.warm import with_promised_starts
     from cpsched.rusv import announced as compiling_announced
-    from cpsched.rusv import own_interpretation, remove_temporary_kernels
-
-__all__ = [
-    "EXPECTED_STATES",
-    "FIRST_KINK",
-    "LEVEL",
-    "RATE",
-    "AdmissionResult",
-    "Aftermath",
-    "Beside",
-    "Concern",
-    "LivePlanner",
-    "Planner",
-    "PlannerEngine",
-    "Values",
-    "advanced",
-    "after_event",
-    "changing",
-    "compile_from_now_on",
-    "compiling_announced",
-    "costs_at",
-    "elements_apart",
-    "end_price",
-    "go_on_shrunk",
-    "inserted",
-    "interprets",
-    "latest_starts",
-    "most_tried",
-    "never_placed",
-    "own_interpretation",
-    "place_cheaply",
-    "placeable_beside",
-    "problem_of",
-    "remove_temporary_kernels",
-    "replanned",
-    "slices_of",
-    "start_costs",
-    "stated_outcome",
-    "uncompiled",
-    "unsupported",
-    "warmup",
-    "warmup_evolving",
-    "warmup_following",
-    "warmup_window",
-    "with_profile",
-    "with_promised_starts",
-    "with_slices",
-]
+    from cpsched.rusv import own_interpretation as own_interpretation
+    from cpsched.rusv import remove_temporary_kernels as remove_temporary_kernels
 
 __getattr__ = opener(__name__)

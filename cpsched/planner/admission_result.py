@@ -26,15 +26,9 @@ class AdmissionResult:
     def of(cls, instance: Instance, *, engine: str, is_shrunk: bool = True) -> AdmissionResult:
         """Separate the jobs of an instance, for an engine that plans them on a ledger.
 
-        Parameters
-        ----------
-        is_shrunk
-            Whether it starts malleable jobs on a share of their cores.
+        Raises `UnsupportedError` if the instance asks for something that a ledger cannot honour yet.
 
-        Raises
-        ------
-        UnsupportedError
-            If the instance asks for something that a ledger cannot honour yet.
+        `is_shrunk`: whether it starts malleable jobs on a share of their cores.
         """
         features = unsupported(instance)
         if features:
@@ -66,13 +60,7 @@ class AdmissionResult:
 
 
 def without_start(ledger: Ledger, jobs: Sequence[Job], refused: Mapping[str, Refusal]) -> Iterator[WaitingJob]:
-    """Yield jobs that have no start on a ledger, each with its reason.
-
-    Parameters
-    ----------
-    jobs, refused
-        The jobs, and why some of them can never start.
-    """
+    """Yield jobs that have no start on a ledger, each with its reason, with why some can never start."""
     explain = _Explanations(ledger) if any(job.id not in refused for job in jobs) else None
     for job in jobs:
         if explain is None or job.id in refused:

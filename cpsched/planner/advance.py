@@ -33,17 +33,9 @@ def advanced(instance: Instance, plan: Plan, at: int) -> Instance:
     Started jobs run, in the segments of the plan, future ones included: these are promises now. Jobs that start at
     `at` or later, or have no start, keep waiting. Elements of arrays that have started are jobs of their own.
 
-    Parameters
-    ----------
-    plan
-        Of this window; a job that it does not have waits on, or runs on as the window says.
-    at
-        The new `now`.
+    Raises `ValueError` if `at` is before `now`.
 
-    Raises
-    ------
-    ValueError
-        If `at` is before `now`.
+    `plan`: of this window; a job that it does not have waits on, or runs on as the window says. `at`: the new `now`.
     """
     if at < instance.now:
         raise ValueError(f"expected a second from {instance.now} on, got {at}")
@@ -51,13 +43,7 @@ def advanced(instance: Instance, plan: Plan, at: int) -> Instance:
 
 
 def without(instance: Instance, ended: Mapping[str, PlannedJob]) -> Instance:
-    """Return a window in which some jobs have ended by `now`, whatever was planned of them.
-
-    Parameters
-    ----------
-    ended
-        Their runs, by id; all end at `now` or before.
-    """
+    """Return a window in which some jobs have `ended` by `now`, each by its run, whatever was planned of them."""
     running = {job.id: repeated(job) for job in instance.jobs if job.running is not None}
     return _after(instance, {**running, **ended}, instance.now)
 
@@ -105,9 +91,7 @@ def _after(instance: Instance, started: Mapping[str, PlannedJob], at: int) -> In
 
 
 def _started_jobs(instance: Instance, plan: Plan, at: int) -> dict[str, PlannedJob]:
-    """Return all jobs that have started before `at`, by id: running jobs as in the window, malleable ones as in the
-    plan.
-    """
+    """Return all jobs that have started before `at`, by id: malleable ones as in the plan."""
     planned = {job.id: job for job in plan.jobs}
     started: dict[str, PlannedJob] = {}
     for job in instance.elements():
@@ -130,9 +114,7 @@ class _Links:
         self._passed: dict[Dependency, int] = {}
 
     def kept(self, job: Job) -> tuple[Dependency, ...]:
-        """Return the dependencies of a job on jobs that have not ended: of an array its waiting part, and each running
-        element.
-        """
+        """Return the dependencies of a job on jobs that have not ended: of an array on its waiting part too."""
         for dependency in job.after:
             if dependency not in self._kept:
                 self._kept[dependency] = tuple(self._rest(dependency))
@@ -190,9 +172,7 @@ def _segments(entry: Job, run: PlannedJob) -> tuple[Segment, ...]:
 
 
 def _stands(entry: Job) -> Mapping[str, Placement]:
-    """Return the first holdings of a running malleable job on each node that has chunks of one kind only, as far as its
-    chunks are known: a plan need not repeat them.
-    """
+    """Return the first holdings of a running malleable job on each node that has chunks of one kind only."""
     if entry.running is None or entry.malleability is None:
         return {}
     known = counted(entry.request, entry.running.segments[0].allocation) or ()

@@ -27,12 +27,8 @@ from cpsched.problem import missing_from
 class Beside:
     """The windows of waiting jobs beside those that have a plan; mutable: further ones get a plan.
 
-    Parameters
-    ----------
-    instance
-        The window of all jobs, for engines.
-    planned
-        The plans of some jobs, those of running ones included where they differ from the window.
+    `instance`: the window of all jobs, for engines. `planned`: the plans of some jobs, those of running ones included
+    where they differ from the window.
     """
 
     def __init__(self, instance: Instance, planned: Iterable[PlannedJob] = ()) -> None:
@@ -56,10 +52,7 @@ class Beside:
 
         Jobs that wait for one that has no start are not in it.
 
-        Parameters
-        ----------
-        is_settled
-            Tells of a running job whether it may not be changed any more.
+        `is_settled`: tells of a running job whether it may not be changed any more.
         """
         chosen = self._startable(entries)
         jobs = []
@@ -77,10 +70,7 @@ class Beside:
     def without_start(self, waiting: Mapping[str, WaitingJob], names: Iterable[str]) -> dict[str, WaitingJob]:
         """Return why jobs without a start wait, by id: those that are in no window wait for others without a start.
 
-        Parameters
-        ----------
-        waiting
-            Why some of them wait, by their own windows.
+        `waiting`: why some of them wait, by their own windows.
         """
         missing, found = missing_from(self._instance, self._had()), dict(waiting)
         for name in names:

@@ -27,9 +27,7 @@ _MOST_JOBS, _MOST_PAIRS = 30, 3000
 
 
 def interprets(instance: Instance) -> bool:
-    """Have kernels interpreted from now on if the window is small and the process has no compiled ones; tell whether
-    they are. Who calls it makes an `own_interpretation`.
-    """
+    """Interpret kernels from now on if the window is small and none is compiled (in an `own_interpretation`); tell."""
     jobs = sum(len(job.steps) * len(job.array or "1") for job in instance.jobs)
     return interpret(wanted=jobs <= _MOST_JOBS and jobs * len(instance.cluster.class_of) <= _MOST_PAIRS)
 

@@ -43,14 +43,13 @@ _EXTENSION = 10
 _UNREACHABLE = frozenset({DependencyType.AFTER, DependencyType.AFTEROK})
 
 _S = RequestState
-#: The states in which the job of an event may be, and the one that it has then. A job that the plan has started is
-#: RUNNING until the resource manager says that its allocation failed.
-EXPECTED_STATES: dict[type, tuple[frozenset[RequestState], RequestState]] = {
-    JobEnded: (frozenset({_S.RUNNING}), _S.DONE),
-    JobCancelled: (frozenset({_S.SUBMITTED, _S.PLANNED, _S.ALLOCATING, _S.WAITING, _S.RUNNING}), _S.CANCELLED),
-    JobAltered: (frozenset({_S.SUBMITTED, _S.PLANNED, _S.ALLOCATING, _S.WAITING}), _S.WAITING),
-    JobExtended: (frozenset({_S.RUNNING}), _S.RELEASING),
-    AllocationFailed: (frozenset({_S.PLANNED, _S.ALLOCATING, _S.RUNNING}), _S.WAITING),
+#: The states in which the job of an event may be. A job that the plan has started is RUNNING until the resource manager
+#: says that its allocation failed.
+EXPECTED_STATES: dict[type, frozenset[RequestState]] = {
+    JobEnded: frozenset({_S.RUNNING}),
+    JobAltered: frozenset({_S.SUBMITTED, _S.PLANNED, _S.ALLOCATING, _S.WAITING}),
+    JobExtended: frozenset({_S.RUNNING}),
+    AllocationFailed: frozenset({_S.PLANNED, _S.ALLOCATING, _S.RUNNING}),
 }
 
 
@@ -74,17 +73,10 @@ class Aftermath:
 def after_event(instance: Instance, plan: Plan, event: WindowEvent) -> Aftermath:
     """Return the window after an event.
 
-    Parameters
-    ----------
-    plan
-        The plan so far.
+    Raises `DocumentError` if the window does not have what the event names, or not in a state in which the event can
+    concern it. Raises `EngineError` if what the event asks for cannot be granted.
 
-    Raises
-    ------
-    DocumentError
-        If the window does not have what the event names, or not in a state in which the event can concern it.
-    EngineError
-        If what the event asks for cannot be granted.
+    `plan`: the plan so far.
     """
     if isinstance(event, JobEnded | JobAltered | JobExtended | AllocationFailed):
         _check_state(instance, plan, event)
@@ -127,7 +119,7 @@ def _refuse(event: WindowEvent, path: str, message: str) -> NoReturn:
 
 def _check_state(instance: Instance, plan: Plan, event: JobEnded | JobAltered | JobExtended | AllocationFailed) -> None:
     """Refuse an event of a job that is not in one of the states in which it can happen."""
-    expected, _ = EXPECTED_STATES[type(event)]
+    expected = EXPECTED_STATES[type(event)]
     state = state_of(instance, plan, event.job)
     if state is None and isinstance(event, JobAltered):
         state = next((_S.WAITING for job in instance.jobs if job.id == event.job), None)  # an array
@@ -203,10 +195,7 @@ def _cancelled_with(cause: str) -> str:
 def _hopeless(instance: Instance, fatal: Mapping[str, frozenset[DependencyType]]) -> dict[str, str]:
     """Return the waiting jobs that can start no more, each with the job that it has waited for in vain.
 
-    Parameters
-    ----------
-    fatal
-        The jobs that are gone, each with the dependencies on it that can be met no more.
+    `fatal`: the jobs that are gone, each with the dependencies on it that can be met no more.
     """
     gone, hopeless = dict(fatal), dict[str, str]()
     waiting: dict[tuple[str, DependencyType], list[str]] = {}

@@ -25,12 +25,8 @@ def hopeless(instance: Instance, names: Collection[str], bare: Ledger | None = N
     chunks that finds no start on a ledger with the running jobs alone has none in any plan; the start that it finds
     is its earliest in any plan. So no job starts before the earliest ends of those for which it waits.
 
-    Parameters
-    ----------
-    instance, names
-        The window, and the jobs that are asked about.
-    bare
-        A ledger of all jobs on which none is booked; None: one is made. Where jobs wait for others it does not serve.
+    `instance`, `names`: the window, and the jobs that are asked about. `bare`: a ledger of all jobs on which none is
+    booked; None: one is made. Where jobs wait for others it does not serve.
     """
     waiting = {job.id: job for job in instance.elements() if job.running is None}
     chosen = _and_awaited(instance, waiting, [name for name in waiting if name in names])
@@ -66,7 +62,7 @@ def hopeless(instance: Instance, names: Collection[str], bare: Ledger | None = N
             continue
         begin = max([begin, *times])
         start: int | None = begin
-        if _is_plain(job):
+        if not job.is_evolving and job.malleability is None and len(job.request.chunks) == 1:
             key = job.steps, job.licenses, job.start_at, begin, last
             if key not in alike:
                 alike[key] = ledger.place([job.id], earliest=begin).get(job.id)
@@ -92,8 +88,3 @@ def _and_awaited(instance: Instance, waiting: Mapping[str, Job], names: Sequence
                 found |= dict.fromkeys(more)
                 pending += more
     return pending
-
-
-def _is_plain(job: Job) -> bool:
-    """Return whether a job is rigid and has one kind of chunks: the ledger finds its earliest start."""
-    return not job.is_evolving and job.malleability is None and len(job.request.chunks) == 1

@@ -32,12 +32,7 @@ def inserted(instance: Instance, outcome: Outcome) -> Outcome:
     of their window waits for them, and several kinds of chunks are placed in several orders. Work is bounded by the
     number of jobs, so that the same plan always gets the same starts.
 
-    Parameters
-    ----------
-    instance
-        The window, for engines.
-    outcome
-        A plan of all its jobs.
+    `instance`: the window, for engines. `outcome`: a plan of all its jobs.
     """
     names = {job.id for job in outcome.waiting_room}
     lost = never_placed(instance, names)
@@ -57,17 +52,13 @@ def inserted(instance: Instance, outcome: Outcome) -> Outcome:
 
 
 def most_tried(jobs: int, *, is_compiled: bool = False) -> int:
-    """Return how many jobs are tried one by one in a window of some jobs; with `is_compiled`, of which one is compiled
-    for each.
-    """
+    """Return how many jobs are tried one by one in a window; with `is_compiled`, one is compiled for each."""
     most = max(1, _MOST_BOOKED // max(1, jobs))
     return min(_MOST_COMPILED, most) if is_compiled else most
 
 
 def never_placed(instance: Instance, names: Collection[str]) -> frozenset[str]:
-    """Return those of some waiting jobs that find no start beside any plan: nodes, licences or their own times leave
-    them none.
-    """
+    """Return those of some waiting jobs that find no start beside any plan, for lack of nodes, licences or time."""
     if not names:
         return frozenset()
     # no job waits for one that is tried by itself: it may be shrunk
@@ -90,9 +81,7 @@ def elements_apart(instance: Instance) -> Instance:
 def _insert(
     beside: Beside, names: Sequence[str], mappings: Sequence[NodeMapping], reasons: dict[str, WaitingJob]
 ) -> None:
-    """Plan jobs beside those that have a plan, by the first mapping that finds starts for some; what is said of the
-    others is among the `reasons` then.
-    """
+    """Plan jobs beside those that have a plan, by the first mapping that finds starts; `reasons` are of the others."""
     window = beside.window(names, lambda _: True)
     waiting = [job for job in window.jobs if job.running is None]
     if not waiting:
@@ -113,9 +102,7 @@ def _insert(
 
 
 def _rigid(job: Job) -> Iterator[Job]:
-    """Yield a malleable job as it runs on each of its shares to its end, where these are rounded up to whole cores: the
-    modes of the engines are rounded down.
-    """
+    """Yield a malleable job on each of its shares, rounded up to whole cores: the modes of engines round down."""
     if job.malleability is None or job.is_evolving:
         return
     lower = {mode.request for mode in modes(job)}
@@ -126,9 +113,7 @@ def _rigid(job: Job) -> Iterator[Job]:
 
 
 def _is_tried(job: Job) -> bool:
-    """Return whether a job finds no start by itself that it does not find together with others: a rigid one with one
-    kind of chunks that waits for nobody.
-    """
+    """Return whether a job finds its start alone or never: rigid, of one kind of chunks, waiting for nobody."""
     return not (job.changes or job.after) and len(job.request.chunks) == 1
 
 

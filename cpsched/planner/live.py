@@ -48,15 +48,9 @@ _Verdict = tuple[Job, Refusal | None, bool]
 def replanned(instance: Instance, plan: Plan) -> Outcome:
     """Bring an earlier plan up to date, after jobs came and went, nodes broke down, or time passed (OCCS-36).
 
-    Parameters
-    ----------
-    plan
-        A plan of any instance: a job that this instance does not have, or that runs by now, is ignored.
+    Raises `UnsupportedError` if the instance asks for something that the planner cannot honour yet.
 
-    Raises
-    ------
-    UnsupportedError
-        If the instance asks for something that the planner cannot honour yet.
+    `plan`: a plan of any instance: a job that this instance does not have, or that runs by now, is ignored.
     """
     return LivePlanner(instance, plan.jobs, plan.now).outcome()
 
@@ -89,19 +83,11 @@ class LivePlanner:
     others, the urgent ones may displace jobs of lower priority. Then all that have no place are planned, in
     `planning_order`, and jobs move up until no job can.
 
-    Parameters
-    ----------
-    instance
-        The first window.
-    jobs, now
-        An earlier plan of any instance, and the second at which it was made.
-    concern
-        What the event means after which the window is planned; None: just time has passed, or jobs have come and gone.
+    Raises `UnsupportedError` if an instance asks for something that the planner cannot honour yet.
 
-    Raises
-    ------
-    UnsupportedError
-        If an instance asks for something that the planner cannot honour yet.
+    `instance`: the first window. `jobs`, `now`: an earlier plan of any instance, and the second at which it was made.
+    `concern`: what the event means after which the window is planned; None: just time has passed, or jobs have come and
+    gone.
     """
 
     def __init__(
@@ -121,12 +107,8 @@ class LivePlanner:
     def follow(self, instance: Instance, concern: Concern | None = None) -> None:
         """Bring the plan up to date for another window: some time later, or with other jobs, nodes or rules.
 
-        Parameters
-        ----------
-        instance
-            Jobs and rules that are the same objects as in the window before are known to be unchanged.
-        concern
-            What an event means that has led to this window.
+        `instance`: jobs and rules that are the same objects as in the window before are known to be unchanged.
+        `concern`: what an event means that has led to this window.
         """
         before = self._stated
         can_follow = not self._problem.is_overcommitted and self._ledger.can_follow and _is_same_site(before, instance)
@@ -185,9 +167,7 @@ class LivePlanner:
                 shrink_more(ledger, order, values, before)
 
     def _settle_after(self, before: dict[str, PlannedJob], concern: Concern) -> None:
-        """Give jobs without a place the one that they had before, after an event, or plan them; and move up all that
-        can.
-        """
+        """Give jobs without a place their earlier one, after an event, or plan them; and move up all that can."""
         ledger, instance, waiting = self._ledger, self._instance, self._waiting
         before |= {name: place for name, place in concern.places.items() if name in waiting}
         altered, urgent = frozenset(concern.altered), frozenset(concern.urgent)
@@ -228,9 +208,7 @@ class LivePlanner:
                 self._rescue([name for name in order if name in bound], before)
 
     def _rescue(self, bound: Sequence[str], before: dict[str, PlannedJob]) -> None:
-        """Plan the jobs with limited starts anew, in other orders, if one of them is lost that need not be; all others
-        make way, and may get their places again.
-        """
+        """Plan the jobs with limited starts anew, in other orders, if one is lost that need not be; others make way."""
         ledger, instance = self._ledger, self._instance
         lost = [name for name in bound if not ledger.is_booked(name)]
         lost = [name for name in lost if instance.latest_start(self._waiting[name]) is not None]
@@ -253,9 +231,7 @@ class LivePlanner:
     # --- by what is different -----------------------------------------------------------------------------------
 
     def _followed(self, instance: Instance, concern: Concern | None) -> bool:
-        """Book what is different in another window, and plan what has lost its place; return False if the ledger cannot
-        follow, and has to be made anew.
-        """
+        """Book what is different in another window, and plan what lost its place; False if the ledger cannot follow."""
         elements = self._expanded(instance)
         running = {job.id: job for job in elements if job.running is not None}
         refused, waiting = self._admitted(instance, elements)
@@ -387,9 +363,7 @@ class LivePlanner:
         self._move_up(order)
 
     def _order(self, jobs: Sequence[Job], starts: Mapping[str, int], *, has_links: bool) -> tuple[list[str], set[str]]:
-        """Return the waiting jobs in the order of their earlier starts, and those that are lost if they start too
-        late.
-        """
+        """Return the waiting jobs by their earlier starts, and those that are lost if they start too late."""
         instance = self._instance
         if has_links or instance.has_strict_priorities:
             bound = {job.id for job in bound_jobs(instance, jobs)}

@@ -24,10 +24,7 @@ _MOST_HELD = 300
 class Planner:
     """Plans the waiting jobs of one instance, each as early as possible without moving anyone before it; mutable.
 
-    Raises
-    ------
-    UnsupportedError
-        If the instance asks for something that cannot be honoured yet.
+    Raises `UnsupportedError` if the instance asks for something that cannot be honoured yet.
     """
 
     def __init__(self, instance: Instance, mapping: Mapping | None = None) -> None:
@@ -38,9 +35,7 @@ class Planner:
         self.ledger = Ledger(instance, admitted, mapping)
 
     def plan(self, progress: Progress | None = None) -> None:
-        """Plan all waiting jobs in their order, and in further orders if a job is too late then; then hold steps and
-        shrink malleable jobs where that improves the plan.
-        """
+        """Plan all waiting jobs in order, or another if one is too late; then hold and shrink if that is better."""
         ledger = self.ledger
         is_bound = ledger.table.jobs[:, 2] < FOREVER  # it must start by some time
         # for asking whether a job that is too late is so in every plan: what is set aside takes time to book anew
@@ -68,9 +63,7 @@ class Planner:
         go_on_shrunk(ledger, order, values, names=lenders(ledger, order))
 
     def _improved_by(self, values: Values, replan: Callable[[], None]) -> bool:
-        """Plan all jobs anew in another way; return whether more have places then, or the same ones places that are
-        worth more. If not, all is as it was.
-        """
+        """Plan all jobs anew in another way; return whether that is better. If not, all is as it was."""
         worth, mark, booked = values.of_plan(), self.ledger.marked(), self._booked()
         for name in booked:
             self.ledger.release(name)

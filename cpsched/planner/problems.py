@@ -12,10 +12,7 @@ from cpsched.problem import Problem, compiled
 
 
 def problem_of(instance: Instance, *, slices: Sequence[ReservedSlice] | None = None, soft: bool = True) -> Problem:
-    """Return the problem of a window; with `soft`, engines keep soft limits too.
-
-    `slices` are what reservations got, None: it is chosen.
-    """
+    """Return the problem of a window, with `soft` limits too, and its `slices` of reservations or chosen ones."""
     return compiled(instance, slices_of(instance) if slices is None else slices, soft=soft)
 
 

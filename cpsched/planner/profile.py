@@ -40,17 +40,10 @@ def with_profile(instance: Instance, change: ProfileChange) -> Instance:
     promised beside them is refused, while the old promise remains. Steps that were promised before begin no later than
     they were to.
 
-    Returns
-    -------
-    Instance
-        The job's ``steps`` and ``segments`` say what it had, and what it is promised.
+    Raises `DocumentError` if there is no such job, or if it could not have the profile even if it ran alone. Raises
+    `EngineError` if the profile conflicts with promises to other jobs, or to the job itself.
 
-    Raises
-    ------
-    DocumentError
-        If there is no such job, or if it could not have the profile even if it ran alone.
-    EngineError
-        If the profile conflicts with promises to other jobs, or to the job itself.
+    The ``steps`` and ``segments`` of the job that is returned say what it had, and what it is promised.
     """
     job, running = _running_job(instance, change)
     now = instance.now

@@ -30,16 +30,9 @@ def rescue(ledger: Ledger, order: Sequence[str], value: Callable[[], float], bar
     Nothing changes if all jobs have places that must start by some time, or if no other plan is better. Work is
     bounded by the number of jobs, so that the same window has the same plan.
 
-    Parameters
-    ----------
-    ledger
-        Has a plan, in which some jobs may have no place.
-    order
-        The ids of all jobs in the order in which they were planned.
-    value
-        Returns the value of what the ledger has.
-    bare
-        All that was booked before any job was planned, if that is known.
+    `ledger`: has a plan, in which some jobs may have no place. `order`: the ids of all jobs in the order in which they
+    were planned. `value`: returns the value of what the ledger has. `bare`: all that was booked before any job was
+    planned, if that is known.
     """
     late = _Late(ledger, order, bare)
     if not late.jobs():
@@ -67,9 +60,7 @@ def rescue(ledger: Ledger, order: Sequence[str], value: Callable[[], float], bar
 
 
 def latest_starts(instance: Instance, jobs: Sequence[Job]) -> dict[str, int]:
-    """Return the latest starts (s on the instance's clock) of jobs that have one, by id: by their own times, and by
-    those of the jobs that wait for them.
-    """
+    """Return the latest starts (s on the instance's clock) of jobs that have one, by own times or those of others."""
     found = {job.id: last for job in jobs if (last := instance.latest_start(job)) is not None}
     if not any(job.after for job in jobs):
         return found

@@ -83,10 +83,7 @@ class _Places:
 
     Reservations that ask for nodes are booked on a ledger: one for all whose nodes nobody else's jobs run on.
 
-    Parameters
-    ----------
-    instance, wanted
-        The window, and its reservations.
+    `instance`, `wanted`: the window, and its reservations.
     """
 
     def __init__(self, instance: Instance, wanted: Sequence[_Wanted]) -> None:
@@ -113,9 +110,7 @@ class _Places:
             ledger.back_to(mark)
 
     def _key(self, reservation: Reservation) -> tuple[str | None, bool]:
-        """Return the key of a reservation's ledger: its own running jobs are not there; a downtime may have nodes
-        that are not up.
-        """
+        """Return the key of a reservation's ledger: without its running jobs; a downtime may have any nodes."""
         is_downtime = reservation.kind is ReservationKind.DOWNTIME
         return reservation.id if reservation.id in self._hosts else None, is_downtime and self._has_others
 
@@ -173,10 +168,7 @@ class _Places:
                 yield held
 
     def _ledger(self, reservation: Reservation) -> Ledger:
-        """Return the ledger of a reservation.
-
-        Guards are about jobs, and so is what nodes keep free; a downtime may have nodes that are not up.
-        """
+        """Return the ledger of a reservation, without guards; a downtime may have nodes that are not up."""
         key = self._key(reservation)
         if key not in self._ledgers:
             classes = tuple(

@@ -24,9 +24,7 @@ _MOST_SHRUNK, _MOST_MOVES = 8, 2000
 
 
 class Values:
-    """The costs of plans of some jobs on a ledger: the part of the objective that a plan can change, up to a
-    constant.
-    """
+    """The costs of plans of some jobs on a ledger: the part of the objective that a plan can change."""
 
     def __init__(self, instance: Instance, ledger: Ledger) -> None:
         self._instance, self._ledger = instance, ledger
@@ -60,9 +58,7 @@ class Values:
         return cost
 
     def offset(self) -> float:
-        """Return the constant to add to these values to get values of the objective, if all jobs of the ledger are
-        planned.
-        """
+        """Return the constant to add to these values to get those of the objective, if all jobs are planned."""
         return self._offset(range(len(self._ledger.jobs)))
 
     def own_offsets(self) -> NDArray[np.float64]:
@@ -149,16 +145,8 @@ def go_on_shrunk(
     expands again as soon as no other job has the cores, step by step. A plan of more jobs is better than any plan of
     fewer.
 
-    Parameters
-    ----------
-    ledger
-        Has a plan of all its jobs that can be planned.
-    order
-        In which they move up.
-    values
-        Says what plans on this ledger cost.
-    names
-        Which running and waiting jobs are tried; None: all that may be changed.
+    `ledger`: has a plan of all its jobs that can be planned. `order`: in which they move up. `values`: says what plans
+    on this ledger cost. `names`: which running and waiting jobs are tried; None: all that may be changed.
     """
     is_changed, has_modes = False, any(len(modes) > 1 for modes in ledger.modes)
     lacking, value = _worth(ledger, values)
@@ -205,9 +193,7 @@ def _given_up(full: Request, least: Request) -> int:
 
 
 def lenders(ledger: Ledger, order: Sequence[str]) -> list[str]:
-    """Return the jobs that are worth a try with less where there is no time to try all: some that run, then some that
-    wait, best first.
-    """
+    """Return the jobs that are worth a try with less, if not all can be tried: some that run, then some that wait."""
     most, found = min(_MOST_SHRUNK, _MOST_MOVES // max(1, len(order))), _by_gain(ledger)
     running = [name for name in found if name in ledger.running.changeable]
     return running[:most] + [name for name in found if name not in ledger.running.changeable][:most]

@@ -17,12 +17,8 @@ def displace(ledger: Ledger, jobs: Mapping[str, Job], name: str, before: Mapping
 
     The lowest priority leaves first, then the latest start; a job that has left and still fits comes back.
 
-    Parameters
-    ----------
-    ledger, jobs, name
-        The ledger, its jobs by id, and the job.
-    before
-        The places of jobs in the plan before, which the booked ones have.
+    `ledger`, `jobs`, `name`: the ledger, its jobs by id, and the job. `before`: the places of jobs in the plan before,
+    which the booked ones have.
     """
     instance, planned = ledger.instance, before[name]
     start = max(planned.start, instance.now)
@@ -60,9 +56,7 @@ def shrunk(ledger: Ledger) -> list[str]:
 
 
 def shrink_more(ledger: Ledger, order: Sequence[str], values: Values, before: Mapping[str, PlannedJob]) -> None:
-    """Shrink running jobs where the plan is worth more for it, and no job that had a start in the plan
-    before starts later.
-    """
+    """Shrink running jobs where the plan is worth more for it, and no job that had a start starts later."""
     for name in lenders(ledger, order):
         starts = {
             job_id: ledger.place_of(job_id).start for job_id in order if job_id in before and ledger.is_booked(job_id)
@@ -80,20 +74,17 @@ def with_promised_starts(instance: Instance, plan: Plan, price: float) -> Instan
     A job for which the instance itself says what its user was told keeps that. An array has one such start for all its
     elements: the last that was planned for any of them.
 
-    Parameters
-    ----------
-    price
-        Of each expected wait of postponement, at least 0.
+    `price`: of each expected wait of postponement, at least 0.
     """
     before = planned_by(plan.jobs, plan.now)
 
-    def told(job: Job) -> Job:
+    def promised(job: Job) -> Job:
         starts = [before[element].start for element in job.element_ids if element in before]
         if job.running is not None or job.told is not None or not starts:
             return job
         return replace(job, told=PromisedStart(start=max(starts), price=price))
 
-    return replace(instance, jobs=tuple(map(told, instance.jobs)))
+    return replace(instance, jobs=tuple(map(promised, instance.jobs)))
 
 
 def planned_by(jobs: Sequence[PlannedJob], now: int) -> dict[str, PlannedJob]:
@@ -102,9 +93,7 @@ def planned_by(jobs: Sequence[PlannedJob], now: int) -> dict[str, PlannedJob]:
 
 
 def ordered(instance: Instance, jobs: tuple[Job, ...], before: dict[str, PlannedJob]) -> list[Job]:
-    """Order jobs by their starts in a plan, those without one behind, equals as the planner orders them; but each after
-    all that it waits for.
-    """
+    """Order jobs by their starts in a plan, then as the planner does; but each after all that it waits for."""
 
     def key(job: Job) -> tuple[bool, int]:
         return job.id not in before, before[job.id].start if job.id in before else 0

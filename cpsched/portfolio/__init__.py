@@ -27,26 +27,4 @@ if TYPE_CHECKING:
     from cpsched.portfolio.teams import Team, engine_names, team_of
     from cpsched.portfolio.window_planner import WindowPlanner
 
-__all__ = [
-    "ENGINES",
-    "ENGINE_GROUP",
-    "POLICY_GROUP",
-    "Happened",
-    "LivePlan",
-    "OnPlan",
-    "Team",
-    "WindowPlanner",
-    "announced",
-    "engine_names",
-    "is_engine",
-    "load_outside",
-    "plan_of",
-    "prepare",
-    "replan",
-    "solve",
-    "team_of",
-    "verify_plan",
-    "with_dask_lanes",
-]
-
 __getattr__ = opener(__name__)

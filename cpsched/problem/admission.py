@@ -65,12 +65,8 @@ def refusals(instance: Instance, jobs: Iterable[Job] | None = None, *, is_shrunk
     """Return why waiting jobs can never start, dependencies ignored, by id; asked once for all jobs that ask for the
     same, and nodes once for all that ask for the same of them.
 
-    Parameters
-    ----------
-    jobs
-        Those that are asked about, arrays by their elements; None: all.
-    is_shrunk
-        Whether a malleable job may start on a share of its cores, for which no other job waits.
+    `jobs`: those that are asked about, arrays by their elements; None: all. `is_shrunk`: whether a malleable job may
+    start on a share of its cores, for which no other job waits.
     """
     awaited = cache(lambda: awaited_ends(instance))
     known: dict[object, Refusal | None] = {}
@@ -130,9 +126,7 @@ def refusal(instance: Instance, job: Job, *, is_shrunk: bool = True) -> Refusal 
 
 
 def _of_modes(cluster: Cluster, job: Job, *, is_shrunk: bool) -> Refusal | None:
-    """Return whether the empty nodes of a cluster have no room for a job on all its cores nor, if it may be shrunk, on
-    a share of them; the reason is that on all cores.
-    """
+    """Return why the empty nodes have no room for a job on all its cores, nor on a share of them, or None."""
     found = _of_nodes(cluster, job)
     if found is None or not is_shrunk:
         return found
@@ -233,9 +227,7 @@ def _lacking_node(classes: list[NodeClass], request: Request, walltime: int) -> 
 
 
 def packs(node_class: NodeClass, request: Request, walltime: int, asked: Request | None = None) -> bool:
-    """Return whether an empty node of this class, whatever its state, holds all chunks of a request together; `asked`
-    is what its guard looks at, None: the request itself.
-    """
+    """Return whether an empty node of this class holds all chunks of a request; `asked` is what its guard looks at."""
     if not all(
         chunks_on_empty_node(node_class, chunk, walltime, exclusive=request.place.exclusive, asked=by_guard)
         for chunk, by_guard in zip(request.chunks, (asked or request).chunks, strict=True)

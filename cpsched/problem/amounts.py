@@ -19,13 +19,7 @@ Amount = tuple[int, int, int]
 
 
 class Supply:
-    """The amounts of resources and licences that are up now.
-
-    Parameters
-    ----------
-    instance
-        Has the cluster.
-    """
+    """The amounts of resources and licences that are up now. `instance`: has the cluster."""
 
     def __init__(self, instance: Instance) -> None:
         self._cluster = instance.cluster
@@ -55,10 +49,7 @@ class Supply:
 
 
 def dominant_share(cluster: Cluster, job: Job) -> Fraction:
-    """Return the largest share of a cluster's total that a job takes of any resource or licence.
-
-    The cluster must have some of everything that the job asks for.
-    """
+    """Return the largest share of a cluster's total that a job takes of anything; there is some of each."""
     asked = job.request.totals.items()
     of_nodes = (Fraction(amount, cluster.totals[name]) for name, amount in asked if not is_optional(name))
     of_licenses = (Fraction(amount, cluster.licenses[name]) for name, amount in job.licenses.items() if amount)
@@ -80,13 +71,7 @@ _NOTHING = Size(0, 0, 0)
 
 
 class Measures:
-    """The amounts that the jobs of a window ask for and hold, by resource; each is added up once.
-
-    Parameters
-    ----------
-    now
-        The second from which on running jobs count.
-    """
+    """The amounts that the jobs of a window ask for and hold from `now` on, by resource, each added up once."""
 
     def __init__(self, now: int) -> None:
         self._now = now
@@ -132,9 +117,7 @@ class Measures:
         )
 
     def _parts(self, job: Job) -> Sequence[tuple[int, int, Mapping[str, int]]]:
-        """Add up the resources of nodes of a running job in each segment, or of a waiting one in each step, which
-        counts in seconds from its start.
-        """
+        """Add up what a running job has in each segment, or a waiting one in each step, in seconds from its start."""
         if job.id not in self._held:
             if job.running is not None:
                 self._held[job.id] = [(one.start, one.end, _summed(one)) for one in job.running.segments]

@@ -45,6 +45,8 @@ def intervals(validity: Validity, instance: Instance, until: int) -> Intervals:
     instance's `time_zone`, or in the fixed offset of its `epoch` where it names no zone. In autumn the repeated hour
     matches twice; in spring the skipped minutes never occur.
 
+    Raises `ValueError` if a cron expression is given and the instance has no epoch.
+
     Parameters
     ----------
     validity
@@ -60,11 +62,6 @@ def intervals(validity: Validity, instance: Instance, until: int) -> Intervals:
         Sorted, in seconds on the instance's clock. The work is bounded: of a cron expression with more than
         `MOST_INTERVALS` intervals, or beyond `MOST_DAYS` days, what follows is one interval up to the end, as if the
         rule held always from then on.
-
-    Raises
-    ------
-    ValueError
-        If a cron expression is given and the instance has no epoch.
     """
     found: list[tuple[int, int]] = []
     for some in _intervals(validity, instance, until):
@@ -201,9 +198,7 @@ def _offsets(zone: tzinfo, start: int, end: int) -> Iterator[tuple[int, int, int
 
 @lru_cache(maxsize=4096)
 def _offset(zone: tzinfo, time: int) -> int:
-    """Return the offset from UTC in seconds at a second of Unix time, however far away; each calendar of a window asks
-    for the same seconds.
-    """
+    """Return the offset from UTC at a second of Unix time; each calendar of a window asks for the same seconds."""
     if time >= _YEAR_2400:
         time = _YEAR_2400 + (time - _YEAR_2400) % (_CYCLE * _DAY)
     moment = _UNIX + timedelta(seconds=max(time, _YEAR_2))

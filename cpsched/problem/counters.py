@@ -16,7 +16,6 @@ from cpsched.domain import (
     FOR_EVER,
     Access,
     AreaScope,
-    Consumer,
     ConsumerKind,
     FreePool,
     Instance,
@@ -61,13 +60,8 @@ class Counter:
 class Times:
     """The times from now on at which rules hold, enumerated once for all rules of the same validity.
 
-    Parameters
-    ----------
-    instance
-        Has the clock.
-    until
-        The end of the times that calendars are enumerated for: what holds then is taken to hold for ever, unless it
-        ends before.
+    `instance`: has the clock. `until`: the end of the times that calendars are enumerated for: what holds then is taken
+    to hold for ever, unless it ends before.
     """
 
     def __init__(self, instance: Instance, until: int) -> None:
@@ -105,18 +99,9 @@ def counters_of(
 ) -> Iterator[Counter]:
     """Yield the counters of all limits and free pools that can bind.
 
-    Parameters
-    ----------
-    measures
-        The amounts of the window's jobs.
-    soft
-        Whether soft limits are kept, too.
-    record
-        Whether the jobs are played, see `compiled`.
-    about
-        The only job whose limits matter; None: all.
-    hopeless
-        Returns the waiting jobs that can never start, by id: no outstanding area is spent on them.
+    `measures`: the amounts of the window's jobs. `soft`: whether soft limits are kept, too. `record`: whether the jobs
+    are played, see `compiled`. `about`: the only job whose limits matter; None: all. `hopeless`: returns the waiting
+    jobs that can never start, by id: no outstanding area is spent on them.
     """
     limits = _Limits(instance, times, measures, soft=soft, record=record, about=about, hopeless=hopeless)
     yield from limits.counters()
@@ -257,7 +242,7 @@ class _Limits:
         own = (
             self._times.of(other.validity)
             for other in self._instance.limits
-            if other.resource == resource and _is_about(other.consumer, kind, subject)
+            if other.resource == resource and other.consumer.kind is kind and other.consumer.name in (None, subject)
         )
         return minus(times, union(chain.from_iterable(own)))
 
@@ -348,9 +333,7 @@ class _Limits:
         return {job.id: place for place, job in enumerate(planning_order(self._instance, waiting))}
 
     def _meets(self, job: Job, bound: _Bound) -> bool:
-        """Tell whether a running job runs at some second, which may have passed, at which a limit holds, or whether a
-        waiting job can.
-        """
+        """Tell whether a running job runs, or a waiting one can, at some second at which a limit holds."""
         instance = self._instance
         if job.running is not None:
             end = job.running.segments[-1].end
@@ -425,11 +408,6 @@ class _Limits:
         )
 
 
-def _is_about(consumer: Consumer, kind: ConsumerKind, subject: str) -> bool:
-    """Tell whether a limit is about a user or group."""
-    return consumer.kind is kind and consumer.name in (None, subject)
-
-
 def _is_uneven(job: Job) -> bool:
     """Tell whether a job may have less at some time than it has at most."""
     return job.is_evolving or job.malleability is not None
@@ -465,9 +443,7 @@ def left_to_others(items: ItemBound, available: int) -> int:
 
 
 def is_let_in(pool: FreePool, job: Job) -> bool:
-    """Tell whether a free pool is open to a job: by its user or group, by what it asks for, by its size and walltime,
-    or by the rule for all others.
-    """
+    """Tell whether a free pool is open to a job: by user, group, request or size, or by the rule for all others."""
     access = pool.open_to
     if job.user in access.users or job.group in access.groups:
         return True

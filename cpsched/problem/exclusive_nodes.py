@@ -34,20 +34,9 @@ def alone_in(
     They are those of which it leaves nothing to others. Of further nodes the rest is set aside, until there are as many
     as such jobs have chunks: first of those on which others are for the shortest time.
 
-    Parameters
-    ----------
-    slice_
-        What the reservation got.
-    closed
-        What it leaves to nobody else, by node.
-    jobs
-        Its jobs.
-    others
-        What running jobs that are not in it, and other reservations, have.
-    cluster
-        The stated one.
-    now
-        The second at which plans begin.
+    `slice_`: what the reservation got. `closed`: what it leaves to nobody else, by node. `jobs`: its jobs. `others`:
+    what running jobs that are not in it, and other reservations, have. `cluster`: the stated one. `now`: the second at
+    which plans begin.
     """
     alone = [job for job in jobs if job.running is None and job.steps[0].request.place.exclusive]
     if not alone:

@@ -20,10 +20,7 @@ def held_by(jobs: Sequence[Job]) -> Iterator[SetAside]:
 
 
 def beside(aside: SetAside, held: Sequence[SetAside], cluster: Cluster) -> Iterator[SetAside]:
-    """Yield what is left of an amount to be set aside where others have some of the same nodes or licences.
-
-    A node occurs once in `aside`.
-    """
+    """Yield what is left of `aside`, which has a node once, where others have some of the same."""
     near = [one for one in held if one.start < aside.end and one.end > aside.start]
     inside = (time for one in near for time in (one.start, one.end) if aside.start < time < aside.end)
     wanted = {placement.node: placement.resources for placement in aside.allocation}
@@ -72,9 +69,7 @@ class Closed:
 
 
 def closed(total: int, left: int, times: Intervals, taken: Sequence[Amount]) -> Closed:
-    """Return the amounts to be set aside so that `left` of `total` are there at some times, but for what running jobs
-    have (`taken`).
-    """
+    """Return what to set aside so that `left` of `total` are there at some times, but for what is `taken`."""
     borders = {time for start, end, _ in taken for time in (start, end)}
     after = bisect_left(times, (max(borders, default=-1),))  # nothing is taken any more
     pieces = []
@@ -100,12 +95,8 @@ def closed_within(first: int, last: int, most: int, left: int, taken: Sequence[A
 def merged(asides: Sequence[SetAside], closed: Mapping[str, Closed]) -> tuple[SetAside, ...]:
     """Return amounts with all that is set aside for the same time in one, and each node once in it.
 
-    Parameters
-    ----------
-    asides
-        Amounts that are set aside.
-    closed
-        Amounts of other licences that are set aside, too, by the name of the licence.
+    `asides`: amounts that are set aside. `closed`: amounts of other licences that are set aside, too, by the name of
+    the licence.
     """
     held: dict[tuple[int, int], tuple[tuple[Placement, ...], ...]] = {}
     loans: dict[tuple[int, int], tuple[tuple[str, int], ...]] = {}

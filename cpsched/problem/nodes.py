@@ -94,16 +94,8 @@ class _SpreadPool:
 class NodeRules:
     """The rules of an instance that are about nodes; mutable until they are applied.
 
-    Parameters
-    ----------
-    instance
-        The window.
-    slices
-        What each reservation got; a reservation that is not among them got nothing.
-    times
-        When rules hold.
-    record
-        Whether the jobs are played: one that runs may start again.
+    `instance`: the window. `slices`: what each reservation got; a reservation that is not among them got nothing.
+    `times`: when rules hold. `record`: whether the jobs are played: one that runs may start again.
     """
 
     def __init__(
@@ -276,9 +268,7 @@ class NodeRules:
     def _best_quota(
         self, pool: FreePool, has: Mapping[str, int], asking: Sequence[Job], found: Iterator[dict[str, int]]
     ) -> dict[str, int]:
-        """Return the first of some quotas of a pool's nodes with which fewest jobs find no room on the empty nodes; in
-        a cluster of many nodes the first one.
-        """
+        """Return the first quota of a pool's nodes with which fewest jobs find no room on the empty nodes."""
         best = next(found)
         if len(self._instance.cluster.node_names) > _MOST_WEIGHED:
             return best
@@ -324,9 +314,7 @@ class NodeRules:
                 self.closing[job.id] = since, rule
 
     def _hosting(self, others: Sequence[Job], pool: FreePool) -> Iterator[tuple[ReservedSlice, str, int]]:
-        """Yield the reservations in which jobs without access to a pool run, the nodes of the pool that they have, and
-        how much of the pool's resource they have there.
-        """
+        """Yield reservations with jobs without access to a pool, its nodes there, and how much these have of it."""
         ids = {job.id for job in others if _asks_for(job, pool.resource)}
         among = set(pool.nodes or ())
         for slice_, guests in self._guests.items():
@@ -361,9 +349,7 @@ class NodeRules:
     # --- what nodes keep free -----------------------------------------------------------------------------------
 
     def _keep_free(self) -> None:
-        """Let jobs in reservations have on a node that keeps something free only what running jobs elsewhere, and
-        reservations before, leave to them.
-        """
+        """Leave jobs in reservations only what others leave to them on a node that keeps something free."""
         classes, had = self._instance.cluster.class_of, dict[tuple[str, KeepFree], list[Amount]]()
         for slice_, guests in self._guests.items():
             for node, amounts in _added_up(slice_.allocation).items():
@@ -384,9 +370,7 @@ class NodeRules:
     def _keep_free_in(
         self, slice_: ReservedSlice, node: str, kept: KeepFree, most: int, shut: Sequence[Amount]
     ) -> None:
-        """Let jobs of a reservation that do not ask for what a node keeps something free for have `most` of that there,
-        but for amounts at some times.
-        """
+        """Leave `most` on a node to jobs of a reservation that do not ask for what it keeps free, less some amounts."""
         number = self._instance.cluster.classes.index(self._instance.cluster.class_of[node])
         words = f"{kept.resource} of {node} for jobs that ask for no {kept.beneficiary}"
         rule = RuleOnNodes(words, f"cluster.nodes[{number}].keep_free", WaitingReason.RESERVATION)
@@ -563,12 +547,7 @@ class NodeRules:
     def apply(self, instance: Instance, counted: Mapping[str, Mapping[str, Any]] = FrozenMap()) -> Instance:
         """Return an instance without these rules: the window, of which other rules may have been compiled before.
 
-        Parameters
-        ----------
-        instance
-            The window.
-        counted
-            By job, the fields that other rules have changed.
+        `instance`: the window. `counted`: by job, the fields that other rules have changed.
         """
         jobs = tuple(self.applied_to(job, counted.get(job.id, _UNCHANGED)) for job in instance.jobs)
         if not (self._asked or self._asides):
@@ -605,9 +584,7 @@ class NodeRules:
                 )
 
     def applied_to(self, job: Job, counted: Mapping[str, Any] = _UNCHANGED) -> Job:
-        """Return a job that asks for what represents the rules about it; `counted` are the fields that other rules have
-        changed.
-        """
+        """Return a job that asks for what represents its rules; `counted` are fields that other rules have changed."""
         asked = self._asked.get(job.id)
         if asked is None:
             return with_fields(job, counted) if counted else job
@@ -668,9 +645,7 @@ class NodeRules:
     def _placement(
         self, held: Placement, asked: _Asked, known: dict[tuple[Amounts, tuple[str, ...]], Amounts]
     ) -> Placement:
-        """Return the placement of a running job with its amounts of rules there; on most nodes a job has
-        the same (`known`).
-        """
+        """Return the placement of a running job with its amounts of rules; on most nodes it has the same (`known`)."""
         has = self._has_of(held.node, asked)
         node = held.node if asked.slice_ is None else _part(held.node, asked.slice_)
         node = node if node in self._parts else held.node
@@ -706,9 +681,7 @@ class NodeRules:
         return node if asked is None or asked.slice_ is None else _part(node, asked.slice_)
 
     def held_amounts(self, job: Job, resources: Amounts, count: int | None) -> Amounts:
-        """Return the amounts on a node of chunks of a waiting job for engines, where a plan of the window gives them
-        `resources`.
-        """
+        """Return the amounts on a node of chunks of a waiting job that has `resources` there in a plan."""
         asked = self._asked.get(job.id)
         if asked is None or not asked.takes:
             return resources

@@ -12,12 +12,7 @@ def placements(
 ) -> tuple[Placement, ...]:
     """Return an allocation, which has one entry for each node and kind of chunks.
 
-    Parameters
-    ----------
-    chunks
-        The chunks by kind.
-    units
-        (node, kind, how many chunks of it).
+    `chunks`: the chunks by kind. `units`: (node, kind, how many chunks of it).
     """
     counts: dict[tuple[str, int], int] = {}
     for node, kind, count in units:

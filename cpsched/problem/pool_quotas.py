@@ -15,16 +15,9 @@ from cpsched.problem.calendar import Intervals
 def quotas(has: Mapping[str, int], first: Mapping[str, int], up: Sequence[str], left: int) -> dict[str, int]:
     """Return how much jobs without access may have on each node of a pool.
 
-    Parameters
-    ----------
-    has
-        The amount of the resource on each node of the pool, in document order.
-    first
-        What they have already or are to have in reservations, by node: the quotas begin with these.
-    up
-        The nodes that get more, in order.
-    left
-        How much they may have in all.
+    `has`: the amount of the resource on each node of the pool, in document order. `first`: what they have already or
+    are to have in reservations, by node: the quotas begin with these. `up`: the nodes that get more, in order. `left`:
+    how much they may have in all.
     """
     quota: dict[str, int] = {}
     for node, most in has.items():
@@ -54,14 +47,8 @@ def orders(nodes: Sequence[str]) -> Iterator[list[str]]:
 def has_room(job: Job, resource: str, room: Mapping[str, int], classes: Mapping[str, NodeClass]) -> bool:
     """Tell whether each kind of chunks of a job (all of a packed one) has room on the nodes that are up.
 
-    Parameters
-    ----------
-    job
-        A waiting job.
-    resource, room
-        How much each node has of this resource.
-    classes
-        The class of each node, which has the other resources; nothing else is there.
+    `job`: a waiting job. `resource`, `room`: how much each node has of this resource. `classes`: the class of each
+    node, which has the other resources; nothing else is there.
     """
     up = [(classes[node], amount) for node, amount in room.items() if classes[node].state is NodeState.UP]
 
@@ -92,16 +79,8 @@ def _has_room_for(request: Request, walltime: int, nodes: Callable[[], Iterator[
 class Spread:
     """What is set aside on the nodes of a free pool, so that its quotas are kept; mutable.
 
-    Parameters
-    ----------
-    resource
-        The rule as a resource.
-    times
-        When the pool is kept free.
-    quota
-        How much there is for jobs without access on each node.
-    taken
-        How much running jobs have outside of reservations, by node.
+    `resource`: the rule as a resource. `times`: when the pool is kept free. `quota`: how much there is for jobs without
+    access on each node. `taken`: how much running jobs have outside of reservations, by node.
     """
 
     def __init__(

@@ -258,9 +258,7 @@ def exchanged(window: Instance, job: Job) -> Instance:
 
 
 def _counters_about(job: Job, window: Instance, common: _Common) -> list[Counter]:
-    """Return the limits and free pools that count a job of a window, which the others of the window know as another one
-    of its id.
-    """
+    """Return the limits and free pools that count a job, in a form that the window does not have of it."""
     common.measures.forget(job.id)
     found = list(
         counters_of(
@@ -281,10 +279,7 @@ def _closing(
 ) -> dict[str, Rule]:
     """Return the first rule that closes for ever to each job that has no last start of its own, by ids of a plan.
 
-    Parameters
-    ----------
-    of_nodes
-        The rules about nodes that do, and since when, by the id of the job.
+    `of_nodes`: the rules about nodes that do, and since when, by the id of the job.
     """
     ends = dict(of_nodes)
     for counter in counters:
@@ -302,9 +297,7 @@ def _closing(
 def _mapped(
     job: PlannedJob, node_of: Callable[[str], str], amounts_of: Callable[[Amounts, int | None], Amounts]
 ) -> PlannedJob:
-    """Return a planned job with its placements changed: the node by its name, what is held there by that and the number
-    of chunks.
-    """
+    """Return a planned job with its placements changed: the node, and what is held there by the number of chunks."""
     known: dict[tuple[int, int | None], Amounts] = {}  # most nodes hold the same
 
     def placed(held: Placement) -> Placement:
@@ -355,11 +348,6 @@ def _expanded(instance: Instance) -> Instance:
     )
 
 
-def _earlier(one: int | None, other: int | None) -> int | None:
-    """Return the earlier of two seconds; None is no limit."""
-    return min((time for time in (one, other) if time is not None), default=None)
-
-
 def _counted(instance: Instance, counters: Sequence[Counter]) -> dict[str, dict[str, Any]]:
     """Return the fields of jobs, by id, that have licences in place of limits and free pools."""
     takes = defaultdict[str, list[tuple[str, int]]](list)
@@ -383,14 +371,12 @@ def _counted(instance: Instance, counters: Sequence[Counter]) -> dict[str, dict[
         if job.id in steady:
             fields |= {"malleability": None, "expand_limit": 1}
         if job.running is None and job.id in ends:
-            fields["deadline"] = _earlier(job.deadline, ends[job.id])
+            fields["deadline"] = min((time for time in (job.deadline, ends[job.id]) if time is not None), default=None)
     return found
 
 
 def _without_limits(instance: Instance, counters: Sequence[Counter]) -> Instance:
-    """Return an instance without limits, with the licences that stand for them and for free pools; no job takes them
-    yet, and nothing of them is set aside.
-    """
+    """Return an instance without limits, with licences that stand for them and for free pools; none is taken yet."""
     licenses = (*instance.cluster.licenses.items(), *((counter.rule, counter.total) for counter in counters))
     return replace(
         instance,

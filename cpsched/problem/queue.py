@@ -35,9 +35,7 @@ def planning_order(instance: Instance, jobs: Sequence[Job]) -> list[Job]:
 
 
 def by_turn(instance: Instance, jobs: Sequence[Job]) -> list[Job]:
-    """Order waiting jobs as `planning_order` does, but without regard to dependencies: the order of a queue that has
-    only jobs that may start.
-    """
+    """Order waiting jobs as `planning_order` does, but without dependencies: a queue of jobs that may start."""
     urgencies = _urgencies(instance, jobs)
     classes = priority_classes(instance) if instance.has_strict_priorities else {}
     return sorted(
@@ -46,9 +44,7 @@ def by_turn(instance: Instance, jobs: Sequence[Job]) -> list[Job]:
 
 
 def bound_jobs(instance: Instance, jobs: Sequence[Job]) -> list[Job]:
-    """Return those of some waiting jobs that are lost if they start too late, and those for which they wait, in the
-    order in which they are planned.
-    """
+    """Return the jobs that are lost if they start too late, and those for which they wait, in planning order."""
     urgencies = _urgencies(instance, jobs)
     return planning_order(instance, [job for job in jobs if urgencies[job.id][0] <= _LIMITED])
 

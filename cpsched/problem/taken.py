@@ -35,10 +35,7 @@ class TakenLicense(NamedTuple):
 def taken_on_nodes(instance: Instance, running: Sequence[PlannedJob]) -> Iterator[TakenOnNode]:
     """Yield the amounts of nodes that running jobs take from now on, and those that are set aside.
 
-    Parameters
-    ----------
-    running
-        Running jobs as they continue.
+    `running`: running jobs as they continue.
     """
     now = instance.now
     exclusive = {element: job.steps[0].request.place.exclusive for job in instance.jobs for element in job.element_ids}

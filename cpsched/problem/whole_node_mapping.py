@@ -34,12 +34,7 @@ def map_to_nodes(holds: Sequence[Sequence[Hold]], free_from: Sequence[int]) -> l
     At each second, first shrinking and ending jobs release nodes; then growing and beginning jobs take the first
     free nodes. All nodes are equal, so there are always enough if the numbers never exceed the capacity.
 
-    Parameters
-    ----------
-    holds
-        Of each application, in time order without holes.
-    free_from
-        When each node becomes free for good.
+    `holds`: of each application, in time order without holes. `free_from`: when each node becomes free for good.
     """
     nodes: list[list[tuple[int, ...]]] = [[] for _ in holds]
     free: list[int] = []
@@ -74,12 +69,8 @@ def planned_on_nodes(
 ) -> PlannedJob:
     """Return a planned job.
 
-    Parameters
-    ----------
-    steps
-        When its steps are, in seconds from now, each until the next one begins.
-    nodes
-        What it may have in each of them: it takes the first of these.
+    `steps`: when its steps are, in seconds from now, each until the next one begins. `nodes`: what it may have in each
+    of them: it takes the first of these.
     """
     (chunk, *_) = job.steps[0].request.chunks
     segments = (

@@ -6,41 +6,21 @@ documents never reach a page as markup, nor a terminal as markup or escape codes
 a report: `plan_report.py`, `run_report.py` and `campaign_report.py` make them, `page.py` and its ``page.js`` show them.
 """
 
-from cpsched.charts import duration
+from cpsched.charts import duration as duration
 from cpsched.report.campaign_report import CampaignCell, campaign_report
-from cpsched.report.campaign_tables import campaign_tables
 from cpsched.report.gantt import gantt_html
 from cpsched.report.page import report_page
 from cpsched.report.plan_report import plan_report
 from cpsched.report.report import Frame, Report, Section
 from cpsched.report.run_report import run_report
-from cpsched.report.runs_table import runs_table
-from cpsched.report.tables import history_table, next_starts, plan_table, reservation_table, summary_table
+from cpsched.report.tables import (
+    campaign_tables,
+    history_table,
+    next_starts,
+    plan_table,
+    reservation_table,
+    runs_table,
+    summary_table,
+)
 from cpsched.report.terminal import NARROWEST, terminal_gantt
 from cpsched.report.words import change_description, moment, request_text, value_text
-
-__all__ = [
-    "NARROWEST",
-    "CampaignCell",
-    "Frame",
-    "Report",
-    "Section",
-    "campaign_report",
-    "campaign_tables",
-    "change_description",
-    "duration",
-    "gantt_html",
-    "history_table",
-    "moment",
-    "next_starts",
-    "plan_report",
-    "plan_table",
-    "report_page",
-    "request_text",
-    "reservation_table",
-    "run_report",
-    "runs_table",
-    "summary_table",
-    "terminal_gantt",
-    "value_text",
-]

@@ -87,13 +87,7 @@ _Picker = Callable[[_Comparison, str], MeanInterval | None]
 
 
 def campaign_report(name: str, cells: Sequence[CampaignCell]) -> Report:
-    """Return a report on a campaign.
-
-    Raises
-    ------
-    ReportError
-        If there are no cells.
-    """
+    """Return a report on a campaign. Raises `ReportError` if there are no cells."""
     if not cells:
         raise ReportError(f"Expected the results of cells in the campaign {name}, got none")
     workloads = list(dict.fromkeys(cell.workload for cell in cells))

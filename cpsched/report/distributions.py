@@ -22,9 +22,8 @@ _TABLE = (10, 25, 50, 75, 90, 95, 99)
 def box_chart(title: str, label: str, axis: Axis, groups: Mapping[str, NDArray[np.float64]], *, by: str) -> Chart:
     """Return a box for each group that has values.
 
-    `title`, `label`: the title, and what a value is: ``wait``.
-    `groups`: the values by the name of the group.
-    `by`: what a group is: ``queue``.
+    `title`, `label`: the title, and what a value is: ``wait``. `groups`: the values by the name of the group. `by`:
+    what a group is: ``queue``.
     """
     present = {name: values for name, values in groups.items() if values.size}
     boxes, rows = [], []
@@ -84,12 +83,8 @@ def step_points(
 ) -> tuple[tuple[float, ...], tuple[float, ...], int]:
     """Return a step function over ``[begin, end)``: as it is, or as means over bins where it has many steps.
 
-    Returns
-    -------
-    x, y
-        ``y[i]`` holds from ``x[i]`` on; the last x is `end`, with the value before it.
-    width
-        Seconds of a bin; 0: the function is as it is.
+    Returns (x, y, width): ``y[i]`` holds from ``x[i]`` on; the last x is `end`, with the value before it. `width`: the
+    seconds of a bin; 0: the function is as it is.
     """
     time, level = np.asarray(times, dtype=np.int64), np.asarray(amounts, dtype=np.float64)
     inside = (time > begin) & (time < end)
@@ -111,12 +106,7 @@ def binned(
     `times`, `amounts`: ``amounts[i]`` holds in ``[times[i], times[i + 1])``, the last one without end; 0 before the
     first time. `begin`, `end`: seconds, begin < end.
 
-    Returns
-    -------
-    edges
-        Of the bins, the last one is `end`.
-    means, largest
-        Of the function in each bin.
+    Returns the edges of the bins, the last one is `end`, and the mean and the largest of the function in each bin.
     """
     width = _round_width((end - begin) / MOST_POINTS)
     edges = np.append(np.arange(begin, end, width), end)

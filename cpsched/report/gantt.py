@@ -15,9 +15,8 @@ from cpsched.arguments import at_the_door
 from cpsched.charts import duration
 from cpsched.domain import Instance, Job, NodeState, Placement, Plan, PlannedJob, Segment
 from cpsched.metrics import Summary, jobs_by_id, summarise, usage_over_time
-from cpsched.report.basis import basis_of
 from cpsched.report.page_parts import asset, embedded, filled, source_of
-from cpsched.report.words import change_description, figures, request_text, share_text, value_text
+from cpsched.report.words import basis_of, change_description, figures, request_text, share_text, value_text
 from cpsched.text import printable
 
 #: The parts of the page's one script, in order.
@@ -164,9 +163,7 @@ class _PageData:
         return [*row, self.texts.number(words), int(bool(share))] if words else row
 
     def _runs(self, allocation: Iterable[Placement]) -> list[int]:
-        """Fold an allocation into triples: first node, number of neighbours, number of the amounts that each of them
-        gives.
-        """
+        """Fold an allocation into triples: first node, number of neighbours, number of the amounts of each."""
         on_node: defaultdict[int, dict[str, int]] = defaultdict(dict)
         for placement in allocation:
             index = self.node_index.get(placement.node)

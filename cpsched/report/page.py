@@ -25,13 +25,7 @@ _SHORT = 48
 
 
 def report_page(report: Report) -> str:
-    """Return a report as a self-contained HTML page.
-
-    Raises
-    ------
-    ReportError
-        If plotly is not installed.
-    """
+    """Return a report as a self-contained HTML page. Raises `ReportError` if plotly is not installed."""
     style, script, plotly = asset("page.css"), asset("page.js"), plotly_script()
     scripts = [plotly, script, *([gantt_assets()[1]] if any(section.frame for section in report.sections) else [])]
     # plotly.js styles what it draws, and shows heat maps as pictures; a style can neither run code nor load anything

@@ -44,17 +44,10 @@ _MOVES = (60, 600, 3600, 21600, 86400)
 def plan_report(instance: Instance, plan: Plan, previous: Plan | None = None) -> Report:
     """Return a report on a plan.
 
-    Parameters
-    ----------
-    instance, plan
-        The plan, and the instance that it is of.
-    previous
-        An earlier plan of these jobs, or of some of them, which the plan is compared with.
+    Raises `ValueError` if a job or a node of the plan is not in the instance.
 
-    Raises
-    ------
-    ValueError
-        If a job or a node of the plan is not in the instance.
+    `instance`, `plan`: the plan, and the instance that it is of. `previous`: an earlier plan of these jobs, or of some
+    of them, which the plan is compared with.
     """
     summary = summarise(instance, plan)
     sections = [Section(title="Gantt chart", frame=Frame(title="Gantt chart of the plan", html=_gantt(instance, plan)))]

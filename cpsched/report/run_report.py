@@ -15,7 +15,7 @@ from cpsched.metrics import RunsSummary, SimulatedRun, load_over_time, runs_summ
 from cpsched.report.distributions import SHARES, binned, box_chart, ecdf_chart, step_points
 from cpsched.report.report import Report, Section
 from cpsched.report.run_groups import by_queue, by_size, by_user, cells_of
-from cpsched.report.runs_table import run_figures
+from cpsched.report.tables import run_figures
 
 #: A slowdown is that of a job of at least so many seconds (bounded).
 _TAU = 10
@@ -27,10 +27,7 @@ _DECISION = Axis(label="time of a decision (logarithmic)", unit=Unit.SECONDS, is
 def run_report(runs: Sequence[SimulatedRun]) -> Report:
     """Return a report on one simulation, or on several of the same workload, which are compared.
 
-    Raises
-    ------
-    ReportError
-        If they are of different workloads, or have no job.
+    Raises `ReportError` if they are of different workloads, or have no job.
     """
     workloads = {run.workload for run in runs}
     if len(workloads) != 1:

@@ -1,8 +1,8 @@
-"""A plan and its figures as tables for a terminal."""
+"""Plans, simulations and campaigns as tables for a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from rich.console import Group, RenderableType
@@ -12,7 +12,9 @@ from rich.text import Text
 from cpsched.charts import duration
 from cpsched.domain import Instance, Plan, PlannedJob
 from cpsched.formats import fold_hostlist
-from cpsched.metrics import jobs_by_id, summarise
+from cpsched.metrics import Distribution, RunsSummary, jobs_by_id, summarise
+from cpsched.report.campaign_report import MAIN_LABELS, OVERVIEW
+from cpsched.report.report import Report
 from cpsched.report.words import figures, moment, value_text
 from cpsched.text import printable
 
@@ -120,3 +122,60 @@ def _nodes(planned: PlannedJob) -> str:
     """Return all nodes that a job has at any time, folded."""
     names = {placement.node: None for segment in planned.segments for placement in segment.allocation}
     return fold_hostlist(tuple(names))
+
+
+def runs_table(title: str, summaries: Mapping[str, RunsSummary]) -> Table:
+    """Return one column per simulation and one row per figure.
+
+    `title`: the name of the simulated workload. `summaries`: the figures by the name of the policy.
+    """
+    columns = [dict(run_figures(summary)) for summary in summaries.values()]
+    rows = [(label, *(column[label] for column in columns)) for label in (columns[0] if columns else ())]
+    return grid(title, ("", *summaries), rows, right=range(1, len(columns) + 1))
+
+
+def _in_seconds(seconds: float) -> str:
+    return f"{seconds:,.0f} s"
+
+
+def run_figures(summary: RunsSummary, *, seconds: Callable[[float], str] = _in_seconds) -> Iterator[tuple[str, str]]:
+    """Yield the figures of a simulation as (label, value), waits written by `seconds`; a dash where one is missing."""
+    total, overhead = summary.total, summary.decisions
+    for label, count in (
+        ("jobs", total.jobs),
+        ("completed", total.completed),
+        ("killed at their walltime", total.killed),
+        ("refused", total.refused),
+        ("still waiting", total.waiting),
+        ("restarts", total.restarts),
+    ):
+        yield label, f"{count:,}"
+    yield from _waits(total.wait, seconds)
+    yield "bounded slowdown, mean", "-" if total.bounded_slowdown is None else f"{total.bounded_slowdown.mean:,.2f}"
+    yield "sum of wait / expected wait", f"{total.wqt:,.1f}"
+    yield "jobs that wait longer than expected", f"{total.late:,}"
+    yield "waited beyond the expected, sum", seconds(total.tardiness)
+    yield "jobs that wait longer than max_wait", f"{total.overdue:,}"
+    yield "lost to failures", f"{total.lost_core_seconds / 3600:,.1f} core-h"
+    yield "utilisation", f"{summary.allocated:.1%}"
+    yield "queue, mean", f"{summary.mean_queue_length:,.1f}"
+    yield "queue, longest", f"{summary.max_queue_length:,}"
+    yield "makespan", duration(summary.makespan)
+    yield "time of a decision, mean", "-" if overhead is None else f"{1000 * overhead.mean:.3g} ms"
+
+
+def _waits(wait: Distribution | None, seconds: Callable[[float], str]) -> Iterator[tuple[str, str]]:
+    values = {} if wait is None else {"mean": wait.mean, "median": wait.median, "95 %": wait.p95, "longest": wait.max}
+    for name in ("mean", "median", "95 %", "longest"):
+        yield f"wait, {name}", seconds(values[name]) if name in values else "-"
+
+
+def campaign_tables(report: Report) -> Iterator[Table]:
+    """Yield the overview of a campaign, and its main figures with paired differences."""
+    for section in report.sections:
+        if section.title != OVERVIEW and section.title not in MAIN_LABELS:
+            continue
+        for each in section.tables:
+            title = " - ".join(part for part in (section.title, each.title) if part)
+            right = set(range(len(each.headings))) - each.words
+            yield grid(title, each.headings, each.rows, right=right)

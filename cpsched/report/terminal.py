@@ -13,7 +13,7 @@ from rich.text import Text
 from cpsched.charts import duration
 from cpsched.domain import Amounts, Instance, Plan
 from cpsched.metrics import jobs_by_id
-from cpsched.report.basis import basis_of
+from cpsched.report.words import basis_of
 from cpsched.text import printable
 
 #: Columns of the narrowest chart.
@@ -90,17 +90,10 @@ class TerminalGantt:
 def terminal_gantt(instance: Instance, plan: Plan, *, width: int, most_rows: int = MAX_ROWS) -> TerminalGantt:
     """Return a chart of a plan from now to the end of its last job, to be printed by a rich console.
 
-    Parameters
-    ----------
-    width
-        The most characters of a line, at least `NARROWEST`.
-    most_rows
-        More nodes than this are drawn in groups of neighbours.
+    Raises `ValueError` if `width` is less.
 
-    Raises
-    ------
-    ValueError
-        If `width` is less.
+    `width`: the most characters of a line, at least `NARROWEST`. `most_rows`: more nodes than this are drawn in groups
+    of neighbours.
     """
     if width < NARROWEST:
         raise ValueError(f"a chart needs at least {NARROWEST} columns, got {width}")

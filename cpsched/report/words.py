@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from cpsched.charts import duration
-from cpsched.domain import Chunk, Instance, Job, Plan, PlannedJob, Request, Score, Segment
+from cpsched.domain import Amounts, Chunk, Instance, Job, Plan, PlannedJob, Request, Score, Segment
 from cpsched.formats import format_request
 from cpsched.metrics import Delays, Summary, honest_gap
 
@@ -140,3 +140,9 @@ def figures(plan: Plan, summary: Summary) -> list[tuple[str, str]]:
         ("engine", f"{engine.name} {engine.version}, {engine.stopped}"),
         ("time", f"{engine.elapsed:.2f} s of {engine.budget:g} s"),
     ]
+
+
+def basis_of(resources: Amounts) -> str | None:
+    """Return the resource by whose share jobs are stacked on a node: ``cores`` or, without any, the first it has."""
+    present = [name for name, amount in resources.items() if amount]
+    return "cores" if "cores" in present else next(iter(present), None)

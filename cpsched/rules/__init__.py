@@ -2,9 +2,9 @@
 runtimes.
 
 May import: `planner`, `problem`, `booking`, `engine`, `rusv`, `domain`, `errors`. Begin with `window_rules.py`, the
-table of rules that work a queue off. `policy.py` says what such a rule is, and `policy_engine.py` makes an engine of
-it; a queue is served by `insertion.py`, job by job, by `counting.py`, by numbers of nodes, or by `event_loop.py`, event
-by event. `evolving` and `sd` have rules for jobs that change. Their on-line forms are in `policies`.
+table of rules that work a queue off. `policy.py` says what such a rule is, and serves a queue job by job, `counting.py`
+by numbers of nodes, `event_loop.py` event by event; `policy_engine.py` makes an engine of it.
+`evolving` and `sd` have rules for jobs that change. Their on-line forms are in `policies`.
 """
 
 from typing import TYPE_CHECKING
@@ -14,8 +14,7 @@ from cpsched.doors import opener
 if TYPE_CHECKING:
     from cpsched.rules.engines import POLICIES
     from cpsched.rules.evolving import VARIANTS, EvolvingEngine, Track, Variant, schedule
-    from cpsched.rules.insertion import insert
-    from cpsched.rules.policy import Policy
+    from cpsched.rules.policy import Policy, insert
     from cpsched.rules.policy_engine import PolicyEngine
     from cpsched.rules.sd import (
         FULL_PACE,
@@ -33,31 +32,5 @@ if TYPE_CHECKING:
         select_mates,
     )
     from cpsched.rules.window_rules import by_smith
-
-__all__ = [
-    "FULL_PACE",
-    "POLICIES",
-    "SD_RULES",
-    "VARIANTS",
-    "EvolvingEngine",
-    "Guest",
-    "Lender",
-    "Mate",
-    "Pace",
-    "PiWeight",
-    "Policy",
-    "PolicyEngine",
-    "Run",
-    "SdEngine",
-    "SdRule",
-    "Track",
-    "Variant",
-    "by_smith",
-    "guest_of",
-    "insert",
-    "lender_of",
-    "schedule",
-    "select_mates",
-]
 
 __getattr__ = opener(__name__)

@@ -20,11 +20,10 @@ from cpsched.rusv import FOREVER, Countdown
 def start_in_turn(ledger: Ledger, queue: Sequence[Job], progress: Progress | None, *, depth: int | None) -> None:
     """Start the jobs of a queue event by event.
 
-    `ledger`: the ledger, on which running jobs, and jobs that the rule does not move, are booked.
-    `queue`: jobs without a place, in the order of the rule. Each is in the queue from its earliest start on; a job that
-      waits for others, from the second on that all its dependencies allow.
-    `progress`: called after each event, and at the end.
-    `depth`: the number of jobs behind a blocked head that are tried at each event; None: all.
+    `ledger`: the ledger, on which running jobs, and jobs that the rule does not move, are booked. `queue`: jobs without
+    a place, in the order of the rule. Each is in the queue from its earliest start on; a job that waits for others,
+    from the second on that all its dependencies allow. `progress`: called after each event, and at the end. `depth`:
+    the number of jobs behind a blocked head that are tried at each event; None: all.
 
     Notes
     -----
@@ -69,10 +68,7 @@ class _EventLoop:
         self._reserved: int | None = None
 
     def _expect(self, rank: int) -> None:
-        """Expect a job when all that it waits for have started, which says when it may start itself.
-
-        A job that waits for a job without a start never arrives.
-        """
+        """Expect a job when all that it waits for have started, which says when it may; it may never arrive."""
         if self._awaited.is_over(self._rows[rank]):
             arrival = self._ledger.earliest_start(self._queue[rank].id)
             if arrival is not None:
@@ -89,9 +85,7 @@ class _EventLoop:
         return now
 
     def arrive(self, now: int) -> None:
-        """Add the jobs to the queue that may start from now on; if the head changes, the reservation of the old head is
-        dropped.
-        """
+        """Queue the jobs that may start from now on; if the head changes, the reservation of the old one is dropped."""
         old_head = self._waiting[:1]
         while self._arrivals and self._arrivals[0][0] <= now:
             insort(self._waiting, heappop(self._arrivals)[1])
@@ -150,9 +144,7 @@ class _EventLoop:
         return {self._rank[job_id]: start for job_id, start in starts.items()}
 
     def _start(self, ranks: Collection[int], now: int) -> None:
-        """Remove jobs from the queue that are booked from now on; their ends, and the arrivals of jobs that wait for
-        them, are future events.
-        """
+        """Remove jobs from the queue that are booked from now on; their ends, and arrivals that follow, are events."""
         for rank in ranks:
             job = self._queue[rank]
             heappush(self._events, now + job.walltime)

@@ -1,4 +1,4 @@
-"""What a rule for windows is: the order in which jobs are served, and how."""
+"""What a rule for windows is: the order in which jobs are served, and how: by insertion, one after the other."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from cpsched.booking import Ledger
 from cpsched.domain import Instance, Job
 from cpsched.engine import Progress
+from cpsched.problem import awaited_first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,3 +21,8 @@ class Policy:
     order: Callable[[Instance, Sequence[Job]], list[Job]]
     #: Books the jobs of a queue, which is in the order of the rule, beside all existing bookings.
     serve: Callable[[Ledger, Sequence[Job], Progress | None], None]
+
+
+def insert(ledger: Ledger, queue: Sequence[Job], progress: Progress | None) -> None:
+    """Give each job its earliest start beside the jobs before it, each after those that it waits for."""
+    ledger.plan([job.id for job in awaited_first(ledger.instance, queue)], progress)

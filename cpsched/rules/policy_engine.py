@@ -31,13 +31,7 @@ class PolicyEngine:
         return (*unsupported(instance), *changing(instance))
 
     def plan(self, instance: Instance, progress: Progress | None) -> Outcome:
-        """Plan all jobs by the rule.
-
-        Raises
-        ------
-        UnsupportedError
-            If the instance asks for something that cannot be honoured yet.
-        """
+        """Plan all jobs by the rule. Raises `UnsupportedError` if it cannot honour something."""
         features = self.unsupported(instance)
         if features:
             raise UnsupportedError(self.name, features)

@@ -15,8 +15,7 @@ from cpsched.engine import Progress
 from cpsched.problem import by_turn, dominant_share, planning_order
 from cpsched.rules.counting import insert_by_counts
 from cpsched.rules.event_loop import start_in_turn
-from cpsched.rules.insertion import insert
-from cpsched.rules.policy import Policy
+from cpsched.rules.policy import Policy, insert
 
 
 def by_submission(_: Instance, jobs: Sequence[Job]) -> list[Job]:

@@ -57,9 +57,7 @@ class _Dispatcher(CPUDispatcher):
         return bundle_of(val) if is_bundle(val) else super().typeof_pyval(val)
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
-        """Return how a kernel is called from another one: by the types of the arguments without their values, and by
-        one type for all whole numbers.
-        """
+        """Return how a kernel is called from another one: by types without values, with one for all whole numbers."""
         return super().get_call_template(
             tuple(_widened(arg) for arg in args), {name: _widened(arg) for name, arg in kws.items()}
         )

@@ -82,9 +82,7 @@ class Notes(NamedTuple):
 
 @inner_kernel
 def nodes_lacking(demand, free, biggest, t):
-    """Return a lower bound on the number of nodes that must give resources back until the sums over the system suffice
-    for a demand; 0 if they suffice now.
-    """
+    """Return how many nodes at least must give something back until the sums over the system suffice for a demand."""
     lack = 0
     for k in range(t.demands[demand, D_SYS], t.demands[demand + 1, D_SYS]):
         q = t.sysreq[k, 0]
@@ -160,9 +158,7 @@ def lacking_sums(demand, earliest, duration, start, biggest, s, t):
 
 @inner_kernel
 def look_ahead(now, n, s):
-    """Write the starts of the slots from the one of `now` on, and the least free amount of each system column from now
-    to the end of each; return the number of slots.
-    """
+    """Write the starts of slots from `now` on, and the least free of each system column until each ends; count them."""
     place, index = locate(now, s)
     count = 0
     while place < s.head[H_BLOCKS]:

@@ -71,9 +71,7 @@ class Compression:
         self._enough, self._tried = self._enough[:-1], self._tried[:-1]
 
     def retry(self, jobs: Ints) -> None:
-        """Try jobs again in any case, and all others whether they can start at once: what some ask for, or may have,
-        has changed, or time has passed.
-        """
+        """Try jobs again in any case, and all others whether they can start at once: what they may have has changed."""
         self._enough[jobs] = 0
         self._slot_end = 0
 

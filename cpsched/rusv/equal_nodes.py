@@ -125,10 +125,7 @@ class EqualNodes:
         """Return the entries of a job that takes these numbers of units of each pool, the first nodes first; lower
         `free`.
 
-        Raises
-        ------
-        ValueError
-            If fewer units are free.
+        Raises `ValueError` if fewer units are free.
         """
         kind = int(self._demands.tables().demands[demand, kernels.D_KIND])
         chunks = int(self._demands.tables().kinds[kind, kernels.K_NEED])

@@ -43,9 +43,7 @@ def has_sums(demand, sfree, demands, sysreq):
 
 @kernel
 def map_now(demand, free, sfree, t, x):
-    """Map a demand to nodes on which it fits, cheap ones first; return the number of entries, 0 if it does not fit. The
-    entries are written to the scratch `x`.
-    """
+    """Map a demand to nodes, cheap ones first, in the scratch `x`; return the number of entries, 0: it does not fit."""
     if not has_sums(demand, sfree, t.demands, t.sysreq):
         return 0
     if t.demands[demand, D_FLAGS] & (EXCLUSIVE | JOINT) == 0:
@@ -75,9 +73,7 @@ def chunks_on(free, n, first, last, most, terms):
 
 @inner_kernel
 def take_chunks(chunks, node, n, first, last, flags, later, now, t):
-    """Lower the amounts of a node that are free later, and those free both now and later, by some chunks; to zero where
-    no other chunk may share the node.
-    """
+    """Lower by some chunks what is free on a node, later and at once; to zero where no other chunk may be there."""
     for k in range(first, last):
         column = t.terms[k, 0] + n
         later[column] -= chunks * t.terms[k, 1]
@@ -155,10 +151,7 @@ def map_late(demand, free, later, now, t, x):
 
 @kernel
 def spell_out(demand, entries, count, t, x):
-    """Write the amounts of a placement to the scratch `x`: those of node columns, and the sum of each system column.
-
-    Returns the number of node columns.
-    """
+    """Write a placement to the scratch `x`, with the sum of each system column; return the number of node columns."""
     filled, systems = placement_columns(demand, entries, count, t, x)
     for k in range(systems, x.samounts.shape[0]):
         x.samounts[k] = 0

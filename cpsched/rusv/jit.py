@@ -50,10 +50,7 @@ def own_interpretation() -> Iterator[None]:
 def interpret(*, wanted: bool) -> bool:
     """Have Python interpret the kernels from now on, in this thread, or numba compile them.
 
-    Returns
-    -------
-    bool
-        Whether they are interpreted: not if the process has compiled ones.
+    Returns whether they are interpreted: not if the process has compiled ones.
     """
     _is_interpreting.set(wanted and not _Kernel.has_compiled)
     return _is_interpreting.get()

@@ -50,16 +50,9 @@ def locked(folder: str, how: int = fcntl.LOCK_EX) -> Iterator[None]:
 def folder_of_module(module_globals: Mapping[str, object]) -> Path:
     """Find or make the folder for the kernels of one module.
 
-    Parameters
-    ----------
-    module_globals : Mapping[str, object]
-        The globals of the module, after its imports.
-
-    Returns
-    -------
-    Path
-        A folder below ``XDG_CACHE_HOME`` or ``~/.cache``; a temporary one, removed at exit, where neither can be
-        used: no home, no permission, or a folder that others may write to.
+    `module_globals`: the globals of the module, after its imports. Returns a folder below ``XDG_CACHE_HOME`` or
+    ``~/.cache``; a temporary one, removed at exit, where neither can be used: no home, no permission, or a folder that
+    others may write to.
     """
     name = str(module_globals["__name__"])
     if name not in _folders:

@@ -19,14 +19,9 @@ Ints = NDArray[np.int64]
 def links_of(count: int, before: Ints, after: Ints) -> Links:
     """Group the entries of milestones by job and by milestone.
 
-    Parameters
-    ----------
-    count
-        The number of jobs.
-    before
-        int64 (·, 3) of (milestone, job, seconds): the milestone is not reached until the job has run for so long.
-    after
-        int64 (·, 3) of (milestone, job, delay): the job starts so many seconds after the milestone, or later.
+    `count`: the number of jobs. `before`: int64 (·, 3) of (milestone, job, seconds): the milestone is not reached until
+    the job has run for so long. `after`: int64 (·, 3) of (milestone, job, delay): the job starts so many seconds after
+    the milestone, or later.
     """
     milestones = 1 + max(int(before[:, 0].max(initial=-1)), int(after[:, 0].max(initial=-1)))
     by_job = [1, 0, 2]
@@ -82,12 +77,7 @@ def _along(jobs: Iterable[int], milestones_of: Ints, milestones: Ints, jobs_of: 
 class Countdown:
     """The milestones and the jobs that are still to be passed before a job may follow; mutable.
 
-    Parameters
-    ----------
-    links
-        Between the jobs.
-    left
-        The jobs that are to be passed, all others do not count; None: all.
+    `links`: between the jobs. `left`: the jobs that are to be passed, all others do not count; None: all.
     """
 
     def __init__(self, links: Links, left: Iterable[int] | None = None) -> None:

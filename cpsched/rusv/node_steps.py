@@ -22,17 +22,9 @@ class NodeSteps:
 
     Memory grows with the bookings, not with nodes times breakpoints.
 
-    Parameters
-    ----------
-    node_of, place_of
-        int64 (W,): the node of each node column, and its column in a step.
-    idle
-        int64 (nodes, 1 + resources): the step of each node when nothing is booked: second 0, and what there is.
-
-    Attributes
-    ----------
-    arrays
-        The steps as the kernels take them.
+    `node_of`, `place_of`: int64 (W,): the node of each node column, and its column in a step. `idle`: int64 (nodes, 1 +
+    resources): the step of each node when nothing is booked: second 0, and what there is. `arrays`: the steps as the
+    kernels take them.
     """
 
     def __init__(self, node_of: Ints, place_of: Ints, idle: Ints) -> None:
@@ -114,9 +106,7 @@ class NodeSteps:
         kernels.pass_time_by_node(seconds, self.arrays)
 
     def free_until(self, start: int, end: int, columns: Ints, amounts: Ints) -> int:
-        """Return the first second of ``[start, end)`` at which not all these amounts of node columns, each once, are
-        free; `end` if there is none.
-        """
+        """Return the first second of ``[start, end)`` at which not all amounts of node columns are free, or `end`."""
         return int(kernels.free_until_by_node(start, end, columns, amounts, self.arrays))
 
     def least_free(self, start: int, end: int, tables: Tables) -> NDArray[np.int32]:

@@ -131,9 +131,7 @@ def shift_block(block, part, sign, state, parts):
 
 @inner_kernel
 def shift_slots(block, begin, stop, sign, state, parts):
-    """Add amounts to some slots of a block, to each those of its part; fold the lazy part of these columns into the
-    rows, renew their minima.
-    """
+    """Add to some slots of a block the amounts of their parts: no lazy part is left in these columns."""
     size = state.members[block, BLOCK]
     for k in range(parts.sizes[Z_COLUMNS]):
         column = parts.columns[k]

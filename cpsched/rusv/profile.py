@@ -19,10 +19,7 @@ from operator import itemgetter
 class Profile:
     """A step function that begins at 0 (EP of EVO-1); given in any cut, it is brought into canonical form.
 
-    Raises
-    ------
-    ValueError
-        If a duration or an amount is negative.
+    Raises `ValueError` if a duration or an amount is negative.
 
     Examples
     --------
@@ -65,13 +62,7 @@ class Profile:
         return self.max(time, time + 1)
 
     def max(self, start: int, end: int) -> int:
-        """Return the greatest value in ``[start, end)``, 0 where that is empty (EVO-3).
-
-        Raises
-        ------
-        ValueError
-            If `start` is negative.
-        """
+        """Return the greatest value in ``[start, end)``, 0 if that is empty (EVO-3); `ValueError` if `start` < 0."""
         return max(self._amounts[self._within(start, end)], default=0)
 
     def loc(self, start: int, end: int) -> int:
@@ -79,10 +70,7 @@ class Profile:
 
         A request that needs more than that value leaves has to begin there or later (EVO-3).
 
-        Raises
-        ------
-        ValueError
-            If `start` is negative.
+        Raises `ValueError` if `start` is negative.
         """
         within = self._within(start, end)
         highest = max(self._amounts[within], default=0)
@@ -114,20 +102,3 @@ class Profile:
         inside = [(min(last, end) - first, n) for (first, last), n in zip(self._pieces(), self._amounts, strict=True)]
         kept = [(duration, amount) for duration, amount in inside if duration > 0]
         return Profile(((max(0, end - self.end), 0), *reversed(kept)))
-
-    def is_expansion_of(self, asked: Profile) -> bool:
-        """Return whether the amounts are those of `asked`, one after the other, and none is held for less (EVO-2).
-
-        The paper prints that each step is longer; as long has to be allowed step by step.
-        """
-        same = self._amounts == asked._amounts
-        return same and all(held >= least for (held, _), (least, _) in zip(self.steps, asked.steps, strict=True))
-
-    def is_delay_of(self, asked: Profile) -> bool:
-        """Return whether this is `asked` with a delay of 0 or more seconds (EVO-2)."""
-        return self.end >= asked.end and self == asked.delay(self.end - asked.end)
-
-    def follows(self, asked: Profile) -> bool:
-        """Return whether what is scheduled equals what was asked for, delays it, expands it, or both (C1 of EVO-5)."""
-        undelayed = Profile(self.steps[1:]) if self.steps and self.steps[0][1] == 0 else self
-        return self.is_expansion_of(asked) or undelayed.is_expansion_of(asked)

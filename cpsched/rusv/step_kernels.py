@@ -217,10 +217,7 @@ def latest_begins(sequence, latest, begins, sequences, timeline, trial):
 
 @inner_kernel
 def next_change(begins, count, timeline):
-    """Return the shift after which one of `count` steps no longer meets some booking; FOREVER if there is none.
-
-    Windows that only reach further have less free.
-    """
+    """Return the shift after which one of `count` steps no longer meets some booking, FOREVER if there is none."""
     least, state = np.int64(FOREVER), timeline.state
     for step in range(count):
         place, index = locate(begins[step], state)
@@ -298,9 +295,7 @@ def take_units(demand, kind, node, units, free, tables):
 
 @inner_kernel
 def place_layer(layer, asked, filling, sequences, timeline, trial):
-    """Give the units of a layer the first nodes, in the order `filling`, that have room throughout it; tell whether
-    there are enough.
-    """
+    """Give the units of a layer the first nodes of `filling` with room throughout it; tell whether all have one."""
     layers = sequences.layers
     first, last, left = layers[layer, L_FIRST], layers[layer, L_LAST], layers[layer, L_COUNT]
     kinds = sequences.layer_kinds[sequences.layers[layer, L_KINDS] :]
@@ -492,9 +487,7 @@ def begin_when_all_is_over(asked, begins, timeline):
 
 @inner_kernel
 def find_held(sequence, earliest, latest, end_by, tries, place, sequences, timeline, trial):
-    """Find a place of a sequence in which steps are held so that the last one ends as early as possible; tell whether
-    one was found within `tries` attempts.
-    """
+    """Find a place with held steps whose last one ends as early as possible, in `tries` attempts; tell whether."""
     count = sequences.heads[sequence + 1, C_STEP] - sequences.heads[sequence, C_STEP]
     for _ in range(tries):
         if not earliest_begins(sequence, earliest, latest, end_by, True, trial.soonest, sequences, timeline, trial):

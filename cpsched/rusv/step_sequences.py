@@ -39,12 +39,7 @@ class StepSequence:
 class StepSequences:
     """Step sequences as tables for the kernels; each is known by its index.
 
-    Parameters
-    ----------
-    sequences
-        Sequences on one timeline.
-    num_nodes
-        The number of nodes of the timeline.
+    `sequences`: sequences on one timeline. `num_nodes`: the number of nodes of the timeline.
     """
 
     def __init__(self, sequences: Sequence[StepSequence], num_nodes: int) -> None:

@@ -81,9 +81,7 @@ def symbols_in(compiled: Any) -> tuple[Symbol, ...]:
 
 
 def outline(compiled: Any) -> bytes:
-    """Return LLVM code that defines the functions of a compiled kernel without what they do: no other kernel will
-    contain them.
-    """
+    """Return LLVM code that declares what a compiled kernel defines: no other kernel will contain it."""
     names = [one.name for one in compiled.library._final_module.functions if not one.is_declaration]
     code: bytes = parse_assembly("".join(f'define void @"{name}"() {{ ret void }}\n' for name in names)).as_bitcode()
     return code

@@ -180,9 +180,7 @@ class Demands:
         return True
 
     def kinds_of(self, demand: int) -> list[tuple[int, list[tuple[int, int]]]]:
-        """Return the kinds of a demand in the order of mapping, each with the ranges ``[first, end)`` of nodes that may
-        hold it.
-        """
+        """Return the kinds of a demand in mapping order, each with the ranges ``[first, end)`` of its nodes."""
         demands, kinds, segments = (self._rows[name] for name in ("demands", "kinds", "segments"))
         found = []
         for kind in range(demands[demand][0], demands[demand + 1][0] if demand + 1 < len(demands) else len(kinds)):
@@ -516,9 +514,7 @@ class Timeline:
         return self._state, tables, self._scratch
 
     def node_arguments(self) -> tuple[TimelineState, Nodes, Tables, Scratch]:
-        """Return the arrays that a kernel needs to book and to search node by node; rows of all nodes, where these are
-        spelled out, become steps of the nodes again.
-        """
+        """Return the arrays for booking and searching node by node; rows of all nodes become steps of nodes again."""
         if self._nodes is None:
             state, times = self._state, self.breakpoints()
             blocks = state.order[: state.head[kernels.H_BLOCKS]]
@@ -564,12 +560,8 @@ class Timeline:
     def book_all(self, spans: Ints, amounts: Sequence[tuple[Mapping[int, int], Mapping[int, int]]]) -> Iterator[int]:
         """Book many at once, in order; yield the index of each for which not all is free, which is left to the caller.
 
-        Parameters
-        ----------
-        spans
-            int64 (bookings, 3): start, end, and which of `amounts` is booked.
-        amounts
-            See `booking`: those by node column, and by system column.
+        `spans`: int64 (bookings, 3): start, end, and which of `amounts` is booked. `amounts`: see `booking`: those by
+        node column, and by system column.
         """
         columns = np.array([column for taken, _ in amounts for column in taken], dtype=np.int64)
         values = np.array([amount for taken, _ in amounts for amount in taken.values()], dtype=np.int64)
@@ -620,10 +612,7 @@ class Timeline:
         self._take(booking, 1)
 
     def pass_time(self, seconds: int) -> None:
-        """Make second `seconds` the new second 0.
-
-        The timeline is then that on which the same was booked from the new second 0 on. No booking may end before it.
-        """
+        """Make second `seconds` the new second 0, as if the same was booked from then on; no booking ends before it."""
         if seconds > 0:
             self._forget()
             clock_kernels.pass_time(seconds, self._state)
@@ -646,9 +635,7 @@ class Timeline:
         return self.free_until(booking, booking.end) == booking.end
 
     def free_until(self, booking: Booking, end: int) -> int:
-        """Return the first second, from the start of a booking on and before `end`, at which not all its amounts are
-        free, whatever its own end is; `end` if there is none.
-        """
+        """Return the first second, from a booking's start on, at which not all of it is free, or `end`."""
         state, start = self._state, booking.start
         taken = _summed(booking.columns, booking.amounts)
         of_system = (booking.system_columns, booking.system_amounts), state.srows, state.sblk
@@ -674,11 +661,8 @@ class Timeline:
         """Return the slots from `start` on, and which of some bookings' amounts are free in each, whatever the times of
         the bookings are.
 
-        Returns
-        -------
-        times, is_free
-            int64 (slots,): the first second of each slot, ascending from `start`; the last slot has no end.
-            bool (bookings, slots).
+        Returns int64 (slots,), the first second of each slot, ascending from `start`, of which the last has no end; and
+        bool (bookings, slots).
         """
         state, _, _ = self.kernel_arguments()
         place, index = kernels.locate(start, state)
@@ -699,9 +683,7 @@ class Timeline:
         return times, is_free
 
     def _slots_of(self, start: int, end: int) -> tuple[NDArray[Any], list[tuple[int, NDArray[Any]]]]:
-        """Return the blocks that lie in ``[start, end)`` as a whole, and of the first and the last block the slots that
-        do.
-        """
+        """Return the blocks that lie in ``[start, end)`` as a whole, and the slots of the first and the last block."""
         order, members = self._state.order, self._state.members
         place, index = kernels.locate(start, self._state)
         last_place, last_index = kernels.locate(end - 1, self._state)
@@ -717,9 +699,7 @@ class Timeline:
         self._state.head[kernels.H_FREED] = FOREVER
 
     def earliest_fit(self, demand: int, *, earliest: int, latest: int, duration: int) -> Fit | None:
-        """Return the earliest start in ``[earliest, latest]`` at which `demand` fits for `duration` seconds, and where;
-        or None.
-        """
+        """Return the earliest start in ``[earliest, latest]`` at which `demand` fits, and where; or None."""
         window = demand, max(earliest, 0), duration, latest
         if self._nodes is None:
             start, count = kernels.earliest_fit(*window, *self.kernel_arguments())
@@ -741,9 +721,7 @@ class Timeline:
         return scratch.entries[:count].copy() if count else None
 
     def free_from(self, demand: int, start: int, end: int) -> int:
-        """Return the earliest second in ``[start, end]`` from which on `demand` fits until `end`, each of its kinds by
-        itself.
-        """
+        """Return the earliest second in ``[start, end]`` from which each kind of `demand` fits until `end`."""
         return int(kernels.free_from(demand, start, end, *self.kernel_arguments()))
 
     def find_sequence(
@@ -752,16 +730,8 @@ class Timeline:
         """Return begin and entries of each step of a sequence that completes as early as is found, and then starts as
         late; None if no place is found.
 
-        Parameters
-        ----------
-        sequences, sequence
-            The sequence's index.
-        earliest, latest
-            The limits of its start.
-        end_by
-            The latest end.
-        tries
-            The number of schedules with held steps for which a mapping is tried.
+        `sequences`, `sequence`: the sequence's index. `earliest`, `latest`: the limits of its start. `end_by`: the
+        latest end. `tries`: the number of schedules with held steps for which a mapping is tried.
         """
         tables, timeline, trial = self.sequence_arguments(sequences)
         steps = sequences.num_steps[sequence]
@@ -783,9 +753,7 @@ class Timeline:
         return sequences.tables, timeline, sequences.trial(self.demands.num_columns, _most_kinds(timeline.tables))
 
     def booking(self, start: int, end: int, taken: Mapping[int, int], licenses: Mapping[int, int]) -> Booking:
-        """Return a booking of amounts by node column, and by system column for what no node has; sums follow by
-        themselves.
-        """
+        """Return a booking of amounts by node column, and by system column for what no node has."""
         columns = np.array(list(taken), dtype=np.int64)
         amounts = np.array(list(taken.values()), dtype=np.int64)
         system = np.zeros(len(self.demands.layout.system_capacity), dtype=np.int64)
@@ -812,16 +780,11 @@ class Timeline:
     # --- many jobs ----------------------------------------------------------------------------------------------
 
     def plan(self, table: JobTable, queue: Ints, progress: Callable[[int, int], None] | None = None) -> None:
-        """Plan and book the jobs `queue` of a table, which have no place yet, in this order, each as early as it fits
-        beside those before it.
-        """
+        """Plan and book the jobs `queue`, which have no place yet, each as early as it fits beside those before it."""
         self._place(table, queue, progress)
 
     def backfill(self, table: JobTable, queue: Ints, progress: Callable[[int, int], None] | None = None) -> int:
-        """Try once, in the order of `queue`, to give each job an earlier start, or one at all; return how many got it.
-
-        No start gets later (OCCS-34).
-        """
+        """Try once, in this order, to start each job earlier, none later; return how many got a start (OCCS-34)."""
         if self._state.head[kernels.H_FREED] < FOREVER:
             self._forget()
         return self._place(table, queue, progress)
@@ -876,9 +839,7 @@ class Timeline:
         return state.rows[row].astype(np.int64) + state.blk[block, kernels.LAZY], of_system
 
     def least_free(self, start: int, end: int) -> tuple[Ints, Ints]:
-        """Return the amounts that are free throughout ``[start, end)``: of the node columns, and of the system
-        columns.
-        """
+        """Return the amounts that are free throughout ``[start, end)``: of node columns, and of system columns."""
         state = self._state
         between, parts = self._slots_of(start, end)
         found: list[Ints] = []
@@ -948,9 +909,7 @@ def _empty_state(capacity: NDArray[Any], system: Ints, rows: int = 256) -> Timel
 
 
 def _copied(state: TimelineState, lacking: int = 0) -> TimelineState:
-    """Return a copy of a timeline whose arrays have at least so many more slots, doubled in number, and blocks for
-    them.
-    """
+    """Return a copy of a timeline whose arrays have so many more slots, doubled in number, and blocks for them."""
     head, spare = state.head.copy(), state.spare
     factor = 1
     while factor * len(state.slots) < len(state.slots) + lacking:

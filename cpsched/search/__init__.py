@@ -18,6 +18,4 @@ if TYPE_CHECKING:
     from cpsched.search.engine import Search, SearchParams
     from cpsched.search.warmup import warm_up_breeding, warm_up_changing_search
 
-__all__ = ["Chain", "Search", "SearchParams", "warm_up_breeding", "warm_up_changing_search"]
-
 __getattr__ = opener(__name__)

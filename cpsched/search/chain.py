@@ -144,9 +144,7 @@ class Chain(SearchedPlan):
     # --- values -------------------------------------------------------------------------------------------------
 
     def offset(self) -> float:
-        """Return the constant to add to the chain's own figures to get values of the objective, and the fines of the
-        jobs that are left out.
-        """
+        """Return the constant that makes the chain's figures values of the objective, with fines of jobs left out."""
         return self._values.offset()
 
     def fine(self, planned: Collection[str]) -> float:
@@ -155,9 +153,7 @@ class Chain(SearchedPlan):
         return float((self._fines + self._own)[is_left_out].sum()) if is_left_out.any() else 0.0
 
     def value_of(self, starts: Sequence[int] | Ints) -> float:
-        """Return the cost of starts (s after `now`, one for each job) in the present modes of the jobs: the part of a
-        plan's value that depends on them.
-        """
+        """Return what starts (s after `now`) cost in the present modes of the jobs: what depends on them of a value."""
         starts, taken = np.asarray(starts, dtype=np.int64), self._taken(self._plan)
         last = int((starts + self._durations[taken]).max())
         return float(costs_at(self.costs, starts[:, None]).sum()) + self.end_price * last + self._of_running()

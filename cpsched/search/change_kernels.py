@@ -53,9 +53,7 @@ def turn(mode: int, entries: Array, count: int, changes: Changes) -> None:
 def load(
     job: int, number: int, entries: Array, count: int, jobs: Jobs, timeline: Timeline, changes: Changes
 ) -> tuple[int, int]:
-    """Write what a job takes in one of its steps or modes to the scratch; return the numbers of node columns and of
-    system columns.
-    """
+    """Write what a job takes in a step or mode to the scratch; return the numbers of node and system columns."""
     tables, scratch, mode = timeline.tables, timeline.scratch, jobs.first_mode[job] + number
     if changes.sequence[job] >= 0:
         step = changes.sequences.heads[changes.sequence[job], step_kernels.C_STEP] + number
@@ -194,9 +192,7 @@ def find_fastest(job: int, start: int, count: int, jobs: Jobs, state: kernels.Ti
 
 @inner_kernel
 def expand(job: int, places: Places, row: int, jobs: Jobs, timeline: Timeline, changes: Changes) -> None:
-    """Let a malleable job that is not booked run on the fastest of its shares that is free in each second, if it ends
-    earlier then; its place is that in a row.
-    """
+    """Let an unbooked malleable job run on the fastest share free in each second, if it ends earlier then."""
     entries = places.entries[row, 0]
     note_columns(job, places.pool[places.spaces[row] :], entries, jobs, timeline, changes)
     is_found = find_fastest(job, places.starts[row], entries, jobs, timeline.state, changes)

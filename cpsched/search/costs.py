@@ -44,12 +44,7 @@ def left_out_fines(values: Values, table: JobTable, price: float) -> NDArray[np.
     """Return what it costs to leave out each job: more than plans of as many jobs can differ by, once for it and once
     for each job that waits for it.
 
-    Parameters
-    ----------
-    values, table
-        Of a ledger.
-    price
-        The cost of a second of makespan.
+    `values`, `table`: of a ledger. `price`: the cost of a second of makespan.
     """
     horizon = float((table.jobs[:, 1] + table.jobs[:, 3]).max(initial=0) + table.jobs[:, 3].sum())
     dearest = costs_at(values.costs, np.array([[horizon]])).sum() + price * horizon
@@ -80,9 +75,7 @@ def rates_of(costs: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def node_shares(instance: Instance, request: Request) -> list[tuple[int, float]]:
-    """Return (count, dominant share of a node that one chunk takes) of each kind of chunks, on the node where that
-    share is smallest.
-    """
+    """Return (count, dominant share of the node on which that is smallest) of each kind of chunks."""
     classes = [node_class for node_class in instance.cluster.classes if node_class.state is NodeState.UP]
     shares = []
     for chunk in request.chunks:

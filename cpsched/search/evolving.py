@@ -32,14 +32,8 @@ class EvolvingChain(SearchedPlan):
     Pérez (EVO-11) for its jobs in some order, or better, because later jobs keep their places when an earlier job
     moves.
 
-    Parameters
-    ----------
-    instance
-        Of whole nodes of one kind (`beyond_whole_nodes`).
-    jobs
-        The jobs to plan, one or more; each has a feasible start.
-    seed
-        The same jobs, calls and seed give the same plans.
+    `instance`: of whole nodes of one kind (`beyond_whole_nodes`). `jobs`: the jobs to plan, one or more; each has a
+    feasible start. `seed`: the same jobs, calls and seed give the same plans.
     """
 
     def __init__(self, instance: Instance, jobs: Sequence[Job], seed: int) -> None:
@@ -90,9 +84,7 @@ class EvolvingChain(SearchedPlan):
         return np.array([places[job.id] for job in self._jobs], dtype=np.float64)
 
     def adopt(self, plan: Sequence[PlannedJob]) -> bool:
-        """Begin from a plan of the same jobs: each keeps its start or, if the plan holds steps, starts as early as
-        possible.
-        """
+        """Begin from a plan of the same jobs: each keeps its start or, with held steps, starts as early as possible."""
         starts_of = {planned.id: planned.start - self._instance.now for planned in plan}
         starts: Ints = np.array([starts_of[job.id] for job in self._jobs], dtype=np.int64)
         return self._settle(np.argsort(starts, kind="stable"), starts, np.inf) is not None

@@ -26,14 +26,8 @@ class Breeding:
 
     When the best lists of a generation are all alike, others begin from new random keys.
 
-    Parameters
-    ----------
-    chain
-        A chain of the jobs; it has no plan afterwards.
-    first
-        Keys of lists to begin with, smallest first.
-    seed
-        The same chain, keys and seed give the same lists.
+    `chain`: a chain of the jobs; it has no plan afterwards. `first`: keys of lists to begin with, smallest first.
+    `seed`: the same chain, keys and seed give the same lists.
     """
 
     def __init__(self, chain: Chain, first: Iterable[NDArray[np.float64]], seed: int) -> None:

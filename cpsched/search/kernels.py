@@ -87,10 +87,7 @@ def clear(jobs: Jobs, plan: Places, timeline: Timeline | None, changes: Changes 
 def book_all(
     rows: Array, jobs: Jobs, plan: Places, timeline: Timeline | None, changes: Changes | None
 ) -> tuple[int, int]:
-    """Book some jobs at the places that are written down.
-
-    Returns (`kernels.DONE` or `kernels.GROW_STATE`; how many jobs are booked).
-    """
+    """Book some jobs at their places; return (`kernels.DONE` or `kernels.GROW_STATE`; how many are booked)."""
     for k in range(rows.shape[0]):
         if not has_space(1, plan, timeline):
             return kernels.GROW_STATE, k
@@ -376,17 +373,10 @@ def best_starts_at_prices(
 ) -> float:
     """Set the start of each job to the time of the axis at which its cost and its payments are least in sum.
 
-    Parameters
-    ----------
-    needs, durations, costs
-        float64 (jobs, sums), (jobs,), and (jobs, times): the cost of each start.
-    places, shares
-        (jobs, times): the piece of the axis in which a job ends that starts at a time, and how far in it.
-    times, paid
-        (times,), and (sums, times): the axis, and the price of all of a sum from the axis's beginning to each time.
-    starts, used
-        Outputs: (jobs,), and (sums, pieces): the seconds of all of a sum that are used.
-
+    `needs`, `durations`, `costs`: float64 (jobs, sums), (jobs,), and (jobs, times): the cost of each start. `places`,
+    `shares`: (jobs, times): the piece of the axis in which a job ends that starts at a time, and how far in it.
+    `times`, `paid`: (times,), and (sums, times): the axis, and the price of all of a sum from the axis's beginning to
+    each time. `starts`, `used`: outputs: (jobs,), and (sums, pieces): the seconds of all of a sum that are used.
     Returns the costs and payments of all jobs in sum.
     """
     total = 0.0

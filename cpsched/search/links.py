@@ -32,9 +32,7 @@ def heads(table: JobTable) -> Ints:
 
 
 def tails(table: JobTable) -> Ints:
-    """Return the seconds from the start of each job to the end of all jobs that wait for it, if nothing else delays
-    them.
-    """
+    """Return the seconds from the start of each job to the end of all that wait for it, by dependencies alone."""
     tail, links = table.jobs[:, 3].copy(), table.links
     if not table.is_linked:
         return tail

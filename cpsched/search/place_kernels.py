@@ -276,9 +276,7 @@ def map_from(left: int, first: int, step: Step) -> None:
 def find_evolving(
     job: int, earliest: int, room: float, tries: int, jobs: Jobs, plan: Places, timeline: Timeline, changes: Changes
 ) -> bool:
-    """Find a place for an evolving job that costs no more than `room`; tell whether there is one. `tries` schedules in
-    which steps are held are tried.
-    """
+    """Find a place for an evolving job of at most `room`; `tries` schedules with held steps are tried."""
     place, sequences, end_by = changes.sequence_place, changes.sequences, changes.last_ends[job]
     mode, sequence = jobs.first_mode[job], changes.sequence[job]
     latest = kernels.latest_before(job, min(jobs.latest[mode], latest_for(mode, room, jobs.costs)), jobs.linked)
@@ -379,9 +377,7 @@ def find_counted(job: int, earliest: int, room: float, jobs: Jobs, plan: Places)
 
 @inner_kernel
 def leave_out(job: int, start: int, room: float, jobs: Jobs, plan: Places) -> bool:
-    """Leave a job out, as if it started at `start`, if a plan may and if that costs no more than `room`; tell whether
-    that is so.
-    """
+    """Leave a job out, as if it started at `start`, if it may be and costs at most `room`; tell whether it was."""
     mode = jobs.first_mode[job + 1] - 1
     cost = cost_of(mode, start, jobs.costs)
     if jobs.demands[mode] != NO_DEMAND or cost > room:

@@ -28,21 +28,11 @@ _MEMORY = 16
 class SearchedPlan:
     """A plan of some jobs that is changed step by step; mutable. Its kernels release the GIL.
 
-    Parameters
-    ----------
-    first_mode, modes, costs, tails
-        Where the modes of each job begin; their demands, last starts and durations; what starts in them cost; and the
-        seconds from a start to the end of the last job that waits for the job.
-    end_price
-        The cost of each second of makespan.
-    earliest
-        The earliest starts that the waiting jobs and their dependencies allow (s after `now`).
-    table
-        The links between the waiting jobs.
-    plan, step
-        No places of all jobs, and what a step writes down.
-    counted
-        Where nodes are only counted: the jobs and the profile.
+    `first_mode`, `modes`, `costs`, `tails`: where the modes of each job begin; their demands, last starts and
+    durations; what starts in them cost; and the seconds from a start to the end of the last job that waits for the job.
+    `end_price`: the cost of each second of makespan. `earliest`: the earliest starts that the waiting jobs and their
+    dependencies allow (s after `now`). `table`: the links between the waiting jobs. `plan`, `step`: no places of all
+    jobs, and what a step writes down. `counted`: where nodes are only counted: the jobs and the profile.
     """
 
     def __init__(
@@ -144,11 +134,8 @@ class SearchedPlan:
 
         Jobs that may be left out are, where they find no place.
 
-        Returns
-        -------
-        float or None
-            The cost of the list schedule; None if a job finds no place in it and may not be left out, or if it costs
-            more than `limit`: the chain then has no plan.
+        Returns the cost of the list schedule; None if a job finds no place in it and may not be left out, or if it
+        costs more than `limit`: the chain then has no plan.
         """
         return self._settle(awaited_first(self._table, np.argsort(keys, kind="stable")), self.earliest, limit)
 
@@ -173,9 +160,7 @@ class SearchedPlan:
         kernels.clear(*self._booking())
 
     def _note_plan(self) -> float:
-        """Value a plan, anew if it was made step by step: the sum of many differences drifts. Keep it if it is the best
-        one.
-        """
+        """Value a plan, anew if it was made in steps: a sum of many differences drifts. Keep it if it is the best."""
         value = self._value(self._costs)
         self._step.figures[VALUE] = value if self._guide is self._costs else self._value(self._guide)
         if value < self.best_value:

@@ -33,12 +33,8 @@ _PATIENCE = 8
 class Prices:
     """Prices of all scarce resources, by time; mutable: each round improves them.
 
-    Parameters
-    ----------
-    instance, jobs, costs
-        The window, the jobs to be planned, and their `start_costs`.
-    earliest, starts
-        int64 (jobs,): earliest starts, and the starts in some plan (s after `now`), from which the time axis is made.
+    `instance`, `jobs`, `costs`: the window, the jobs to be planned, and their `start_costs`. `earliest`, `starts`:
+    int64 (jobs,): earliest starts, and the starts in some plan (s after `now`), from which the time axis is made.
     """
 
     def __init__(
@@ -74,9 +70,7 @@ class Prices:
         self._rounds = 0
 
     def improve(self) -> None:
-        """Compute each job's cheapest start at these prices; then raise the prices where demand exceeds the
-        capacity.
-        """
+        """Compute each job's cheapest start at these prices; raise the prices where demand exceeds the capacity."""
         lengths = np.diff(self._times)
         paid = np.concatenate([np.zeros((len(self._prices), 1)), np.cumsum(self._prices * lengths, axis=1)], axis=1)
         starts, used = np.empty_like(self.starts), np.empty_like(self._prices)

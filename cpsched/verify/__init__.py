@@ -8,5 +8,3 @@ each.
 from cpsched.verify.documents import load
 from cpsched.verify.judge import Judge, verify, verify_files
 from cpsched.verify.violation import Violation
-
-__all__ = ["Judge", "Violation", "load", "verify", "verify_files"]

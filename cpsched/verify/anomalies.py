@@ -19,12 +19,7 @@ def oddities_of(
 ) -> Iterator[Fault]:
     """Yield what is odd about one running job: its start, its nodes, how much it has.
 
-    Parameters
-    ----------
-    path, members
-        Where the job is, and the keys of its ``running``.
-    job, nodes, now
-        What has been read.
+    `path`, `members`: where the job is, and the keys of its ``running``. `job`, `nodes`, `now`: what has been read.
     """
     if job.running[0].start < job.submit:
         yield Fault(
@@ -53,12 +48,7 @@ def overcommitments(
 ) -> Iterator[Fault]:
     """Yield where running jobs together take more than there is: for each node and resource at its first time.
 
-    Parameters
-    ----------
-    running
-        Where each running job is, the keys of its ``running``, and the job.
-    nodes, licenses
-        What there is.
+    `running`: where each running job is, the keys of its ``running``, and the job. `nodes`, `licenses`: what there is.
     """
     uses: dict[str | None, list[Use[str]]] = {}
     for path, members, job in running:

@@ -65,10 +65,7 @@ class Case:
         return job.seconds if self.plan.is_record else job.walltime
 
     def steps_of(self, booking: Booking) -> tuple[Step, ...]:
-        """Return the steps that a job goes through: all of them, and in a record those that it reaches.
-
-        The last one that it reaches has the seconds that are left for it.
-        """
+        """Return the steps of a job, in a record those that it reaches, the last one with the seconds left for it."""
         left = self.seconds_of(booking.job)
         steps: list[Step] = []
         for step in booking.job.steps:
@@ -81,14 +78,10 @@ class Case:
     def changes(self) -> Mapping[str, tuple[Booking, tuple[str, ...]]]:
         """The running jobs that the plan changes, by their ids: what it says, and what is wrong with that."""
         return {
-            entry.id: (entry, tuple(self._faults_of(entry)))
+            entry.id: (entry, tuple(faults_of_change(self.seconds_of(entry.job), entry, self.instance.now)))
             for entry in self.plan.entries
             if entry.is_running and (self._ends_early(entry.job) or not _says_the_same(entry, self.facts[entry.id]))
         }
-
-    def _faults_of(self, entry: Booking) -> Iterator[str]:
-        """Yield what is wrong with a running job that the plan changes."""
-        return faults_of_change(self.seconds_of(entry.job), entry, self.instance.now)
 
     def _ends_early(self, job: Job) -> bool:
         """Return whether the end of a running malleable job follows from its work, and not from its walltime."""
@@ -118,9 +111,7 @@ class Case:
 
     @cached_property
     def bookings(self) -> tuple[Booking, ...]:
-        """Everything that takes resources: running and planned jobs, those that are changed in pieces of time, and what
-        was cut short.
-        """
+        """All that takes resources: running and planned jobs, changed ones in pieces, and what was cut short."""
         pieces: list[Booking] = []
         for booking in self.running:
             fact = self.facts[booking.id]

@@ -49,13 +49,7 @@ PATIENCE = 10.0
 
 
 def load(path: str | Path) -> object:
-    """Read a ``.json`` or ``.json.gz`` file within the limits of the documents.
-
-    Raises
-    ------
-    DocumentError
-        If it cannot be read or is no JSON.
-    """
+    """Read a ``.json`` or ``.json.gz`` file within limits. Raises `DocumentError` if it is none."""
     source = str(path)
     try:
         with open(path, "rb", opener=_open_without_waiting) as stream:
@@ -222,6 +216,15 @@ class Cursor:
         if not isinstance(self.value, str) or not _is_plain(self.value):
             self._expected("a string without control characters")
         return self.value
+
+    def seconds(self) -> None:
+        """Refuse what is no number of at least 0."""
+        if self.number() < 0:
+            self._expected("seconds of at least 0")
+
+    def words(self) -> str:
+        """Return a text that is not empty."""
+        return self.text() or self.refuse("expected words, got an empty text")
 
     def name(self) -> str:
         """Return a string that may be a name."""

@@ -52,10 +52,7 @@ COUNTED_JOBS = ("jobs", "arrayjobs", "*")
 def read_instance(document: object, source: str) -> Instance:
     """Read an instance.
 
-    Raises
-    ------
-    DocumentError
-        At its first fault, with the path.
+    Raises `DocumentError` at its first fault, with the path.
     """
     top = Cursor(document, "", source)
     if top.mapping().get("format") != FORMAT:

@@ -91,16 +91,8 @@ def _read_chunk(cursor: Cursor) -> Chunk:
 class JobReader:
     """Reads all entries of ``jobs``; mutable only while it collects them.
 
-    Parameters
-    ----------
-    countable : Collection of str
-        The names of the countable resources.
-    nodes, queues : Collection of str
-        The names that are declared.
-    reservations : Mapping of str to Reservation
-        The declared reservations; no job may use a downtime.
-    now : int
-        The instance's own time (s): running jobs end after it.
+    `countable`: the names of the countable resources. `nodes`, `queues`: the names that are declared. `reservations`:
+    the declared reservations; no job may use a downtime. `now`: the instance's own time (s): running jobs end after it.
     """
 
     def __init__(
@@ -247,9 +239,7 @@ class JobReader:
         return cursor.name()
 
     def _read_running(self, cursor: Cursor, steps: Sequence[Step], malleable: Malleable | None) -> tuple[Segment, ...]:
-        """Read what a running job holds; it ends at ``start + walltime`` or, on a share, when its work is done; at
-        ``now + 1`` if that has passed.
-        """
+        """Read what a running job holds; it ends after its walltime, or with its work, at ``now + 1`` or later."""
         members = cursor.members(["start"], ["allocation", "segments"])
         start = members["start"].time()
         if ("allocation" in members) == ("segments" in members):

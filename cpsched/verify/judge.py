@@ -18,17 +18,9 @@ from cpsched.verify.violation import Violation
 class Judge:
     """Holds plans of one instance to every rule of ``docs/formats.md``.
 
-    Parameters
-    ----------
-    instance
-        The document as JSON gives it.
-    source
-        What errors call it.
+    Raises `DocumentError` if the instance is not in order.
 
-    Raises
-    ------
-    DocumentError
-        If the instance is not in order.
+    `instance`: the document as JSON gives it. `source`: what errors call it.
     """
 
     def __init__(self, instance: object, source: str = "instance") -> None:
@@ -42,17 +34,10 @@ class Judge:
     def violations(self, plan: object, source: str = "plan", *, claims: bool = True) -> tuple[Violation, ...]:
         """Return everything that is wrong with a plan document; see `verify`.
 
-        Parameters
-        ----------
-        plan, source
-            The document as JSON gives it, and what errors call it.
-        claims
-            Whether what is said of the jobs in the waiting room has to be true.
+        Raises `DocumentError` if the plan is no plan at all.
 
-        Raises
-        ------
-        DocumentError
-            If the plan is no plan at all.
+        `plan`, `source`: the document as JSON gives it, and what errors call it. `claims`: whether what is said of the
+        jobs in the waiting room has to be true.
         """
         return self.judge(plan, source, claims=claims)[0]
 
@@ -71,21 +56,11 @@ class Judge:
 def verify(instance: Mapping[str, object], plan: Mapping[str, object]) -> tuple[Violation, ...]:
     """Hold a plan to every rule of ``docs/formats.md``.
 
-    Parameters
-    ----------
-    instance, plan
-        The two documents as JSON gives them.
+    Raises `DocumentError` if the instance is not in order, or the plan is no plan at all, so that there is nothing to
+    judge.
 
-    Returns
-    -------
-    tuple of Violation
-        Everything that is wrong, theme by theme; empty if the plan is valid. Malformed parts of the plan are violations
-        too, and count for no further rule.
-
-    Raises
-    ------
-    DocumentError
-        If the instance is not in order, or the plan is no plan at all, so that there is nothing to judge.
+    `instance`, `plan`: the two documents as JSON gives them. Returns everything that is wrong, theme by theme; empty if
+    the plan is valid. Malformed parts of the plan are violations too, and count for no further rule.
     """
     return Judge(instance).violations(plan)
 

@@ -18,10 +18,7 @@ Finder = Callable[[Request, int, int, Collection[str] | None], list[Room]]
 
 
 def lay(request: Request, walltime: int, rooms: Sequence[Room]) -> Layout | None:
-    """Lay all chunks of a request of a job of `walltime` seconds on nodes, in a few orders; None if none of them works.
-
-    Exact for one kind of chunk, and for `pack`.
-    """
+    """Lay all chunks of a job of `walltime` s on nodes, in a few orders (one does for one kind or `pack`), or None."""
     wanted = [chunk.count for chunk in request.chunks]
     for kinds in _orders(request, walltime, rooms):
         for ordered in (rooms, rooms[::-1]) if len(wanted) > 1 else (rooms,):
@@ -194,12 +191,8 @@ def _lay_around(request: Request, walltime: int, kept: Layout, rooms: Sequence[R
 class EmptyCluster:
     """The nodes of an instance, or those that are up, without any job.
 
-    Parameters
-    ----------
-    classes
-        Classes of nodes with their names.
-    queue
-        The queue for the jobs of which they are empty: other nodes than its own are left out.
+    `classes`: classes of nodes with their names. `queue`: the queue for the jobs of which they are empty: other nodes
+    than its own are left out.
     """
 
     def __init__(self, classes: Iterable[tuple[NodeClass, Sequence[str]]], queue: str | None) -> None:

@@ -472,9 +472,7 @@ class Booking:
 
     @property
     def is_fact(self) -> bool:
-        """Whether this is a running job's fixed allocation, or less than that: no decision of the plan that could break
-        a rule.
-        """
+        """Whether this is a running job's fixed allocation, or less: no decision that could break a rule."""
         return self.is_running and not self.is_more
 
 

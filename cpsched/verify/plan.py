@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 
@@ -35,10 +36,7 @@ WHOLE_KEYS = {"node", "resources"}
 class PlanReader:
     """Reads a plan against its instance; `violations` grows while it does.
 
-    Raises
-    ------
-    DocumentError
-        If this is no plan at all: not an object, another format, or without a list of jobs.
+    Raises `DocumentError` if this is no plan at all: not an object, another format, or without a list of jobs.
     """
 
     def __init__(self, document: object, source: str, instance: Instance) -> None:
@@ -93,19 +91,20 @@ class PlanReader:
     def _say(self, path: str, message: str) -> None:
         self.violations.append(Violation("structure", path, message))
 
-    def _forgive(self, error: DocumentError) -> None:
-        """Turn the faults of a part into violations."""
-        for fault in error.faults:
-            self._say(fault.path, fault.message)
+    @contextmanager
+    def _forgiving(self, rule: str = "structure") -> Iterator[None]:
+        """Turn the faults of a part into violations; what follows them in the block is left out."""
+        try:
+            yield
+        except DocumentError as error:
+            self.violations.extend(Violation(rule, fault.path, fault.message) for fault in error.faults)
 
     def _check_top(self) -> None:
         """Check that the plan has the keys of its format, and names the instance it was made for and its time."""
         for key in self._written:
             if key not in REQUIRED and key not in OPTIONAL:
-                try:
+                with self._forgiving():
                     self._top.members((), [*REQUIRED, *OPTIONAL])
-                except DocumentError as error:
-                    self._forgive(error)
                 break
         for key in REQUIRED:
             if key not in self._written:
@@ -118,13 +117,9 @@ class PlanReader:
 
     def _items(self, key: str) -> list[Cursor]:
         """Return the elements of an array that may be left out."""
-        if key not in self._written:
-            return []
-        try:
-            return self._member(key).items()
-        except DocumentError as error:
-            self._forgive(error)
-            return []
+        with self._forgiving():
+            return self._member(key).items() if key in self._written else []
+        return []
 
     def _mention(self, item: Cursor) -> None:
         """Count an entry of a job, even if the rest of the entry cannot be read."""
@@ -158,28 +153,21 @@ class PlanReader:
 
     def _read_run(self, item: Cursor) -> Booking | None:
         """Read a run of a job: its times and segments; None if it cannot be read or is unknown."""
-        try:
+        with self._forgiving():
             members = item.members(["id", "start", "end", "segments"])
-            start, end = members["start"].plan_time(), members["end"].plan_time()
-            if end <= start:
-                members["end"].refuse(f"expected an end after {start}, got {end}")
+            start, end = _times(members)
             segments = tuple(self._read_segment(segment) for segment in members["segments"].items())
             if not segments:
                 members["segments"].refuse("expected at least one segment")
             name = members["id"].name()
-        except DocumentError as error:
-            self._forgive(error)
-            return None
-        job = self._job(name)
-        return None if job is None else Booking(name, job, start, end, segments)
+            job = self._job(name)
+            return None if job is None else Booking(name, job, start, end, segments)
+        return None
 
     def _read_segment(self, cursor: Cursor) -> Segment:
         """Read one segment."""
         members = cursor.members(["start", "end", "allocation"])
-        start, end = members["start"].plan_time(), members["end"].plan_time()
-        if end <= start:
-            members["end"].refuse(f"expected an end after {start}, got {end}")
-        return Segment(start, end, self._read_allocation(members["allocation"]))
+        return Segment(*_times(members), self._read_allocation(members["allocation"]))
 
     def _read_allocation(self, cursor: Cursor) -> tuple[Placement, ...]:
         """Read the entries of an allocation, all on nodes that exist."""
@@ -199,122 +187,101 @@ class PlanReader:
     def _read_waiting(self, item: Cursor) -> Waiting | None:
         """Read an entry of the waiting room; None if it cannot be read or is unknown."""
         self._mention(item)
-        try:
+        with self._forgiving():
             members = item.members(["id", "reason", "detail"])
             name, reason = members["id"].name(), members["reason"].choice(REASONS)
-            if not members["detail"].text():
-                members["detail"].refuse("expected the reason in words, got an empty text")
-        except DocumentError as error:
-            self._forgive(error)
-            return None
-        job = self._job(name)
-        return None if job is None else Waiting(name, job, reason)
+            members["detail"].words()
+            job = self._job(name)
+            return None if job is None else Waiting(name, job, reason)
+        return None
 
     def _read_flag(self, key: str) -> bool:
         """Read a flag that may be left out; what is none is said, and counts as false."""
-        try:
+        with self._forgiving():
             return key in self._written and self._member(key).flag()
-        except DocumentError as error:
-            self._forgive(error)
-            return False
+        return False
 
     def _read_slice(self, item: Cursor) -> Slice | None:
         """Read what a reservation got at one of its times, or that it got nothing."""
-        try:
+        with self._forgiving():
             members = item.members(["id", "start", "end"], ["allocation", "reason"])
             if ("allocation" in members) == ("reason" in members):
                 item.refuse("expected either allocation or reason")
             reservation = self._instance.reservations.get(members["id"].name())
             if reservation is None:
                 members["id"].refuse(f"expected a reservation of the instance, got {members['id'].value!r}")
-            start, end = members["start"].plan_time(), members["end"].plan_time()
-            if end <= start:
-                members["end"].refuse(f"expected an end after {start}, got {end}")
+            start, end = _times(members)
             if "reason" in members:
-                if not members["reason"].text():
-                    members["reason"].refuse("expected the reason in words, got an empty text")
+                members["reason"].words()
                 return Slice(reservation, start, end, ())
             allocation = self._read_allocation(members["allocation"])
             is_first = (start, end) in self._instance.reserved_times[reservation.id][:1]
             is_fact = bool(reservation.allocation) and is_first and _is_same(allocation, reservation.allocation)
             return Slice(reservation, start, end, allocation, is_fact)
-        except DocumentError as error:
-            self._forgive(error)
-            return None
+        return None
 
     def _check_incumbent(self, item: Cursor) -> None:
         """Check the time, value, finder and number of jobs of an incumbent."""
-        try:
+        with self._forgiving():
             members = item.members(["at", "value", "by"], ["planned"])
-            if members["at"].number() < 0:
-                members["at"].refuse("expected seconds since the engine began, got less than 0")
+            members["at"].seconds()
             members["value"].number()
             members["by"].name()
             if "planned" in members:
                 members["planned"].integer(0, MAX_AMOUNT)
-        except DocumentError as error:
-            self._forgive(error)
 
     def _check_event(self, item: Cursor) -> None:
         """Check the time, subject and text of an event."""
-        try:
+        with self._forgiving():
             members = item.members(["at", "by", "what"])
-            if members["at"].number() < 0:
-                members["at"].refuse("expected seconds since the engine began, got less than 0")
+            members["at"].seconds()
             members["by"].name()
-            if not members["what"].text():
-                members["what"].refuse("expected words, got an empty text")
-        except DocumentError as error:
-            self._forgive(error)
+            members["what"].words()
 
     def _check_work(self, item: Cursor) -> None:
         """Check the solver, the seconds and the text of an entry about a solver's work."""
-        try:
+        with self._forgiving():
             members = item.members(["by", "seconds"], ["what"])
             members["by"].name()
-            if members["seconds"].number() < 0:
-                members["seconds"].refuse("expected seconds of at least 0, got less")
-            if "what" in members and not members["what"].text():
-                members["what"].refuse("expected words, got an empty text")
-        except DocumentError as error:
-            self._forgive(error)
+            members["seconds"].seconds()
+            if "what" in members:
+                members["what"].words()
 
     def _check_engine(self) -> None:
         """Check the engine's name, version, budget and elapsed seconds, and its reason for stopping."""
         if "engine" not in self._written:
             return
-        try:
+        with self._forgiving("engine"):
             members = self._member("engine").members(["name", "version", "budget", "elapsed", "stopped"], ["params"])
             for key in ("name", "version", "stopped"):
                 members[key].name()
             for key in ("budget", "elapsed"):
-                if members[key].number() < 0:
-                    members[key].refuse(f"expected seconds of at least 0, got {members[key].value!r}")
-        except DocumentError as error:
-            self.violations.extend(Violation("engine", fault.path, fault.message) for fault in error.faults)
+                members[key].seconds()
 
     def _read_score(self) -> dict[str, Fraction | str | None]:
         """Read the objective; what is no number there is said and left out."""
         score: dict[str, Fraction | str | None] = {}
-        if "objective" not in self._written:
-            return score
-        try:
+        members: dict[str, Cursor] = {}
+        with self._forgiving():
             required = ["name", "value", "bound", "gap", "planner", "suffered"]
-            members = self._member("objective").members(required, ["proof"])
-        except DocumentError as error:
-            self._forgive(error)
-            return score
+            members = self._member("objective").members(required, ["proof"]) if "objective" in self._written else {}
         for key, cursor in members.items():
-            try:
+            with self._forgiving():
                 if key == "name":
                     score[key] = cursor.name()
                 elif key == "proof":
-                    score[key] = cursor.text() or cursor.refuse("expected words, got an empty text")
+                    score[key] = cursor.words()
                 else:
                     score[key] = None if key in ("bound", "gap") and cursor.value is None else cursor.number()
-            except DocumentError as error:
-                self._forgive(error)
         return score
+
+
+def _times(members: Mapping[str, Cursor]) -> tuple[int, int]:
+    """Return a start, and an end after it."""
+    start, end = members["start"].plan_time(), members["end"].plan_time()
+    if end <= start:
+        members["end"].refuse(f"expected an end after {start}, got {end}")
+    return start, end
 
 
 def _is_same(one: Sequence[Placement], other: Sequence[Placement]) -> bool:

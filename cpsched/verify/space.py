@@ -54,10 +54,7 @@ class Room(NamedTuple):
 
 
 class Group:
-    """Nodes of one class on which the same amounts are held at the same times; what is free there is worked out once.
-
-    Mutable only in its nodes.
-    """
+    """Nodes of one class with the same amounts held at the same times; mutable only in its nodes."""
 
     def __init__(
         self,

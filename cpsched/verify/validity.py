@@ -165,10 +165,7 @@ def first_moment(validity: Validity, unless: Sequence[Validity], start: int, end
 def parse_cron(text: str, clock: Clock) -> Cron:
     """Parse a 5-field cron expression; day of month and day of week match by either where both are restricted.
 
-    Raises
-    ------
-    ValueError
-        If it is no such expression; the text says which field.
+    Raises `ValueError` if it is no such expression; the text says which field.
     """
     fields = text.split()
     if len(fields) != len(FIELDS):

@@ -9,14 +9,8 @@ from dataclasses import dataclass
 class Violation:
     """A rule of ``docs/formats.md`` that a plan does not keep.
 
-    Attributes
-    ----------
-    rule : str
-        The rule's short name: ``capacity``, ``deadline``, ``objective``, …
-    subject : str
-        What breaks it: a job's id, a node's name, or a path in the plan.
-    message : str
-        What was expected and what was got, in words.
+    `rule`: the rule's short name: ``capacity``, ``deadline``, ``objective``, …. `subject`: what breaks it: a job's id,
+    a node's name, or a path in the plan. `message`: what was expected and what was got, in words.
     """
 
     rule: str

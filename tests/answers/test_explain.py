@@ -12,7 +12,7 @@ from cpsched.answers import (
     CauseKind,
     ChangeKind,
     Explanation,
-    State,
+    JobState,
     explanation_lines,
     first_line,
 )
@@ -62,7 +62,7 @@ def test_jobs_that_hold_nodes_are_named() -> None:
     )
     explanation = told(instance, "asked")
     blocked = only(explanation)
-    assert (explanation.state, explanation.start, blocked.start, blocked.end) == (State.PLANNED, 50, 0, 50)
+    assert (explanation.state, explanation.start, blocked.start, blocked.end) == (JobState.PLANNED, 50, 0, 50)
     assert blocked.cause.kind is CauseKind.RESOURCE
     assert blocked.cause.resources == ("cores",)
     assert "0 of 3 chunks" in blocked.cause.detail
@@ -218,7 +218,7 @@ def test_a_job_without_a_start_says_why_and_what_would_help() -> None:
     """A job of five chunks of a whole node has no start on four nodes; with four of them it could start."""
     instance = window({"id": "asked", "request": "5:ncpus=4"})
     explanation = told(instance, "asked")
-    assert explanation.state is State.WAITING_ROOM
+    assert explanation.state is JobState.WAITING_ROOM
     assert explanation.reason == "unsatisfiable"
     assert (ChangeKind.CHUNKS, "with 4 of its 5 chunks") in {(one.kind, one.detail) for one in explanation.changes}
     assert "at most 4 fit" in first_line(instance, explanation)
@@ -229,7 +229,7 @@ def test_a_running_job_has_nothing_to_explain() -> None:
     running = {"start": 0, "allocation": [{"node": "n1", "resources": {"cores": 4}}]}
     instance = window({"id": "asked", "request": "ncpus=4", "running": running})
     explanation = told(instance, "asked")
-    assert (explanation.state, explanation.end, explanation.blocked) == (State.RUNNING, 100, ())
+    assert (explanation.state, explanation.end, explanation.blocked) == (JobState.RUNNING, 100, ())
 
 
 def test_one_second_can_be_asked_about() -> None:
@@ -408,7 +408,7 @@ def test_a_limit_for_ever_leaves_no_start() -> None:
         limits=[{"consumer": {"each": "user"}, "resource": "cores", "items": "1", "validity": {"from": 50}}],
     )
     explanation = told(instance, "asked")
-    assert (explanation.state, explanation.free_start) == (State.WAITING_ROOM, None)
+    assert (explanation.state, explanation.free_start) == (JobState.WAITING_ROOM, None)
     assert "free: at no second could it start, beside all other jobs" in list(explanation_lines(instance, explanation))
     assert {change.kind: change.start for change in explanation.changes} == {
         ChangeKind.CORES: 0,

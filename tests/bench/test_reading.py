@@ -16,9 +16,8 @@ from cpsched.lab.bench.campaign import Generated, InstanceFile, LogFile
 from cpsched.lab.bench.campaign_model import TableModel
 from cpsched.lab.bench.figures import FIGURES, GROUPS
 from cpsched.lab.bench.loading import GENERATORS
-from cpsched.lab.bench.pages import filled
 from cpsched.lab.bench.results import Results
-from cpsched.lab.bench.tables import as_markdown
+from cpsched.lab.bench.tables import as_markdown, filled
 from cpsched.lab.sim import Prediction
 
 WHOLE = """

@@ -20,10 +20,9 @@ from cpsched.errors import DocumentError
 from cpsched.lab.bench import Campaign, Cell
 from cpsched.lab.bench.campaign import Plot, Published, Table
 from cpsched.lab.bench.figures import FIGURES, MACHINE_FIGURES, rows_of, words_of
-from cpsched.lab.bench.pages import filled
 from cpsched.lab.bench.plots import charts_of
 from cpsched.lab.bench.results import Results, write_parquet
-from cpsched.lab.bench.tables import as_csv, as_markdown, in_words
+from cpsched.lab.bench.tables import as_csv, as_markdown, filled, in_words
 from cpsched.metrics import mean_interval
 from tests.bench.fakes import fake_cell, fake_result
 

@@ -20,7 +20,7 @@ from cpsched.domain import (
     ObjectiveTerm,
     Plan,
     PromisedStart,
-    Work,
+    SolverWork,
 )
 from cpsched.errors import DocumentError
 from cpsched.formats import (
@@ -158,7 +158,10 @@ def test_a_proof_and_events_are_left_out_where_there_are_none() -> None:
     document["events"] = [{"at": 1.25, "by": "cp", "what": "ended by itself: status 9"}]
     document["work"] = [{"by": "search", "seconds": 2.5}, {"by": "cp", "seconds": 6.0, "what": "7 neighbourhoods"}]
     plan = parse_plan(document)
-    assert plan.work == (Work(by="search", seconds=2.5), Work(by="cp", seconds=6.0, what="7 neighbourhoods"))
+    assert plan.work == (
+        SolverWork(by="search", seconds=2.5),
+        SolverWork(by="cp", seconds=6.0, what="7 neighbourhoods"),
+    )
     assert plan.objective.proof == "Smith's rule"
     assert plan.events == (Event(at=1.25, by="cp", what="ended by itself: status 9"),)
     assert plan_to_document(plan) == document

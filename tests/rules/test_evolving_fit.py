@@ -13,6 +13,7 @@ from cpsched.problem import Application
 from cpsched.rules.evolving import VARIANTS, Variant, compact, fit, schedule
 from cpsched.rusv import FOREVER, Profile
 from tests.oracle.dense_evolving import best_schedule, dense, fit_literally
+from tests.oracle.expansions import follows
 
 #: All variants by name.
 NAMED = {variant.name: variant for variant in VARIANTS}
@@ -131,7 +132,7 @@ def assert_kept(
     for length, (duration, _), most in zip(lengths, steps, longest, strict=True):
         assert duration <= length <= most
     held = Profile(tuple((length, amount) for length, (_, amount) in zip(lengths, steps, strict=True))).delay(starts[0])
-    assert held.follows(Profile(steps))
+    assert follows(held, Profile(steps))
     assert (held + Profile(busy)).max(0, held.end) <= capacity
 
 
@@ -166,7 +167,7 @@ def test_lists(applications: list[Application], variant: Variant) -> None:
         else:
             best = best_schedule(steps, busy.steps, 4, [min(most, 99) for most in application.longest(variant.limit)])
         assert track.steps[-1].end == best[0]
-        assert track.profile.follows(asked)
+        assert follows(track.profile, asked)
         busy += track.profile
     assert max(dense(busy.steps, busy.end), default=0) <= 4
     first = list(schedule(applications[:2], variant, busy=NOTHING, capacity=4))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cpsched.lab.workloads.assembly import random_numbers
-from cpsched.lab.workloads.estimates import ACCURACY, estimated_walltimes
+from cpsched.lab.workloads.lublin import ACCURACY, estimated_walltimes
 
 _YEARS = 60 * 10**10
 

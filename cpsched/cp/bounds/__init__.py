@@ -8,5 +8,3 @@ job could start alone, `packing.py` what fits on one node, `surrogates.py` makes
 """
 
 from cpsched.cp.bounds.bound import Bound, least_seconds, lower_bound
-
-__all__ = ["Bound", "least_seconds", "lower_bound"]

@@ -6,5 +6,3 @@ Begin with `improver.py`, the solver as others know it, and `descent.py`, the lo
 """
 
 from cpsched.cp.neighbourhoods.positions import Positions, positions_in
-
-__all__ = ["Positions", "positions_in"]

@@ -15,26 +15,3 @@ from cpsched.formats.logs.selection import Selection
 from cpsched.formats.logs.swf_jobs import MemoryField
 from cpsched.formats.logs.torque import read_torque
 from cpsched.formats.logs.workload import LogOptions, TakenJobs, WorkloadNotes, is_log, read_workload, take_jobs
-
-__all__ = [
-    "Held",
-    "JobLog",
-    "LogAnomaly",
-    "LogJob",
-    "LogKind",
-    "LogOptions",
-    "LogWindow",
-    "MemoryField",
-    "Selection",
-    "TakenJobs",
-    "WorkloadNotes",
-    "is_log",
-    "kind_of",
-    "log_to_instance",
-    "machine_of_jobs",
-    "read_log",
-    "read_sbatch",
-    "read_torque",
-    "read_workload",
-    "take_jobs",
-]

@@ -25,13 +25,7 @@ def is_batsim(document: object) -> bool:
 
 
 def read_batsim(path: str | Path) -> JobLog:
-    """Read a workload; a host is a node of one core.
-
-    Raises
-    ------
-    DocumentError
-        If the file cannot be read or holds not one job.
-    """
+    """Read a workload of hosts of one core. Raises `DocumentError` if it cannot be read or has no job."""
     document = load_json(path)
     content: Mapping[str, Any] = document if isinstance(document, dict) else {}
     jobs, faults = list[LogJob](), list[Fault]()

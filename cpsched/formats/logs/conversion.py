@@ -24,12 +24,12 @@ from cpsched.domain import (
 )
 from cpsched.errors import Fault
 from cpsched.formats.faults import shown
+from cpsched.formats.instance_reader import trusted
 from cpsched.formats.logs.jobs import JobLog, LogAnomaly, LogJob, LogKind, Note, NotTaken
 from cpsched.formats.logs.selection import Logged, Selection
 from cpsched.formats.logs.swf_jobs import MemoryField, SwfTranslator
 from cpsched.formats.notations import is_name
 from cpsched.formats.swf import BadCalendar, SwfLog, date_of
-from cpsched.formats.trust import trusted
 
 _Line = TypeVar("_Line", bound=Logged)
 
@@ -96,6 +96,8 @@ def log_to_instance(
     they have a property of that name. Jobs that are alike share their requests, so that a whole log needs little
     memory.
 
+    Raises `ValueError` if `cores_per_chunk` makes no sense, or `machine` has jobs.
+
     Parameters
     ----------
     log
@@ -116,11 +118,6 @@ def log_to_instance(
     dependencies
         Whether jobs in Standard Workload Format wait for their preceding jobs, and then for their think times. The
         submit times of a log have these in them already, as they were then.
-
-    Raises
-    ------
-    ValueError
-        If `cores_per_chunk` makes no sense, or `machine` has jobs.
     """
     if cores_per_chunk is not None and cores_per_chunk < 1:
         raise ValueError(f"need cores_per_chunk >= 1, got {cores_per_chunk}")
@@ -179,14 +176,8 @@ class _Converter:
     def convert(self, chosen: Sequence[_Line], job_of: Callable[[_Line], LogJob], *, is_by_submit: bool) -> None:
         """Convert the jobs, and sort them by their submit times.
 
-        Parameters
-        ----------
-        chosen
-            The jobs in the order of the log.
-        job_of
-            Makes a `LogJob` of one, or raises `NotTaken`.
-        is_by_submit
-            Whether the log should be in the order of submit times.
+        `chosen`: the jobs in the order of the log. `job_of`: makes a `LogJob` of one, or raises `NotTaken`.
+        `is_by_submit`: whether the log should be in the order of submit times.
         """
         self.origin = min((line.submit for line in chosen), default=0)
         ids: set[str] = set()

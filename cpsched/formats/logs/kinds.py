@@ -8,8 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from cpsched.errors import DocumentError, Fault
-from cpsched.formats.files import load_json
-from cpsched.formats.log_lines import read_lines
+from cpsched.formats.files import load_json, read_lines
 from cpsched.formats.logs.batsim import is_batsim, read_batsim
 from cpsched.formats.logs.jobs import JobLog, LogKind
 from cpsched.formats.logs.sacct import HEADER, is_json, read_sacct
@@ -38,10 +37,7 @@ _ELASTISIM = re.compile(r'"application_model"\s*:')
 def kind_of(path: Path) -> LogKind | None:
     """Return the kind of a log by the end of its name, or by its first lines; None if it is none of these.
 
-    Raises
-    ------
-    DocumentError
-        If these are jobs of ElastiSim, which have no run times.
+    Raises `DocumentError` if these are jobs of ElastiSim, which have no run times.
     """
     for suffix, kind in _SUFFIXES.items():
         if path.name.removesuffix(".gz").endswith(suffix):
@@ -87,11 +83,5 @@ def _kind_of_json(path: Path) -> LogKind | None:
 
 
 def read_log(path: str | Path, kind: LogKind) -> SwfLog | JobLog:
-    """Read a log of a known kind.
-
-    Raises
-    ------
-    DocumentError
-        If the file cannot be read or holds not one job.
-    """
+    """Read a log of a known kind. Raises `DocumentError` if the file cannot be read or holds not one job."""
     return _READERS[kind](path)

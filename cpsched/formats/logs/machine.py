@@ -29,10 +29,7 @@ def machine_of_jobs(log: JobLog) -> AssumedMachine:
     is its share of the job's cores. Of everything else (GPUs) a node has what jobs held on itself. A node has the
     properties that were asked for by the jobs that ran on it.
 
-    Raises
-    ------
-    DocumentError
-        If the log does not say where jobs ran: then a cluster file is needed.
+    Raises `DocumentError` if the log does not say where jobs ran: then a cluster file is needed.
     """
     nodes = _observed(log)
     if not nodes and log.hosts is not None and log.hosts <= MAX_NODES:

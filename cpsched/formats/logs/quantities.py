@@ -21,12 +21,7 @@ _PLACES = (1, 60, 3600, 86400)
 def mebibytes(text: str, *, default: str = "") -> int:
     """Return a size such as ``8gb``, ``500M`` or ``1024``, rounded up to MiB.
 
-    Parameters
-    ----------
-    text
-        Units are powers of 1024.
-    default
-        The unit of a plain number: bytes for Torque, ``m`` for Slurm.
+    `text`: units are powers of 1024. `default`: the unit of a plain number: bytes for Torque, ``m`` for Slurm.
     """
     match = _SIZE.fullmatch(text)
     if match is None:
@@ -58,10 +53,7 @@ def torque_seconds(text: str) -> int:
 
 
 def slurm_seconds(text: str) -> int:
-    """Return a time limit in seconds: ``M``, ``M:S``, ``H:M:S``, ``D-H``, ``D-H:M`` or ``D-H:M:S``.
-
-    Slurm keeps limits in minutes, and rounds up (sbatch(1), ``--time``).
-    """
+    """Return a time limit, ``M``, ``M:S``, ``H:M:S``, ``D-H``, ``D-H:M`` or ``D-H:M:S``, in seconds."""
     days, dash, rest = text.rpartition("-")
     parts = rest.split(":")
     if dash:

@@ -15,9 +15,8 @@ from typing import Any
 from cpsched.domain import Amounts, Arrangement, Chunk, Place, Request
 from cpsched.errors import DocumentError, Fault, SyntaxFault
 from cpsched.formats.faults import shown
-from cpsched.formats.files import load_json
+from cpsched.formats.files import load_json, read_lines
 from cpsched.formats.hostlist import expand_hostlist
-from cpsched.formats.log_lines import read_lines
 from cpsched.formats.logs.jobs import Held, JobLog, LogAnomaly, LogJob, LogKind, Note, UnusableLine
 from cpsched.formats.logs.quantities import count, slurm_seconds
 
@@ -37,10 +36,7 @@ def read_sacct(path: str | Path) -> JobLog:
 
     A job is one that has begun; one that was cancelled before is left out, and one that waits has no run time.
 
-    Raises
-    ------
-    DocumentError
-        If the file cannot be read or holds not one job.
+    Raises `DocumentError` if the file cannot be read or holds not one job.
     """
     jobs: dict[str, LogJob] = {}
     faults: list[Fault] = []

@@ -14,7 +14,7 @@ from pathlib import Path
 from cpsched.domain import MAX_NAME, Dependency, DependencyType, Request
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats.faults import shown
-from cpsched.formats.log_lines import read_lines
+from cpsched.formats.files import read_lines
 from cpsched.formats.logs.jobs import JobLog, LogAnomaly, LogJob, LogKind, Note, UnusableLine
 from cpsched.formats.logs.quantities import slurm_seconds
 from cpsched.formats.logs.sbatch_options import read_options, read_request
@@ -37,10 +37,7 @@ def read_sbatch(path: str | Path) -> JobLog:
     Submissions are rounded down to whole seconds, run times up. A run time below 0 is without end: it is the walltime.
     The queue is the QOS, and the partition where there is none.
 
-    Raises
-    ------
-    DocumentError
-        If the file cannot be read or holds not one job.
+    Raises `DocumentError` if the file cannot be read or holds not one job.
     """
     reader = _Reader()
     for number, text in enumerate(read_lines(Path(path)), start=1):

@@ -49,10 +49,7 @@ def read_options(text: str) -> dict[str, str]:
 
     ``--exclusive`` has the value of ``--exclusive=user``, or none. What follows the script is for the script.
 
-    Raises
-    ------
-    UnusableLine
-        If an option is none of those that are known here: it might ask for anything.
+    Raises `UnusableLine` if an option is none of those that are known here: it might ask for anything.
     """
     try:
         tokens = shlex.split(text) if {'"', "'", "\\"} & set(text) else text.split()
@@ -95,10 +92,7 @@ def read_request(options: Mapping[str, str]) -> tuple[Request, tuple[Note, ...]]
     may lie anywhere, except where amounts per node (``--mem``, ``--gres``) are asked for: then all is on one node.
     Features (``-C a&b``) become properties of that name with the value ``yes``.
 
-    Raises
-    ------
-    UnusableLine
-        If one of the options is not understood, or asks for what a request cannot say.
+    Raises `UnusableLine` if one of the options is not understood, or asks for what a request cannot say.
     """
     notes: list[Note] = []
     per_node = _read_per_node(options, notes)

@@ -42,10 +42,7 @@ _Job = TypeVar("_Job", bound=Logged)
 class Selection:
     """Filters of a log's jobs, one after the other; a filter that is None passes all jobs.
 
-    Raises
-    ------
-    ValueError
-        If `first`, `jobs` or `submitted` make no sense.
+    Raises `ValueError` if `first`, `jobs` or `submitted` make no sense.
     """
 
     #: Statuses (field 11), queues (15) and partitions (16) that are let through; -1 is unknown.
@@ -79,13 +76,7 @@ class Selection:
         return jobs, kept_out
 
     def numbered(self) -> Selection:
-        """Return the same filters for a log that numbers its queues and partitions, -1 being unknown.
-
-        Raises
-        ------
-        ValueError
-            If one of them is no number.
-        """
+        """Return the same filters for a log of numbered queues and partitions; `ValueError` if one is no number."""
         return replace(self, queues=_each(int, self.queues), partitions=_each(int, self.partitions))
 
     def named(self) -> Selection:

@@ -29,16 +29,9 @@ class SwfTranslator:
     A job of P processors requests P chunks of one core, placed freely. The names of its user, group and queue are
     ``u``, ``g`` and ``q``, each with the number in the log.
 
-    Parameters
-    ----------
-    cores_per_chunk
-        Cores of a chunk (whole nodes); a job has as many chunks as hold its processors.
-    memory_field
-        The meaning of field 10 in this log.
-    has_memory
-        Whether memory counts.
-    dependencies
-        Whether a job waits for its preceding job, and then for the think time (fields 17 and 18).
+    `cores_per_chunk`: cores of a chunk (whole nodes); a job has as many chunks as hold its processors. `memory_field`:
+    the meaning of field 10 in this log. `has_memory`: whether memory counts. `dependencies`: whether a job waits for
+    its preceding job, and then for the think time (fields 17 and 18).
     """
 
     def __init__(
@@ -54,10 +47,8 @@ class SwfTranslator:
     def job_of(self, line: SwfJob) -> LogJob:
         """Make a job from a line.
 
-        Raises
-        ------
-        NotTaken
-            If the line is about one part of a job, or has no size, or a size beyond the bounds of a document.
+        Raises `NotTaken` if the line is about one part of a job, or has no size, or a size beyond the bounds of a
+        document.
         """
         if line.status in _PARTIAL:
             why = "is that of a part of a job that was swapped or checkpointed, not of a job"

@@ -12,7 +12,7 @@ from pathlib import Path
 from cpsched.domain import MAX_NAME, Dependency, DependencyType, Request
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats.faults import shown
-from cpsched.formats.log_lines import read_lines
+from cpsched.formats.files import read_lines
 from cpsched.formats.logs.jobs import JobLog, LogAnomaly, LogJob, LogKind, Note, UnusableLine
 from cpsched.formats.logs.quantities import torque_seconds
 from cpsched.formats.logs.torque_request import read_exec_host, read_request, with_vnodes
@@ -36,10 +36,7 @@ def read_torque(path: str | Path) -> JobLog:
     (deleted) records, which is reported as left out. Of other records (aborted, rerun, checkpointed, reservations)
     nothing is needed.
 
-    Raises
-    ------
-    DocumentError
-        If the file cannot be read or holds not one job.
+    Raises `DocumentError` if the file cannot be read or holds not one job.
     """
     reader = _Reader()
     for number, text in enumerate(read_lines(Path(path)), start=1):
@@ -83,7 +80,7 @@ class _Reader:
         match = RECORD.fullmatch(text)
         if match is None or not text.replace("\t", " ").isprintable():
             raise UnusableLine(f"Expected date;type;id;key=value, got {shown(text)}")
-        kind, written, told = match.groups()
+        kind, written, pairs = match.groups()
         job = written.partition(".")[0]
         if kind in "QSED" and not 0 < len(job) <= MAX_NAME:
             raise UnusableLine(f"Expected a job id, got {shown(written)}")
@@ -94,27 +91,27 @@ class _Reader:
         elif kind in "SE":
             self._told.add(job)
             if kind == "S":
-                self._started[job] = line, told
+                self._started[job] = line, pairs
             else:
-                self._end(job, line, told)
+                self._end(job, line, pairs)
 
-    def _end(self, job: str, line: int, told: str) -> None:
+    def _end(self, job: str, line: int, pairs: str) -> None:
         self._started.pop(job, None)
         before = self.jobs.get(job)
         notes: tuple[Note, ...] = ()
         if before is not None:
             notes = ((LogAnomaly.RAN_AGAIN, f"ended in line {before.line} before: this run is taken"),)
-        ended = self._job(job, line, told, notes, has_ended=True)
+        ended = self._job(job, line, pairs, notes, has_ended=True)
         self.jobs.pop(job, None)
         self.jobs[job] = ended
 
     def close(self) -> None:
         """Look at the jobs that did not end."""
-        for job, (line, told) in self._started.items():
+        for job, (line, pairs) in self._started.items():
             if job in self.jobs:
                 continue
             try:
-                self.jobs[job] = self._job(job, line, told, (), has_ended=False)
+                self.jobs[job] = self._job(job, line, pairs, (), has_ended=False)
             except UnusableLine as reason:
                 self.faults.append(Fault(f"line {line}", str(reason)))
         for job, line in self._first.items():
@@ -122,9 +119,9 @@ class _Reader:
                 anomaly = LogAnomaly.DELETED if job in self._deleted else LogAnomaly.NOT_STARTED
                 self.left_out.append((anomaly, Fault(f"line {line}", f"job {shown(job)[1:-1]}: has no record S or E")))
 
-    def _job(self, job: str, line: int, told: str, notes: tuple[Note, ...], *, has_ended: bool) -> LogJob:
+    def _job(self, job: str, line: int, pairs: str, notes: tuple[Note, ...], *, has_ended: bool) -> LogJob:
         """Return the job that a record S or E speaks of."""
-        fields = _fields(told)
+        fields = _fields(pairs)
         submit = _time(fields, "ctime" if "ctime" in fields else "qtime")
         start = _time(fields, "start")
         end = _time(fields, "end") if has_ended else None
@@ -165,11 +162,11 @@ class _Reader:
         return self._requests[key]
 
 
-def _fields(told: str) -> dict[str, str]:
+def _fields(pairs: str) -> dict[str, str]:
     """Split ``key=value key=value``; what has no ``=`` belongs to the value before."""
     fields: dict[str, list[str]] = {}
     words: list[str] = []
-    for token in told.split():
+    for token in pairs.split():
         key, sign, value = token.partition("=")
         if not sign and not fields:
             raise UnusableLine(f"Expected key=value, got {shown(token)}")

@@ -48,17 +48,8 @@ def read_request(asked: Mapping[str, str], allocation: Sequence[Held]) -> tuple[
     default. Memory of the whole job (``mem``, and where that is missing ``vmem``) is shared out
     by cores; memory of a process (``pmem``, ``pvmem``) counts per core, and the larger one of both holds.
 
-    Parameters
-    ----------
-    asked
-        Without ``Resource_List.``.
-    allocation
-        Where the job ran.
-
-    Raises
-    ------
-    UnusableLine
-        If one of these is not understood.
+    `asked`: without ``Resource_List.``. `allocation`: where the job ran. Raises `UnusableLine` if one of these is not
+    understood.
     """
     notes: list[Note] = []
     if "select" in asked:
@@ -178,15 +169,7 @@ def with_vnodes(allocation: tuple[Held, ...], fields: Mapping[str, str]) -> tupl
 def read_exec_host(text: str) -> tuple[Held, ...]:
     """``exec_host := part ('+' part)*;  part := NODE '/' slot (',' slot)*;  slot := N | N '-' M | N '*' CORES``.
 
-    Returns
-    -------
-    tuple of Held
-        Each node once, in the order of the text.
-
-    Raises
-    ------
-    UnusableLine
-        If it is something else.
+    Returns each node once, in the order of the text. Raises `UnusableLine` if it is something else.
     """
     cores: Counter[str] = Counter()
     slots: Counter[str] = Counter()

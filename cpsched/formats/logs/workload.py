@@ -9,7 +9,7 @@ from cpsched.domain import Instance
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats.faults import shown
 from cpsched.formats.files import load_document
-from cpsched.formats.instance_reader import parse_instance
+from cpsched.formats.instance_reader import parse_instance, trusted
 from cpsched.formats.logs.conversion import LogWindow, log_to_instance
 from cpsched.formats.logs.jobs import JobLog, LogKind
 from cpsched.formats.logs.kinds import kind_of, read_log
@@ -17,7 +17,6 @@ from cpsched.formats.logs.machine import machine_of_jobs
 from cpsched.formats.logs.selection import Selection
 from cpsched.formats.logs.swf_jobs import MemoryField
 from cpsched.formats.swf import SwfLog, machine_of_log, read_machine
-from cpsched.formats.trust import trusted
 from cpsched.text import printable
 
 _SUFFIXES = (".gz", ".swf", ".acct", ".events")
@@ -103,11 +102,8 @@ def is_log(path: Path) -> bool:
 def read_workload(path: Path, options: LogOptions = LogOptions()) -> tuple[Instance, WorkloadNotes]:
     """Read an instance document, or make an instance from a log, whose jobs arrive over time.
 
-    Raises
-    ------
-    DocumentError
-        If a file is refused, the log does not describe the machine and there is no cluster file, or the options are for
-        another kind of file.
+    Raises `DocumentError` if a file is refused, the log does not describe the machine and there is no cluster file, or
+    the options are for another kind of file.
     """
     if is_log(path):
         taken = take_jobs(path, options, arriving=True)
@@ -126,18 +122,10 @@ def read_workload(path: Path, options: LogOptions = LogOptions()) -> tuple[Insta
 def take_jobs(path: Path, options: LogOptions, *, arriving: bool, now: int | None = None) -> TakenJobs:
     """Make an instance from the jobs of a log; a log of no other kind is read as Standard Workload Format.
 
-    Parameters
-    ----------
-    path, options
-        The log, and the options for reading it.
-    arriving, now
-        As in `log_to_instance`.
+    Raises `DocumentError` if a file is refused, the log does not describe the machine and there is no cluster file, or
+    the options are for another kind of file.
 
-    Raises
-    ------
-    DocumentError
-        If a file is refused, the log does not describe the machine and there is no cluster file, or the options are for
-        another kind of file.
+    `path`, `options`: the log, and the options for reading it. `arriving`, `now`: as in `log_to_instance`.
     """
     kind = kind_of(path) or LogKind.SWF
     _check_options(path, kind, options)

@@ -13,15 +13,3 @@ from cpsched.formats.swf.calendar import BadCalendar, date_of
 from cpsched.formats.swf.log import SwfJob, SwfLog, read_swf
 from cpsched.formats.swf.machine import AssumedMachine, machine_of_log, read_machine
 from cpsched.formats.swf.writing import write_swf
-
-__all__ = [
-    "AssumedMachine",
-    "BadCalendar",
-    "SwfJob",
-    "SwfLog",
-    "date_of",
-    "machine_of_log",
-    "read_machine",
-    "read_swf",
-    "write_swf",
-]

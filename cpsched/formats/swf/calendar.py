@@ -30,10 +30,7 @@ def date_of(log: SwfLog, time: int) -> datetime | None:
     list, and else ``TimeZone``, in seconds to the east, says where. Without them, or with a name that this machine does
     not know, it is UTC.
 
-    Raises
-    ------
-    BadCalendar
-        If the start is no number of seconds, or such a date far from our days.
+    Raises `BadCalendar` if the start is no number of seconds, or such a date far from our days.
     """
     text = log.header.get("UnixStartTime", ("0",))[0]
     start = _number(text)

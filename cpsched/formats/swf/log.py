@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from cpsched.domain import FrozenMap
 from cpsched.errors import DocumentError, Fault
-from cpsched.formats.log_lines import read_lines
+from cpsched.formats.files import read_lines
 
 #: The range of numbers in logs: a field beyond it is a fault.
 _MAX_NUMBER = 10**15
@@ -61,18 +61,9 @@ class SwfJob(NamedTuple):
 class SwfLog:
     """A log as it was read.
 
-    Attributes
-    ----------
-    source : str
-        The file it came from.
-    header : FrozenMap
-        The header comments ``; Key: value``; a key may occur several times, so each has all its values in order.
-    comments : tuple of str
-        The other comment lines.
-    jobs : tuple of SwfJob
-        In the order of the lines.
-    faults : tuple of Fault
-        The lines that are neither jobs nor comments; the path is ``line N``.
+    `source`: the file it came from. `header`: the header comments ``; Key: value``; a key may occur several times, so
+    each has all its values in order. `comments`: the other comment lines. `jobs`: in the order of the lines. `faults`:
+    the lines that are neither jobs nor comments; the path is ``line N``.
     """
 
     source: str
@@ -96,10 +87,7 @@ class _NoJob(Exception):  # noqa: N818 - control flow, never seen outside
 def read_swf(path: str | Path) -> SwfLog:
     """Read a log, plain or gzip (told by its first bytes, not by its name).
 
-    Raises
-    ------
-    DocumentError
-        If the file cannot be read, is a damaged gzip file, is too large, or holds not one job.
+    Raises `DocumentError` if the file cannot be read, is a damaged gzip file, is too large, or holds not one job.
     """
     header: dict[str, list[str]] = {}
     comments: list[str] = []

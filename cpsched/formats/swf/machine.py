@@ -24,12 +24,7 @@ _FIGURE = re.compile(r"([0-9]{1,15}|-1)\s*(?:\(([0-9,\s]{1,1000})\))?(?:\s.*)?")
 class AssumedMachine:
     """A machine for a log without a cluster file.
 
-    Attributes
-    ----------
-    machine : Instance
-        Without jobs.
-    assumed : tuple of str
-        What was taken for granted, a sentence each.
+    `machine`: without jobs. `assumed`: what was taken for granted, a sentence each.
     """
 
     machine: Instance
@@ -41,10 +36,7 @@ def read_machine(source: str | Path) -> Instance:
 
     By default its name is the file's, without suffixes. An ``epoch`` will be the time of a window's first submission.
 
-    Raises
-    ------
-    DocumentError
-        With all faults of the file.
+    Raises `DocumentError` with all faults of the file.
     """
     document = load_document(source)
     name = Path(source).name.removesuffix(".gz").removesuffix(".json")
@@ -63,10 +55,8 @@ def machine_of_log(log: SwfLog) -> AssumedMachine:
     Both may say in brackets what each part of the machine has: ``184 (6, 171, 7)``. Else nodes are equal, as far as
     the cores can be shared out so. ``-1`` is unknown.
 
-    Raises
-    ------
-    DocumentError
-        If the header says neither figure, or figures that no nodes can have: then a cluster file is needed.
+    Raises `DocumentError` if the header says neither figure, or figures that no nodes can have: then a cluster file is
+    needed.
     """
     nodes, processors = _figure(log, "MaxNodes"), _figure(log, "MaxProcs")
     if nodes is None and processors is None:

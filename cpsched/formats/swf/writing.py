@@ -19,22 +19,12 @@ def write_swf(
 ) -> None:
     """Write a log, gzipped if `path` ends in ``.gz``; the file is whole or not there.
 
-    Parameters
-    ----------
-    path
-        Where it goes.
-    rows
-        The jobs, each the 18 numbers of a line in their order, as in `SwfJob`; None is unknown and written as -1. What
-        a row has beyond them is left out.
-    header
-        What the log says of itself, ``; Key: value``.
+    Raises `ValueError` if a row has fewer fields or one that is no finite number, or the header a key or value that no
+    line can hold. Raises `DocumentError` if the file cannot be written.
 
-    Raises
-    ------
-    ValueError
-        If a row has fewer fields or one that is no finite number, or the header a key or value that no line can hold.
-    DocumentError
-        If the file cannot be written.
+    `path`: where it goes. `rows`: the jobs, each the 18 numbers of a line in their order, as in `SwfJob`; None is
+    unknown and written as -1. What a row has beyond them is left out. `header`: what the log says of itself, ``; Key:
+    value``.
     """
     lines = [*_header_lines(header or {}), *map(_job_line, rows)]
     write_whole(path, "".join(f"{line}\n" for line in lines).encode("utf-8"))

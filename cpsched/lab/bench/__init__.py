@@ -5,7 +5,7 @@ Dask and pyarrow, which are not installed with cpsched by default, inside functi
 recipe, and `campaign.py`, the nouns. `reading.py` makes a campaign from a TOML file: `campaign_model.py` defines its
 keys, `signatures.py` checks the parameters of generators; `replicas.py` makes one of a single workload. `loading.py`
 and `cell.py` are the work of the workers; `running.py` runs cells on one of `clusters.py` and keeps their results in
-`store.py`; `figures.py` and `results.py` name and gather them; `tables.py`, `plots.py` and `pages.py` show it.
+`store.py`; `figures.py` and `results.py` name and gather them; `tables.py` and `plots.py` show it.
 """
 
 from typing import TYPE_CHECKING
@@ -20,24 +20,5 @@ if TYPE_CHECKING:
     from cpsched.lab.bench.replicas import MOVED, replicas_campaign
     from cpsched.lab.bench.results import RESULTS, read_cells
     from cpsched.lab.bench.running import Failure, Tally, by_error
-
-__all__ = [
-    "MOVED",
-    "RESULTS",
-    "Campaign",
-    "Cell",
-    "Failure",
-    "Outcome",
-    "Tally",
-    "at_address",
-    "by_error",
-    "cells_of",
-    "local",
-    "on_slurm",
-    "read_campaign",
-    "read_cells",
-    "replicas_campaign",
-    "run_campaign",
-]
 
 __getattr__ = opener(__name__)

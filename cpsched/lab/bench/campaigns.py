@@ -13,12 +13,11 @@ from cpsched.charts import picture
 from cpsched.lab.bench.campaign import Campaign, Cell, cells_of, digest_of
 from cpsched.lab.bench.cell import play
 from cpsched.lab.bench.clusters import require_packages
-from cpsched.lab.bench.pages import filled
 from cpsched.lab.bench.plots import charts_of
 from cpsched.lab.bench.results import RESULTS, Results, write_parquet
 from cpsched.lab.bench.running import Failure, Tally, by_error, open_cells, run_cells
 from cpsched.lab.bench.store import Store, content_digest
-from cpsched.lab.bench.tables import as_csv, as_markdown
+from cpsched.lab.bench.tables import as_csv, as_markdown, filled
 from cpsched.writing import write_text
 
 if TYPE_CHECKING:
@@ -47,23 +46,12 @@ def run_campaign(
 ) -> Outcome:
     """Run the cells of a campaign that are not finished, and write results, tables and charts.
 
-    Parameters
-    ----------
-    campaign
-        From `read_campaign`.
-    folder
-        The folder for all results; those of cells are below ``cells``, and a later run reads them again.
-    connect
-        Returns the cluster that runs cells, see `clusters.py`; not called if all cells are finished.
-    work, watch
-        As in `run_cells`.
+    Raises `CampaignError` if a package is missing, or no cluster can run the cells. Raises `DocumentError` or `OSError`
+    if a file cannot be read or written, or the page of the campaign has a place for a table that does not exist.
 
-    Raises
-    ------
-    CampaignError
-        If a package is missing, or no cluster can run the cells.
-    DocumentError, OSError
-        If a file cannot be read or written, or the page of the campaign has a place for a table that does not exist.
+    `campaign`: from `read_campaign`. `folder`: the folder for all results; those of cells are below ``cells``, and a
+    later run reads them again. `connect`: returns the cluster that runs cells, see `clusters.py`; not called if all
+    cells are finished. `work`, `watch`: as in `run_cells`.
     """
     require_packages()
     if campaign.page is not None:  # a fault in it is found now, not after hours of work

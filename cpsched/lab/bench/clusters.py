@@ -19,10 +19,7 @@ _DEAF = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
 
 
 def require_packages() -> None:
-    """Check that all packages of campaigns are installed, before anything is computed.
-
-    Raises `CampaignError` if something is missing.
-    """
+    """Raise `CampaignError` if a package of campaigns is missing, before anything is computed."""
     missing = [name for name in ("distributed", "matplotlib", "pyarrow") if find_spec(name) is None]
     if missing:
         how = "pip install 'cpsched[bench]', or in a checkout ./scripts/venv bench"
@@ -51,10 +48,7 @@ def local(workers: int) -> Iterator[Client]:
 def at_address(address: str) -> Iterator[Client]:
     """Yield a client of a Dask scheduler, whose workers need cpsched, and the files of the campaign at the same paths.
 
-    Raises
-    ------
-    CampaignError
-        If there is no scheduler at that address.
+    Raises `CampaignError` if there is no scheduler at that address.
     """
     from distributed import Client
 
@@ -72,10 +66,7 @@ def on_slurm(workers: int) -> Iterator[Client]:
 
     Memory, walltime, partition and so on come from Dask's own configuration, ``jobqueue.slurm``.
 
-    Raises
-    ------
-    CampaignError
-        If dask-jobqueue is missing, or not configured.
+    Raises `CampaignError` if dask-jobqueue is missing, or not configured.
     """
     try:
         from dask_jobqueue import SLURMCluster

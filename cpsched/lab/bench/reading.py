@@ -60,16 +60,10 @@ T = TypeVar("T")
 def read_campaign(path: Path, data: Path | None = None) -> Campaign:
     """Read a campaign; paths in it are relative to its own folder.
 
-    Parameters
-    ----------
-    data
-        A folder with the files that are not at their places, by their names; the first half of a log,
-        ``NAME.firsthalf.swf.gz``, may also be there as the whole log, ``NAME.swf.gz``.
+    Raises `DocumentError` with everything that is wrong with it.
 
-    Raises
-    ------
-    DocumentError
-        With everything that is wrong with it.
+    `data`: a folder with the files that are not at their places, by their names; the first half of a log,
+    ``NAME.firsthalf.swf.gz``, may also be there as the whole log, ``NAME.swf.gz``.
     """
     document = load_toml(path)
     reading = _Reading(folder=path.parent, data=data, faults=Faults(document))

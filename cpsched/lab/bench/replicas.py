@@ -30,18 +30,9 @@ def replicas_campaign(
 ) -> Campaign:
     """Return the campaign of some policies on replicas of a workload, in which each submission is moved at random.
 
-    Parameters
-    ----------
-    name
-        Of the workload.
-    source, options
-        The workload: an instance or a log, and how a log is read.
-    policies
-        Schedulers with their parameters.
-    replicas
-        The number of replicas.
-    predict, charge_overhead
-        The settings of all simulations.
+    `name`: of the workload. `source`, `options`: the workload: an instance or a log, and how a log is read. `policies`:
+    Schedulers with their parameters. `replicas`: the number of replicas. `predict`, `charge_overhead`: the settings of
+    all simulations.
     """
     return Campaign(
         name=name,

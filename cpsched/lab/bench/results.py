@@ -69,17 +69,13 @@ class Results:
     def mean_ratio(
         self, workload: str, contender: str, by: str, key: str | None, figure: str, *, relative_to: str
     ) -> MeanInterval | None:
-        """Return the mean of a figure divided by what another contender has on the same workload and seed; None where
-        no two cells have it, or the other's are 0.
-        """
+        """Return the mean of a figure over another contender's on the same workload and seed; None if there is none."""
         ours, theirs = (self._values(workload, label, by, key, figure) for label in (contender, relative_to))
         ratios = [value / other for sample, value in ours.items() if (other := theirs.get(sample))]
         return mean_interval(ratios) if ratios else None
 
     def won(self, workload: str, contender: str, by: str, key: str | None, figure: str) -> MeanInterval | None:
-        """Return the share of the samples and seeds, of those that all contenders have, in which none has less than
-        this one; None where there is no such sample.
-        """
+        """Return the share of the samples that all contenders have in which none has less than this one, or None."""
         labels = [one.label for one in self.campaign.contenders]
         values = {label: self._values(workload, label, by, key, figure) for label in labels}
         shared = [sample for sample in values[contender] if all(sample in of_label for of_label in values.values())]
@@ -109,10 +105,7 @@ class Results:
 
 
 def write_parquet(findings: Sequence[Finding], path: Path) -> None:
-    """Write one row for each finding: what the cell is, then all figures; the file is whole or not there.
-
-    Raises `DiskFullError`, `DocumentError` if it cannot be written.
-    """
+    """Write a row of the cell and all figures for each finding, whole or not. Raises `DocumentError` if it fails."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -130,12 +123,7 @@ def write_parquet(findings: Sequence[Finding], path: Path) -> None:
 def read_cells(path: Path) -> tuple[CampaignCell, ...]:
     """Read what `write_parquet` has written: the figures of each cell over all its jobs, in the order of the file.
 
-    Raises
-    ------
-    CampaignError
-        If pyarrow is not installed.
-    DocumentError
-        If it is no such file.
+    Raises `CampaignError` if pyarrow is not installed. Raises `DocumentError` if it is no such file.
     """
     try:
         import pyarrow as pa

@@ -65,15 +65,10 @@ def run_cells(
     (``distributed.scheduler.allowed-failures``), so that a cell that kills its workers fails. Raises `DocumentError` if
     a result cannot be written.
 
-    `cells`: by their digests.
-    `client`: the Dask client that runs them.
-    `work`: computes the result of a cell; the workers import and call it.
-    `watch`: called at the beginning, and after each cell.
+    `cells`: by their digests. `client`: the Dask client that runs them. `work`: computes the result of a cell; the
+    workers import and call it. `watch`: called at the beginning, and after each cell.
 
-    Returns
-    -------
-    list of Failure
-        In the order of the cells.
+    Returns the failures in the order of the cells.
     """
     from distributed import as_completed
 

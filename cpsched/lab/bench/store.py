@@ -35,10 +35,7 @@ class Store:
         return document
 
     def write(self, digest: str, result: Mapping[str, Any]) -> None:
-        """Store the result of a cell; the file is never left half-written.
-
-        Raises `DocumentError` if it cannot be written.
-        """
+        """Store the result of a cell, whole or not at all. Raises `DocumentError` if it cannot be written."""
         write_document({"format": _FORMAT, **result}, self._path(digest))
 
     def _path(self, digest: str) -> Path:

@@ -1,13 +1,16 @@
-"""The tables of a campaign, in Markdown for people and in CSV for programs."""
+"""The tables of a campaign, in Markdown for people, also inside a page of theirs, and in CSV for programs."""
 
 from __future__ import annotations
 
 import csv
 import io
 import math
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from cpsched.errors import DocumentError, Fault
 from cpsched.lab.bench.campaign import LogFile, Published, Table, Workload
 from cpsched.lab.bench.figures import words_of
 from cpsched.lab.bench.results import Results
@@ -125,9 +128,7 @@ def _is_of(one: Published, workload: Workload) -> bool:
 
 
 def _published_line(one: Published, table: Table, published: Sequence[Published]) -> _Line:
-    """Return published figures as a row; a single value has no interval. Relative figures are relative to the same
-    source's figures of the other policy.
-    """
+    """Return published figures as a row, without intervals; relative ones are relative to those of the same source."""
     figures = dict(one.figures)
     if table.relative_to is not None:
         beside = [other for other in published if (other.source, other.policy) == (one.source, table.relative_to)]
@@ -166,3 +167,35 @@ def _notes(results: Results, workload: Workload) -> Iterator[str]:
     if remarks:
         listed = (words if count == 1 else f"{words} ({count:,})" for words, count in remarks.items())
         yield f"Of the log: {'; '.join(listed)}."
+
+
+#: ``<!-- table NAME -->`` or ``<!-- table NAME of CAMPAIGN -->``, the present content, ``<!-- end -->``.
+_PLACE = re.compile(
+    r"(?P<mark><!-- table (?P<table>[^ ]+)(?: of (?P<campaign>[^ ]+))? -->\n)(?:.*?\n)??(?P<end><!-- end -->)",
+    flags=re.DOTALL,
+)
+
+
+def filled(page: Path, tables: Mapping[str, str], *, campaign: str) -> str:
+    """Return the text of a page with each table between its marks: ``<!-- table NAME -->`` and ``<!-- end -->``.
+
+    In a page of several campaigns a table names its campaign, ``<!-- table NAME of CAMPAIGN -->``; tables of other
+    campaigns remain unchanged. Raises `DocumentError` if the page has a place for a table that is none of these, or
+    none at all; `OSError` if it cannot be read.
+    """
+    text = page.read_text(encoding="utf-8")
+
+    def is_ours(place: re.Match[str]) -> bool:
+        return place["campaign"] in (None, campaign)
+
+    names = [place["table"] for place in _PLACE.finditer(text) if is_ours(place)]
+    faults = [Fault(f"table {name}", f"Expected one of {', '.join(tables)}") for name in names if name not in tables]
+    if not names:
+        faults.append(Fault("", "Expected a place for a table: <!-- table NAME -->, and <!-- end --> on a later line"))
+    if faults:
+        raise DocumentError(str(page), faults)
+
+    def fill(place: re.Match[str]) -> str:
+        return f"{place['mark']}\n{tables[place['table']]}\n{place['end']}" if is_ours(place) else place[0]
+
+    return _PLACE.sub(fill, text)

@@ -22,14 +22,4 @@ if TYPE_CHECKING:
     )
     from cpsched.lab.policies.engine_scheduler import make_engine_scheduler
 
-__all__ = [
-    "SCHEDULERS",
-    "factory_of",
-    "label_of",
-    "make_engine_scheduler",
-    "make_scheduler",
-    "parameter_text",
-    "scheduler_names",
-]
-
 __getattr__ = opener(__name__)

@@ -28,35 +28,4 @@ if TYPE_CHECKING:
     from cpsched.lab.sim.site import Changes, Outlook, Site
     from cpsched.lab.sim.warmup import warm_up_simulation
 
-__all__ = [
-    "BackfillRule",
-    "Change",
-    "Changes",
-    "Checkpoint",
-    "Counting",
-    "Decision",
-    "Draft",
-    "Expectation",
-    "History",
-    "Interrupted",
-    "Moment",
-    "News",
-    "NextStep",
-    "Order",
-    "Outlook",
-    "Planned",
-    "Planning",
-    "Prediction",
-    "QueueRule",
-    "Rolling",
-    "RuleChoice",
-    "Scheduler",
-    "Site",
-    "Start",
-    "simulate",
-    "unkept",
-    "unsupported",
-    "warm_up_simulation",
-]
-
 __getattr__ = opener(__name__)

@@ -16,21 +16,3 @@ from cpsched.lab.workloads.load import offered_load, scaled
 from cpsched.lab.workloads.lublin import lublin
 from cpsched.lab.workloads.openccs import oculus_cluster, openccs_workload
 from cpsched.lab.workloads.replicas import moved, resampled_users, resampled_weeks
-
-__all__ = [
-    "agent_workload",
-    "cirne_like",
-    "eurora_cluster",
-    "eurora_stream",
-    "evolving_window",
-    "job_mix",
-    "lublin",
-    "moved",
-    "oculus_cluster",
-    "offered_load",
-    "openccs_workload",
-    "resampled_users",
-    "resampled_weeks",
-    "scaled",
-    "with_malleable",
-]

@@ -6,10 +6,7 @@ from typing import NamedTuple
 
 
 class Kind(NamedTuple):
-    """One shape of job, and how often it was seen.
-
-    A campaign is a run of jobs that differ in nothing but their arrival.
-    """
+    """One shape of job, and how often it was seen; a campaign is a run of jobs that differ in arrival alone."""
 
     queue: str
     campaigns: int

@@ -46,10 +46,7 @@ def agent_workload(seed: int, *, nodes: int = 64, agents: int = 3) -> Instance:
 
     Nodes and durations are even within their bounds. A job's queue and group are the agent's kind.
 
-    Raises
-    ------
-    ValueError
-        If there are fewer than 8 nodes, or no agents.
+    Raises `ValueError` if there are fewer than 8 nodes, or no agents.
     """
     if nodes < 8 or agents < 1:
         raise ValueError(f"need nodes >= 8, agents >= 1, got {nodes}, {agents}")

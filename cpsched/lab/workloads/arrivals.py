@@ -30,10 +30,7 @@ def daily_cycle(shape: float, scale: float) -> NDArray[np.float64]:
 
 
 def gamma_share(shape: float, limit: float) -> float:
-    """Return the probability that a gamma distribution of scale 1 is below a limit > 0.
-
-    It is the sum of Abramowitz and Stegun, 6.5.29, of which all terms are positive.
-    """
+    """Return the probability that a gamma distribution of scale 1 is below a limit > 0 (Abramowitz 6.5.29)."""
     term = math.exp(shape * math.log(limit) - limit - math.lgamma(shape + 1))
     total, step = 0.0, 0
     while term > _NEGLIGIBLE * total:
@@ -71,9 +68,6 @@ def poisson_arrivals(
 def arrivals_within(
     draw: np.random.Generator, count: int, span: float, cycle: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return when jobs arrive independently of each other: one at midnight, one `span` seconds later, all else between.
-
-    Of two jobs at least.
-    """
+    """Return when two jobs or more arrive by themselves: one at midnight, one `span` s later, all else between."""
     parts = np.concatenate(([0.0], np.sort(draw.random(count - 2)), [1.0]))
     return on_the_clock(parts * points_until(span, cycle), cycle)

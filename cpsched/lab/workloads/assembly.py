@@ -61,10 +61,7 @@ def like_nodes(count: int, cores: int) -> Cluster:
 
 
 def whole_nodes(counts: Iterable[int], cores: int) -> list[Request]:
-    """Return the requests for these numbers of nodes: chunks that take all `cores` of a node.
-
-    They are not exclusive: a malleable job that is shrunk leaves cores to others.
-    """
+    """Return requests for numbers of nodes: chunks of all `cores`, not exclusive, so that jobs can be shrunk."""
 
     @cache
     def request(count: int) -> Request:

@@ -25,12 +25,9 @@ def with_malleable(
     Malleable are jobs whose chunks have two cores or more. Where fewer jobs have such chunks, all of these are
     malleable.
 
-    Parameters
-    ----------
-    model
-        The runtime model of jobs that can run on half of their cores, as in the experiments of SD-Policy
-        (SD-3, SD-9). None: the jobs can run on a half or a quarter of their cores. Half of them then take twice (four
-        times) as long, the others less, since the last cores of a job are its least useful ones.
+    `model`: the runtime model of jobs that can run on half of their cores, as in the experiments of SD-Policy (SD-3,
+    SD-9). None: the jobs can run on a half or a quarter of their cores. Half of them then take twice (four times) as
+    long, the others less, since the last cores of a job are its least useful ones.
     """
     draw = Random(seed)  # noqa: S311 - a workload, not a secret
 

@@ -51,25 +51,11 @@ def cirne_like(
 
     By default the machine is that of SD-Policy's first two workloads.
 
-    Parameters
-    ----------
-    jobs
-        How many, at least 2.
-    seed
-        Of the random numbers.
-    nodes, cores
-        Of the machine, and of each node.
-    widest
-        Nodes of the largest job, at most all.
-    load
-        Offered, up to whole seconds: see `offered_load`. It is had by more or fewer jobs a day.
-    ideal
-        Users know how long their jobs run, and ask for that.
+    Raises `ValueError` if an argument is out of range.
 
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
+    `jobs`: how many, at least 2. `seed`: of the random numbers. `nodes`, `cores`: of the machine, and of each node.
+    `widest`: nodes of the largest job, at most all. `load`: offered, up to whole seconds: see `offered_load`. It is had
+    by more or fewer jobs a day. `ideal`: users know how long their jobs run, and ask for that.
     """
     if jobs < 2 or not 1 <= widest <= nodes or cores < 1 or not 0 < load < math.inf:
         raise ValueError(

@@ -100,10 +100,7 @@ def eurora_stream(jobs: int, seed: int) -> Instance:
     and nights appear only in the gaps between campaigns, whose distribution is the trace's: the trace has too few of
     them (two of each) for a daily cycle.
 
-    Raises
-    ------
-    ValueError
-        If there are no jobs.
+    Raises `ValueError` if there are no jobs.
     """
     if jobs < 1:
         raise ValueError(f"need jobs >= 1, got {jobs}")

@@ -38,17 +38,9 @@ def evolving_window(seed: int, *, nodes: int = 100) -> Instance:
     The same arguments give the same window, on any Python: only `Random.random` is used, whose sequence is documented
     as stable. The objective is the sum of completion times.
 
-    Parameters
-    ----------
-    seed
-        Of the random numbers.
-    nodes
-        Of the machine; the paper does not state the number.
+    Raises `ValueError` if the machine is smaller than the widest step can be.
 
-    Raises
-    ------
-    ValueError
-        If the machine is smaller than the widest step can be.
+    `seed`: of the random numbers. `nodes`: of the machine; the paper does not state the number.
     """
     if nodes < NODES[1]:
         raise ValueError(f"Expected at least {NODES[1]} nodes, got {nodes}")

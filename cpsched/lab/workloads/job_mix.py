@@ -99,10 +99,7 @@ def class_of(nodes: int, efficiency: float) -> MixClass | None:
 
 
 def share_is_low(have: int, total: int, target: float) -> bool:
-    """Return whether a job is taken if `have` of `total` jobs so far are of its class, not counting the job itself.
-
-    The first job is always taken.
-    """
+    """Return whether a job is taken if `have` of `total` jobs so far are of its class; the first one always is."""
     return have <= target * total
 
 

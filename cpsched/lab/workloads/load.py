@@ -16,10 +16,7 @@ def offered_load(workload: Instance) -> float:
     steps of an evolving job that ends early are assumed to end early in proportion. Nodes that are not up do not
     count.
 
-    Raises
-    ------
-    ValueError
-        If all jobs come at once, or the machine has no cores.
+    Raises `ValueError` if all jobs come at once, or the machine has no cores.
     """
     submits = [job.submit for job in workload.jobs]
     span = max(submits, default=0) - min(submits, default=0)
@@ -39,11 +36,8 @@ def scaled(workload: Instance, load: float) -> Instance:
     The distances to the first submission are multiplied by one factor; so days are longer or shorter than they were.
     A job's own times (`not_before`, `start_at`, `deadline`) move with it.
 
-    Raises
-    ------
-    ValueError
-        If `load` is not positive, if all jobs come at once or there are no cores, or if jobs run or something else
-        than jobs has times on the same clock: a reservation, an outage, or `now` between the submissions.
+    Raises `ValueError` if `load` is not positive, if all jobs come at once or there are no cores, or if jobs run or
+    something else than jobs has times on the same clock: a reservation, an outage, or `now` between the submissions.
     """
     if not 0 < load < math.inf:
         raise ValueError(f"Expected a load > 0, got {load}")
@@ -60,9 +54,7 @@ def scaled(workload: Instance, load: float) -> Instance:
 
 
 def later(job: Job, seconds: int) -> Job:
-    """Return a job that comes so much later, or earlier if that is negative; its own times (`not_before`, `start_at`,
-    `deadline`) move with it.
-    """
+    """Return a job that comes so much later, or earlier if negative, with all of its own times."""
     times = {name: getattr(job, name) for name in ("not_before", "start_at", "deadline")}
     moved = {name: time + seconds for name, time in times.items() if time is not None}
     return replace(job, submit=job.submit + seconds, **moved)

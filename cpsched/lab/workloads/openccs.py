@@ -83,10 +83,7 @@ def openccs_workload(jobs: int, seed: int) -> Instance:
     exponential, in whole minutes; accuracies follow a beta distribution, tiny or full; jobs arrive independently, more
     of them in the afternoon; those of more than one core fill chunks of 16.
 
-    Raises
-    ------
-    ValueError
-        If there are no jobs.
+    Raises `ValueError` if there are no jobs.
     """
     if jobs < 1:
         raise ValueError(f"need jobs >= 1, got {jobs}")

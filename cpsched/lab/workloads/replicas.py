@@ -22,10 +22,7 @@ def moved(workload: Instance, seconds: int, seed: int) -> Instance:
     No job comes before the first one of the workload. A job's own times (`not_before`, `start_at`, `deadline`) move
     with it. Jobs that run stay as they are.
 
-    Raises
-    ------
-    ValueError
-        If `seconds` is negative.
+    Raises `ValueError` if `seconds` is negative.
     """
     if seconds < 0:
         raise ValueError(f"Expected 0 seconds or more, got {seconds}")
@@ -44,10 +41,7 @@ def resampled_users(workload: Instance, seed: int) -> Instance:
 
     Each copy of a user is another user with the same jobs at the same times; jobs without a user are kept once.
 
-    Raises
-    ------
-    ValueError
-        If jobs run, wait for each other, or are in reservations.
+    Raises `ValueError` if jobs run, wait for each other, or are in reservations.
     """
     _check_independent(workload)
     draw = Random(seed)  # noqa: S311 - a workload, not a secret
@@ -66,10 +60,7 @@ def resampled_weeks(workload: Instance, seed: int) -> Instance:
 
     The first week begins with the first job. The last one, which may not be whole, stays the last.
 
-    Raises
-    ------
-    ValueError
-        If jobs run, wait for each other, or are in reservations.
+    Raises `ValueError` if jobs run, wait for each other, or are in reservations.
     """
     _check_independent(workload)
     if not workload.jobs:

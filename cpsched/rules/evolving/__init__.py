@@ -9,13 +9,3 @@ from cpsched.rules.evolving.compact import compact
 from cpsched.rules.evolving.engine import EvolvingEngine
 from cpsched.rules.evolving.fit import fit
 from cpsched.rules.evolving.lists import VARIANTS, Track, Variant, schedule
-
-__all__ = [
-    "VARIANTS",
-    "EvolvingEngine",
-    "Track",
-    "Variant",
-    "compact",
-    "fit",
-    "schedule",
-]

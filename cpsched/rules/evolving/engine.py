@@ -42,13 +42,7 @@ class EvolvingEngine:
         return (*uncompiled(instance), *beyond_whole_nodes(instance))
 
     def plan(self, instance: Instance, progress: Progress | None) -> Outcome:
-        """Plan all jobs by the variant.
-
-        Raises
-        ------
-        UnsupportedError
-            If the instance asks for something that cannot be honoured.
-        """
+        """Plan all jobs by the variant. Raises `UnsupportedError` if it cannot honour something."""
         features = self.unsupported(instance)
         if features:
             raise UnsupportedError(self.name, features)

@@ -15,10 +15,9 @@ def fit(
     Each step but the last may be held until the next one begins; to hold the first one is to delay it. Raises
     `ValueError` if a step asks for more than there is.
 
-    `steps`: ``(duration, amount)`` of each, at least one; durations are positive.
-    `busy`: the amounts that others hold, never more than `capacity`.
-    `longest`: the most seconds that each step may be held, not less than its duration; `FOREVER`: no limit.
-    `earliest`: the earliest begin of the first step.
+    `steps`: ``(duration, amount)`` of each, at least one; durations are positive. `busy`: the amounts that others hold,
+    never more than `capacity`. `longest`: the most seconds that each step may be held, not less than its duration;
+    `FOREVER`: no limit. `earliest`: the earliest begin of the first step.
 
     Notes
     -----

@@ -10,19 +10,3 @@ from cpsched.rules.sd.mates import Mate, select_mates
 from cpsched.rules.sd.partners import Guest, Lender, guest_of, lender_of
 from cpsched.rules.sd.rule import SD_RULES, PiWeight, SdRule
 from cpsched.rules.sd.run import FULL_PACE, Pace, Run
-
-__all__ = [
-    "FULL_PACE",
-    "SD_RULES",
-    "Guest",
-    "Lender",
-    "Mate",
-    "Pace",
-    "PiWeight",
-    "Run",
-    "SdEngine",
-    "SdRule",
-    "guest_of",
-    "lender_of",
-    "select_mates",
-]

@@ -31,13 +31,7 @@ class SdEngine:
         return unsupported(_rigid(instance))
 
     def plan(self, instance: Instance, progress: Progress | None) -> Outcome:
-        """Plan all jobs by the rule.
-
-        Raises
-        ------
-        UnsupportedError
-            If the instance asks for something that cannot be honoured yet.
-        """
+        """Plan all jobs by the rule. Raises `UnsupportedError` if it cannot honour something."""
         rigid = _rigid(instance)
         admission = AdmissionResult.of(rigid, engine=self.name)
         loop = EventLoop(rigid, admission, {job.id: job for job in instance.elements()}, self.rule)

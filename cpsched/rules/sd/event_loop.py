@@ -27,9 +27,8 @@ from cpsched.rules.sd.view import View, seen_at
 class EventLoop:
     """The simulation of a window under one rule; mutable.
 
-    `instance`: the window, with all its jobs rigid.
-    `admission`: its jobs, told apart.
-    `jobs`: the same jobs with their malleability, by id.
+    `instance`: the window, with all its jobs rigid. `admission`: its jobs, told apart. `jobs`: the same jobs with their
+    malleability, by id.
     """
 
     def __init__(self, instance: Instance, admission: AdmissionResult, jobs: dict[str, Job], rule: SdRule) -> None:
@@ -167,14 +166,10 @@ class EventLoop:
     def _expand(self, guest_id: str) -> None:
         """Give a guest all cores of those of its nodes whose owners have ended."""
         run, guest = self._runs[guest_id], self._guests[guest_id]
-        lent = self._lent(guest_id)
+        lent = {node for mate in self._mates.get(guest_id, ()) for node in self._lenders[mate].nodes}
         own = [placement.node for placement in run.allocation if placement.node not in lent]
         allocation = guest.allocation(sorted(lent), own)
         self._runs[guest_id] = run.on(allocation, guest.pace_on(allocation), self.now)
-
-    def _lent(self, guest_id: str) -> set[str]:
-        """Return the nodes that a guest has from others."""
-        return {node for mate in self._mates.get(guest_id, ()) for node in self._lenders[mate].nodes}
 
     # --- what comes ---------------------------------------------------------------------------------------------
 
@@ -213,9 +208,7 @@ class EventLoop:
         return Running(start=(*run.past, present)[0].start, segments=(*run.past, present))
 
     def _next_event(self) -> int | None:
-        """Return the time of the next event, or None if nothing can change any more: no job shares nodes, or ever
-        will.
-        """
+        """Return the time of the next event; None if nothing can change any more: no job shares nodes, or ever will."""
         if not self._mates and not any(
             job_id in self._waiting and job_id in self.view.starts for job_id in self._guests
         ):
@@ -229,9 +222,7 @@ class EventLoop:
     # --- the pass -----------------------------------------------------------------------------------------------
 
     def _pass(self) -> bool:
-        """Go through the queue in its order until a guest changes the reservations; return whether a job was
-        started.
-        """
+        """Go through the queue in order until a guest changes the reservations; return whether a job was started."""
         cut_off = self._rule.cut_off(
             Fraction(end - self._jobs[job_id].submit, self._jobs[job_id].walltime) for job_id, end in self._ends.items()
         )
@@ -272,9 +263,7 @@ class EventLoop:
             yield Mate(job_id=job_id, nodes=len(lender.nodes), penalty=Fraction(end - job.submit, job.walltime))
 
     def _idle_lenders(self) -> dict[str, tuple[Fraction, Fraction]]:
-        """Return the jobs that have their nodes to themselves and could lend cores: each with its remaining work, and
-        the time that this takes while it lends.
-        """
+        """Return the jobs alone on their nodes that could lend cores, with their work and the time for it then."""
         if self._idle is None:
             self._idle = {}
             for job_id, lender in self._lenders.items():

@@ -105,10 +105,7 @@ def guest_of(job: Job, rule: SdRule) -> Guest | None:
 
 
 def lender_of(job: Job, allocation: Sequence[Placement], cluster: Cluster, rule: SdRule) -> Lender | None:
-    """Return a job that starts in the plan as one that can lend, or None if it cannot.
-
-    `allocation`: its allocation at full share, with the chunks on each node.
-    """
+    """Return a job that starts in the plan as one that can lend of its `allocation` at full share, or None."""
     found = _at_share(job, rule.mate_share) if _may_share(job) else None
     if found is None:
         return None
@@ -121,10 +118,7 @@ def lender_of(job: Job, allocation: Sequence[Placement], cluster: Cluster, rule:
 
 
 def runs_already(job: Job, cluster: Cluster, rule: SdRule) -> tuple[Run, Lender] | None:
-    """Return a running job as one that can lend cores from its last segment on, or None if it cannot.
-
-    It has to be at full share then.
-    """
+    """Return a running job as one that can lend from its last segment on, at full share then, or None."""
     found = _at_share(job, rule.mate_share) if _may_share(job) else None
     if found is None or job.running is None or job.deadline is not None:
         return None
@@ -151,9 +145,7 @@ def _malleability(job: Job) -> Malleability:
 
 
 def _at_share(job: Job, share: float) -> tuple[tuple[Chunk, ...], Pace] | None:
-    """Return the chunks of a malleable job on one of its shares, and how fast it is then; None if that is none of its
-    shares, or leaves it as many cores as a larger one.
-    """
+    """Return a malleable job's chunks on a share, and its speed; None if that is none, or no fewer cores."""
     worst = replace(_malleability(job), model=RuntimeModel.WORST, stretch=FrozenMap())
     for mode, slowest in zip(modes(job), modes(replace(job, malleability=worst)), strict=True):
         if mode.share == share:

@@ -53,10 +53,7 @@ class Run:
         return self.work - self.pace.real * (time - self.since)
 
     def on(self, allocation: tuple[Placement, ...], pace: Pace, time: int) -> Run:
-        """Return the job on other cores from `time` on, which is before its end.
-
-        There is one segment per change: no segment is empty, and none repeats the one before.
-        """
+        """Return the job on other cores from `time` on, before its end: a segment for each change."""
         changed = replace(self, allocation=allocation, pace=pace, since=time, work=self.work_at(time))
         past = self.past
         if self.begin < time:

@@ -26,10 +26,9 @@ class View:
     def of(cls, instance: Instance, queue: Sequence[Job], bound: Sequence[str], kept: Mapping[str, PlannedJob]) -> View:
         """Reserve a place for each waiting job, as conservative backfilling does.
 
-        `instance`: the running jobs, and `now`.
-        `queue`: the waiting jobs, in the order in which they are served.
-        `bound`: the first of them, which no rule moves.
-        `kept`: the places of these in an earlier view, if they have one there.
+        `instance`: the running jobs, and `now`. `queue`: the waiting jobs, in the order in which they are served.
+        `bound`: the first of them, which no rule moves. `kept`: the places of these in an earlier view, if they have
+        one there.
         """
         ledger = Ledger(instance, queue)
         ledger.plan([job_id for job_id in bound if job_id not in kept or not ledger.restore(kept[job_id])])
@@ -50,9 +49,8 @@ def seen_at(
 ) -> tuple[Instance, list[Job]]:
     """Return the instance at a later time, and its waiting jobs.
 
-    `waiting`: the jobs that wait then; arrays by their elements.
-    `runs`: the jobs that run then.
-    `placed`: the places of the jobs that have started by then and for which others wait.
+    `waiting`: the jobs that wait then; arrays by their elements. `runs`: the jobs that run then. `placed`: the places
+    of the jobs that have started by then and for which others wait.
     """
     members, elements = instance.members(), {job.id: job for job in instance.elements()}
     names = {job.id for job in waiting}

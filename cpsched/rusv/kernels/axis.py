@@ -143,9 +143,7 @@ def remove_block(place, s):
 
 @inner_kernel
 def fold_block(block, s):
-    """Fold the lazy part of a block into its rows, which then hold the free amounts (a difference of two lazy parts
-    could exceed 32 bits).
-    """
+    """Fold the lazy part of a block into its rows (a difference of two lazy parts could exceed 32 bits)."""
     for k in range(s.members[block, BLOCK]):
         row = s.members[block, k]
         for c in range(s.rows.shape[1]):
@@ -233,9 +231,7 @@ def shift(start, end, sign, columns, amounts, scolumns, samounts, s):
 
 @inner_kernel
 def shift_part(block, begin, stop, sign, columns, amounts, s):
-    """Add amounts (times `sign`) to some slots of a block; fold the lazy part of these columns into the rows, renew
-    their minima.
-    """
+    """Add amounts (times `sign`) to some slots of a block: no lazy part is left in these columns."""
     size = s.members[block, BLOCK]
     for k in range(len(columns)):
         column = columns[k]

@@ -154,9 +154,7 @@ def note_all_gaps(o):
 
 @inner_kernel
 def shift_node(node, start, end, sign, columns, amounts, o):
-    """Add amounts of columns of a node, times `sign`, to what is free there in ``[start, end)``; there are rows enough.
-    The gaps of the node are the caller's.
-    """
+    """Add amounts of columns of a node, times `sign`, in ``[start, end)``; rows suffice, gaps are the caller's."""
     make_room(node, o)
     low = cut(node, start, o)
     high = cut(node, end, o) if end < FOREVER else o.spans[node, N_FIRST] + o.spans[node, N_COUNT]
@@ -179,9 +177,7 @@ def behind_node(k, count, columns, o):
 
 @kernel
 def shift_nodes(start, end, sign, columns, amounts, count, o):
-    """Add the first `count` amounts of node columns, times `sign`, to what is free in ``[start, end)``; there are rows
-    enough.
-    """
+    """Add the first `count` amounts, times `sign`, to what is free in ``[start, end)``; there are rows enough."""
     k = 0
     while k < count:
         node, behind = o.node_of[columns[k]], behind_node(k, count, columns, o)
@@ -266,9 +262,7 @@ def least_by_node(run, start, end, target, o, t):
 
 @kernel
 def free_until_by_node(start, end, columns, amounts, o):
-    """Return the first second of ``[start, end)`` at which not all these amounts of columns, each once, are free; `end`
-    if there is none.
-    """
+    """Return the first second of ``[start, end)`` at which not all amounts of these columns are free, or `end`."""
     until = end
     for k in range(columns.shape[0]):
         node, place = o.node_of[columns[k]], o.place_of[columns[k]]
@@ -284,9 +278,7 @@ def free_until_by_node(start, end, columns, amounts, o):
 
 @kernel
 def spell_out_rows(s, o):
-    """Fill the rows of the slots, and the minima of the blocks, with what is free of each node column; nothing of it is
-    lazy.
-    """
+    """Fill the rows of the slots, and the minima of the blocks, with what is free of each node column; none is lazy."""
     width = o.node_of.shape[0]
     for node in range(o.spans.shape[0]):
         o.coming[node, 0] = o.spans[node, N_FIRST]
@@ -342,9 +334,7 @@ def next_room(first, behind, start, duration, bound, terms, wanted, steps):
 
 @inner_kernel
 def want_chunks(chunks, first, last, o, t):
-    """Write what so many chunks want of a node, of which one takes the terms ``[first, last)``; return the number of
-    rows.
-    """
+    """Write what some chunks want of a node, each the terms ``[first, last)``; return the number of rows."""
     for term in range(first, last):
         o.wanted[term - first, 0] = o.place_of[t.terms[term, 0]]
         o.wanted[term - first, 1] = chunks * t.terms[term, 1]
@@ -493,9 +483,7 @@ def find_kinds(demand, start, duration, latest, o, t, x):
 
 @inner_kernel
 def map_kinds(demand, start, duration, o, t, x):
-    """Map all kinds of a demand, of which each fits by itself; try its other orders where that fails. Return the number
-    of entries, 0 if no order succeeds.
-    """
+    """Map all kinds of a demand, also in its other orders; return the number of entries, 0 if none succeeds."""
     attempt = demand
     while attempt >= 0:
         for k in range(t.demands[demand, D_REACH], t.demands[demand + 1, D_REACH]):

@@ -23,9 +23,7 @@ from cpsched.rusv.kernels.windows import earliest_fit
 
 @kernel
 def take_placement(demand, entries, count, start, end, sign, s, t, x):
-    """Take (sign -1) a placement from the free amounts in ``[start, end)``, or give it back (sign 1); the breakpoints
-    do not change.
-    """
+    """Take (sign -1) a placement in ``[start, end)``, or give it back (sign 1); breakpoints do not change."""
     filled, systems = placement_columns(demand, entries, count, t, x)
     shift(start, end, sign, x.columns[:filled], x.amounts[:filled], x.scolumns[:systems], x.samounts[:systems], s)
 
@@ -69,9 +67,7 @@ def remember_start(memory, earliest, duration, start):
 
 @kernel
 def earliest_after(job, earliest, j):
-    """Return the first start from `earliest` on that keeps a job's distance to all jobs that it waits for; FOREVER if
-    one of those has no start.
-    """
+    """Return the first start from `earliest` on that is late enough after all that a job waits for, or FOREVER."""
     links = j.links
     for k in range(links.waits_of[job], links.waits_of[job + 1]):
         milestone, delay = links.waits[k, 0], links.waits[k, 1]

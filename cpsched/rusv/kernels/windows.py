@@ -24,9 +24,7 @@ def lower_from_row(target, source, row, lazy):
 
 @kernel
 def lower_by_two(target, source, low):
-    """Set `target` to the minimum of `source` and `low`, which are other arrays (an overlap would keep the loop
-    scalar).
-    """
+    """Set `target` to the minimum of `source` and `low`, other arrays (an overlap would keep the loop scalar)."""
     for c in range(len(target)):
         target[c] = min(source[c], low[c])
 
@@ -61,9 +59,7 @@ def is_block_bad(block, demand, s, t):
 
 @inner_kernel
 def next_good(demand, place, index, s, t):
-    """Return the first slot from the given one on that has what the demand needs of the system (place -1 if there is
-    none).
-    """
+    """Return the first slot from the given one on with what the demand needs of the system (place -1: none)."""
     while place < s.head[H_BLOCKS]:
         block = s.order[place]
         if not is_block_bad(block, demand, s, t):
@@ -77,9 +73,7 @@ def next_good(demand, place, index, s, t):
 
 @inner_kernel
 def last_bad(demand, place, index, stop_place, stop_index, s, t):
-    """Return the last slot in ``[stop, given]`` that lacks what the demand needs of the system (place -1 if there is
-    none).
-    """
+    """Return the last slot in ``[stop, given]`` that lacks what the demand needs of the system (place -1: none)."""
     while place >= stop_place:
         block = s.order[place]
         low = stop_index if place == stop_place else 0
@@ -124,9 +118,7 @@ def next_window(demand, start, duration, latest, place, index, known_place, know
 
 @inner_kernel
 def take_slots(demand, block, low, high, source, target, s, t):
-    """Set `target` to the minimum of `source` and the slots `low` … `high` of a block, over the columns that a demand
-    takes.
-    """
+    """Set `target` to the minimum of `source` and slots `low` … `high` of a block, in the columns of a demand."""
     whole = low == 0 and high == s.members[block, BLOCK] - 1
     for k in range(t.demands[demand, D_RANGE], t.demands[demand + 1, D_RANGE]):
         begin, end = t.ranges[k, 0], t.ranges[k, 1]

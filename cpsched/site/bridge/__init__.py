@@ -25,25 +25,3 @@ from cpsched.site.bridge.protocol import (
     Start,
 )
 from cpsched.site.bridge.world import World
-
-__all__ = [
-    "Announce",
-    "FilesManager",
-    "Finding",
-    "Gate",
-    "HandBack",
-    "Hold",
-    "JobFacts",
-    "JobState",
-    "LeftJob",
-    "MemoryManager",
-    "Order",
-    "Rank",
-    "Receipt",
-    "Refusal",
-    "ResourceManager",
-    "Result",
-    "Snapshot",
-    "Start",
-    "World",
-]

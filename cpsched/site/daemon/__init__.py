@@ -26,29 +26,4 @@ if TYPE_CHECKING:
     from cpsched.site.daemon.state import Policy, State
     from cpsched.site.daemon.store import Cycle, Present, Store
 
-__all__ = [
-    "Cycle",
-    "Daemon",
-    "Log",
-    "Metrics",
-    "Planner",
-    "Policy",
-    "Present",
-    "Settings",
-    "SiteModel",
-    "State",
-    "Store",
-    "Watchdog",
-    "check_site",
-    "daemon_of",
-    "hand_back",
-    "make_log",
-    "manager_of",
-    "read_site",
-    "refuse_root",
-    "replay_of",
-    "step",
-    "watchdog_of",
-]
-
 __getattr__ = opener(__name__)

@@ -21,20 +21,4 @@ if TYPE_CHECKING:
     from cpsched.site.serve.settings import ServeSettings
     from cpsched.site.serve.sources import DocumentSource, Opened, Source, StoreSource, open_source
 
-__all__ = [
-    "DocumentSource",
-    "Opened",
-    "ServeSettings",
-    "Source",
-    "StoreSource",
-    "Token",
-    "Visibility",
-    "is_loopback",
-    "make_app",
-    "open_source",
-    "read_tokens",
-    "refuse_open_host",
-    "run_server",
-]
-
 __getattr__ = opener(__name__)

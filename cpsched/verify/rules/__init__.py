@@ -36,8 +36,6 @@ from cpsched.verify.rules.timing import (
 from cpsched.verify.rules.waiting_room import check_waiting_room
 from cpsched.verify.violation import Violation
 
-__all__ = ["RULES", "check_waiting_room"]
-
 RULES: tuple[Callable[[Case], Iterator[Violation]], ...] = (
     check_record,
     check_presence,

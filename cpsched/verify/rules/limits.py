@@ -34,9 +34,7 @@ class Bound(NamedTuple):
 
 
 def _uses(booking: Booking, resource: str, nodes: frozenset[str] | None = None) -> list[JobUse]:
-    """Return the amounts of a resource, licence or job count that a job takes, over its segments; on `nodes` only, if
-    given.
-    """
+    """Return the amounts of a resource, licence or job count that a job takes, by segment (on `nodes` only)."""
     whole = {"jobs": 1, "arrayjobs": int(booking.job.is_array)}.get(resource, booking.job.licenses.get(resource))
     if whole is not None:
         return [Use(booking.start, booking.end, {resource: whole}, booking)] if whole else []
@@ -126,9 +124,7 @@ class Excess(NamedTuple):
 def _excesses(
     uses: Sequence[JobUse], resource: str, most: int, validity: Validity, unless: Sequence[Validity] = ()
 ) -> Iterator[Excess]:
-    """Yield when jobs together have more than `most` of a resource while a rule holds, wherever a planned one takes
-    part.
-    """
+    """Yield when jobs together have more than `most` of a resource while a rule holds and a planned one takes part."""
     for overload in overloads(uses, {resource: most}):
         moment = first_moment(validity, unless, overload.start, overload.end)
         if moment is None:
@@ -173,10 +169,7 @@ def _check_requests(bound: Bound, uses: Sequence[JobUse]) -> Iterator[Violation]
 
 
 def _check_outstanding(case: Case, bound: Bound, uses: Sequence[JobUse]) -> Iterator[Violation]:
-    """All planned and running work of the subject and what it has used up stay within its outstanding area.
-
-    Of a record, that of the jobs that run at a time.
-    """
+    """All planned and running work of the subject, and what it has used up, stay within its outstanding area."""
     limit = bound.limit
     if limit.area is None or not limit.is_outstanding:
         return
@@ -229,9 +222,7 @@ def _left_to_others(instance: Instance, pool: Pool) -> int:
 
 
 def is_let_in(pool: Pool, job: Job) -> bool:
-    """Return whether a job may use a pool: by its user or group, its request, its size and walltime, or the rule for
-    others.
-    """
+    """Return whether a job may use a pool: by its user, group, request and size, or by the rule for others."""
     access = pool.open_to
     if job.user in access.users or job.group in access.groups or any(map(job.asks_for, access.asks_for)):
         return True

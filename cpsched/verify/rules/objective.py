@@ -214,10 +214,7 @@ def check_objective(case: Case) -> Iterator[Violation]:
 
 
 def _check_bound(score: Mapping[str, Fraction | str | None]) -> Iterator[Violation]:
-    """Check that the bound is at most the value, and the gap is ``(value - bound) / abs(value)``; both or none.
-
-    A proof needs a bound.
-    """
+    """Check that the bound, if any, is at most the value, and the gap ``(value - bound) / abs(value)``."""
     value, bound, gap = score.get("value"), score.get("bound"), score.get("gap")
     if not isinstance(value, Fraction) or "bound" not in score or "gap" not in score:
         return

@@ -90,10 +90,7 @@ def _denial(case: Case, space: Space, slice_: Slice) -> str | None:
 
 
 def check_guests(case: Case) -> Iterator[Violation]:
-    """Check that a job that names a reservation runs inside its time, and is of one of its users.
-
-    A running one is not changed so that it ends after its reservation.
-    """
+    """Check that a job that names a reservation is in its time, then and after a change, and of one of its users."""
     for booking in case.changed:
         name = booking.job.reservation
         if name is not None:

@@ -27,10 +27,7 @@ def check_segments(case: Case) -> Iterator[Violation]:
 
 
 def check_walltime(case: Case) -> Iterator[Violation]:
-    """Check that a rigid job is booked for exactly its walltime; in a record it took that or, if less, its runtime.
-
-    What was cut short took less than that.
-    """
+    """Check that a rigid job is booked for its walltime; in a record its runtime if less, or cut short."""
     for booking in case.runs:
         job = booking.job
         if job.is_evolving or job.malleable is not None:
@@ -81,10 +78,7 @@ def check_deadline(case: Case) -> Iterator[Violation]:
 
 
 def check_max_wait(case: Case) -> Iterator[Violation]:
-    """Check that a job of a queue with a hard ``max_wait``, unless it is overdue already, starts before it is.
-
-    One that is started again is not held to it.
-    """
+    """Check that a job of a queue with a hard ``max_wait`` starts before it is overdue, if it is not already."""
     for booking in case.runs:
         latest = case.instance.must_start_by(booking.job)
         is_first = booking.start == case.started[booking.id]

@@ -7,5 +7,3 @@ reservations are counts, and `conservative_on_nodes.py`, where they are on nodes
 
 from cpsched.lab.policies.conservative.conservative import Conservative
 from cpsched.lab.policies.conservative.conservative_on_nodes import ConservativeOnNodes
-
-__all__ = ["Conservative", "ConservativeOnNodes"]

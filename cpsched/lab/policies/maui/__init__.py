@@ -7,5 +7,3 @@ left, and `short_pool.py` and `withholding.py` which nodes are kept back.
 
 from cpsched.lab.policies.maui.maui import Maui, maui
 from cpsched.lab.policies.maui.params import MauiParams
-
-__all__ = ["Maui", "MauiParams", "maui"]

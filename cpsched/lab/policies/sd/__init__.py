@@ -8,5 +8,3 @@ May import what `policies` may; the rule, its mates and its engine for windows a
 from cpsched.lab.policies.sd.malleable_value import malleable_value
 from cpsched.lab.policies.sd.sd_policy import SdPolicy, sd_5, sd_10, sd_50, sd_dyn, sd_inf
 from cpsched.lab.policies.sd.static_backfill import static_backfill
-
-__all__ = ["SdPolicy", "malleable_value", "sd_5", "sd_10", "sd_50", "sd_dyn", "sd_inf", "static_backfill"]

@@ -4,5 +4,3 @@ May import what `policies` may. Begin with `slurm.py`; `slurm_kernels.py` has it
 """
 
 from cpsched.lab.policies.slurm.slurm import slurm
-
-__all__ = ["slurm"]

@@ -7,5 +7,3 @@ json``, by `machine.py` (vnodes) and `requests.py` (chunks and places). Orders a
 
 from cpsched.site.bridge.pbs.machine import NODE_STATES
 from cpsched.site.bridge.pbs.reader import JOB_STATES, make_snapshot, read_directory
-
-__all__ = ["JOB_STATES", "NODE_STATES", "make_snapshot", "read_directory"]

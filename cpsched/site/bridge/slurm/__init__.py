@@ -9,16 +9,3 @@ from cpsched.site.bridge.slurm.manager import SlurmManager
 from cpsched.site.bridge.slurm.preflight import findings
 from cpsched.site.bridge.slurm.site import QueueModel, SiteChoices, SlurmModel, client_of, read_site
 from cpsched.site.bridge.slurm.snapshot import make_snapshot
-
-__all__ = [
-    "QueueModel",
-    "SiteChoices",
-    "SlurmClient",
-    "SlurmManager",
-    "SlurmModel",
-    "client_of",
-    "findings",
-    "make_snapshot",
-    "read_directory",
-    "read_site",
-]

@@ -3,5 +3,3 @@ comes to have them in `migrations/`.
 """
 
 from cpsched.site.daemon.store.store import Cycle, Kept, Present, Store, StoredOrder, StoredRecord, file_of
-
-__all__ = ["Cycle", "Kept", "Present", "Store", "StoredOrder", "StoredRecord", "file_of"]
