@@ -193,11 +193,14 @@ def test_it_runs_under_systemd_and_goes_as_it_came(machine: Machine) -> None:
     (machine.root / "etc/cpsched/memory.toml").write_text(MEMORY)
     machine.said("cpsched example tiny-bridi -o /etc/cpsched/tiny-bridi.json")
     machine.said("echo 'tokens = []' >/etc/cpsched/tokens.toml; chown cpsched /etc/cpsched/tokens.toml")
-    machine.said(f"chmod 600 /etc/cpsched/tokens.toml; cp {SITE} /root; cp /etc/cpsched/memory.toml {SITE}")
+    machine.said(f"chmod 600 /etc/cpsched/tokens.toml; cp {SITE} /root")
     units = "cpsched cpsched-watchdog cpsched-serve"
     asking = "import urllib.request as u; print(u.urlopen('http://127.0.0.1:8765/docs').status)"
     with booted(machine) as there:
-        there.said(f"systemctl set-environment NUMBA_DISABLE_JIT=1; systemctl enable --now {units}")
+        there.said(f"systemctl set-environment NUMBA_DISABLE_JIT=1; systemctl enable {units}")
+        there.said("systemctl start cpsched-watchdog")  # of a Slurm; a machine in memory has none
+        wait_for(lambda: there.run("ls /run/cpsched/heartbeat.watchdog").stdout)
+        there.said(f"cp /etc/cpsched/memory.toml {SITE}; systemctl start cpsched cpsched-serve")
         wait_for(lambda: there.run("ls /run/cpsched/heartbeat").stdout)  # after a good cycle
         wait_for(lambda: there.run(f'/opt/cpsched/bin/python -c "{asking}"').stdout == "200\n")
         assert there.said(f"systemctl is-active {units}").split() == ["active"] * 3
