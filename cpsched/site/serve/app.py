@@ -9,6 +9,7 @@ from importlib.metadata import version
 from importlib.resources import files
 
 from fastapi import FastAPI
+from fastapi.responses import HTMLResponse
 from fastapi.staticfiles import StaticFiles
 
 from cpsched.site.daemon import Log, make_log
@@ -16,6 +17,7 @@ from cpsched.site.serve import asking, reading, streaming, submitting
 from cpsched.site.serve.guard import Guard
 from cpsched.site.serve.parts import Parts
 from cpsched.site.serve.problems import ProblemModel, say_problems
+from cpsched.site.serve.reference import reference_page
 from cpsched.site.serve.settings import ServeSettings
 from cpsched.site.serve.sources import Opened
 
@@ -66,6 +68,12 @@ def make_app(opened: Opened, settings: ServeSettings | None = None, *, log: Log 
     for router in (reading.router, asking.router, submitting.router, streaming.router):
         app.include_router(router)
     _add_to_openapi(app, settings)
+
+    @app.get("/docs", include_in_schema=False)
+    async def reference() -> HTMLResponse:
+        """Return the page about the API, which knows nothing of jobs: it needs no token, as the live page."""
+        return HTMLResponse(reference_page(app.openapi()))
+
     static = files("cpsched.site.serve").joinpath("static")
     app.mount("/", StaticFiles(directory=str(static), html=True), name="page")
     return Guard(app, settings, log)
