@@ -330,6 +330,16 @@ def test_reservations_of_pbs_with_times() -> None:
     assert not seen.notes
 
 
+@pytest.mark.parametrize("resv", [{"reserve_start": "soon"}, {"reserve_end": "Fri Jan 15 x", "reserve_start": NOW}, 7])
+def test_a_reservation_of_pbs_that_cannot_be_read(resv: Any) -> None:
+    """It costs that reservation, with the reason: its nodes are for its jobs only, and all others are planned."""
+    nodes = {"n1": pbs_node(ncpus=8) | {"resv": "R7.srv"}, "n2": pbs_node(ncpus=8)}
+    seen = of_pbs(nodes, {"R7.srv": resv}, j1=asks("1:ncpus=4"), j2=asks("1:ncpus=8"))
+    assert sorted(seen.starts.values()) == [0, HOUR]
+    assert "R7.srv" in seen.notes
+    assert "cannot be read" in seen.notes
+
+
 def test_what_nobody_lists_is_held_for_as_long_as_it_may_take() -> None:
     """Without any job that explains them CPUs are held for a year, and jobs are on the rest."""
     nodes = {"n1": pbs_node(ncpus=8) | {"resources_assigned": {"ncpus": 6, "mem": "0kb"}}}

@@ -301,15 +301,15 @@ def test_the_same_is_not_ordered_twice() -> None:
 
 
 def test_a_closed_gate_is_closed_again_now_and_then() -> None:
-    """A manager that opens the gate when it hears nothing hears of it every two minutes."""
+    """A manager that opens the gate when it hears nothing hears of it when half of the time is over."""
     loop = Loop(world(), LIVE)
     orders = []
-    for second in (0, 60, 120, 130, 240):
+    for second in (0, 75, 150, 160, 300):
         loop.world.advance(second)
         loop.state, instructions = step(loop.state, Seen(snapshot=loop.manager.snapshot()))
         orders.append([one.orders for one in instructions if isinstance(one, Act)])
-    closed = [(Gate(is_closed=True),)]
-    assert orders == [closed, [], closed, [], closed]
+    first, second, third = ([(Gate(until=second + LIVE.lease),)] for second in (0, 150, 300))
+    assert orders == [first, [], second, [], third]
 
 
 def test_a_lost_order_is_given_again() -> None:
@@ -517,7 +517,7 @@ def test_after_three_bad_cycles_everything_is_handed_back() -> None:
     assert loop.world.gate_is_closed is False
     loop.take(CycleOver(is_bad=False))
     assert loop.state.gave_up_at is not None
-    loop.world.advance(loop.world.now + LIVE.pause)
+    loop.world.advance(loop.world.now + LIVE.lease)
     loop.look()
     loop.take(CycleOver(is_bad=False))
     assert loop.state.gave_up_at is None

@@ -123,8 +123,8 @@ class Hold:
     """Steer a waiting job: it starts by another order only. An order to start that the manager has is withdrawn."""
 
     job: str
-    #: From this second on the manager's own scheduler has the job again, if it hears nothing before; None: never.
-    until: int | None = None
+    #: From this second on the manager's own scheduler has the job again, if it hears nothing before.
+    until: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +159,13 @@ class HandBack:
 class Gate:
     """Close the gate, so that jobs submitted from now on are steered; or open it, and they are the manager's own."""
 
-    is_closed: bool
+    #: At this second it opens by itself, unless it is closed again before; None: it opens now.
+    until: int | None
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it is to be closed."""
+        return self.until is not None
 
 
 Order = Start | Hold | Rank | Announce | HandBack | Gate

@@ -22,7 +22,7 @@ def rank_orders(state: State, snapshot: Snapshot) -> Iterator[Order]:
     Nothing is held. Tasks of an array that the manager does not tell apart have one priority, by the first of them.
     """
     if snapshot.gate_is_closed:
-        yield Gate(is_closed=False)
+        yield Gate(until=None)
     wanted: dict[str, tuple[tuple[int, int, int], str, int]] = {}
     own = [left.id for left in snapshot.left if left.is_for_manager]
     for arrival, job in enumerate(_waiting(snapshot.instance)):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cpsched.domain import Job, Plan
-from cpsched.errors import BridgeError, CpschedError, StoreError
+from cpsched.errors import BridgeError, CpschedError, Fault, StoreError
 from cpsched.gc_pauses import uncollected
 from cpsched.site.bridge import Gate, Hold, Order, Receipt, Refusal, ResourceManager, Result, Snapshot, Start
 from cpsched.site.daemon.core import step
@@ -120,6 +120,8 @@ class Daemon:
         #: The jobs of the snapshot before, by id; made where it is needed.
         self._jobs_before: dict[str, Job] | None = None
         self._before: Snapshot | None = None
+        #: Of the last snapshot: each is logged once.
+        self._notes: frozenset[Fault] = frozenset()
         #: When the last snapshot was taken.
         self._looked = -math.inf
         self._again = ""
@@ -295,6 +297,10 @@ class Daemon:
                 return False
             self._before, self._snapshot, self._jobs_before = self.state.snapshot, snapshot, None
             self._looked = self._clock()
+            for note in dict.fromkeys(snapshot.notes):
+                if note not in self._notes:
+                    self.log.warning("not as the manager says it", what=note.path, why=note.message)
+            self._notes = frozenset(snapshot.notes)
             self._take(Seen(snapshot=snapshot))
         return True
 

@@ -25,12 +25,11 @@ class Policy:
     grain: int = 60
     #: So many refusals of the same job leave it to the manager's own scheduler.
     most_refusals: int = 3
-    #: Seconds for which a job is held, unless it is held again before.
+    #: Seconds for which a job is held, or the gate is closed, unless it is done again before; and after which it is
+    #: tried again where everything was handed back.
     lease: int = 300
     #: After so many bad cycles in a row everything is handed back.
     most_bad: int = 3
-    #: Seconds after which it is tried again.
-    pause: int = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from cpsched.site.bridge.slurm.snapshot import revision_of
 
 NOW = 1_800_000_000
 STEERED = JobRecord(number=7, state=JobState.WAITING, begin=GATE, admin_comment="cpsched:1", cpus=13, tasks=13, nodes=2)
+HOLD = Hold(job="7", until=NOW + 300)
 
 
 def start(job: JobRecord, *nodes: str, at: int = NOW, cores: int = 7) -> Start:
@@ -61,8 +62,9 @@ def test_what_an_order_did_is_undone() -> None:
         admin_comment=f"cpsched:1;begin={NOW + 5};nodes=2;cpus=13;pernode=1;ordered=g[1-2];given={NOW + 60}",
     )
     undone = "ReqNodeList= NumNodes=2-500000 MinCPUsNode=1 NumCPUs=13"
-    assert sent(Hold(job="7"), ordered) == (
-        f"update JobId=7 {undone} StartTime=uts{GATE} AdminComment=cpsched:1;begin={NOW + 5};by=host:1:2",
+    assert sent(HOLD, ordered) == (
+        f"update JobId=7 {undone} StartTime=uts{NOW + 300} "
+        f"AdminComment=cpsched:1;begin={NOW + 5};until={NOW + 300};by=host:1:2",
     )
     assert sent(HandBack(job="7"), ordered) == (f"update JobId=7 {undone} StartTime=uts{NOW + 5} AdminComment=",)
 
@@ -70,23 +72,24 @@ def test_what_an_order_did_is_undone() -> None:
 def test_what_is_so_already_is_not_sent() -> None:
     """A steered job is not held again, and one that is Slurm's is not handed back."""
     own = STEERED._replace(begin=NOW - 5, admin_comment="")
-    assert sent(Hold(job="7"), STEERED._replace(admin_comment="cpsched:1;by=host:1:2")) == ()
+    note = f"cpsched:1;until={NOW + 300};by=host:1:2"
+    assert sent(HOLD, STEERED._replace(begin=NOW + 300, admin_comment=note)) == ()
     assert sent(HandBack(job="7"), own) == ()
-    assert sent(Hold(job="7"), own) == (f"update JobId=7 StartTime=uts{GATE} AdminComment=cpsched:1;by=host:1:2",)
+    assert sent(HOLD, own) == (f"update JobId=7 StartTime=uts{NOW + 300} AdminComment={note}",)
 
 
 def test_a_job_is_held_for_some_minutes() -> None:
     """A hold is a begin that comes by itself, and the note says until when and by whom; the user's begin is kept."""
-    (line,) = sent(Hold(job="7", until=NOW + 300), STEERED)
+    (line,) = sent(HOLD, STEERED)
     note = f"cpsched:1;until={NOW + 300};by=host:1:2"
     assert line == f"update JobId=7 StartTime=uts{NOW + 300} AdminComment={note}"
     held = STEERED._replace(begin=NOW + 300, admin_comment=note)
-    assert sent(Hold(job="7", until=NOW + 300), held) == ()
+    assert sent(HOLD, held) == ()
     assert user_view(held)[0].begin is None
     assert sent(HandBack(job="7"), held) == (f"update JobId=7 StartTime=uts{NOW} AdminComment=",)
     assert "until=" not in sent(start(held, "g1", "g2"), held)[0]
     own = STEERED._replace(begin=NOW + 100, admin_comment="")
-    assert sent(Hold(job="7", until=NOW + 300), own)[0].endswith(f";begin={NOW + 100};until={NOW + 300};by=host:1:2")
+    assert sent(HOLD, own)[0].endswith(f";begin={NOW + 100};until={NOW + 300};by=host:1:2")
 
 
 def test_an_announced_start_is_in_the_note() -> None:
@@ -94,7 +97,7 @@ def test_an_announced_start_is_in_the_note() -> None:
     (line,) = sent(Announce(job="7", start=NOW + 601, nodes=("g1", "g2"), why="a b"), STEERED)
     note = "cpsched:1;by=host:1:2;start=2027-01-15T08:10:01Z;where=g[1-2];why=a_b"
     assert line == f"update JobId=7 AdminComment={note}"
-    assert "start=" in sent(Hold(job="7", until=NOW + 300), STEERED._replace(admin_comment=note))[0]
+    assert "start=" in sent(HOLD, STEERED._replace(admin_comment=note))[0]
 
 
 def test_a_job_that_slurm_holds_for_our_order_is_released() -> None:
@@ -107,7 +110,7 @@ def test_a_job_that_slurm_holds_for_our_order_is_released() -> None:
         admin_comment=f"cpsched:1;nodes=2;ordered=c1;at={NOW - 9};given={NOW - 9}",
     )
     assert sent(start(bad, "g1", "g2"), bad)[1] == "release 7"
-    assert sent(Hold(job="7"), bad)[1] == "release 7"
+    assert sent(HOLD, bad)[1] == "release 7"
     with pytest.raises(Refused) as caught:
         change_of(start(bad, "g1", "g2"), bad._replace(reason="JobHeldUser"), NOW)
     assert caught.value.refusal is Refusal.HELD

@@ -43,8 +43,6 @@ from cpsched.site.bridge.slurm.snapshot import SnapshotMaker
 from cpsched.text import printable
 from cpsched.writing import write_bytes
 
-#: Seconds for which the gate stays closed without another word.
-_LEASE = 300
 _CLOSED = re.compile(r"closed until (\d{1,15})\s*")
 #: Lines given to one ``scontrol``; each takes some milliseconds.
 _LINES = 500
@@ -258,7 +256,7 @@ class SlurmManager:
         return "\n".join(said)
 
     def _gate_is_closed(self) -> bool | None:
-        """Tell whether the gate is closed for a while yet: one that is about to open counts as open."""
+        """Tell whether the gate is closed; None: it is not ours."""
         if self._gate is None:
             return None
         try:
@@ -267,19 +265,19 @@ class SlurmManager:
             return False
         except (OSError, ValueError) as error:
             raise BridgeError((str(self._gate),), f"Expected the gate's file, got: {error}") from error
-        return match is not None and int(match[1]) > self._clock() + _LEASE // 2
+        return match is not None and int(match[1]) > self._clock()
 
     def _move_gate(self, order: Gate) -> Receipt:
         """Close the gate for a while, or open it."""
         if self._gate is None:
             detail = "the site's file names no file of the gate"
             return Receipt(order=order, result=Result.REFUSED, refusal=Refusal.UNSUPPORTED, detail=detail)
+        text = f"closed until {order.until}\n".encode()
         try:
-            is_so = self._gate_is_closed() if order.is_closed else not self._gate.exists()
-            if is_so:
+            if self._gate.exists() is order.is_closed and not (order.is_closed and self._gate.read_bytes() != text):
                 return Receipt(order=order, result=Result.ALREADY)
             if order.is_closed:
-                write_bytes(self._gate, f"closed until {int(self._clock()) + _LEASE}\n".encode())
+                write_bytes(self._gate, text)
                 self._gate.chmod(0o644)  # slurmctld reads it
             else:
                 self._gate.unlink(missing_ok=True)

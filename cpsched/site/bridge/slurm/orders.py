@@ -258,14 +258,14 @@ def _hold(order: Hold, view: JobRecord, marker: Marker | None, prefix: str, now:
     kept = Marker(
         begin=own,
         restarts=view.restarts,
-        until=order.until or 0,
+        until=order.until,
         by=by,
         start=told.start,
         where=told.where,
         why=told.why,
     )
     # a begin of the user that is later needs no other one, and is shown
-    return Change(job=order.job, comment=marked(prefix, kept), begin=max(order.until or GATE, own))
+    return Change(job=order.job, comment=marked(prefix, kept), begin=max(order.until, own))
 
 
 def _hand_back(
