@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,11 @@ from tests.bridge.slurm.answers import NOW, node, running, waiting
 from tests.bridge.test_reports import Seen, planned
 
 HOUR = 3600
+#: How the jobs of partitions are preempted, as ``scontrol show partition`` says it.
+MODES = {"scavenge": "REQUEUE"}
+WEIGHTS = {"PriorityWeightAge": "1000", "PriorityWeightTRES": "CPU=500,Mem=500", "PriorityFlags": ""} | dict.fromkeys(
+    (f"PriorityWeight{name}" for name in ("Assoc", "FairShare", "JobSize", "Partition", "QOS")), "0"
+)
 
 
 def part(name: str = "normal", nodes: str = "n[1-2]", **fields: Any) -> dict[str, Any]:
@@ -36,6 +42,17 @@ def of_slurm(*jobs: dict[str, Any], **answer: Any) -> Seen:
     """Plan some jobs on two nodes, or on what is given."""
     said = {"nodes": [node("n1"), node("n2")], "partitions": [part()], **answer, "jobs": list(jobs)}
     return planned(slurm.make_snapshot(read_answer(said, "test"), NOW, slurm.SiteChoices(), name="kinds"))
+
+
+def of_configured(config: dict[str, str], *jobs: dict[str, Any], **answer: Any) -> dict[str, str]:
+    """Return why jobs are left by a Slurm with this configuration."""
+    said = {"nodes": [node("n1"), node("n2")], "partitions": [part()], **answer, "jobs": list(jobs)}
+    records = replace(read_answer(said, "test"), config=config)
+    partitions = tuple(replace(one, preemption=MODES.get(one.name, "OFF")) for one in records.partitions)
+    records = replace(records, partitions=partitions)
+    snapshot = slurm.make_snapshot(records, NOW, slurm.SiteChoices(), name="kinds")
+    assert all(one.is_for_manager for one in snapshot.left)
+    return {one.id: one.reason for one in snapshot.left}
 
 
 def of_pbs(nodes: dict[str, Any], resvs: dict[str, Any] | None = None, **jobs: dict[str, Any]) -> Seen:
@@ -227,6 +244,32 @@ def test_one_of_several_features() -> None:
     seen = of_slurm(hour(1, features="[a*1&b*1]", node_count=2, cpus=2, tasks=2), nodes=nodes)
     assert (seen.starts["1"], sorted(seen.nodes["1"])) == (0, ["n1", "n2"])
     assert "1" in of_slurm(hour(1, features="a*2", node_count=2, cpus=2, tasks=2), nodes=nodes).waiting_room
+
+
+def test_partitions_that_preempt_are_left_to_slurm() -> None:
+    """Jobs that may be preempted, and those that may preempt them, are Slurm's; those on other nodes are planned."""
+    parts = [part("scavenge", "n1"), part("upper", "n1", priority_tier=2), part("apart", "n2", priority_tier=2)]
+    jobs = [hour(number, partition=one["name"]) for number, one in enumerate(parts, 1)]
+    left = of_configured({"PreemptType": "preempt/partition_prio", "PreemptMode": "REQUEUE"}, *jobs, partitions=parts)
+    assert {*left} == {"1", "2"}
+    assert "upper" in left["1"]
+    assert "scavenge" in left["2"]
+    assert of_configured({"PreemptType": "preempt/none"}, *jobs, partitions=parts) == {}
+
+
+@pytest.mark.parametrize(
+    ("config", "raised"),
+    [
+        ({"PriorityType": "priority/multifactor", **WEIGHTS}, True),
+        ({"PriorityType": "priority/multifactor", **WEIGHTS, "PriorityFlags": "NO_NORMAL_ALL"}, False),
+        ({"PriorityType": "priority/basic"}, False),
+        ({"PriorityType": "priority/multifactor"}, False),
+    ],
+)
+def test_a_raised_priority_is_obeyed(config: dict[str, str], raised: bool) -> None:
+    """A job whose priority is beyond all that Slurm adds up is Slurm's."""
+    left = of_configured(config, hour(1, priority=2000), hour(2, priority=2001))
+    assert {*left} == ({"2"} if raised else set())
 
 
 def test_components_in_several_partitions_are_left() -> None:

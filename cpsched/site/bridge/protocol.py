@@ -53,6 +53,8 @@ class JobFacts:
     #: The place of the waiting job among others that the manager's own scheduler looks at, greatest first; 0: it is
     #: not known, or was set by hand and is not to be changed.
     priority: int = 0
+    #: The place that it has by the manager's own rules, whatever was ordered; 0: it is not known.
+    own_priority: int = 0
     #: The same text for all waiting tasks of an array that have one priority; empty: the job has one of its own.
     batch: str = ""
     #: The second at which the manager starts the waiting job by an order that it has; None: it has none.

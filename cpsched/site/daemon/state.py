@@ -17,6 +17,10 @@ class Policy:
     is_dry_run: bool = True
     #: The plan is the order in which the manager's own scheduler looks at jobs, and nothing is held.
     only_ranks: bool = False
+    #: Whether the manager's own priorities are weights of jobs, and those of queues are strict.
+    counts_priorities: bool = False
+    #: How far a plan may depart from the order of these priorities: by this share of the waiting jobs.
+    influence: float = 1.0
     #: Jobs that start at most so many seconds from now are ordered to start.
     horizon: int = 30
     #: A job that has not started so many seconds after its ordered start is planned anew.

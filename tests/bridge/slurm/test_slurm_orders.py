@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.domain import Amounts, Placement
-from cpsched.site.bridge import Announce, HandBack, Hold, JobState, Refusal, Start
+from cpsched.site.bridge import Announce, HandBack, Hold, JobState, Rank, Refusal, Start
 from cpsched.site.bridge.slurm.marker import GATE, Marker, marked, prefix_of, read_marker, user_view
 from cpsched.site.bridge.slurm.orders import ERRORS, Refused, change_of, refusal_of
 from cpsched.site.bridge.slurm.records import JobRecord
@@ -24,7 +24,7 @@ def start(job: JobRecord, *nodes: str, at: int = NOW, cores: int = 7) -> Start:
     return Start(job="7", at=at, allocation=allocation, revision=revision_of(user_view(job)[0]))
 
 
-def sent(order: Start | Hold | Announce | HandBack, job: JobRecord) -> tuple[str, ...]:
+def sent(order: Start | Hold | Rank | Announce | HandBack, job: JobRecord) -> tuple[str, ...]:
     """Return the lines for an order; none where the job is so already."""
     change = change_of(order, job, NOW, "host:1:2")
     return () if change is None else change.lines()
@@ -100,6 +100,16 @@ def test_an_announced_start_is_in_the_note() -> None:
     assert "start=" in sent(HOLD, STEERED._replace(admin_comment=note))[0]
 
 
+def test_a_place_is_a_factor_that_is_taken_back() -> None:
+    """What Slurm adds up stays; where nothing can be added, nothing is ordered."""
+    ranked = STEERED._replace(begin=None, admin_comment="", priority=5000, site_factor=-20)
+    assert sent(Rank(job="7", priority=6000), ranked) == ("update JobId=7 SiteFactor=980",)
+    assert sent(HandBack(job="7"), ranked) == ("update JobId=7 SiteFactor=0",)
+    with pytest.raises(Refused) as caught:
+        change_of(Rank(job="7", priority=6000), ranked._replace(site_factor=None), NOW)
+    assert caught.value.refusal is Refusal.UNSUPPORTED
+
+
 def test_a_job_that_slurm_holds_for_our_order_is_released() -> None:
     """BadConstraints after an order of ours is our fault: the next order releases the job."""
     bad = STEERED._replace(
@@ -154,7 +164,7 @@ def test_strange_nodes_and_numbers_of_nodes_are_refused() -> None:
     st.builds(
         Marker,
         **dict.fromkeys(("begin", "at", "given", "until"), st.integers(0, 10**12)),
-        **dict.fromkeys(("nodes", "most", "cpus", "pernode", "restarts", "own", "rank"), st.integers(0, 10**6)),
+        **dict.fromkeys(("nodes", "most", "cpus", "pernode", "restarts"), st.integers(0, 10**6)),
         **dict.fromkeys(("required", "ordered", "start", "where", "why", "by"), st.text(max_size=60)),
     ),
     st.sampled_from(["", "ticket-12 ", '{"a": 1} ']),

@@ -40,6 +40,7 @@ from cpsched.site.bridge.slurm.orders import Change, Refused, change_of, refusal
 from cpsched.site.bridge.slurm.records import JobRecord, SlurmRecords, task_ranges
 from cpsched.site.bridge.slurm.site import SiteChoices, SlurmModel, client_of
 from cpsched.site.bridge.slurm.snapshot import SnapshotMaker
+from cpsched.site.bridge.slurm.steering import why_not_ranked
 from cpsched.text import printable
 from cpsched.writing import write_bytes
 
@@ -80,9 +81,9 @@ class SlurmManager:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._client, self._gate, self._clock = client, gate, clock
-        #: Whether Slurm says what it adds to the priority of each job; None: it was not asked yet, or need not be.
-        self._has_factors: bool | None = None if only_ranks else False
-        self._maker = SnapshotMaker(choices or SiteChoices())
+        #: Whether Slurm is known to add to priorities what it is told.
+        self._only_ranks, self._can_rank = only_ranks, False
+        self._maker = SnapshotMaker(choices or SiteChoices(), joins=only_ranks)
         #: The queue when it was last looked at: what changes while nobody watches is seen by the next watch.
         self._seen: str | None = None
         #: The jobs as they were read last, by id too, the lines that they had just before, and when that was.
@@ -105,6 +106,10 @@ class SlurmManager:
 
     def snapshot(self) -> Snapshot:
         """Take a snapshot."""
+        if self._only_ranks and not self._can_rank:
+            if reason := why_not_ranked(self._client.config()):
+                raise BridgeError(("scontrol", "show", "config"), reason)
+            self._can_rank = True
         self._seen = self._glance()
         lines = self._look()
         if not self._lines or lines != self._lines or self._is_old:
@@ -215,9 +220,7 @@ class SlurmManager:
             raise BridgeError(
                 ("squeue", "--json"), f"Expected job {lost}, which squeue named a moment before, got none"
             )
-        if self._has_factors is None:
-            self._has_factors = self._client.has_factors()
-        self._jobs = jobs = _with_factors(jobs, self._client.factors()) if self._has_factors else jobs
+        self._jobs = jobs = _with_factors(jobs, self._client.factors()) if self._only_ranks else jobs
         by_id: dict[str, JobRecord] = {}
         are_whole = True
         for record in self._jobs:
@@ -306,11 +309,11 @@ def _whole_arrays(
 
 
 def _with_factors(jobs: tuple[JobRecord, ...], factors: Mapping[int, tuple[int, int]]) -> tuple[JobRecord, ...]:
-    """Return jobs with their factors and priorities; a waiting job without one has no priority that counts."""
+    """Return jobs with their factors and priorities, as far as they have any."""
     found = []
     for job in jobs:
-        if job.state is JobState.WAITING:
-            factor, priority = factors.get(job.number, (None, 0))
+        if job.state is JobState.WAITING and job.number in factors:
+            factor, priority = factors[job.number]
             job = job.but(site_factor=factor, priority=priority)
         found.append(job)
     return tuple(found)

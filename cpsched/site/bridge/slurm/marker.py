@@ -49,9 +49,6 @@ class Marker(NamedTuple):
     until: int = 0
     #: Who holds it: ``host:process:second`` at which that began.
     by: str = ""
-    #: Where Slurm has no factors: the priority that it had, and the one that it was given.
-    own: int = 0
-    rank: int = 0
     #: For the user: the planned start as a date, the nodes, and a line about it.
     start: str = ""
     where: str = ""

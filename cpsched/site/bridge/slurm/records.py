@@ -98,7 +98,7 @@ class JobRecord(NamedTuple):
     admin_comment: str = ""
     #: Of its user.
     comment: str = ""
-    #: Slurm's, as it is now.
+    #: Slurm's, as it is now; in it is what was added to it.
     priority: int = 0
     #: What was added to it (``SiteFactor``); None: Slurm does not add such things, or says nothing of this job's.
     site_factor: int | None = None
@@ -192,6 +192,8 @@ class PartitionRecord:
     cpus_per_node: int | None = None
     #: The QOS whose limits hold for its jobs; empty: none.
     qos: str = ""
+    #: How its jobs are preempted, in Slurm's word; empty: that is not known.
+    preemption: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,7 +63,7 @@ from cpsched.site.bridge.slurm.requests import (
 from cpsched.site.bridge.slurm.reservations import with_reservations
 from cpsched.site.bridge.slurm.site import SiteChoices
 from cpsched.site.bridge.slurm.states import CLOSED, NEVER
-from cpsched.site.bridge.slurm.steering import changes_at, job_facts, why_left
+from cpsched.site.bridge.slurm.steering import Leaving, changes_at, job_facts, why_left
 from cpsched.site.bridge.sound import Checker
 from cpsched.text import printable
 
@@ -96,7 +96,7 @@ class _Frame:
     partitions: Mapping[str, PartitionRecord]
     #: None: none are kept, or none are known.
     limits: SlurmLimits | None
-    choices: SiteChoices
+    leaving: Leaving
 
     def is_of(self, records: SlurmRecords) -> bool:
         """Tell whether it is that of some records; the states of nodes may differ."""
@@ -223,7 +223,8 @@ class SnapshotMaker:
         partitions = {entry.name: entry for entry in records.partitions}
         is_known = records.limits is not None and (not records.config or are_enforced(records.config))
         limits = records.limits if is_known else None
-        return _Frame(replace(records, jobs=()), site, reservations, queues, partitions, limits, self._choices)
+        leaving = Leaving.of(records, site.partitions, self._choices)
+        return _Frame(replace(records, jobs=()), site, reservations, queues, partitions, limits, leaving)
 
     def _tell_apart(self, records: tuple[JobRecord, ...]) -> list[_Seen]:
         """Return jobs and tasks in the order of their numbers; what an array's other records name is not repeated."""
@@ -352,7 +353,7 @@ def _make_job(one: _Seen, before: _Made | None, frame: _Frame, now: int) -> _Mad
     """
     job: Job | Inexpressible | None = None
     takes: tuple[Take, ...] = ()
-    left = None if one.view.state is not JobState.WAITING else why_left(one.record, one.marker, frame.choices, now)
+    left = None if one.view.state is not JobState.WAITING else why_left(one.record, one.marker, frame.leaving, now)
     is_plain = left is None and not (before is not None and isinstance(before.job, Inexpressible))
     if before is not None and before.holds(frame, now) and before.one.view == one.view and is_plain:
         # all that its user asked for is the same, and only the note is another one
