@@ -9,6 +9,7 @@ import pytest
 
 from cpsched.site.bridge import pbs, slurm
 from cpsched.site.bridge.slurm.json_reader import read_answer
+from cpsched.site.bridge.slurm.snapshot import SnapshotMaker
 from tests.bridge.pbs.test_pbs_reading import job as pbs_job
 from tests.bridge.pbs.test_pbs_reading import node as pbs_node
 from tests.bridge.slurm.answers import NOW, node, running, waiting
@@ -44,13 +45,15 @@ def of_slurm(*jobs: dict[str, Any], **answer: Any) -> Seen:
     return planned(slurm.make_snapshot(read_answer(said, "test"), NOW, slurm.SiteChoices(), name="kinds"))
 
 
-def of_configured(config: dict[str, str], *jobs: dict[str, Any], **answer: Any) -> dict[str, str]:
-    """Return why jobs are left by a Slurm with this configuration."""
+def of_configured(
+    config: dict[str, str], *jobs: dict[str, Any], only_ranks: bool = False, **answer: Any
+) -> dict[str, str]:
+    """Return why jobs are left to a Slurm with this configuration."""
     said = {"nodes": [node("n1"), node("n2")], "partitions": [part()], **answer, "jobs": list(jobs)}
     records = replace(read_answer(said, "test"), config=config)
     partitions = tuple(replace(one, preemption=MODES.get(one.name, "OFF")) for one in records.partitions)
     records = replace(records, partitions=partitions)
-    snapshot = slurm.make_snapshot(records, NOW, slurm.SiteChoices(), name="kinds")
+    snapshot = SnapshotMaker(slurm.SiteChoices(), only_ranks=only_ranks).make(records, NOW)
     assert all(one.is_for_manager for one in snapshot.left)
     return {one.id: one.reason for one in snapshot.left}
 
@@ -247,13 +250,14 @@ def test_one_of_several_features() -> None:
 
 
 def test_partitions_that_preempt_are_left_to_slurm() -> None:
-    """Jobs that may be preempted, and those that may preempt them, are Slurm's; those on other nodes are planned."""
+    """Jobs that may preempt others are not held; those that may be preempted, or are on other nodes, are planned."""
     parts = [part("scavenge", "n1"), part("upper", "n1", priority_tier=2), part("apart", "n2", priority_tier=2)]
     jobs = [hour(number, partition=one["name"]) for number, one in enumerate(parts, 1)]
-    left = of_configured({"PreemptType": "preempt/partition_prio", "PreemptMode": "REQUEUE"}, *jobs, partitions=parts)
-    assert {*left} == {"1", "2"}
-    assert "upper" in left["1"]
+    config = {"PreemptType": "preempt/partition_prio"}
+    left = of_configured(config, *jobs, partitions=parts)
+    assert {*left} == {"2"}
     assert "scavenge" in left["2"]
+    assert of_configured(config, *jobs, partitions=parts, only_ranks=True) == {}
     assert of_configured({"PreemptType": "preempt/none"}, *jobs, partitions=parts) == {}
 
 

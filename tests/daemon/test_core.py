@@ -308,8 +308,8 @@ def test_a_closed_gate_is_closed_again_now_and_then() -> None:
         loop.world.advance(second)
         loop.state, instructions = step(loop.state, Seen(snapshot=loop.manager.snapshot()))
         orders.append([one.orders for one in instructions if isinstance(one, Act)])
-    first, second, third = ([(Gate(until=at + LIVE.lease),)] for at in (0, 150, 300))
-    assert orders == [first, [], second, [], third]
+    closed = ([(Gate(until=at + LIVE.lease),)] for at in (0, 150, 300))
+    assert orders == [next(closed), [], next(closed), [], next(closed)]
 
 
 def test_a_lost_order_is_given_again() -> None:

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from cpsched.domain import Amounts, Placement
 from cpsched.site.bridge import Announce, HandBack, Hold, JobState, Rank, Refusal, Start
+from cpsched.site.bridge.slurm.jobs import revision_of
 from cpsched.site.bridge.slurm.marker import GATE, Marker, marked, prefix_of, read_marker, user_view
 from cpsched.site.bridge.slurm.orders import ERRORS, Refused, change_of, refusal_of
 from cpsched.site.bridge.slurm.records import JobRecord
-from cpsched.site.bridge.slurm.snapshot import revision_of
 
 NOW = 1_800_000_000
 STEERED = JobRecord(number=7, state=JobState.WAITING, begin=GATE, admin_comment="cpsched:1", cpus=13, tasks=13, nodes=2)

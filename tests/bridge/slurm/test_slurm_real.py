@@ -22,7 +22,7 @@ from cpsched.site.bridge import (
     Start,
 )
 from cpsched.site.bridge.slurm.amounts import tres_value
-from cpsched.site.bridge.slurm.snapshot import revision_of
+from cpsched.site.bridge.slurm.jobs import revision_of
 from cpsched.site.bridge.slurm.text_reader import read_text
 from cpsched.verify import verify
 from tests.bridge.slurm.laboratory import OTHER, Laboratory, start

@@ -83,7 +83,7 @@ class SlurmManager:
         self._client, self._gate, self._clock = client, gate, clock
         #: Whether Slurm is known to add to priorities what it is told.
         self._only_ranks, self._can_rank = only_ranks, False
-        self._maker = SnapshotMaker(choices or SiteChoices(), joins=only_ranks)
+        self._maker = SnapshotMaker(choices or SiteChoices(), only_ranks=only_ranks)
         #: The queue when it was last looked at: what changes while nobody watches is seen by the next watch.
         self._seen: str | None = None
         #: The jobs as they were read last, by id too, the lines that they had just before, and when that was.

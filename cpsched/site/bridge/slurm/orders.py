@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from cpsched.domain import Placement
 from cpsched.formats import fold_hostlist
 from cpsched.site.bridge.protocol import Announce, HandBack, Hold, JobState, Rank, Refusal, Start
+from cpsched.site.bridge.slurm.jobs import revision_of
 from cpsched.site.bridge.slurm.marker import (
     GATE,
     Marker,
@@ -20,7 +21,6 @@ from cpsched.site.bridge.slurm.marker import (
     user_view,
 )
 from cpsched.site.bridge.slurm.records import MANY_NODES, JobRecord, task_ranges
-from cpsched.site.bridge.slurm.snapshot import revision_of
 
 JobOrder = Start | Hold | Rank | Announce | HandBack
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cpsched.domain import Amounts, NodeState
-from cpsched.errors import Fault
+from cpsched.errors import Fault, SyntaxFault
+from cpsched.formats import expand_hostlist
 from cpsched.site.bridge.protocol import JobState
 from cpsched.site.bridge.slurm.limits import SlurmLimits
 
@@ -139,6 +140,14 @@ def task_indices(text: str) -> tuple[int, ...]:
         first, _, last = span.partition("-")
         found += range(int(first), int(last or first) + 1, int(step or 1))
     return tuple(found)
+
+
+def hosts_of(text: str) -> tuple[str, ...]:
+    """Return the names of a host list; none where it cannot be read."""
+    try:
+        return expand_hostlist(text) if text else ()
+    except SyntaxFault:
+        return ()
 
 
 def task_ranges(text: str) -> str:

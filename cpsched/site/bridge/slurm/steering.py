@@ -6,11 +6,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from cpsched.errors import SyntaxFault
-from cpsched.formats import expand_hostlist
 from cpsched.site.bridge.protocol import JobFacts, JobState
 from cpsched.site.bridge.slurm.marker import GATE, Marker, is_same_begin
-from cpsched.site.bridge.slurm.records import JobRecord, SlurmRecords
+from cpsched.site.bridge.slurm.records import JobRecord, SlurmRecords, hosts_of
 from cpsched.site.bridge.slurm.site import OPT_OUT, SiteChoices
 
 _WAITING = (JobState.WAITING, JobState.HELD)
@@ -30,14 +28,17 @@ class Leaving:
     most_priority: float
 
     @classmethod
-    def of(cls, records: SlurmRecords, nodes: Mapping[str, Sequence[str]], choices: SiteChoices) -> Leaving:
-        """Return that of a Slurm. `nodes`: of each partition."""
+    def of(
+        cls, records: SlurmRecords, nodes: Mapping[str, Sequence[str]], choices: SiteChoices, *, only_ranks: bool
+    ) -> Leaving:
+        """Return that of a Slurm. `nodes`: of each partition. `only_ranks`: whether jobs are never held."""
         chosen = dict.fromkeys(choices.leave_partitions, "the site leaves its partition to Slurm")
-        return cls(choices, dict(_preempting(records, nodes)) | chosen, _most_priority(records.config or {}))
+        preempting = {} if only_ranks else dict(_preempting(records, nodes))
+        return cls(choices, preempting | chosen, _most_priority(records.config or {}))
 
 
 def _preempting(records: SlurmRecords, nodes: Mapping[str, Sequence[str]]) -> Iterable[tuple[str, str]]:
-    """Yield the partitions whose jobs may preempt others, or be preempted, by the tiers of partitions: why."""
+    """Yield the partitions whose jobs Slurm may start in place of others, with the reason not to hold them."""
     if (records.config or {}).get("PreemptType") != "preempt/partition_prio":
         return
     for low in records.partitions:
@@ -46,7 +47,6 @@ def _preempting(records: SlurmRecords, nodes: Mapping[str, Sequence[str]]) -> It
         for high in records.partitions:
             if high.tier > low.tier and not set(nodes[high.name]).isdisjoint(nodes[low.name]):
                 yield high.name, f"jobs of its partition may preempt those of {low.name}"
-                yield low.name, f"jobs of partition {high.name} may preempt it"
 
 
 def _most_priority(config: Mapping[str, object]) -> float:
@@ -82,11 +82,11 @@ def job_facts(record: JobRecord, view: JobRecord, marker: Marker | None, revisio
     until = marker.until if is_waiting and marker is not None and _is_held(record, marker, now) else None
     nodes: Iterable[str] = ()
     if order is not None:
-        nodes = _hosts(order.ordered)
+        nodes = hosts_of(order.ordered)
     elif view.state is JobState.RUNNING:
         nodes = (share.node for share in view.shares)
     elif view.state.is_over and view.ran_on:
-        nodes = _hosts(view.ran_on)
+        nodes = hosts_of(view.ran_on)
     return JobFacts(
         state=view.state,
         revision=revision,
@@ -154,10 +154,3 @@ def _is_freed(record: JobRecord, marker: Marker, now: int) -> bool:
     was_steered = bool(marker.until or marker.ordered)
     ours = (GATE, marker.until, marker.given, marker.begin)
     return was_steered and record.begin not in ours and not (marker.ordered and marker.given <= now)
-
-
-def _hosts(text: str) -> tuple[str, ...]:
-    try:
-        return expand_hostlist(text) if text else ()
-    except SyntaxFault:
-        return ()
