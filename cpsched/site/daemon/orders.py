@@ -74,11 +74,16 @@ def _is_to_be_held(state: State, job: Job, facts: JobFacts) -> bool:
 
 
 def announcements(state: State) -> tuple[Announce, ...]:
-    """Return the promises that users are to be told, of jobs that do not start at once."""
+    """Return the promises that users are to be told, of jobs that do not start at once.
+
+    Tasks that the manager does not tell apart are not told one by one: that would make as many jobs of them.
+    """
+    facts = {} if state.snapshot is None else state.snapshot.jobs
     return tuple(
         Announce(job=job, start=state.promises[job].start, nodes=state.plan[job].nodes, why=why)
         for job, why in sorted(state.unannounced.items())
         if job in state.promises and job in state.plan and state.promises[job].start > state.now
+        if job in facts and not facts[job].batch
     )
 
 
