@@ -47,9 +47,9 @@ from cpsched.writing import write_bytes
 _CLOSED = re.compile(r"closed until (\d{1,15})\s*")
 #: Lines given to one ``scontrol``; each takes some milliseconds.
 _LINES = 500
-#: Seconds between two looks at the queue while it is watched: at the most, at least, and so many times what a look
-#: takes.
-_LONGEST_PAUSE, _SHORTEST_PAUSE, _PAUSE = 1.0, 0.2, 20.0
+#: Seconds between two looks at the queue while it is watched: where no start waits for them, else at least, and so
+#: many times what a look takes. A look is two messages for slurmctld.
+_IDLE_PAUSE, _SHORTEST_PAUSE, _PAUSE = 1.5, 0.2, 20.0
 _LONGEST_SAID = 300
 #: Who holds a job: host, process, and since when.
 _BY = re.compile(r"[^:]+:\d{1,10}:\d{1,15}")
@@ -86,6 +86,8 @@ class SlurmManager:
         self._maker = SnapshotMaker(choices or SiteChoices(), only_ranks=only_ranks)
         #: The queue when it was last looked at: what changes while nobody watches is seen by the next watch.
         self._seen: str | None = None
+        #: When that was, and how long it took.
+        self._glanced, self._took = -math.inf, 0.0
         #: The jobs as they were read last, by id too, the lines that they had just before, and when that was.
         self._jobs: tuple[JobRecord, ...] = ()
         self._by_id: dict[str, JobRecord] = {}
@@ -185,19 +187,26 @@ class SlurmManager:
     def watch(self, seconds: float) -> bool:
         """Wait until jobs have come, started or ended, for at most some seconds, and tell whether they have."""
         end = time.monotonic() + seconds
-        while True:
-            began = time.monotonic()
+        while (due := self._glanced + self._pause()) <= end:
+            time.sleep(max(0.0, due - time.monotonic()))
             before, self._seen = self._seen, self._glance()
             if before not in (None, self._seen):
                 return True
-            took = time.monotonic() - began
-            left = end - time.monotonic()
-            if left <= 0:
-                return False
-            time.sleep(min(left, _LONGEST_PAUSE, max(_SHORTEST_PAUSE, _PAUSE * took)))
+        time.sleep(max(0.0, end - time.monotonic()))
+        return False
+
+    def _pause(self) -> float:
+        """Return the seconds between two looks."""
+        if self._only_ranks or not any(job.state is JobState.WAITING for job in self._jobs):
+            return _IDLE_PAUSE
+        return min(_IDLE_PAUSE, max(_SHORTEST_PAUSE, _PAUSE * self._took))
 
     def _glance(self) -> str:
-        return self._client.command("squeue", "--all", "--noheader", "--format=%i %t %r %D").out
+        self._glanced = time.monotonic()
+        try:
+            return self._client.command("squeue", "--all", "--noheader", "--format=%i %t %r %D").out
+        finally:
+            self._took = time.monotonic() - self._glanced
 
     def _look(self) -> dict[str, str]:
         """Return the line of each job."""
