@@ -301,14 +301,14 @@ def test_the_same_is_not_ordered_twice() -> None:
 
 
 def test_a_closed_gate_is_closed_again_now_and_then() -> None:
-    """A manager that opens the gate when it hears nothing hears of it when half of the time is over."""
+    """A manager that opens the gate when it hears nothing hears of it when a quarter of the time is over."""
     loop = Loop(world(), LIVE)
     orders = []
-    for second in (0, 75, 150, 160, 300):
+    for second in (0, 40, 75, 80, 150):
         loop.world.advance(second)
         loop.state, instructions = step(loop.state, Seen(snapshot=loop.manager.snapshot()))
         orders.append([one.orders for one in instructions if isinstance(one, Act)])
-    closed = ([(Gate(until=at + LIVE.lease),)] for at in (0, 150, 300))
+    closed = ([(Gate(until=at + LIVE.lease),)] for at in (0, 75, 150))
     assert orders == [next(closed), [], next(closed), [], next(closed)]
 
 

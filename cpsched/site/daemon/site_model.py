@@ -62,7 +62,7 @@ ManagerModel = Annotated[
 class PlanningModel(DocumentModel):
     """How plans are made."""
 
-    engine: Annotated[str, AfterValidator(_engine)] = Field("portfolio", description="As in cpsched solve")
+    engine: Annotated[str, AfterValidator(_engine)] = Field("wspt_list", description="As in cpsched solve")
     budget: Annotated[Finite, Field(ge=0, le=600)] = Field(
         10.0, description="Seconds of a cycle, everything included; 0: plans are only kept up to date"
     )

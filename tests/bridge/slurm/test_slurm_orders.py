@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.domain import Amounts, Placement
-from cpsched.site.bridge import Announce, HandBack, Hold, JobState, Rank, Refusal, Start
+from cpsched.site.bridge import Announce, HandBack, Hold, JobState, Rank, Refusal, Result, Start
 from cpsched.site.bridge.slurm.jobs import revision_of
+from cpsched.site.bridge.slurm.manager import _receipt
 from cpsched.site.bridge.slurm.marker import GATE, Marker, marked, prefix_of, read_marker, user_view
 from cpsched.site.bridge.slurm.orders import ERRORS, Refused, change_of, refusal_of
 from cpsched.site.bridge.slurm.records import JobRecord
@@ -108,6 +109,23 @@ def test_a_place_is_a_factor_that_is_taken_back() -> None:
     with pytest.raises(Refused) as caught:
         change_of(Rank(job="7", priority=6000), ranked._replace(site_factor=None), NOW)
     assert caught.value.refusal is Refusal.UNSUPPORTED
+
+
+@pytest.mark.parametrize(
+    ("state", "ran_on", "result"),
+    [
+        (JobState.COMPLETED, "g[1-2]", Result.DONE),
+        (JobState.COMPLETED, "g[2-3]", Result.REFUSED),
+        (JobState.CANCELLED, "", Result.REFUSED),
+    ],
+)
+def test_a_job_may_be_over_when_it_is_looked_at(state: JobState, ran_on: str, result: Result) -> None:
+    """It was started if it has run where it was ordered."""
+    order = start(STEERED, "g1", "g2")
+    change = change_of(order, STEERED, NOW)
+    assert change is not None
+    receipt = _receipt(order, change, STEERED._replace(state=state, ran_on=ran_on), "", NOW)
+    assert (receipt.result, receipt.refusal) == (result, None if result is Result.DONE else Refusal.GONE)
 
 
 def test_a_job_that_slurm_holds_for_our_order_is_released() -> None:

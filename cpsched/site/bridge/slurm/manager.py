@@ -37,7 +37,7 @@ from cpsched.site.bridge.slurm.client import SlurmClient
 from cpsched.site.bridge.slurm.lines import as_ordered, is_alive, lines_by_job
 from cpsched.site.bridge.slurm.marker import read_marker
 from cpsched.site.bridge.slurm.orders import Change, Refused, change_of, refusal_of
-from cpsched.site.bridge.slurm.records import JobRecord, SlurmRecords, task_ranges
+from cpsched.site.bridge.slurm.records import JobRecord, SlurmRecords, hosts_of, task_ranges
 from cpsched.site.bridge.slurm.site import SiteChoices, SlurmModel, client_of
 from cpsched.site.bridge.slurm.snapshot import SnapshotMaker
 from cpsched.site.bridge.slurm.steering import why_not_ranked
@@ -347,15 +347,15 @@ def _ids(record: JobRecord) -> Iterable[str]:
 
 
 def _receipt(order: Order, change: Change, after: JobRecord | None, said: str, now: int) -> Receipt:
-    """Return the receipt of an order, by the job as it is now and by what Slurm said."""
+    """Return the receipt of an order, by the job as it is now and by what Slurm said; it waited before."""
     if after is not None and not after.state.is_over:
         runs = after.state is JobState.RUNNING
         if change.is_done(after, now) or (runs and isinstance(order, HandBack)):
             return Receipt(order=order, result=Result.DONE)
-        if runs and isinstance(order, Start):
-            ordered = {place.node for place in order.allocation}
-            if {share.node for share in after.shares} == ordered:
-                return Receipt(order=order, result=Result.DONE)
+    if after is not None and isinstance(order, Start) and (after.state is JobState.RUNNING or after.state.is_over):
+        ran_on = {share.node for share in after.shares} or set(hosts_of(after.ran_on))
+        if ran_on == {place.node for place in order.allocation}:
+            return Receipt(order=order, result=Result.DONE)
     words = [line for line in said.splitlines() if re.search(rf"(?<![\d_]){change.job}(?![\d_])", line)]
     told = printable("; ".join(words))[:_LONGEST_SAID]
     if words:
