@@ -80,7 +80,8 @@ def test_a_hundred_jobs_run_once_where_and_when_ordered(site: Site) -> None:
     assert late[-1] <= LATEST
     assert site.metric('cpsched_orders_total{kind="Start",result="done"}') >= JOBS
     assert site.metric("cpsched_dry_run") == 0
-    assert site.metric("cpsched_cycles_total") == site.metric("cpsched_cycle_seconds_count") > 1
+    # a cycle may end between two looks
+    lab.wait(lambda: site.metric("cpsched_cycles_total") == site.metric("cpsched_cycle_seconds_count") > 1)
     assert site.metric("cpsched_vetoes_total") <= JOBS // 10
     assert time.time() - site.metric("cpsched_last_good_cycle_timestamp_seconds") < 30
     site.stop(daemon)
