@@ -64,7 +64,7 @@ def test_orders_are_written_and_hold_until_others_come(folder: Path) -> None:
     """The file has one entry for each job; the same orders again change nothing, another one takes its place."""
     manager = FilesManager(folder)
     orders: list[Order] = [
-        Gate(is_closed=True),
+        Gate(until=300),
         start(manager, "2"),
         Announce(job="3[0]", start=150, nodes=("n1",), why="n1 is busy"),
     ]
@@ -80,7 +80,7 @@ def test_orders_are_written_and_hold_until_others_come(folder: Path) -> None:
     ]
     facts = FilesManager(folder).snapshot().jobs["2"]
     assert (facts.due, facts.nodes, facts.is_steered) == (100, ("n2",), True)
-    manager.apply([Hold(job="2"), HandBack(job="3[0]")])
+    manager.apply([Hold(job="2", until=300), HandBack(job="3[0]")])
     facts_after = manager.snapshot().jobs
     assert (facts_after["2"].due, facts_after["3[0]"].is_steered) == (None, False)
 
@@ -89,7 +89,7 @@ def test_what_must_not_be_ordered_is_refused(folder: Path) -> None:
     """A job that runs, is gone or has changed is not ordered; the others are."""
     manager = FilesManager(folder)
     changed = replace(start(manager, "3[1]"), revision="old")
-    orders: list[Order] = [replace(changed, job="1"), Hold(job="9"), changed, start(manager, "2")]
+    orders: list[Order] = [replace(changed, job="1"), Hold(job="9", until=300), changed, start(manager, "2")]
     receipts = manager.apply(orders)
     assert [receipt.refusal for receipt in receipts] == [Refusal.RUNNING, Refusal.GONE, Refusal.CHANGED, None]
     assert [entry["job"] for entry in json.loads((folder / "orders.json").read_text())["orders"]] == ["2"]
@@ -101,14 +101,14 @@ def test_orders_of_jobs_that_are_gone_are_dropped(folder: Path) -> None:
     manager.apply([start(manager, "2")])
     later = DOCUMENT | {"now": 110, "jobs": DOCUMENT["jobs"][:1]}  # type: ignore[index]  # a list
     write_instance(parse_instance(later, source="test"), folder / "instance.json")
-    manager.apply([Gate(is_closed=True)])
+    manager.apply([Gate(until=300)])
     assert json.loads((folder / "orders.json").read_text())["orders"] == []
 
 
 def test_garbage_is_told(folder: Path) -> None:
     """A directory without an instance, half an instance, and orders of another format are errors of the bridge."""
     manager = FilesManager(folder)
-    manager.apply([Gate(is_closed=True)])
+    manager.apply([Gate(until=300)])
     (folder / "orders.json").write_text('{"format": "other"}')
     with pytest.raises(BridgeError, match="cpsched-orders/1"):
         manager.snapshot()

@@ -44,9 +44,13 @@ def test_orders_are_idempotent() -> None:
     manager = MemoryManager(world(job("a", runtime=30)))
     start = Start(job="a", at=5, allocation=on("n1"), revision=manager.snapshot().jobs["a"].revision)
     shown = Announce(job="a", start=5, nodes=("n1",), why="the first")
-    assert outcome_of(manager, Gate(is_closed=True), shown, shown) == [Result.ALREADY, Result.DONE, Result.ALREADY]
+    assert outcome_of(manager, Gate(until=300), shown, shown) == [Result.ALREADY, Result.DONE, Result.ALREADY]
     assert outcome_of(manager, start, start) == [Result.DONE, Result.ALREADY]
-    assert outcome_of(manager, Hold(job="a"), Hold(job="a"), start) == [Result.DONE, Result.ALREADY, Result.DONE]
+    assert outcome_of(manager, Hold(job="a", until=300), Hold(job="a", until=300), start) == [
+        Result.DONE,
+        Result.ALREADY,
+        Result.DONE,
+    ]
     manager.world.advance(6)
     assert outcome_of(manager, start) == [Result.ALREADY]
     assert starts(manager.snapshot()) == {"a": 5}
@@ -150,7 +154,7 @@ def test_an_open_gate_leaves_new_jobs_to_the_manager() -> None:
     """With the gate open a job that arrives starts by itself, and with the gate closed it waits for an order."""
     manager = MemoryManager(world())
     manager.world.submit(site(job("a")).jobs[0])
-    assert outcome_of(manager, Gate(is_closed=False)) == [Result.DONE]
+    assert outcome_of(manager, Gate(until=None)) == [Result.DONE]
     manager.world.submit(site(job("b")).jobs[0])
     assert starts(manager.snapshot()) == {"a": None, "b": 0}
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from cpsched.site.bridge import pbs, slurm
 from cpsched.site.bridge.slurm.json_reader import read_answer
+from cpsched.site.bridge.slurm.snapshot import SnapshotMaker
 from tests.bridge.pbs.test_pbs_reading import job as pbs_job
 from tests.bridge.pbs.test_pbs_reading import node as pbs_node
 from tests.bridge.slurm.answers import NOW, node, running, waiting
 from tests.bridge.test_reports import Seen, planned
 
 HOUR = 3600
+#: How the jobs of partitions are preempted, as ``scontrol show partition`` says it.
+MODES = {"scavenge": "REQUEUE"}
+WEIGHTS = {"PriorityWeightAge": "1000", "PriorityWeightTRES": "CPU=500,Mem=500", "PriorityFlags": ""} | dict.fromkeys(
+    (f"PriorityWeight{name}" for name in ("Assoc", "FairShare", "JobSize", "Partition", "QOS")), "0"
+)
 
 
 def part(name: str = "normal", nodes: str = "n[1-2]", **fields: Any) -> dict[str, Any]:
@@ -36,6 +43,19 @@ def of_slurm(*jobs: dict[str, Any], **answer: Any) -> Seen:
     """Plan some jobs on two nodes, or on what is given."""
     said = {"nodes": [node("n1"), node("n2")], "partitions": [part()], **answer, "jobs": list(jobs)}
     return planned(slurm.make_snapshot(read_answer(said, "test"), NOW, slurm.SiteChoices(), name="kinds"))
+
+
+def of_configured(
+    config: dict[str, str], *jobs: dict[str, Any], only_ranks: bool = False, **answer: Any
+) -> dict[str, str]:
+    """Return why jobs are left to a Slurm with this configuration."""
+    said = {"nodes": [node("n1"), node("n2")], "partitions": [part()], **answer, "jobs": list(jobs)}
+    records = replace(read_answer(said, "test"), config=config)
+    partitions = tuple(replace(one, preemption=MODES.get(one.name, "OFF")) for one in records.partitions)
+    records = replace(records, partitions=partitions)
+    snapshot = SnapshotMaker(slurm.SiteChoices(), only_ranks=only_ranks).make(records, NOW)
+    assert all(one.is_for_manager for one in snapshot.left)
+    return {one.id: one.reason for one in snapshot.left}
 
 
 def of_pbs(nodes: dict[str, Any], resvs: dict[str, Any] | None = None, **jobs: dict[str, Any]) -> Seen:
@@ -229,6 +249,33 @@ def test_one_of_several_features() -> None:
     assert "1" in of_slurm(hour(1, features="a*2", node_count=2, cpus=2, tasks=2), nodes=nodes).waiting_room
 
 
+def test_partitions_that_preempt_are_left_to_slurm() -> None:
+    """Jobs that may preempt others are not held; those that may be preempted, or are on other nodes, are planned."""
+    parts = [part("scavenge", "n1"), part("upper", "n1", priority_tier=2), part("apart", "n2", priority_tier=2)]
+    jobs = [hour(number, partition=one["name"]) for number, one in enumerate(parts, 1)]
+    config = {"PreemptType": "preempt/partition_prio"}
+    left = of_configured(config, *jobs, partitions=parts)
+    assert {*left} == {"2"}
+    assert "scavenge" in left["2"]
+    assert of_configured(config, *jobs, partitions=parts, only_ranks=True) == {}
+    assert of_configured({"PreemptType": "preempt/none"}, *jobs, partitions=parts) == {}
+
+
+@pytest.mark.parametrize(
+    ("config", "raised"),
+    [
+        ({"PriorityType": "priority/multifactor", **WEIGHTS}, True),
+        ({"PriorityType": "priority/multifactor", **WEIGHTS, "PriorityFlags": "NO_NORMAL_ALL"}, False),
+        ({"PriorityType": "priority/basic"}, False),
+        ({"PriorityType": "priority/multifactor"}, False),
+    ],
+)
+def test_a_raised_priority_is_obeyed(config: dict[str, str], raised: bool) -> None:
+    """A job whose priority is beyond all that Slurm adds up is Slurm's."""
+    left = of_configured(config, hour(1, priority=2000), hour(2, priority=2001))
+    assert {*left} == ({"2"} if raised else set())
+
+
 def test_components_in_several_partitions_are_left() -> None:
     """They cannot be one job; components of several nodes are on different nodes."""
     parts = [part(), part("more", "n2")]
@@ -328,6 +375,16 @@ def test_reservations_of_pbs_with_times() -> None:
     seen = of_pbs(nodes, {"R7.srv": resv}, j1=asks("1:ncpus=4"), j2=asks("1:ncpus=4", queue="R7"), j3=asks("1:ncpus=8"))
     assert (seen.starts["1.srv"], seen.starts["2.srv"], seen.starts["3.srv"]) == (0, 0, 2 * HOUR)
     assert not seen.notes
+
+
+@pytest.mark.parametrize("resv", [{"reserve_start": "soon"}, {"reserve_end": "Fri Jan 15 x", "reserve_start": NOW}, 7])
+def test_a_reservation_of_pbs_that_cannot_be_read(resv: Any) -> None:
+    """It costs that reservation, with the reason: its nodes are for its jobs only, and all others are planned."""
+    nodes = {"n1": pbs_node(ncpus=8) | {"resv": "R7.srv"}, "n2": pbs_node(ncpus=8)}
+    seen = of_pbs(nodes, {"R7.srv": resv}, j1=asks("1:ncpus=4"), j2=asks("1:ncpus=8"))
+    assert sorted(seen.starts.values()) == [0, HOUR]
+    assert "R7.srv" in seen.notes
+    assert "cannot be read" in seen.notes
 
 
 def test_what_nobody_lists_is_held_for_as_long_as_it_may_take() -> None:

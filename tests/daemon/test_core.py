@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from cpsched.domain import Instance, NodeState, Plan, PlannedJob, Segment
 from cpsched.engine import Outcome
 from cpsched.portfolio import LivePlan, WindowPlanner, plan_of
-from cpsched.site.bridge import Gate, HandBack, Hold, JobState, LeftJob, Refusal, Result, Start, World
+from cpsched.site.bridge import Announce, Gate, HandBack, Hold, JobState, LeftJob, Refusal, Result, Start, World
 from cpsched.site.daemon.core import step
 from cpsched.site.daemon.orders import hand_back_orders
 from cpsched.site.daemon.planning import plan_of_state
@@ -301,15 +301,30 @@ def test_the_same_is_not_ordered_twice() -> None:
 
 
 def test_a_closed_gate_is_closed_again_now_and_then() -> None:
-    """A manager that opens the gate when it hears nothing hears of it every two minutes."""
+    """A manager that opens the gate when it hears nothing hears of it when a quarter of the time is over."""
     loop = Loop(world(), LIVE)
     orders = []
-    for second in (0, 60, 120, 130, 240):
+    for second in (0, 40, 75, 80, 150):
         loop.world.advance(second)
         loop.state, instructions = step(loop.state, Seen(snapshot=loop.manager.snapshot()))
         orders.append([one.orders for one in instructions if isinstance(one, Act)])
-    closed = [(Gate(is_closed=True),)]
-    assert orders == [closed, [], closed, [], closed]
+    closed = ([(Gate(until=at + LIVE.lease),)] for at in (0, 75, 150))
+    assert orders == [next(closed), [], next(closed), [], next(closed)]
+
+
+def test_tasks_that_are_one_job_are_not_told_one_by_one() -> None:
+    """A promise is announced, but not to a task of an array that its manager does not tell apart."""
+    loop = Loop(world(job("a"), job("b")), LIVE)
+    loop.look()
+    snapshot = loop.manager.snapshot()
+    facts = {**snapshot.jobs, "b": replace(snapshot.jobs["b"], batch="7")}
+    told = []
+    for name in "ab":
+        state, _ = step(loop.state, planned(loop, name, 90, "n1"))
+        _, instructions = step(state, Seen(snapshot=replace(snapshot, jobs=facts)))
+        orders = [order for one in instructions if isinstance(one, Act) for order in one.orders]
+        told += [order.job for order in orders if isinstance(order, Announce)]
+    assert told == ["a"]
 
 
 def test_a_lost_order_is_given_again() -> None:
@@ -517,7 +532,7 @@ def test_after_three_bad_cycles_everything_is_handed_back() -> None:
     assert loop.world.gate_is_closed is False
     loop.take(CycleOver(is_bad=False))
     assert loop.state.gave_up_at is not None
-    loop.world.advance(loop.world.now + LIVE.pause)
+    loop.world.advance(loop.world.now + LIVE.lease)
     loop.look()
     loop.take(CycleOver(is_bad=False))
     assert loop.state.gave_up_at is None

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from cpsched.domain import Instance, NodeState, Plan
-from cpsched.errors import BridgeError, EngineError, StoreError
+from cpsched.errors import BridgeError, EngineError, Fault, StoreError
 from cpsched.portfolio import LivePlan, WindowPlanner
 from cpsched.site.bridge import Gate, HandBack, JobState, MemoryManager, Order, Receipt, Refusal, Result, Snapshot
 from cpsched.site.daemon import Planner, Policy, Store
@@ -62,6 +62,24 @@ def test_a_stopped_daemon_leaves_the_manager_to_itself(tmp_path: Path) -> None:
     daemon.stop()
     there.advance(2000)
     assert {entry.state for entry in there.jobs.values()} == {JobState.COMPLETED}
+
+
+def test_what_a_snapshot_notes_is_logged_once(tmp_path: Path) -> None:
+    """What is not as the manager said it is in the log, when it is seen first, and again when it comes back."""
+    there = world(*BUSY)
+    manager = MemoryManager(there)
+    daemon, lines = daemon_on(there, tmp_path, manager=manager)
+    look, notes = manager.snapshot, [Fault("node n9", "counts as down: HAPPY")]
+    manager.snapshot = lambda: replace(look(), notes=tuple(notes))  # type: ignore[method-assign]  # a test's
+    for _ in range(2):
+        daemon.cycle()
+    said = [(line["level"], line["what"], line["why"]) for line in lines.read() if "why" in line and "what" in line]
+    assert said == [("warning", "node n9", "counts as down: HAPPY")]
+    notes.clear()
+    daemon.cycle()
+    notes.append(Fault("node n9", "counts as down: HAPPY"))
+    daemon.cycle()
+    assert [line["what"] for line in lines.read() if line.get("what") == "node n9"] == ["node n9"] * 2
 
 
 class Failing(MemoryManager):
@@ -438,7 +456,7 @@ def test_refused_orders_are_no_good_cycle(tmp_path: Path) -> None:
     daemon.cycle()
     assert there.gate_is_closed is False
     assert not any(facts.is_steered for facts in manager.snapshot().jobs.values())
-    there.advance(there.now + LIVE.policy.pause)
+    there.advance(there.now + LIVE.policy.lease)
     for _ in range(3):
         daemon.cycle()
     assert there.gate_is_closed

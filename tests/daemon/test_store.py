@@ -49,7 +49,7 @@ def test_the_living_plan_is_read_as_it_was_written(store: Store) -> None:
 
 def test_orders_are_marked_with_their_answers(store: Store) -> None:
     """An order stands in the store before it is given, without an answer, and has the manager's answer after it."""
-    orders = (Gate(is_closed=True), Hold(job="a"), Start(job="b", at=5, allocation=on("n1"), revision="0.0"))
+    orders = (Gate(until=300), Hold(job="a", until=300), Start(job="b", at=5, allocation=on("n1"), revision="0.0"))
     numbers = store.begin(orders, 3)
     assert [one.result for one in store.orders()] == [None, None, None]
     assert store.load().unanswered == 3
@@ -74,7 +74,7 @@ def test_orders_are_marked_with_their_answers(store: Store) -> None:
 
 def test_orders_of_a_daemon_that_died_are_unknown(store: Store) -> None:
     """What a killed daemon had written and not marked is marked as unknown by the next one."""
-    store.begin((Hold(job="a"),), 3)
+    store.begin((Hold(job="a", until=300),), 3)
     store.forget_unanswered()
     assert [one.result for one in store.orders()] == ["unknown"]
     assert store.load().unanswered == 0
@@ -155,7 +155,7 @@ def test_an_older_store_is_brought_up_to_date(url: str, revision: str) -> None:
     assert [(one.seconds, one.planned, one.why) for one in store.cycles()] == [(0.5, 1, "new")]
     store.set_present(1, 2.0, gzip.compress(b"{}"))
     assert reader.version() == 1
-    assert store.begin((Hold(job="c"),), 2) == (3,)
+    assert store.begin((Hold(job="c", until=300),), 2) == (3,)
     store.close()
     reader.close()
 

@@ -53,6 +53,8 @@ class JobFacts:
     #: The place of the waiting job among others that the manager's own scheduler looks at, greatest first; 0: it is
     #: not known, or was set by hand and is not to be changed.
     priority: int = 0
+    #: The place that it has by the manager's own rules, whatever was ordered; 0: it is not known.
+    own_priority: int = 0
     #: The same text for all waiting tasks of an array that have one priority; empty: the job has one of its own.
     batch: str = ""
     #: The second at which the manager starts the waiting job by an order that it has; None: it has none.
@@ -123,8 +125,8 @@ class Hold:
     """Steer a waiting job: it starts by another order only. An order to start that the manager has is withdrawn."""
 
     job: str
-    #: From this second on the manager's own scheduler has the job again, if it hears nothing before; None: never.
-    until: int | None = None
+    #: From this second on the manager's own scheduler has the job again, if it hears nothing before.
+    until: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +161,13 @@ class HandBack:
 class Gate:
     """Close the gate, so that jobs submitted from now on are steered; or open it, and they are the manager's own."""
 
-    is_closed: bool
+    #: At this second it opens by itself, unless it is closed again before; None: it opens now.
+    until: int | None
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it is to be closed."""
+        return self.until is not None
 
 
 Order = Start | Hold | Rank | Announce | HandBack | Gate

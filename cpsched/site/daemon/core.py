@@ -279,7 +279,7 @@ def _cycle_over(state: State, *, is_bad: bool) -> State:
     if state.gave_up_at is None:
         has_to = num_bad >= state.policy.most_bad and not state.policy.is_dry_run
         return replace(state, num_bad=num_bad, gave_up_at=state.now if has_to else None)
-    if state.is_blind or 0 <= state.now - state.gave_up_at < state.policy.pause:
+    if state.is_blind or 0 <= state.now - state.gave_up_at < state.policy.lease:
         return state
     # one more bad cycle is too many
     return replace(state, num_bad=state.policy.most_bad - 1, gave_up_at=None)

@@ -9,9 +9,6 @@ from cpsched.site.bridge import Announce, Gate, HandBack, Hold, JobFacts, JobSta
 from cpsched.site.daemon.ranking import rank_orders
 from cpsched.site.daemon.state import State
 
-#: Seconds after which the gate is closed again: a manager may open it when it hears nothing for long.
-_RENEWAL = 120
-
 
 def wanted_orders(state: State) -> tuple[Order, ...]:
     """Return the orders for the state's plan; none in a dry run.
@@ -28,10 +25,13 @@ def wanted_orders(state: State) -> tuple[Order, ...]:
     if state.policy.only_ranks:
         return tuple(rank_orders(state, snapshot))
     orders: list[Order] = []
-    is_due = state.gated_at is None or snapshot.taken_at - state.gated_at >= _RENEWAL
+    lease, until = state.policy.lease, snapshot.taken_at + state.policy.lease
+    is_due = (
+        state.gated_at is None or snapshot.taken_at - state.gated_at >= lease // 4
+    )  # new jobs are held until it opens
     is_well = not state.num_bad and not state.is_blind
     if is_well and (snapshot.gate_is_closed is False or (snapshot.gate_is_closed and is_due)):
-        orders.append(Gate(is_closed=True))
+        orders.append(Gate(until=until))
     starts: list[Start] = []
     soon = snapshot.taken_at + state.policy.horizon
     for job in snapshot.instance.jobs:
@@ -47,14 +47,14 @@ def wanted_orders(state: State) -> tuple[Order, ...]:
                     Start(job=job.id, at=planned.start, allocation=planned.allocation, revision=planned.revision)
                 )
         elif _is_to_be_held(state, job, facts):
-            orders.append(Hold(job=job.id, until=snapshot.taken_at + state.policy.lease))
+            orders.append(Hold(job=job.id, until=until))
     for left in snapshot.left:
         facts = snapshot.jobs[left.id]
         if left.is_for_manager and facts.is_steered:
             orders.append(HandBack(job=left.id))
         elif facts.due is not None:
             # held when it had its order: it would start by it as soon as it is released
-            orders.append(Hold(job=left.id, until=snapshot.taken_at + state.policy.lease))
+            orders.append(Hold(job=left.id, until=until))
     starts.sort(key=lambda start: (start.at, start.job))
     return (*orders, *starts)
 
@@ -76,11 +76,16 @@ def _is_to_be_held(state: State, job: Job, facts: JobFacts) -> bool:
 
 
 def announcements(state: State) -> tuple[Announce, ...]:
-    """Return the promises that users are to be told, of jobs that do not start at once."""
+    """Return the promises that users are to be told, of jobs that do not start at once.
+
+    Tasks that the manager does not tell apart are not told one by one: that would make as many jobs of them.
+    """
+    facts = {} if state.snapshot is None else state.snapshot.jobs
     return tuple(
         Announce(job=job, start=state.promises[job].start, nodes=state.plan[job].nodes, why=why)
         for job, why in sorted(state.unannounced.items())
         if job in state.promises and job in state.plan and state.promises[job].start > state.now
+        if job in facts and not facts[job].batch
     )
 
 
@@ -91,7 +96,7 @@ def hand_back_orders(snapshot: Snapshot) -> tuple[Order, ...]:
 
 def _hand_back(snapshot: Snapshot) -> Iterator[Order]:
     if snapshot.gate_is_closed is not None:
-        yield Gate(is_closed=False)
+        yield Gate(until=None)
     for job in steered_jobs(snapshot):
         yield HandBack(job=job)
 

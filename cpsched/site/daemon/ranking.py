@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from cpsched.domain import Instance
 from cpsched.site.bridge import Gate, HandBack, Order, Rank, Snapshot
+from cpsched.site.daemon.standing import bands
 from cpsched.site.daemon.state import State
 
 #: Between two priorities that follow each other, where they are given anew.
@@ -20,19 +21,26 @@ def rank_orders(state: State, snapshot: Snapshot) -> Iterator[Order]:
     """Yield the orders by which jobs that the plan starts first come first.
 
     Nothing is held. Tasks of an array that the manager does not tell apart have one priority, by the first of them.
+    Jobs of different bands (`standing.py`) keep the order that they have by the manager's own priorities.
     """
     if snapshot.gate_is_closed:
-        yield Gate(is_closed=False)
-    wanted: dict[str, tuple[tuple[int, int, int], str, int]] = {}
+        yield Gate(until=None)
+    wanted: dict[str, tuple[tuple[int, int, int, int], str, int]] = {}
     own = [left.id for left in snapshot.left if left.is_for_manager]
-    for arrival, job in enumerate(_waiting(snapshot.instance)):
+    waiting = list(_waiting(snapshot.instance))
+    influence = state.policy.influence if state.policy.counts_priorities else 1.0
+    merits = {job: snapshot.jobs[job].own_priority for job in waiting}
+    band = bands(waiting, merits, influence)
+    for arrival, job in enumerate(waiting):
         facts, planned = snapshot.jobs[job], state.plan.get(job)
         if facts.is_steered:
             yield HandBack(job=job)
+        elif influence <= 0:
+            own.append(job)
         elif planned is None or state.is_barred(job):
             own += [job] if job in state.unplaced or planned is not None else []
         elif facts.priority > 0:
-            key = _step(planned.start - snapshot.taken_at), -facts.priority, arrival
+            key = band[job], _step(planned.start - snapshot.taken_at), -facts.priority, arrival
             name = facts.batch or job
             if name not in wanted or key < wanted[name][0]:
                 wanted[name] = key, job, facts.priority
@@ -43,7 +51,7 @@ def rank_orders(state: State, snapshot: Snapshot) -> Iterator[Order]:
     if state.is_blind:
         return
     in_order = sorted(wanted.values())
-    arrivals = [key[2] for key, *_ in in_order]
+    arrivals = [key[-1] for key, *_ in in_order]
     for place, priority in changed_priorities([priority for *_, priority in in_order], arrivals).items():
         yield Rank(job=in_order[place][1], priority=priority)
 

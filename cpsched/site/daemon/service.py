@@ -14,8 +14,8 @@ from cpsched.gc_pauses import uncollected
 from cpsched.site.bridge import Gate, Hold, Order, Receipt, Refusal, ResourceManager, Result, Snapshot, Start
 from cpsched.site.daemon.core import step
 from cpsched.site.daemon.heartbeat import beat
+from cpsched.site.daemon.journal import Doings, Journal
 from cpsched.site.daemon.judging import vetoes
-from cpsched.site.daemon.live_state import Presenter
 from cpsched.site.daemon.logs import Log
 from cpsched.site.daemon.metrics import Metrics
 from cpsched.site.daemon.orders import steered_jobs
@@ -30,7 +30,6 @@ from cpsched.site.daemon.state import (
     PlanAgain,
     Planned,
     Policy,
-    PromiseMoved,
     Reloaded,
     Save,
     Seen,
@@ -39,7 +38,7 @@ from cpsched.site.daemon.state import (
     Unplanned,
     Vetoed,
 )
-from cpsched.site.daemon.store import Cycle, Store
+from cpsched.site.daemon.store import Store
 from cpsched.site.daemon.window import Told, planning_window
 
 #: Seconds of a cycle's budget that are kept for what comes after planning, at least; how much of what it is expected
@@ -107,6 +106,7 @@ class Daemon:
     ) -> None:
         self.manager, self.store, self.planner, self.settings = manager, store, planner, settings
         self.log, self.metrics, self._clock = log, metrics or Metrics(), clock
+        self.journal = Journal(store, log, self.metrics)
         self.state = State(policy=settings.policy)
         #: Set by signals.
         self.must_stop = False
@@ -127,16 +127,11 @@ class Daemon:
         self.num_orders = 0
         self._last_made: Made | None = None
         self._last_plan: Plan | None = None
-        self._presenter = Presenter()
         #: Seconds that a cycle took beyond those that planning was given.
         self._after_planning = 0.0
         #: When planning was to be over.
         self._to_be_planned: float | None = None
         self._next_improvement = 0.0
-        self._kept: set[str] = set()
-        self._last_kept: int | None = None
-        self._last_pruned: int | None = None
-        self._has_failed = False
         #: Whether this cycle has no plan, or orders that cpsched may not give.
         self._is_bad = False
         #: Whether the cycle before was good: then the heart beats in this one too, however long it takes.
@@ -188,8 +183,8 @@ class Daemon:
 
     def _try_to_end(self) -> bool:
         """Hand everything back, and tell whether nothing is left; what is dry has steered nothing."""
-        self._has_failed = False
-        is_fine = self._look() and not self._has_failed
+        self.journal.has_failed = False
+        is_fine = self._look() and not self.journal.has_failed
         return is_fine and (self.settings.policy.is_dry_run or self._is_handed_back())
 
     def _is_handed_back(self) -> bool:
@@ -197,7 +192,7 @@ class Daemon:
         try:
             left = list(steered_jobs(self.manager.snapshot()))
         except BridgeError as error:
-            self._failed("manager", error)
+            self.journal.failed("manager", error)
             return False
         if left:
             self.log.error("still steered", jobs=left[:_MOST_NAMED], count=len(left))
@@ -251,14 +246,14 @@ class Daemon:
                 else:
                     has_changed = self.manager.watch(min(left, 1.0))
             except BridgeError as error:
-                self._failed("manager", error)
+                self.journal.failed("manager", error)
                 time.sleep(min(left, 1.0))
 
     # --- one cycle ---
 
     def cycle(self) -> bool:
         """Ask the manager what is true, plan where that is needed, give orders; tell whether all of it went well."""
-        began, self._has_failed, self.num_orders, self._last_made = self._clock(), False, 0, None
+        began, self.journal.has_failed, self.num_orders, self._last_made = self._clock(), False, 0, None
         self._again, self._to_be_planned, self._is_bad = "", None, False
         if self._look():
             # before the first plan nothing is known but what a look takes
@@ -270,7 +265,7 @@ class Daemon:
             if why:
                 self._plan(why, began, is_quick=True)
             with uncollected():
-                self._keep_and_prune()
+                self.journal.keep(self._snapshot, keep_days=self.settings.keep_days, every=self.settings.snapshot_every)
             if why or is_due:
                 self._plan(why or "the period is over", began, is_quick=False)
             self._count_bad()
@@ -286,15 +281,16 @@ class Daemon:
             try:
                 snapshot = self.manager.snapshot()
             except BridgeError as error:
-                self._failed("manager", error)
+                self.journal.failed("manager", error)
                 return False
             self._beat()
             if snapshot.rival:
                 self.must_stop = self._is_superseded = True
-                self._failed("rival", CpschedError(f"another cpsched steers these jobs: {snapshot.rival}"))
+                self.journal.failed("rival", CpschedError(f"another cpsched steers these jobs: {snapshot.rival}"))
                 return False
             self._before, self._snapshot, self._jobs_before = self.state.snapshot, snapshot, None
             self._looked = self._clock()
+            self.journal.tell(snapshot)
             self._take(Seen(snapshot=snapshot))
         return True
 
@@ -343,7 +339,7 @@ class Daemon:
     def _unplanned(self, error: Exception) -> None:
         """Note that there is no plan."""
         self._is_bad = True
-        self._failed("planning", error)
+        self.journal.failed("planning", error)
         self._take(Unplanned())
 
     def _count_bad(self) -> None:
@@ -355,7 +351,7 @@ class Daemon:
             self.log.error("gave up: everything is handed back", bad_cycles=self.state.num_bad)
         elif since is None and before is not None:
             self.log.warning("begins to steer again")
-        self._has_failed |= since is not None
+        self.journal.has_failed |= since is not None
         self.metrics.gave_up.set(since is not None)
 
     def _beat(self) -> None:
@@ -364,7 +360,7 @@ class Daemon:
             try:
                 beat(self.settings.heartbeat)
             except OSError as error:
-                self._failed("metrics", error)
+                self.journal.failed("metrics", error)
 
     # --- the core's instructions ---
 
@@ -384,12 +380,7 @@ class Daemon:
         for record in save.records:
             if isinstance(record, JobOver):
                 self._learn(record)
-            is_later = isinstance(record, PromiseMoved) and _is_later(record)
-            if is_later:
-                self.metrics.promises_moved.inc()
-            # a cluster may have thousands of promises
-            say = self.log.debug if isinstance(record, PromiseMoved) and not is_later else self.log.info
-            say(type(record).__name__, **_fields(record))
+            self.journal.tell_record(record)
         self._unsaved = Save(
             plan={**self._unsaved.plan, **save.plan},
             promises={**self._unsaved.promises, **save.promises},
@@ -412,7 +403,7 @@ class Daemon:
             try:
                 self.store.save(self._unsaved, self.state.now)
             except StoreError as error:
-                self._failed("store", error)
+                self.journal.failed("store", error)
                 return False
             self._unsaved = Save()
         return True
@@ -428,18 +419,18 @@ class Daemon:
             kept = [order for order in orders if not self._is_renewal(order)]
             numbers = self.store.begin(kept, self.state.now)
         except StoreError as error:
-            self._failed("store", error)
+            self.journal.failed("store", error)
             return
         try:
             receipts = self.manager.apply(orders)
         except BridgeError as error:
-            self._failed("manager", error)
+            self.journal.failed("manager", error)
             receipts = tuple(Receipt(order=one, result=Result.UNKNOWN, detail=str(error)) for one in orders)
         self._beat()
         try:
             self.store.mark(numbers, [one for one in receipts if not self._is_renewal(one.order)])
         except StoreError as error:
-            self._failed("store", error)
+            self.journal.failed("store", error)
         self.num_orders += len(orders)
         for receipt in receipts:
             self.metrics.orders.labels(type(receipt.order).__name__, str(receipt.result)).inc()
@@ -450,7 +441,9 @@ class Daemon:
         if refused := [one for one in receipts if _is_forbidden(one)] or _nothing_done(receipts):
             self._is_bad = True
             said = refused[0].detail or str(refused[0].refusal)
-            self._failed("refused", CpschedError(f"{len(refused)} orders may not be given, or do nothing: {said}"))
+            self.journal.failed(
+                "refused", CpschedError(f"{len(refused)} orders may not be given, or do nothing: {said}")
+            )
         self._take(Answered(receipts=receipts))
 
     def _is_renewal(self, order: Order) -> bool:
@@ -473,7 +466,7 @@ class Daemon:
         try:
             refused = vetoes(self._snapshot, starts, ordered)
         except CpschedError as error:
-            self._failed("verifier", error)
+            self.journal.failed("verifier", error)
             refused = dict.fromkeys(asked, f"it could not be judged: {error}")
         if refused:
             self.metrics.vetoes.inc(len(refused))
@@ -482,92 +475,13 @@ class Daemon:
             self._take(Vetoed(jobs=refused))
         return tuple(order for order in orders if not (isinstance(order, Start) and order.job in refused))
 
-    # --- what is said of it ---
-
-    def _failed(self, what: str, error: Exception) -> None:
-        """Note that something failed; the next cycle tries again."""
-        self._has_failed = True
-        self.metrics.failures.labels(what).inc()
-        self.log.error(f"{what} failed", error=str(error))
-
     def _note(self, began: float) -> bool:
         """Note the figures of a cycle, and let the heart beat if it was good; tell whether it was."""
-        metrics, settings, made = self.metrics, self.settings, self._last_made
-        states: dict[str, int] = dict.fromkeys(("waiting", "running", "left"), 0)
-        if self.state.snapshot is not None:
-            snapshot = self.state.snapshot
-            states["running"] = sum(job.running is not None for job in snapshot.instance.jobs)
-            states["waiting"] = len(snapshot.instance.jobs) - states["running"]
-            states["left"] = len(snapshot.left)
-        for name, count in states.items():
-            metrics.jobs.labels(name).set(count)
-        metrics.jobs.labels("planned").set(len(self.state.plan))
-        if made is not None:
-            metrics.value.set(made.plan.objective.value)
-        try:
-            is_known = self.state.snapshot is not None and not self._has_failed
-            document = (
-                self._presenter.document(self.state, self._last_plan, budget=settings.budget) if is_known else None
-            )
-            # a reader takes the figures of the last cycle when it sees a new present: they are there before it
-            self.store.add_cycle(
-                Cycle(
-                    at=self.state.now,
-                    seconds=round(self._clock() - began, 3),
-                    waiting=states["waiting"],
-                    running=states["running"],
-                    planned=len(self.state.plan),
-                    value=None if made is None else made.plan.objective.value,
-                    is_fallback=made is not None and bool(made.failures),
-                    orders=self.num_orders,
-                    why="" if made is None else made.why,
-                )
-            )
-            if is_known:
-                self.store.set_present(self.state.now, time.time(), document)
-        except StoreError as error:
-            self._presenter = Presenter()  # what it takes for written may not be
-            self._failed("store", error)
-        seconds = self._clock() - began
-        metrics.cycles.inc()
-        metrics.cycle_seconds.observe(seconds)
-        if made is not None and seconds > settings.budget > 0:
-            metrics.overruns.inc()
-            self.log.warning("cycle took longer than its budget", seconds=round(seconds, 3), budget=settings.budget)
-        self.log.info(
-            "cycle", seconds=round(seconds, 3), orders=self.num_orders, planned=len(self.state.plan), **states
-        )
-        if not self._has_failed:
-            metrics.last_cycle.set_to_current_time()
-        try:
-            if settings.metrics_file is not None:
-                metrics.write(settings.metrics_file)
-        except (CpschedError, OSError) as error:
-            self._failed("metrics", error)
-        self._was_good = not self._has_failed
-        self._beat()
-        return not self._has_failed
-
-    def _keep_and_prune(self) -> None:
-        """Keep new jobs and, now and then, a snapshot; forget what is old once an hour."""
-        try:
-            self._keep(self._snapshot)
-        except StoreError as error:
-            self._failed("store", error)
-
-    def _keep(self, snapshot: Snapshot) -> None:
         settings = self.settings
-        ids = {job.id for job in snapshot.instance.jobs}
-        if new := ids - self._kept:
-            self.store.add_jobs(self._presenter.entries(snapshot.instance, new), snapshot.taken_at)
-        self._kept = ids
-        now = snapshot.taken_at
-        if settings.snapshot_every and (self._last_kept is None or now - self._last_kept >= settings.snapshot_every):
-            self.store.add_snapshot(snapshot.instance)
-            self._last_kept = now
-        if self._last_pruned is None or now - self._last_pruned >= 3600:
-            self.store.prune(now - settings.keep_days * 86_400)
-            self._last_pruned = now
+        cycle = Doings(self.state, self._last_plan, self._last_made, self.num_orders, self._clock() - began)
+        self._was_good = self.journal.note(cycle, budget=settings.budget, file=settings.metrics_file)
+        self._beat()
+        return not self.journal.has_failed
 
 
 def _is_forbidden(receipt: Receipt) -> bool:
@@ -580,13 +494,3 @@ def _nothing_done(receipts: Sequence[Receipt]) -> list[Receipt]:
     """Return all receipts where no order did anything, for reasons that are not those of its job."""
     is_so = all(one.result is Result.UNKNOWN or one.refusal in (Refusal.OTHER, Refusal.UNSUPPORTED) for one in receipts)
     return list(receipts) if is_so else []
-
-
-def _is_later(moved: PromiseMoved) -> bool:
-    """Tell whether a promise moves to a later start, or is taken back."""
-    return moved.before is not None and (moved.after is None or moved.after > moved.before)
-
-
-def _fields(record: object) -> dict[str, object]:
-    """Return the fields of a record for the log."""
-    return {name: getattr(record, name) for name in record.__slots__}  # type: ignore[attr-defined]  # a dataclass with slots

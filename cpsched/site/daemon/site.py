@@ -159,10 +159,13 @@ def watchdog_of(site: SiteModel, path: Path) -> tuple[Watchdog, float]:
 
 def _settings_of(site: SiteModel) -> Settings:
     """Return the settings of the shell."""
+    slurm = site.manager if isinstance(site.manager, SlurmModel) else None
     return Settings(
         policy=Policy(
             is_dry_run=site.dry_run,
-            only_ranks=isinstance(site.manager, SlurmModel) and site.manager.steering == "order",
+            only_ranks=slurm is not None and slurm.steering == "order",
+            counts_priorities=slurm is not None and slurm.weights == "priority",
+            influence=1.0 if slurm is None else slurm.influence,
             horizon=site.cycle.horizon,
             lease=site.cycle.hold,
             patience=site.cycle.patience,

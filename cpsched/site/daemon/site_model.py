@@ -62,7 +62,7 @@ ManagerModel = Annotated[
 class PlanningModel(DocumentModel):
     """How plans are made."""
 
-    engine: Annotated[str, AfterValidator(_engine)] = Field("portfolio", description="As in cpsched solve")
+    engine: Annotated[str, AfterValidator(_engine)] = Field("wspt_list", description="As in cpsched solve")
     budget: Annotated[Finite, Field(ge=0, le=600)] = Field(
         10.0, description="Seconds of a cycle, everything included; 0: plans are only kept up to date"
     )
@@ -80,7 +80,7 @@ class CycleModel(DocumentModel):
     least: Annotated[Finite, Field(ge=0, le=30)] = Field(1.0, description="The fewest seconds between two cycles")
     horizon: Seconds = Field(30, description="Seconds before its start from which on a job is ordered to start")
     hold: Annotated[int, Field(ge=60, le=3600)] = Field(
-        300, description="Seconds after which a held job is the manager's own again, unless it is held anew (exact)"
+        300, description="Seconds for which a job is held, and the gate closed, unless it is done anew (exact)"
     )
     patience: Seconds = Field(60, description="Seconds after its start at which a job that waits is planned anew")
 

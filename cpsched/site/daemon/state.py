@@ -17,6 +17,10 @@ class Policy:
     is_dry_run: bool = True
     #: The plan is the order in which the manager's own scheduler looks at jobs, and nothing is held.
     only_ranks: bool = False
+    #: Whether the manager's own priorities are weights of jobs, and those of queues are strict.
+    counts_priorities: bool = False
+    #: How far a plan may depart from the order of these priorities: by this share of the waiting jobs.
+    influence: float = 1.0
     #: Jobs that start at most so many seconds from now are ordered to start.
     horizon: int = 30
     #: A job that has not started so many seconds after its ordered start is planned anew.
@@ -25,12 +29,11 @@ class Policy:
     grain: int = 60
     #: So many refusals of the same job leave it to the manager's own scheduler.
     most_refusals: int = 3
-    #: Seconds for which a job is held, unless it is held again before.
+    #: Seconds for which a job is held, or the gate is closed, unless it is done again before; and after which it is
+    #: tried again where everything was handed back.
     lease: int = 300
     #: After so many bad cycles in a row everything is handed back.
     most_bad: int = 3
-    #: Seconds after which it is tried again.
-    pause: int = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

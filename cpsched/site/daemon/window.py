@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from cpsched.domain import Instance, Job, PromisedStart, Running
 from cpsched.site.bridge import Snapshot
 from cpsched.site.daemon.runtime_prediction import Expectations, Kind
+from cpsched.site.daemon.standing import Standing, standings
 from cpsched.site.daemon.state import PlannedStart, Promise, State
 
 #: Seconds for which a job counts as started that the manager was ordered to start: its scheduler ticks.
@@ -31,6 +32,7 @@ class _Planned:
     price: float
     kind: Kind | None
     expected: int | None
+    standing: Standing | None
     job: Job
 
 
@@ -62,6 +64,7 @@ def planning_window(
     jobs: list[Job] = []
     revisions: dict[str, str] = {}
     new: Told = {}
+    standing = standings(snapshot.instance, snapshot.jobs, state.policy)
     orders_starts = not state.policy.is_dry_run
     for job in snapshot.instance.jobs:
         if job.running is not None:
@@ -80,30 +83,44 @@ def planning_window(
         revisions[job.id] = snapshot.jobs[job.id].revision
         promise = state.promises.get(job.id)
         before = None if told is None else told.get(job.id)
-        new[job.id] = after = _planned(job, promise, price, expectations, before)
+        new[job.id] = after = _planned(job, promise, price, expectations, standing.get(job.id), before)
         jobs.append(after.job)
     if told is not None:
         told.clear()
         told.update(new)
     jobs = _whole(jobs)
     revisions = {job.id: revisions[job.id] for job in jobs if job.id in revisions}
-    return PlanningWindow(instance=replace(snapshot.instance, now=at, jobs=tuple(jobs)), revisions=revisions)
+    is_strict = len({one.priority for one in standing.values()}) > 1
+    instance = replace(snapshot.instance, now=at, jobs=tuple(jobs), has_strict_priorities=is_strict)
+    return PlanningWindow(instance=instance, revisions=revisions)
 
 
 def _planned(
-    job: Job, promise: Promise | None, price: float, expectations: Expectations | None, before: _Planned | None
+    job: Job,
+    promise: Promise | None,
+    price: float,
+    expectations: Expectations | None,
+    standing: Standing | None,
+    before: _Planned | None,
 ) -> _Planned:
-    """Return a job with its promised start and its expected runtime; the same as before where nothing has changed."""
+    """Return a job with its promised start, expected runtime and standing; the same where nothing has changed."""
     if before is not None and before.seen is not job:
         before = None
     kind = Kind.of(job) if before is None else before.kind
     expected = None if expectations is None or kind is None else expectations.runtime(kind)
-    if before is not None and (before.promise is promise, before.price, before.expected) == (True, price, expected):
+    if before is not None and (before.promise is promise, before.price, before.expected, before.standing) == (
+        True,
+        price,
+        expected,
+        standing,
+    ):
         return before
     told = None if promise is None else PromisedStart(start=promise.start, price=price)
     is_as_seen = told is None and expected in (None, job.walltime)  # without a word it is its walltime
     planned = job if is_as_seen else replace(job, told=told, expected=expected)
-    return _Planned(job, promise, price, kind, expected, planned)
+    if standing is not None:
+        planned = replace(planned, priority=standing.priority, weight=standing.weight)
+    return _Planned(job, promise, price, kind, expected, standing, planned)
 
 
 def _starts(entry: PlannedStart, snapshot: Snapshot, at: int, *, is_ahead: bool) -> bool:

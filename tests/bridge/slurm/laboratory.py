@@ -76,8 +76,8 @@ class Laboratory:
         return self.run(*command, "--wrap", f"exec sleep {seconds}").strip().partition(";")[0]
 
     def close(self) -> None:
-        """Close the gate."""
-        self.manager.apply([Gate(is_closed=True)])
+        """Close the gate for a minute."""
+        self.manager.apply([Gate(until=int(time.time()) + 60)])
 
     def raw(self, job: str) -> dict[str, Any]:
         """Return what ``squeue --json`` says of a job; from 23.02 on a number may be an object."""

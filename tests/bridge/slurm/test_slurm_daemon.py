@@ -80,7 +80,8 @@ def test_a_hundred_jobs_run_once_where_and_when_ordered(site: Site) -> None:
     assert late[-1] <= LATEST
     assert site.metric('cpsched_orders_total{kind="Start",result="done"}') >= JOBS
     assert site.metric("cpsched_dry_run") == 0
-    assert site.metric("cpsched_cycles_total") == site.metric("cpsched_cycle_seconds_count") > 1
+    # a cycle may end between two looks
+    lab.wait(lambda: site.metric("cpsched_cycles_total") == site.metric("cpsched_cycle_seconds_count") > 1)
     assert site.metric("cpsched_vetoes_total") <= JOBS // 10
     assert time.time() - site.metric("cpsched_last_good_cycle_timestamp_seconds") < 30
     site.stop(daemon)
@@ -138,7 +139,7 @@ def test_the_watchdog_hands_back_when_the_daemon_is_killed(site: Site) -> None:
 
 @pytest.mark.large
 def test_the_benchmark_beside_slurm_itself_works() -> None:
-    """Bench slurm plays a short list on two clusters, and prints both rows of its table."""
+    """Bench slurm plays a short list on three clusters, and prints all rows of its table."""
     done = subprocess.run(  # noqa: S603 - our own script
         [sys.executable, str(ROOT / "scripts" / "bench"), "slurm", "--jobs", "5", "--loads", "5", "--seeds", "0"],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -149,4 +150,4 @@ def test_the_benchmark_beside_slurm_itself_works() -> None:
     )
     assert done.returncode == 0, done.stderr
     rows = [line.split("|")[1].strip() for line in done.stdout.splitlines() if ", seed 0 |" in line]
-    assert rows == ["Slurm, seed 0", "cpsched, seed 0"]
+    assert rows == [f"{kind}, seed 0" for kind in ("Slurm", "order, wspt_list", "exact, wspt_list")]

@@ -7,14 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.domain import Amounts, Placement
-from cpsched.site.bridge import Announce, HandBack, Hold, JobState, Refusal, Start
+from cpsched.site.bridge import Announce, HandBack, Hold, JobState, Rank, Refusal, Result, Start
+from cpsched.site.bridge.slurm.jobs import revision_of
+from cpsched.site.bridge.slurm.manager import _receipt
 from cpsched.site.bridge.slurm.marker import GATE, Marker, marked, prefix_of, read_marker, user_view
 from cpsched.site.bridge.slurm.orders import ERRORS, Refused, change_of, refusal_of
 from cpsched.site.bridge.slurm.records import JobRecord
-from cpsched.site.bridge.slurm.snapshot import revision_of
 
 NOW = 1_800_000_000
 STEERED = JobRecord(number=7, state=JobState.WAITING, begin=GATE, admin_comment="cpsched:1", cpus=13, tasks=13, nodes=2)
+HOLD = Hold(job="7", until=NOW + 300)
 
 
 def start(job: JobRecord, *nodes: str, at: int = NOW, cores: int = 7) -> Start:
@@ -23,7 +25,7 @@ def start(job: JobRecord, *nodes: str, at: int = NOW, cores: int = 7) -> Start:
     return Start(job="7", at=at, allocation=allocation, revision=revision_of(user_view(job)[0]))
 
 
-def sent(order: Start | Hold | Announce | HandBack, job: JobRecord) -> tuple[str, ...]:
+def sent(order: Start | Hold | Rank | Announce | HandBack, job: JobRecord) -> tuple[str, ...]:
     """Return the lines for an order; none where the job is so already."""
     change = change_of(order, job, NOW, "host:1:2")
     return () if change is None else change.lines()
@@ -61,8 +63,9 @@ def test_what_an_order_did_is_undone() -> None:
         admin_comment=f"cpsched:1;begin={NOW + 5};nodes=2;cpus=13;pernode=1;ordered=g[1-2];given={NOW + 60}",
     )
     undone = "ReqNodeList= NumNodes=2-500000 MinCPUsNode=1 NumCPUs=13"
-    assert sent(Hold(job="7"), ordered) == (
-        f"update JobId=7 {undone} StartTime=uts{GATE} AdminComment=cpsched:1;begin={NOW + 5};by=host:1:2",
+    assert sent(HOLD, ordered) == (
+        f"update JobId=7 {undone} StartTime=uts{NOW + 300} "
+        f"AdminComment=cpsched:1;begin={NOW + 5};until={NOW + 300};by=host:1:2",
     )
     assert sent(HandBack(job="7"), ordered) == (f"update JobId=7 {undone} StartTime=uts{NOW + 5} AdminComment=",)
 
@@ -70,23 +73,24 @@ def test_what_an_order_did_is_undone() -> None:
 def test_what_is_so_already_is_not_sent() -> None:
     """A steered job is not held again, and one that is Slurm's is not handed back."""
     own = STEERED._replace(begin=NOW - 5, admin_comment="")
-    assert sent(Hold(job="7"), STEERED._replace(admin_comment="cpsched:1;by=host:1:2")) == ()
+    note = f"cpsched:1;until={NOW + 300};by=host:1:2"
+    assert sent(HOLD, STEERED._replace(begin=NOW + 300, admin_comment=note)) == ()
     assert sent(HandBack(job="7"), own) == ()
-    assert sent(Hold(job="7"), own) == (f"update JobId=7 StartTime=uts{GATE} AdminComment=cpsched:1;by=host:1:2",)
+    assert sent(HOLD, own) == (f"update JobId=7 StartTime=uts{NOW + 300} AdminComment={note}",)
 
 
 def test_a_job_is_held_for_some_minutes() -> None:
     """A hold is a begin that comes by itself, and the note says until when and by whom; the user's begin is kept."""
-    (line,) = sent(Hold(job="7", until=NOW + 300), STEERED)
+    (line,) = sent(HOLD, STEERED)
     note = f"cpsched:1;until={NOW + 300};by=host:1:2"
     assert line == f"update JobId=7 StartTime=uts{NOW + 300} AdminComment={note}"
     held = STEERED._replace(begin=NOW + 300, admin_comment=note)
-    assert sent(Hold(job="7", until=NOW + 300), held) == ()
+    assert sent(HOLD, held) == ()
     assert user_view(held)[0].begin is None
     assert sent(HandBack(job="7"), held) == (f"update JobId=7 StartTime=uts{NOW} AdminComment=",)
     assert "until=" not in sent(start(held, "g1", "g2"), held)[0]
     own = STEERED._replace(begin=NOW + 100, admin_comment="")
-    assert sent(Hold(job="7", until=NOW + 300), own)[0].endswith(f";begin={NOW + 100};until={NOW + 300};by=host:1:2")
+    assert sent(HOLD, own)[0].endswith(f";begin={NOW + 100};until={NOW + 300};by=host:1:2")
 
 
 def test_an_announced_start_is_in_the_note() -> None:
@@ -94,7 +98,34 @@ def test_an_announced_start_is_in_the_note() -> None:
     (line,) = sent(Announce(job="7", start=NOW + 601, nodes=("g1", "g2"), why="a b"), STEERED)
     note = "cpsched:1;by=host:1:2;start=2027-01-15T08:10:01Z;where=g[1-2];why=a_b"
     assert line == f"update JobId=7 AdminComment={note}"
-    assert "start=" in sent(Hold(job="7", until=NOW + 300), STEERED._replace(admin_comment=note))[0]
+    assert "start=" in sent(HOLD, STEERED._replace(admin_comment=note))[0]
+
+
+def test_a_place_is_a_factor_that_is_taken_back() -> None:
+    """What Slurm adds up stays; where nothing can be added, nothing is ordered."""
+    ranked = STEERED._replace(begin=None, admin_comment="", priority=5000, site_factor=-20)
+    assert sent(Rank(job="7", priority=6000), ranked) == ("update JobId=7 SiteFactor=980",)
+    assert sent(HandBack(job="7"), ranked) == ("update JobId=7 SiteFactor=0",)
+    with pytest.raises(Refused) as caught:
+        change_of(Rank(job="7", priority=6000), ranked._replace(site_factor=None), NOW)
+    assert caught.value.refusal is Refusal.UNSUPPORTED
+
+
+@pytest.mark.parametrize(
+    ("state", "ran_on", "result"),
+    [
+        (JobState.COMPLETED, "g[1-2]", Result.DONE),
+        (JobState.COMPLETED, "g[2-3]", Result.REFUSED),
+        (JobState.CANCELLED, "", Result.REFUSED),
+    ],
+)
+def test_a_job_may_be_over_when_it_is_looked_at(state: JobState, ran_on: str, result: Result) -> None:
+    """It was started if it has run where it was ordered."""
+    order = start(STEERED, "g1", "g2")
+    change = change_of(order, STEERED, NOW)
+    assert change is not None
+    receipt = _receipt(order, change, STEERED._replace(state=state, ran_on=ran_on), "", NOW)
+    assert (receipt.result, receipt.refusal) == (result, None if result is Result.DONE else Refusal.GONE)
 
 
 def test_a_job_that_slurm_holds_for_our_order_is_released() -> None:
@@ -107,7 +138,7 @@ def test_a_job_that_slurm_holds_for_our_order_is_released() -> None:
         admin_comment=f"cpsched:1;nodes=2;ordered=c1;at={NOW - 9};given={NOW - 9}",
     )
     assert sent(start(bad, "g1", "g2"), bad)[1] == "release 7"
-    assert sent(Hold(job="7"), bad)[1] == "release 7"
+    assert sent(HOLD, bad)[1] == "release 7"
     with pytest.raises(Refused) as caught:
         change_of(start(bad, "g1", "g2"), bad._replace(reason="JobHeldUser"), NOW)
     assert caught.value.refusal is Refusal.HELD
@@ -151,7 +182,7 @@ def test_strange_nodes_and_numbers_of_nodes_are_refused() -> None:
     st.builds(
         Marker,
         **dict.fromkeys(("begin", "at", "given", "until"), st.integers(0, 10**12)),
-        **dict.fromkeys(("nodes", "most", "cpus", "pernode", "restarts", "own", "rank"), st.integers(0, 10**6)),
+        **dict.fromkeys(("nodes", "most", "cpus", "pernode", "restarts"), st.integers(0, 10**6)),
         **dict.fromkeys(("required", "ordered", "start", "where", "why", "by"), st.text(max_size=60)),
     ),
     st.sampled_from(["", "ticket-12 ", '{"a": 1} ']),

@@ -22,7 +22,7 @@ from cpsched.site.bridge import (
     Start,
 )
 from cpsched.site.bridge.slurm.amounts import tres_value
-from cpsched.site.bridge.slurm.snapshot import revision_of
+from cpsched.site.bridge.slurm.jobs import revision_of
 from cpsched.site.bridge.slurm.text_reader import read_text
 from cpsched.verify import verify
 from tests.bridge.slurm.laboratory import OTHER, Laboratory, start
@@ -104,7 +104,7 @@ def test_the_gate(lab: Laboratory) -> None:
     lab.close()
     assert lab.manager.snapshot().gate_is_closed is True
     steered = lab.submit()
-    (receipt,) = lab.manager.apply([Gate(is_closed=False)])
+    (receipt,) = lab.manager.apply([Gate(until=None)])
     assert receipt.result is Result.DONE
     assert lab.manager.snapshot().gate_is_closed is False
     lab.gate.write_text(f"closed until {int(time.time()) - 1}\n")
@@ -136,8 +136,9 @@ def test_orders_are_undone_without_a_trace(lab: Laboratory) -> None:
     assert [ordered.jobs[job].due for job in jobs] == [hour] * 5
     assert [ordered.jobs[job].nodes for job in jobs] == list(nodes.values())
     assert {job: ordered.jobs[job].revision for job in jobs} == revisions
-    assert set(results(lab.manager.apply([Hold(job=job) for job in jobs]))) == {Result.DONE}
-    assert set(results(lab.manager.apply([Hold(job=job) for job in jobs]))) == {Result.ALREADY}
+    holds = [Hold(job=job, until=hour + 7200) for job in jobs]  # later than their own begin
+    assert set(results(lab.manager.apply(holds))) == {Result.DONE}
+    assert set(results(lab.manager.apply(holds))) == {Result.ALREADY}
     held = lab.manager.snapshot()
     assert all(held.jobs[job].is_steered and held.jobs[job].due is None for job in jobs)
     assert {job: held.jobs[job].revision for job in jobs} == revisions
@@ -277,8 +278,8 @@ def test_errors_of_slurm_are_told_in_our_words(lab: Laboratory) -> None:
     orders: list[Order] = [
         start(snapshot, first, "nowhere"),
         start(snapshot, first, "bad name"),
-        Hold(job="99999"),
-        Hold(job="1; scancel 2"),
+        Hold(job="99999", until=0),
+        Hold(job="1; scancel 2", until=0),
         start(snapshot, second, "g1"),
     ]
     receipts = lab.manager.apply(orders)
@@ -332,7 +333,7 @@ def test_a_node_dies(lab: Laboratory) -> None:
     assert after.jobs[job].revision != snapshot.jobs[job].revision
     assert (after.jobs[job].is_steered, after.jobs[job].due) == (False, None)
     assert states["g1"] is NodeState.UP
-    assert results(lab.manager.apply([Hold(job=job)])) == [Result.DONE]
+    assert results(lab.manager.apply([Hold(job=job, until=int(time.time()) + 300)])) == [Result.DONE]
     assert lab.facts(job).is_steered
     again = lab.manager.snapshot()
     lab.manager.apply([start(again, job, "m2", cores=2)])
@@ -372,7 +373,7 @@ def test_watching_tells_of_changes(lab: Laboratory) -> None:
     assert lab.manager.watch(20) is True
     lab.manager.snapshot()
     lab.submit()  # while nobody watches
-    assert lab.manager.watch(0) is True
+    assert lab.manager.watch(2) is True
 
 
 def test_text_and_json_of_a_real_slurm_agree(lab: Laboratory) -> None:

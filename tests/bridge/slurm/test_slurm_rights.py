@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pwd
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,7 @@ def test_fewer_rights_are_not_enough(accounting: Laboratory, tmp_path: Path, acc
     snapshot = manager.snapshot()
     assert snapshot.jobs[job].is_steered
     orders: list[Order] = [start(snapshot, job, "g1"), HandBack(job=job)]
-    receipts = manager.apply([*orders, Hold(job=job)])
+    receipts = manager.apply([*orders, Hold(job=job, until=int(time.time()) + 300)])
     assert [(one.result, one.refusal) for one in receipts[:2]] == [(Result.REFUSED, Refusal.FORBIDDEN)] * 2
     assert (lab.facts(job).state, lab.facts(job).is_steered) == (JobState.WAITING, True)
     lab.run("scancel", job)

@@ -262,22 +262,31 @@ def _reserved(
             nodes.setdefault(name, []).append(vnode.name)
     found = []
     for name in dict.fromkeys((*nodes, *told)):
-        attributes = told.get(name, {})
-        cores: dict[str, int] = {}
-        for piece in _pieces(attributes.get("resv_nodes")):
-            node, *rest = piece.split(":")
-            if node in machine.vnodes:
-                cores[node] = cores.get(node, 0) + takes(dict(one.partition("=")[::2] for one in rest)).get("cores", 0)
-        start, end = _time(attributes, "reserve_start", zone), _time(attributes, "reserve_end", zone)
+        start = end = None
+        cores = dict[str, int]()
+        try:
+            cores, start, end = _extent(told.get(name, {}), machine, zone)
+            reason = "its times are not known (pbs_rstat -F json tells them)"
+        except (ValueError, AttributeError, TypeError) as error:
+            reason = f"its record cannot be read ({printable(str(error))})"
         if start is None or end is None:
-            message = "its times are not known (pbs_rstat -F json tells them): its nodes are for its jobs only"
-            notes.append(Fault(f"reservation {printable(name)}", message))
+            notes.append(Fault(f"reservation {printable(name)}", f"{reason}: its nodes are for its jobs only"))
         elif end <= now:
             continue
         mine = tuple(cores or nodes.get(name, ()))
         if mine:
             found.append(Reserved(name=name, start=start, end=end, nodes=mine, cores=Amounts(cores) if cores else None))
     return tuple(found)
+
+
+def _extent(attributes: Answer, machine: Machine, zone: tzinfo | None) -> tuple[dict[str, int], int | None, int | None]:
+    """Return the cores of a reservation on each node, and its times as far as they are known."""
+    cores: dict[str, int] = {}
+    for piece in _pieces(attributes.get("resv_nodes")):
+        node, *rest = piece.split(":")
+        if node in machine.vnodes:
+            cores[node] = cores.get(node, 0) + takes(dict(one.partition("=")[::2] for one in rest)).get("cores", 0)
+    return cores, _time(attributes, "reserve_start", zone), _time(attributes, "reserve_end", zone)
 
 
 def _state(attributes: Answer) -> JobState:

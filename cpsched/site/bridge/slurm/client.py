@@ -85,14 +85,18 @@ class SlurmClient:
         Raises `BridgeError` if a command fails, or its answer cannot be understood.
         """
         parts = [SlurmRecords(jobs=jobs)]
+        config = read_config(self._whole_text((CONFIG_HEAD,), "scontrol", "show", "config"))
+        # JSON has not whose jobs are preempted
+        in_text = {"partitions"} if config.get("PreemptType", "preempt/none") != "preempt/none" else set()
         if self.rest is not None:
-            parts += [self._rest(self.rest, kind) for kind in ("nodes", *_HEADS)]
+            parts += [self._rest(self.rest, kind) for kind in ("nodes", *_HEADS) if kind not in in_text]
         elif self.version() >= _SCONTROL_JSON:
-            parts += [self._json(kind, "scontrol", "show", kind, "--json") for kind in ("nodes", *_HEADS)]
+            kinds = (kind for kind in ("nodes", *_HEADS) if kind not in in_text)
+            parts += [self._json(kind, "scontrol", "show", kind, "--json") for kind in kinds]
         else:
             parts.append(self._json("nodes", "sinfo", "--json"))
-            parts += [self._text(kind, "scontrol", "-o", "show", kind) for kind in _HEADS]
-        config = read_config(self._whole_text((CONFIG_HEAD,), "scontrol", "show", "config"))
+            in_text = {*_HEADS}
+        parts += [self._text(kind, "scontrol", "-o", "show", kind) for kind in _HEADS if kind in in_text]
         merged, _ = merge_records([("", part) for part in parts])
         return replace(merged, config=config, limits=self._limits() if are_enforced(config) else None)
 
@@ -118,10 +122,6 @@ class SlurmClient:
     def config(self) -> dict[str, str]:
         """Ask Slurm for its configuration. Raises `BridgeError` as `records`."""
         return dict(read_config(self._whole_text((CONFIG_HEAD,), "scontrol", "show", "config")))
-
-    def has_factors(self) -> bool:
-        """Tell whether Slurm adds priorities up, and to each what it is told (``SiteFactor``)."""
-        return self.config().get("PriorityType", "") != "priority/basic"
 
     def factors(self) -> dict[int, tuple[int, int]]:
         """Ask Slurm what was added to the priority of each job that may start, and for that priority, by number.

@@ -5,24 +5,24 @@ Copy it beside slurm.conf, and set JobSubmitPlugins=lua there. The daemon of cps
 (Unix seconds) the gate is closed, and renews it in each cycle. Where the file is missing, unreadable or out of date,
 the gate is open, and Slurm schedules new jobs as it always did. So a cpsched that has died stops nobody.
 
-A job that is let in behind the gate begins five minutes later, unless cpsched says something else of it before.
+A job that is let in behind the gate begins when the gate opens, unless cpsched says something else of it before.
 AdminComment says so, with the user's own --begin. Who may change the begin and the nodes of such a job: root, and the
 users in OPERATORS (numbers).
 ]]
 local GATE_FILE = "/run/cpsched/gate"
 local OPERATORS = { [0] = true }
-local LEASE = 300 -- seconds
 local MARK = "cpsched:1"
 
-local function is_closed()
+-- the second until which the gate is closed; nil: it is open
+local function closed_until()
   local file = io.open(GATE_FILE, "r")
   if file == nil then
-    return false
+    return nil
   end
   local line = file:read("*l")
   file:close()
-  local until_when = line and tonumber(line:match("^closed until (%d+)$"))
-  return until_when ~= nil and until_when > os.time()
+  local second = line and tonumber(line:match("^closed until (%d+)$"))
+  return second ~= nil and second > os.time() and second or nil
 end
 
 local function is_set(value)
@@ -30,15 +30,15 @@ local function is_set(value)
 end
 
 function slurm_job_submit(job_desc, part_list, submit_uid)
-  local lease = os.time() + LEASE
+  local second = closed_until()
   local has_begin = is_set(job_desc.begin_time)
-  if is_closed() and not (has_begin and job_desc.begin_time > lease) then
+  if second ~= nil and not (has_begin and job_desc.begin_time > second) then
     local note = MARK
     if has_begin then
       note = note .. string.format(";begin=%d", job_desc.begin_time)
     end
-    job_desc.admin_comment = (job_desc.admin_comment or "") .. note .. string.format(";until=%d", lease)
-    job_desc.begin_time = lease
+    job_desc.admin_comment = (job_desc.admin_comment or "") .. note .. string.format(";until=%d", second)
+    job_desc.begin_time = second
   end
   return slurm.SUCCESS
 end

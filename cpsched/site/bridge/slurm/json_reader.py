@@ -21,6 +21,7 @@ from cpsched.site.bridge.slurm.records import (
     ReservationRecord,
     Share,
     SlurmRecords,
+    hosts_of,
 )
 from cpsched.site.bridge.slurm.states import JOB_BASES, job_state, node_state, words_of
 from cpsched.text import printable
@@ -146,7 +147,7 @@ def _unread_job(entry: Fields, record: JobRecord | None, words: str) -> JobRecor
     if number is None:
         return None
     states = {JOB_BASES.get(word, JobState.RUNNING) for word in _state_words(entry, "job_state")}
-    names = _hosts(entry.text("nodes")) if states <= {JobState.RUNNING} else ()
+    names = hosts_of(entry.text("nodes")) if states <= {JobState.RUNNING} else ()
     shares = tuple(Share(node=name, cpus=-(-(entry.number("cpus") or 1) // len(names))) for name in names)
     state = JobState.RUNNING if shares else JobState.WAITING
     return JobRecord(number=number, state=state, others=(reason,), shares=shares, start=_time(entry, "start_time"))
@@ -159,13 +160,6 @@ def _unread_node(entry: Fields, record: NodeRecord | None, words: str) -> NodeRe
         cpus, memory = entry.number("effective_cpus", "cpus") or 0, entry.number("real_memory") or 0
         record = NodeRecord(name=entry.text("name"), state=NodeState.DOWN, cpus=cpus, memory=memory)
     return replace(record, state=NodeState.DOWN, fault=f"counts as down: {words}") if record.name else None
-
-
-def _hosts(text: str) -> tuple[str, ...]:
-    try:
-        return expand_hostlist(text) if text else ()
-    except SyntaxFault:
-        return ()
 
 
 def _groups(groups: Sequence[Fields]) -> tuple[tuple[NodeRecord, ...], tuple[PartitionRecord, ...]]:

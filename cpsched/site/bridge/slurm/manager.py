@@ -37,20 +37,19 @@ from cpsched.site.bridge.slurm.client import SlurmClient
 from cpsched.site.bridge.slurm.lines import as_ordered, is_alive, lines_by_job
 from cpsched.site.bridge.slurm.marker import read_marker
 from cpsched.site.bridge.slurm.orders import Change, Refused, change_of, refusal_of
-from cpsched.site.bridge.slurm.records import JobRecord, SlurmRecords, task_ranges
+from cpsched.site.bridge.slurm.records import JobRecord, SlurmRecords, hosts_of, task_ranges
 from cpsched.site.bridge.slurm.site import SiteChoices, SlurmModel, client_of
 from cpsched.site.bridge.slurm.snapshot import SnapshotMaker
+from cpsched.site.bridge.slurm.steering import why_not_ranked
 from cpsched.text import printable
 from cpsched.writing import write_bytes
 
-#: Seconds for which the gate stays closed without another word.
-_LEASE = 300
 _CLOSED = re.compile(r"closed until (\d{1,15})\s*")
 #: Lines given to one ``scontrol``; each takes some milliseconds.
 _LINES = 500
-#: Seconds between two looks at the queue while it is watched: at the most, at least, and so many times what a look
-#: takes.
-_LONGEST_PAUSE, _SHORTEST_PAUSE, _PAUSE = 1.0, 0.2, 20.0
+#: Seconds between two looks at the queue while it is watched: where no start waits for them, else at least, and so
+#: many times what a look takes. A look is two messages for slurmctld.
+_IDLE_PAUSE, _SHORTEST_PAUSE, _PAUSE = 1.5, 0.2, 20.0
 _LONGEST_SAID = 300
 #: Who holds a job: host, process, and since when.
 _BY = re.compile(r"[^:]+:\d{1,10}:\d{1,15}")
@@ -82,11 +81,13 @@ class SlurmManager:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._client, self._gate, self._clock = client, gate, clock
-        #: Whether Slurm says what it adds to the priority of each job; None: it was not asked yet, or need not be.
-        self._has_factors: bool | None = None if only_ranks else False
-        self._maker = SnapshotMaker(choices or SiteChoices())
+        #: Whether Slurm is known to add to priorities what it is told.
+        self._only_ranks, self._can_rank = only_ranks, False
+        self._maker = SnapshotMaker(choices or SiteChoices(), only_ranks=only_ranks)
         #: The queue when it was last looked at: what changes while nobody watches is seen by the next watch.
         self._seen: str | None = None
+        #: When that was, and how long it took.
+        self._glanced, self._took = -math.inf, 0.0
         #: The jobs as they were read last, by id too, the lines that they had just before, and when that was.
         self._jobs: tuple[JobRecord, ...] = ()
         self._by_id: dict[str, JobRecord] = {}
@@ -107,6 +108,10 @@ class SlurmManager:
 
     def snapshot(self) -> Snapshot:
         """Take a snapshot."""
+        if self._only_ranks and not self._can_rank:
+            if reason := why_not_ranked(self._client.config()):
+                raise BridgeError(("scontrol", "show", "config"), reason)
+            self._can_rank = True
         self._seen = self._glance()
         lines = self._look()
         if not self._lines or lines != self._lines or self._is_old:
@@ -182,19 +187,26 @@ class SlurmManager:
     def watch(self, seconds: float) -> bool:
         """Wait until jobs have come, started or ended, for at most some seconds, and tell whether they have."""
         end = time.monotonic() + seconds
-        while True:
-            began = time.monotonic()
+        while (due := self._glanced + self._pause()) <= end:
+            time.sleep(max(0.0, due - time.monotonic()))
             before, self._seen = self._seen, self._glance()
             if before not in (None, self._seen):
                 return True
-            took = time.monotonic() - began
-            left = end - time.monotonic()
-            if left <= 0:
-                return False
-            time.sleep(min(left, _LONGEST_PAUSE, max(_SHORTEST_PAUSE, _PAUSE * took)))
+        time.sleep(max(0.0, end - time.monotonic()))
+        return False
+
+    def _pause(self) -> float:
+        """Return the seconds between two looks."""
+        if self._only_ranks or not any(job.state is JobState.WAITING for job in self._jobs):
+            return _IDLE_PAUSE
+        return min(_IDLE_PAUSE, max(_SHORTEST_PAUSE, _PAUSE * self._took))
 
     def _glance(self) -> str:
-        return self._client.command("squeue", "--all", "--noheader", "--format=%i %t %r %D").out
+        self._glanced = time.monotonic()
+        try:
+            return self._client.command("squeue", "--all", "--noheader", "--format=%i %t %r %D").out
+        finally:
+            self._took = time.monotonic() - self._glanced
 
     def _look(self) -> dict[str, str]:
         """Return the line of each job."""
@@ -217,9 +229,7 @@ class SlurmManager:
             raise BridgeError(
                 ("squeue", "--json"), f"Expected job {lost}, which squeue named a moment before, got none"
             )
-        if self._has_factors is None:
-            self._has_factors = self._client.has_factors()
-        self._jobs = jobs = _with_factors(jobs, self._client.factors()) if self._has_factors else jobs
+        self._jobs = jobs = _with_factors(jobs, self._client.factors()) if self._only_ranks else jobs
         by_id: dict[str, JobRecord] = {}
         are_whole = True
         for record in self._jobs:
@@ -258,7 +268,7 @@ class SlurmManager:
         return "\n".join(said)
 
     def _gate_is_closed(self) -> bool | None:
-        """Tell whether the gate is closed for a while yet: one that is about to open counts as open."""
+        """Tell whether the gate is closed; None: it is not ours."""
         if self._gate is None:
             return None
         try:
@@ -267,19 +277,19 @@ class SlurmManager:
             return False
         except (OSError, ValueError) as error:
             raise BridgeError((str(self._gate),), f"Expected the gate's file, got: {error}") from error
-        return match is not None and int(match[1]) > self._clock() + _LEASE // 2
+        return match is not None and int(match[1]) > self._clock()
 
     def _move_gate(self, order: Gate) -> Receipt:
         """Close the gate for a while, or open it."""
         if self._gate is None:
             detail = "the site's file names no file of the gate"
             return Receipt(order=order, result=Result.REFUSED, refusal=Refusal.UNSUPPORTED, detail=detail)
+        text = f"closed until {order.until}\n".encode()
         try:
-            is_so = self._gate_is_closed() if order.is_closed else not self._gate.exists()
-            if is_so:
+            if self._gate.exists() is order.is_closed and not (order.is_closed and self._gate.read_bytes() != text):
                 return Receipt(order=order, result=Result.ALREADY)
             if order.is_closed:
-                write_bytes(self._gate, f"closed until {int(self._clock()) + _LEASE}\n".encode())
+                write_bytes(self._gate, text)
                 self._gate.chmod(0o644)  # slurmctld reads it
             else:
                 self._gate.unlink(missing_ok=True)
@@ -308,11 +318,11 @@ def _whole_arrays(
 
 
 def _with_factors(jobs: tuple[JobRecord, ...], factors: Mapping[int, tuple[int, int]]) -> tuple[JobRecord, ...]:
-    """Return jobs with their factors and priorities; a waiting job without one has no priority that counts."""
+    """Return jobs with their factors and priorities, as far as they have any."""
     found = []
     for job in jobs:
-        if job.state is JobState.WAITING:
-            factor, priority = factors.get(job.number, (None, 0))
+        if job.state is JobState.WAITING and job.number in factors:
+            factor, priority = factors[job.number]
             job = job.but(site_factor=factor, priority=priority)
         found.append(job)
     return tuple(found)
@@ -337,15 +347,15 @@ def _ids(record: JobRecord) -> Iterable[str]:
 
 
 def _receipt(order: Order, change: Change, after: JobRecord | None, said: str, now: int) -> Receipt:
-    """Return the receipt of an order, by the job as it is now and by what Slurm said."""
+    """Return the receipt of an order, by the job as it is now and by what Slurm said; it waited before."""
     if after is not None and not after.state.is_over:
         runs = after.state is JobState.RUNNING
         if change.is_done(after, now) or (runs and isinstance(order, HandBack)):
             return Receipt(order=order, result=Result.DONE)
-        if runs and isinstance(order, Start):
-            ordered = {place.node for place in order.allocation}
-            if {share.node for share in after.shares} == ordered:
-                return Receipt(order=order, result=Result.DONE)
+    if after is not None and isinstance(order, Start) and (after.state is JobState.RUNNING or after.state.is_over):
+        ran_on = {share.node for share in after.shares} or set(hosts_of(after.ran_on))
+        if ran_on == {place.node for place in order.allocation}:
+            return Receipt(order=order, result=Result.DONE)
     words = [line for line in said.splitlines() if re.search(rf"(?<![\d_]){change.job}(?![\d_])", line)]
     told = printable("; ".join(words))[:_LONGEST_SAID]
     if words:

@@ -16,8 +16,7 @@ from urllib.parse import quote, unquote
 from cpsched.site.bridge.protocol import JobState
 from cpsched.site.bridge.slurm.records import JobRecord
 
-#: The begin of steered jobs without an order, 2099-01-01 UTC, where nobody said until when they are steered; earlier
-#: versions of cpsched held all jobs so.
+#: The begin of the jobs that earlier versions of cpsched held, 2099-01-01 UTC; they are handed back.
 GATE = 4070908800
 
 _MARK = "cpsched:1"
@@ -50,9 +49,6 @@ class Marker(NamedTuple):
     until: int = 0
     #: Who holds it: ``host:process:second`` at which that began.
     by: str = ""
-    #: Where Slurm has no factors: the priority that it had, and the one that it was given.
-    own: int = 0
-    rank: int = 0
     #: For the user: the planned start as a date, the nodes, and a line about it.
     start: str = ""
     where: str = ""

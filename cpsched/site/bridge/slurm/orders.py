@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from cpsched.domain import Placement
 from cpsched.formats import fold_hostlist
 from cpsched.site.bridge.protocol import Announce, HandBack, Hold, JobState, Rank, Refusal, Start
+from cpsched.site.bridge.slurm.jobs import revision_of
 from cpsched.site.bridge.slurm.marker import (
     GATE,
     Marker,
@@ -20,7 +21,6 @@ from cpsched.site.bridge.slurm.marker import (
     user_view,
 )
 from cpsched.site.bridge.slurm.records import MANY_NODES, JobRecord, task_ranges
-from cpsched.site.bridge.slurm.snapshot import revision_of
 
 JobOrder = Start | Hold | Rank | Announce | HandBack
 
@@ -68,7 +68,6 @@ class Change:
     cpus: int | None = None
     cpus_per_node: int | None = None
     site_factor: int | None = None
-    priority: int | None = None
     #: Whether Slurm holds the job since an order was impossible.
     is_released: bool = False
     #: The tasks of an array that are changed with the job; empty: it is changed alone.
@@ -83,7 +82,6 @@ class Change:
             and (self.begin is None or is_same_begin(self.begin, job.begin, now))
             and (self.comment is None or job.admin_comment.strip() == self.comment.strip())
             and self.site_factor in (None, job.site_factor)
-            and self.priority in (None, job.priority)
             and not self._is_held(job)
         )
 
@@ -107,8 +105,6 @@ class Change:
             words.append(f"StartTime=uts{self.begin}")
         if self.site_factor is not None:
             words.append(f"SiteFactor={self.site_factor}")
-        if self.priority is not None:
-            words.append(f"Priority={self.priority}")
         if self.comment is not None:
             words.append(f"AdminComment={self.comment}")
         line = " ".join(words)
@@ -144,7 +140,7 @@ def change_of(order: JobOrder, job: JobRecord | None, now: int, by: str = "") ->
     if isinstance(order, Start):
         change = _start(order, view, marker, prefix, now, by)
     elif isinstance(order, Rank):
-        change = _rank(order, job, marker, prefix, by)
+        change = _rank(order, job)
     elif isinstance(order, Announce):
         kept = marker or Marker(begin=_own_begin(view, now))
         change = _announce(order, kept, prefix, by)
@@ -232,17 +228,15 @@ def _start(order: Start, view: JobRecord, marker: Marker | None, prefix: str, no
     )
 
 
-def _rank(order: Rank, job: JobRecord, marker: Marker | None, prefix: str, by: str) -> Change:
-    """Return a job with another priority: what Slurm adds up for it stays, or is noted."""
+def _rank(order: Rank, job: JobRecord) -> Change:
+    """Return a job with another priority: what Slurm adds up for it stays. Slurm changes all of a heterogeneous job."""
+    if job.site_factor is None:
+        raise Refused(Refusal.UNSUPPORTED, "nothing can be added to its priority")
     whole = ""
     if job.array is not None and job.task is None:
         whole = f"{job.array}_{task_ranges(job.tasks_text)}"
-    if job.site_factor is not None:
-        factor = job.site_factor + order.priority - job.priority
-        return Change(job=order.job, comment=None, site_factor=factor, whole=whole)
-    own = marker.own if marker is not None and marker.own else job.priority
-    note = marked(prefix, (marker or Marker())._replace(own=own, rank=order.priority, by=by))
-    return Change(job=order.job, comment=note, priority=order.priority, whole=whole)
+    factor = job.site_factor + order.priority - job.priority
+    return Change(job=order.job, comment=None, site_factor=factor, whole=whole)
 
 
 def _announce(order: Announce, kept: Marker, prefix: str, by: str) -> Change:
@@ -258,14 +252,14 @@ def _hold(order: Hold, view: JobRecord, marker: Marker | None, prefix: str, now:
     kept = Marker(
         begin=own,
         restarts=view.restarts,
-        until=order.until or 0,
+        until=order.until,
         by=by,
         start=told.start,
         where=told.where,
         why=told.why,
     )
     # a begin of the user that is later needs no other one, and is shown
-    return Change(job=order.job, comment=marked(prefix, kept), begin=max(order.until or GATE, own))
+    return Change(job=order.job, comment=marked(prefix, kept), begin=max(order.until, own))
 
 
 def _hand_back(
@@ -278,5 +272,4 @@ def _hand_back(
         comment=prefix if marker is not None and is_sayable(prefix) else None,
         begin=(_own_begin(view, now) or now) if was_held else None,
         site_factor=0 if job.site_factor else None,
-        priority=marker.own if marker is not None and marker.own and job.priority == marker.rank else None,
     )

@@ -14,6 +14,7 @@ from cpsched.site.bridge.slurm.client import SlurmClient
 from cpsched.site.bridge.slurm.orders import refusal_of
 from cpsched.site.bridge.slurm.records import JobRecord
 from cpsched.site.bridge.slurm.site import SlurmModel, client_of
+from cpsched.site.bridge.slurm.steering import why_not_ranked
 from cpsched.text import printable
 
 #: Seconds by which the clock of slurmctld may differ.
@@ -39,19 +40,20 @@ def findings(model: SlurmModel, *, is_live: bool) -> Iterator[Finding]:
     wrong = sorted({*model.queues, *model.leave_partitions} - known)
     said = f"no partition {', '.join(wrong)}: mend the file" if wrong else f"{len(known)} known"
     yield Finding("partitions", not wrong, printable(said))
-    is_basic = config.get("PriorityType") == "priority/basic"
     if model.steering == "order":
         is_fine = config.get("SchedulerType") == "sched/backfill"
-        said = f"{config.get('PriorityType')}, {config.get('SchedulerType')}"
+        said = f"{config.get('SchedulerType')}"
         said = said if is_fine else f"{said}: set SchedulerType=sched/backfill"
         yield Finding("scheduler", is_fine, said)
+        reason = why_not_ranked(config)
+        yield Finding("priorities", not reason, reason or f"{config.get('PriorityType')}")
         if config.get("PrioritySiteFactorPlugin", "(null)") not in ("(null)", "none", ""):
             said = "PrioritySiteFactorPlugin sets the factors that cpsched sets: use one of them"
             yield Finding("factors", False, said)
     else:
         yield from _gate(model, config)
     if is_live:
-        yield _rights(client, records.jobs, needs_note=is_basic or model.steering == "exact")
+        yield _rights(client, records.jobs, needs_note=model.steering == "exact")
 
 
 def _clock(client: SlurmClient) -> Finding:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cpsched.domain import Amounts, NodeState
-from cpsched.errors import Fault
+from cpsched.errors import Fault, SyntaxFault
+from cpsched.formats import expand_hostlist
 from cpsched.site.bridge.protocol import JobState
 from cpsched.site.bridge.slurm.limits import SlurmLimits
 
@@ -98,7 +99,7 @@ class JobRecord(NamedTuple):
     admin_comment: str = ""
     #: Of its user.
     comment: str = ""
-    #: Slurm's, as it is now.
+    #: Slurm's, as it is now; in it is what was added to it.
     priority: int = 0
     #: What was added to it (``SiteFactor``); None: Slurm does not add such things, or says nothing of this job's.
     site_factor: int | None = None
@@ -139,6 +140,14 @@ def task_indices(text: str) -> tuple[int, ...]:
         first, _, last = span.partition("-")
         found += range(int(first), int(last or first) + 1, int(step or 1))
     return tuple(found)
+
+
+def hosts_of(text: str) -> tuple[str, ...]:
+    """Return the names of a host list; none where it cannot be read."""
+    try:
+        return expand_hostlist(text) if text else ()
+    except SyntaxFault:
+        return ()
 
 
 def task_ranges(text: str) -> str:
@@ -192,6 +201,8 @@ class PartitionRecord:
     cpus_per_node: int | None = None
     #: The QOS whose limits hold for its jobs; empty: none.
     qos: str = ""
+    #: How its jobs are preempted, in Slurm's word; empty: that is not known.
+    preemption: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,6 +57,12 @@ class SlurmModel(DocumentModel):
     steering: Literal["order", "exact"] = Field(
         "order", description="The plan is Slurm's order of the jobs, or each job starts when and where planned"
     )
+    weights: Literal["priority", "site"] = Field(
+        "priority", description="Slurm's priorities weigh jobs, and its tiers are strict, or only the site's file does"
+    )
+    influence: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = Field(
+        1.0, description="How far plans may depart from the order of priorities, as a share of the waiting jobs"
+    )
     gate: Omittable[_FilePath] = Field(
         None, description="The file by which the daemon tells job_submit.lua that the gate is closed"
     )

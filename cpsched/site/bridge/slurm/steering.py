@@ -2,16 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from cpsched.errors import SyntaxFault
-from cpsched.formats import expand_hostlist
 from cpsched.site.bridge.protocol import JobFacts, JobState
 from cpsched.site.bridge.slurm.marker import GATE, Marker, is_same_begin
-from cpsched.site.bridge.slurm.records import JobRecord
+from cpsched.site.bridge.slurm.records import JobRecord, SlurmRecords, hosts_of
 from cpsched.site.bridge.slurm.site import OPT_OUT, SiteChoices
 
 _WAITING = (JobState.WAITING, JobState.HELD)
+#: The parts of a priority, and the priority of the first job where there are none.
+_WEIGHTS = ("Age", "Assoc", "FairShare", "JobSize", "Partition", "QOS")
+_TOP = 0xFFFF0000
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """Whose jobs stay Slurm's, as the site or its Slurm has it."""
+
+    choices: SiteChoices
+    #: By partition, the reason.
+    partitions: Mapping[str, str]
+    #: The greatest priority that Slurm gives a job itself.
+    most_priority: float
+
+    @classmethod
+    def of(
+        cls, records: SlurmRecords, nodes: Mapping[str, Sequence[str]], choices: SiteChoices, *, only_ranks: bool
+    ) -> Leaving:
+        """Return that of a Slurm. `nodes`: of each partition. `only_ranks`: whether jobs are never held."""
+        chosen = dict.fromkeys(choices.leave_partitions, "the site leaves its partition to Slurm")
+        preempting = {} if only_ranks else dict(_preempting(records, nodes))
+        return cls(choices, preempting | chosen, _most_priority(records.config or {}))
+
+
+def _preempting(records: SlurmRecords, nodes: Mapping[str, Sequence[str]]) -> Iterable[tuple[str, str]]:
+    """Yield the partitions whose jobs Slurm may start in place of others, with the reason not to hold them."""
+    if (records.config or {}).get("PreemptType") != "preempt/partition_prio":
+        return
+    for low in records.partitions:
+        if low.preemption.replace("GANG", "").strip(",") in ("", "OFF"):
+            continue
+        for high in records.partitions:
+            if high.tier > low.tier and not set(nodes[high.name]).isdisjoint(nodes[low.name]):
+                yield high.name, f"jobs of its partition may preempt those of {low.name}"
+
+
+def _most_priority(config: Mapping[str, object]) -> float:
+    """Return the greatest priority that a job can have without anybody's doing; infinite where it is not known."""
+    if config.get("PriorityType") == "priority/basic":
+        return _TOP
+    words = {str(key).lower(): str(value) for key, value in config.items()}
+    weights = [words.get(f"priorityweight{name.lower()}", "") for name in _WEIGHTS]
+    tres = words.get("priorityweighttres", "(null)")
+    weights += [part.rpartition("=")[2] for part in tres.split(",")] if tres not in ("(null)", "") else []
+    is_odd = "NO_NORMAL" in words.get("priorityflags", "")
+    is_odd |= words.get("prioritysitefactorplugin", "(null)") not in ("(null)", "none", "")
+    if is_odd or not all(map(str.isdecimal, weights)):
+        return math.inf
+    return sum(map(int, weights))
+
+
+def why_not_ranked(config: Mapping[str, object]) -> str:
+    """Return why the order of jobs cannot be given to a Slurm, and what to do; empty: it can."""
+    if config.get("PriorityType") != "priority/basic":
+        return ""
+    said = "priority/basic adds nothing to priorities that could be taken back"
+    return f'{said}: set PriorityType=priority/multifactor in slurm.conf, or steering = "exact"'
 
 
 def job_facts(record: JobRecord, view: JobRecord, marker: Marker | None, revision: str, now: int) -> JobFacts:
@@ -22,14 +80,13 @@ def job_facts(record: JobRecord, view: JobRecord, marker: Marker | None, revisio
     is_waiting = view.state in _WAITING
     order = marker if is_waiting and marker is not None and _is_as_ordered(record, marker, now) else None
     until = marker.until if is_waiting and marker is not None and _is_held(record, marker, now) else None
-    is_ranked = marker is not None and marker.own and record.priority != marker.rank  # by somebody else
     nodes: Iterable[str] = ()
     if order is not None:
-        nodes = _hosts(order.ordered)
+        nodes = hosts_of(order.ordered)
     elif view.state is JobState.RUNNING:
         nodes = (share.node for share in view.shares)
     elif view.state.is_over and view.ran_on:
-        nodes = _hosts(view.ran_on)
+        nodes = hosts_of(view.ran_on)
     return JobFacts(
         state=view.state,
         revision=revision,
@@ -37,7 +94,8 @@ def job_facts(record: JobRecord, view: JobRecord, marker: Marker | None, revisio
         is_steered=is_waiting and (record.begin == GATE or order is not None or until is not None),
         until=until,
         is_marked=is_waiting and (marker is not None or record.begin == GATE or bool(record.site_factor)),
-        priority=0 if is_ranked or not is_waiting else record.priority,
+        priority=record.priority if is_waiting and record.site_factor is not None else 0,
+        own_priority=_own_priority(record) if is_waiting else 0,
         batch=str(record.number) if record.array is not None and record.task is None else "",
         due=None if order is None else order.at,
         nodes=tuple(sorted(nodes)),
@@ -54,14 +112,22 @@ def changes_at(record: JobRecord, marker: Marker | None) -> tuple[int, ...]:
     return record.begin, max(marker.given, record.begin)
 
 
-def why_left(record: JobRecord, marker: Marker | None, choices: SiteChoices, now: int) -> str | None:
+def _own_priority(record: JobRecord) -> int:
+    """Return the priority that a job has without what was added to it."""
+    return max(0, record.priority - (record.site_factor or 0))
+
+
+def why_left(record: JobRecord, marker: Marker | None, leaving: Leaving, now: int) -> str | None:
     """Return why a waiting job is left to Slurm though it could be planned; None: it is not."""
     if OPT_OUT in record.comment.split():
         return f"its comment says {OPT_OUT}"
-    if not choices.leave_partitions.isdisjoint(record.partitions):
-        return f"the site leaves partition {','.join(record.partitions)} to Slurm"
-    if record.account in choices.leave_accounts:
+    for partition in record.partitions:
+        if partition in leaving.partitions:
+            return leaving.partitions[partition]
+    if record.account in leaving.choices.leave_accounts:
         return f"the site leaves account {record.account} to Slurm"
+    if _own_priority(record) > leaving.most_priority:
+        return "its Priority was raised by hand"
     if marker is not None and _is_freed(record, marker, now):
         return "its StartTime was set by hand"
     return None
@@ -88,10 +154,3 @@ def _is_freed(record: JobRecord, marker: Marker, now: int) -> bool:
     was_steered = bool(marker.until or marker.ordered)
     ours = (GATE, marker.until, marker.given, marker.begin)
     return was_steered and record.begin not in ours and not (marker.ordered and marker.given <= now)
-
-
-def _hosts(text: str) -> tuple[str, ...]:
-    try:
-        return expand_hostlist(text) if text else ()
-    except SyntaxFault:
-        return ()

@@ -318,6 +318,7 @@ def _partition(record: _Record) -> PartitionRecord:
         max_nodes=record.number("MaxNodes"),
         cpus_per_node=record.number("MaxCPUsPerNode"),
         qos=record["QoS"],
+        preemption=record["PreemptMode"],
     )
 
 

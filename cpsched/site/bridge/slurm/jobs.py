@@ -1,0 +1,174 @@
+"""One job of Slurm as an instance has it, or the reason why it cannot be planned."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+from typing import NamedTuple
+
+from cpsched.domain import Amounts, Arrangement, Chunk, Job, Place, Placement, Request, Running, Segment, Step
+from cpsched.formats import fold_hostlist
+from cpsched.site.bridge.leaving import Inexpressible
+from cpsched.site.bridge.protocol import JobState
+from cpsched.site.bridge.slurm.marker import Marker, is_sayable, prefix_of
+from cpsched.site.bridge.slurm.records import JobRecord, ReservationRecord, Share
+from cpsched.site.bridge.slurm.requests import Site, counter_of, licenses_of, step_of
+from cpsched.site.bridge.slurm.states import CLOSED, NEVER
+from cpsched.text import printable
+
+#: The walltime (s) of a running job without a limit: a year.
+_NO_LIMIT = 365 * 86400
+_LONGEST_NAME = 256
+
+
+class Seen(NamedTuple):
+    """One job, or one task of an array, with what was noted of it."""
+
+    id: str
+    #: As Slurm has it, and as its user asked for it.
+    record: JobRecord
+    view: JobRecord
+    marker: Marker | None
+
+
+def _name(text: str) -> str | None:
+    """Return a name as documents may have it: on one line, and not too long; None where there is none."""
+    return printable(text)[:_LONGEST_NAME] or None
+
+
+def job_of(one: Seen, site: Site, reservations: Mapping[str, ReservationRecord], now: int) -> Job:
+    """Return one job that runs or waits.
+
+    Raises `Inexpressible` if an instance cannot say it, or nobody may start it.
+    """
+    view = one.view
+    make = partial(
+        Job,
+        id=one.id,
+        user=_name(view.user),
+        group=_name(view.group),
+        project=_name(view.account),
+        submit=min(view.submit, now),
+    )
+    if view.state is JobState.RUNNING:
+        return _running(make, view, site, now)
+    if view.state is JobState.HELD:
+        raise Inexpressible(f"it is held ({view.reason})" if view.reason else "it is held", is_for_manager=False)
+    if view.others:
+        raise Inexpressible("; ".join(view.others))
+    if (why := view.reason.partition(":")[0]) in NEVER and not (one.marker is not None and one.marker.ordered):
+        raise Inexpressible(f"Slurm says that it cannot start ({why})", is_for_manager=False)
+    if not is_sayable(prefix_of(one.record.admin_comment)):
+        raise Inexpressible("its AdminComment has blanks, or signs that scontrol cannot be given")
+    if view.reservation and view.reservation not in reservations:
+        raise Inexpressible(f"its reservation {view.reservation} is not known")
+    if view.array is not None and view.task is None and not view.tasks_text:
+        raise Inexpressible("the tasks of its array are not known")
+    begin = view.begin if view.begin is not None and view.begin > now else None
+    queue, step, licenses = _asked(view, site)
+    return make(
+        queue=queue if queue in site.partitions else None,
+        steps=(step,),
+        licenses=licenses,
+        not_before=begin,
+        deadline=view.deadline,
+        reservation=view.reservation or None,
+    )
+
+
+def _asked(view: JobRecord, site: Site) -> tuple[str, Step, Amounts]:
+    """Return the queue in which a waiting job is planned, its request with its walltime, and its licences.
+
+    Of several partitions it is the first that can run the job, or all of them as one. Raises `Inexpressible` if there
+    is none.
+    """
+    reason: Inexpressible | None = None
+    candidates = site.queues_of(view)
+    for queue in candidates:
+        partition = site.described.get(queue)
+        walltime = view.time_limit
+        try:
+            if partition is not None and partition.state in CLOSED:
+                raise Inexpressible(f"its partition {queue} is {partition.state}", is_for_manager=False)
+            if walltime is None and not view.is_unlimited and partition is not None:
+                walltime = partition.default_time or partition.max_time
+            if walltime is None:
+                raise Inexpressible("it has no time limit")
+            step, licenses = step_of(view.but(partitions=(queue,)), walltime, site)
+        except Inexpressible as error:
+            reason = reason or error
+            continue
+        is_short = partition is None or partition.max_time is None or walltime <= partition.max_time
+        if len(candidates) == 1 or (is_short and site.has_room(queue, step.request)):
+            return queue, step, licenses
+        reason = reason or Inexpressible(f"none of its partitions {','.join(view.partitions)} can run it")
+    raise reason or Inexpressible("it has no partition")
+
+
+def _running(make: Callable[..., Job], view: JobRecord, site: Site, now: int) -> Job:
+    """Return a running job: the nodes that it holds are a fact."""
+    if not view.shares:
+        raise Inexpressible("it runs, and Slurm does not say where", is_for_manager=False)
+    unknown = [share.node for share in view.shares if share.node not in site.nodes]
+    if unknown:
+        raise Inexpressible(f"it runs on nodes that are not known ({fold_hostlist(unknown)})", is_for_manager=False)
+    start = min(now, view.start if view.start is not None else now)
+    walltime = _NO_LIMIT if view.time_limit is None else max(1, view.time_limit)
+    queue = view.partitions[0] if view.partitions else ""
+    if view.is_completing:
+        walltime = max(1, now + 1 - start)
+    elif view.is_suspended and view.end is not None:
+        walltime = max(walltime, view.end - start)
+    amounts = [_held(share, queue, site) for share in view.shares]
+    kinds = {held: index for index, held in enumerate(dict.fromkeys(amounts))}
+    counts = Counter(amounts)
+    allocation = tuple(
+        Placement(node=share.node, resources=held, chunk=kinds[held], count=1)
+        for share, held in zip(view.shares, amounts, strict=True)
+    )
+    chunks = tuple(Chunk(count=counts[held], resources=held) for held in kinds)
+    place = Place(arrangement=Arrangement.SCATTER, exclusive=view.exclusive != "" or queue in site.exclusive)
+    segment = Segment(start=start, end=max(start + walltime, now + 1), allocation=allocation)
+    return make(
+        queue=queue if queue in site.partitions else None,
+        steps=(Step(walltime=walltime, request=Request(chunks=chunks, place=place)),),
+        licenses=licenses_of(view),
+        running=Running(start=start, segments=(segment,)),
+    )
+
+
+def _held(share: Share, queue: str, site: Site) -> Amounts:
+    amounts = {"cores": share.cpus, "mem": share.memory if site.counts_memory else 0, **share.gres}
+    if queue in site.cpus_per_node:
+        amounts[counter_of(queue)] = share.cpus
+    return Amounts({name: amount for name, amount in amounts.items() if amount} or {"cores": 1})
+
+
+def revision_of(job: JobRecord) -> str:
+    """Return a short text that changes when what a plan of the job rests on does; of a job as its user asked for it."""
+    return _digest(
+        job.partitions,
+        job.time_limit,
+        (job.nodes, job.max_nodes, job.cpus, job.tasks, job.tasks_per_node, job.cpus_per_node, job.exclusive),
+        (job.required_nodes, job.excluded_nodes, job.features, job.licenses, job.reservation),
+        (job.memory_per_cpu, job.memory_per_node),
+        (job.tres_per_job, job.tres_per_node, job.tres_per_socket, job.tres_per_task),
+        job.restarts,
+    )
+
+
+@lru_cache(maxsize=2**14)  # many jobs ask alike
+def _digest(
+    partitions: tuple[str, ...],
+    time_limit: int | None,
+    shape: tuple[object, ...],
+    where: tuple[str, ...],
+    memory: tuple[int | None, ...],
+    tres: tuple[str, ...],
+    restarts: int,
+) -> str:
+    texts = [text.replace("gres/", "gres:").replace("=", ":") for text in tres]
+    asked = (partitions, time_limit, shape, where, memory, texts, restarts)
+    return hashlib.blake2b(repr(asked).encode(), digest_size=8).hexdigest()

@@ -1,0 +1,147 @@
+"""What the daemon says of its cycles, in its log and its metrics, and keeps of them and of the cluster in its store."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from cpsched.domain import Plan
+from cpsched.errors import CpschedError, Fault, StoreError
+from cpsched.site.bridge import Snapshot
+from cpsched.site.daemon.live_state import Presenter
+from cpsched.site.daemon.logs import Log
+from cpsched.site.daemon.metrics import Metrics
+from cpsched.site.daemon.planning import Made
+from cpsched.site.daemon.state import PromiseMoved, Record, State
+from cpsched.site.daemon.store import Cycle, Store
+
+
+class Doings(NamedTuple):
+    """What was done in a cycle."""
+
+    state: State
+    last_plan: Plan | None
+    #: The last plan of this cycle.
+    made: Made | None
+    num_orders: int
+    #: Until now.
+    seconds: float
+
+
+class Journal:
+    """The journal of a daemon. Mutable."""
+
+    def __init__(self, store: Store, log: Log, metrics: Metrics) -> None:
+        self._store, self._log, self._metrics = store, log, metrics
+        #: Whether anything failed in this cycle.
+        self.has_failed = False
+        self._presenter = Presenter()
+        #: Of the last snapshot: each is logged once.
+        self._notes: frozenset[Fault] = frozenset()
+        #: The jobs of the last snapshot, and when one was kept, and the store pruned.
+        self._kept: set[str] = set()
+        self._last_kept: int | None = None
+        self._last_pruned: int | None = None
+
+    def failed(self, what: str, error: Exception) -> None:
+        """Note that something failed; the next cycle tries again."""
+        self.has_failed = True
+        self._metrics.failures.labels(what).inc()
+        self._log.error(f"{what} failed", error=str(error))
+
+    def tell(self, snapshot: Snapshot) -> None:
+        """Say what of a snapshot is not as the manager says it, if that is new."""
+        for note in dict.fromkeys(snapshot.notes):
+            if note not in self._notes:
+                self._log.warning("not as the manager says it", what=note.path, why=note.message)
+        self._notes = frozenset(snapshot.notes)
+
+    def tell_record(self, record: Record) -> None:
+        """Say what happened to a job."""
+        is_moved = isinstance(record, PromiseMoved)
+        is_later = isinstance(record, PromiseMoved) and _is_later(record)
+        if is_later:
+            self._metrics.promises_moved.inc()
+        # a cluster may have thousands of promises
+        say = self._log.debug if is_moved and not is_later else self._log.info
+        say(type(record).__name__, **{name: getattr(record, name) for name in record.__slots__})
+
+    def keep(self, snapshot: Snapshot, *, keep_days: int, every: int) -> None:
+        """Keep new jobs and, now and then, a snapshot; forget what is old once an hour.
+
+        `every`: seconds between two snapshots; 0: none is kept.
+        """
+        ids, now = {job.id for job in snapshot.instance.jobs}, snapshot.taken_at
+        try:
+            if new := ids - self._kept:
+                self._store.add_jobs(self._presenter.entries(snapshot.instance, new), now)
+            self._kept = ids
+            if every and (self._last_kept is None or now - self._last_kept >= every):
+                self._store.add_snapshot(snapshot.instance)
+                self._last_kept = now
+            if self._last_pruned is None or now - self._last_pruned >= 3600:
+                self._store.prune(now - keep_days * 86_400)
+                self._last_pruned = now
+        except StoreError as error:
+            self.failed("store", error)
+
+    def note(self, done: Doings, *, budget: float, file: Path | None) -> bool:
+        """Note the figures of a cycle, and tell whether it was good. `file`: for the metrics."""
+        metrics, made, state = self._metrics, done.made, done.state
+        states: dict[str, int] = dict.fromkeys(("waiting", "running", "left"), 0)
+        if state.snapshot is not None:
+            states["running"] = sum(job.running is not None for job in state.snapshot.instance.jobs)
+            states["waiting"] = len(state.snapshot.instance.jobs) - states["running"]
+            states["left"] = len(state.snapshot.left)
+        for name, count in (*states.items(), ("planned", len(state.plan))):
+            metrics.jobs.labels(name).set(count)
+        if made is not None:
+            metrics.value.set(made.plan.objective.value)
+        began = time.monotonic()
+        try:
+            self._store_figures(done, states, budget=budget)
+        except StoreError as error:
+            self._presenter = Presenter()  # what it takes for written may not be
+            self.failed("store", error)
+        seconds = done.seconds + time.monotonic() - began
+        metrics.cycles.inc()
+        metrics.cycle_seconds.observe(seconds)
+        if made is not None and seconds > budget > 0:
+            metrics.overruns.inc()
+            self._log.warning("cycle took longer than its budget", seconds=round(seconds, 3), budget=budget)
+        self._log.info("cycle", seconds=round(seconds, 3), orders=done.num_orders, planned=len(state.plan), **states)
+        if not self.has_failed:
+            metrics.last_cycle.set_to_current_time()
+        try:
+            if file is not None:
+                metrics.write(file)
+        except (CpschedError, OSError) as error:
+            self.failed("metrics", error)
+        return not self.has_failed
+
+    def _store_figures(self, done: Doings, states: dict[str, int], *, budget: float) -> None:
+        """Write the figures, and what holds now: a reader who sees that has the figures before."""
+        state, made = done.state, done.made
+        is_known = state.snapshot is not None and not self.has_failed
+        document = self._presenter.document(state, done.last_plan, budget=budget) if is_known else None
+        self._store.add_cycle(
+            Cycle(
+                at=state.now,
+                seconds=round(done.seconds, 3),
+                waiting=states["waiting"],
+                running=states["running"],
+                planned=len(state.plan),
+                value=None if made is None else made.plan.objective.value,
+                is_fallback=made is not None and bool(made.failures),
+                orders=done.num_orders,
+                why="" if made is None else made.why,
+            )
+        )
+        if is_known:
+            self._store.set_present(state.now, time.time(), document)
+
+
+def _is_later(moved: PromiseMoved) -> bool:
+    """Tell whether a promise moves to a later start, or is taken back."""
+    return moved.before is not None and (moved.after is None or moved.after > moved.before)

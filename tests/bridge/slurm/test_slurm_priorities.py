@@ -1,0 +1,141 @@
+"""What the site decided counts: Slurm's priorities, nice, tiers, heterogeneous jobs, preemption, on a real Slurm."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from cpsched.site.bridge import JobState
+from tests.bridge.slurm.laboratory import Laboratory
+from tests.bridge.slurm.site import Site
+from tests.bridge.slurm.test_slurm_steering import assert_all_run, factors, submit
+
+pytestmark = [pytest.mark.slow, pytest.mark.slurm]
+
+MakeSite = Callable[..., Site]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[MakeSite]:
+    """Make sites of a Slurm, planned by Smith's rule; their processes end with the test."""
+    made: list[Site] = []
+
+    def one(lab: Laboratory, steering: str, *choices: str) -> Site:
+        folder = tmp_path / str(len(made))
+        folder.mkdir()
+        site = Site(lab, folder, steering=steering)
+        text = site.path.read_text().replace('engine = "planner"', 'engine = "wspt_list"')
+        site.path.write_text(text.replace("[planning]", "\n".join((*choices, "[planning]"))))
+        made.append(site)
+        return site
+
+    yield one
+    for site in made:
+        site.end()
+
+
+def _in_order(lab: Laboratory, jobs: list[str]) -> list[str]:
+    """Return jobs in the order of their starts."""
+    facts = lab.manager.snapshot().jobs
+    return sorted(jobs, key=lambda job: facts[job].start or 0)
+
+
+def test_nice_counts_and_heterogeneous_jobs_have_a_place(accounting: Laboratory, make: MakeSite) -> None:
+    """Of equals the one that is nice is last, whatever came first; a heterogeneous job that is short is first."""
+    site = make(accounting, "order")
+    (blocker,) = submit(site, 1, "--time=20", seconds=900)
+    (nice,) = submit(site, 1, "--nice=9000", "--time=100")
+    usual = submit(site, 2, "--time=100")
+    part = ("--nodes=4", "--exclusive", "--time=1", "--uid=games", "--chdir=/")
+    joined = accounting.submit(*part, ":", *part, seconds=3)
+    (later,) = submit(site, 1, "--begin=now+20", "--time=1")
+    daemon = site.daemon()
+    second = str(int(joined) + 1)
+    accounting.wait(lambda: {joined, second} <= factors(accounting).keys(), 60)
+    accounting.wait(lambda: later in factors(accounting), 90)  # as soon as it may start
+    accounting.run("scancel", blocker)
+    assert_all_run(site, [nice, *usual, joined, second, later])
+    order = _in_order(accounting, [nice, *usual, joined, later])
+    assert order[-1] == nice
+    assert set(order[:2]) == {joined, later}
+    more = submit(site, 4, "--time=100", seconds=30)
+    site.stop(daemon)
+    assert factors(accounting) == {}
+    accounting.run("scancel", *more)
+
+
+def test_without_influence_the_order_is_slurms(accounting: Laboratory, make: MakeSite) -> None:
+    """Nothing is added to any priority, though the plan would have another order."""
+    site = make(accounting, "order", "influence = 0")
+    (blocker,) = submit(site, 1, "--time=20", seconds=900)
+    jobs = [*submit(site, 1, "--time=200"), *submit(site, 2, "--time=1")]
+    daemon = site.daemon()
+    cycles = site.metric("cpsched_cycles_total")
+    accounting.wait(lambda: site.metric("cpsched_cycles_total") >= cycles + 2, 60)
+    assert factors(accounting) == {}
+    accounting.run("scancel", blocker)
+    assert_all_run(site, jobs)
+    site.stop(daemon)
+
+
+def test_a_raised_priority_frees_a_held_job(accounting: Laboratory, make: MakeSite) -> None:
+    """With exact steering too an administrator's Priority says what is next: the job is handed back, and starts."""
+    site = make(accounting, "exact")
+    (blocker,) = submit(site, 1, "--time=20", seconds=900)
+    jobs = [*submit(site, 1, "--time=200"), *submit(site, 2, "--time=1", seconds=20)]
+    daemon = site.daemon()
+    accounting.wait(lambda: sum("until=" in note for *_, note in site.waiting()) == len(jobs), 60)
+    accounting.run("scontrol", "update", f"JobId={jobs[0]}", "Priority=1000000")
+    accounting.wait(lambda: {job for job, _, note in site.waiting() if not note} == {jobs[0]}, 60)
+    accounting.run("scancel", blocker)
+    accounting.wait(lambda: accounting.facts(jobs[0]).state is not JobState.WAITING, 60)
+    assert accounting.facts(jobs[1]).state is JobState.WAITING
+    assert_all_run(site, jobs)
+    site.stop(daemon)
+
+
+def test_a_slurm_that_adds_nothing_to_priorities(lab: Laboratory, make: MakeSite) -> None:
+    """With priority/basic --check and the daemon say what to do, and Slurm runs its jobs."""
+    site = make(lab, "order")
+    assert site.start("--check").wait(120) == 1
+    site.start()
+    jobs = submit(site, 2)
+    lab.wait(lambda: "priority/multifactor" in site.log(), 120)
+    assert_all_run(site, jobs)
+
+
+@pytest.fixture
+def preempting(accounting: Laboratory) -> Iterator[Laboratory]:
+    """Return a Slurm in which jobs of one partition are preempted by those of all others."""
+    path = accounting.directory / "etc" / "slurm.conf"
+    text = path.read_text()
+    parts = text.replace("State=UP PriorityTier", "State=UP PreemptMode=OFF PriorityTier")
+    parts += "PartitionName=scavenge Nodes=ALL DefaultTime=10 State=UP PriorityTier=1 PreemptMode=REQUEUE\n"
+    for new in (f"PreemptType=preempt/partition_prio\nPreemptMode=REQUEUE\n{parts}", text):
+        accounting.script("kill", "slurmctld")
+        path.write_text(new)
+        accounting.script("revive", "slurmctld")
+        accounting.wait(lambda: "idle" in accounting.run("sinfo", "-h", is_fine=False))
+        if new is not text:
+            yield accounting
+            accounting.run("scancel", *accounting.run("squeue", "--noheader", "--format=%A").split(), is_fine=False)
+            accounting.wait(lambda: not accounting.run("squeue", "--noheader", "--format=%A").split())
+
+
+@pytest.mark.parametrize("steering", ["order", "exact"])
+def test_jobs_that_preempt_start_at_once(preempting: Laboratory, make: MakeSite, steering: str) -> None:
+    """A job that may preempt is not held, or said to be Slurm's; one that may be preempted is planned, and loses."""
+    site = make(preempting, steering)
+    (low,) = submit(site, 1, "--partition=scavenge", "--time=20", "--requeue", seconds=60)
+    daemon = site.daemon()
+    preempting.wait(lambda: preempting.facts(low).state is JobState.RUNNING)
+    began = time.monotonic()
+    (high,) = submit(site, 1, "--time=5")
+    preempting.wait(lambda: preempting.facts(high).state is not JobState.WAITING, 60)
+    assert time.monotonic() - began < 55
+    preempting.wait(lambda: preempting.facts(high).state is JobState.COMPLETED, 60)
+    assert preempting.facts(low).restarts == 1
+    site.stop(daemon)
