@@ -15,16 +15,19 @@ A job starts only on what is not set aside in any second of its walltime, for ru
 are given nodes when they come. The head's reservation falls at each second at which that may change.
 
 A rule with several reservations makes all anew whenever anything happens: in the order of the queue a job starts if it
-fits beside those before it, or gets one itself. Of the jobs that have waited for as long as the rule is patient the one
-that was submitted first comes before all without promises. When it starts so, no other one comes first until 5 % of the
-machine could have done its work since.
+fits beside those before it, or gets one itself, if that begins before the last of all that wait would end if it started
+at once.
+
+By Smith's index jobs are due that have waited for so many times the longest backlog: the most work that has waited at
+the end of the arrivals of a second, each job's as it was expected when it came. They come before all without promises,
+in the order in which they became eligible. The index of others falls to 1 until then, by the fourth power of the wait.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import ceil, exp, frexp, inf, log2, log10, sqrt
+from math import ceil, exp, frexp, inf, log, log2, log10, sqrt
 from typing import NamedTuple
 
 from cpsched.domain import FOR_EVER, Arrangement, DependencyType, Instance, Job, SetAside
@@ -78,6 +81,8 @@ class _Life:
     #: From when on it waits in the queue; None while it waits for others.
     release: int | None = None
     has_come: bool = False
+    #: What it adds to the backlog (milliseconds of the whole machine).
+    work: int = 0
     key: float = 0.0
     #: When it was started first, and last if it runs; when it is believed to end then, and when it will.
     first_start: int | None = None
@@ -143,10 +148,10 @@ class _Play:
         #: Of each class of jobs the decayed sum of the shares of walltime that they took, and of their number.
         self.learnt: dict[tuple[object, ...], tuple[float, float]] = {}
         #: The reservations of a rule with several: (job, from, to, amounts); the first job without a promise that is
-        #: blocked; from when on an old job comes first again.
+        #: blocked; the longest backlog so far, in milliseconds of the whole machine.
         self.blocked: list[tuple[_Life, int, int, _Amounts]] = []
         self.head: _Life | None = None
-        self.rests_until: int | None = None
+        self.longest = 0
         self.attempts: list[tuple[str, Run]] = []
         #: For whom there is a reservation, when and where.
         self.reservation: tuple[_Life, int, Mapped] | None = None
@@ -381,6 +386,8 @@ class _Play:
                 life.start = None
                 if self._is_refused(life.job) or life.latest < now:
                     life.ending = Ending.REFUSED
+                else:
+                    self.note_work(life)
         assert self.free.pop(name) == self._capacity(name)
 
     def arrive(self, now: int) -> bool:
@@ -394,21 +401,23 @@ class _Play:
             if life.job.start_at is not None:
                 self.book_ahead(life, now)
                 continue
+            self.note_work(life)
             self.expect(life)
             life.key = self.key(life, now)
             if self.predicts is Prediction.ALL:
                 life.estimate = life.predicted
         return bool(arrived)
 
+    def note_work(self, life: _Life) -> None:
+        """Note what a job that waits from now on adds to the backlog, and whether that is the longest so far."""
+        life.work = ceil(1000.0 * self.share(life.job) * self.expected_by_classes(life.job))
+        self.longest = max(self.longest, sum(other.work for other in self.waiting()))
+
     def expect(self, life: _Life) -> None:
         """Predict the runtime of a job, if the rule predicts any."""
         job = life.job
         if self.predicts and self.rule.expect is Expectation.CLASSES:
-            ratio = 1.0
-            for known in self.classes(job):
-                total, number = self.learnt.get(known, (0.0, 0.0))
-                ratio = (total + 4.0 * ratio) / (number + 4.0)
-            life.predicted = max(1, min(ceil(ratio * job.walltime), job.walltime))
+            life.predicted = self.expected_by_classes(job)
         elif self.predicts and job.user is not None and self.history.get(job.user):
             lengths = self.history[job.user][-2:]
             mean = -(-sum(lengths) // len(lengths))  # rounded up
@@ -475,11 +484,28 @@ class _Play:
                 promised = min(life.latest, inf if (due := self.instance.must_start_by(life.job)) is None else due)
                 if promised < inf:
                     return promised - 4e15
-                return sqrt(length * life.job.walltime) * self.smith(life.job)
+                return self.aged(sqrt(length * life.job.walltime) * self.smith(life.job), life, now)
             case Order.WFP3:
                 return -((wait / length) ** 3) * cores
             case Order.UNICEF:
                 return -wait / (max(log2(cores) if cores else 0.0, 1e-15) * length)
+
+    def aged(self, key: float, life: _Life, now: int) -> float:
+        """Return the index of a job that has waited."""
+        if self.rule.due_after is None:
+            return key
+        limit, wait = self.rule.due_after * self.longest / 1000.0, float(now - life.eligible)
+        if wait >= limit:
+            return -2e15 + life.eligible
+        return exp(log(key) * (1.0 - (wait / limit) ** 4)) if key > 1.0 else key
+
+    def expected_by_classes(self, job: Job) -> int:
+        """Return the runtime that jobs like this one lead to expect."""
+        ratio = 1.0
+        for known in self.classes(job):
+            total, number = self.learnt.get(known, (0.0, 0.0))
+            ratio = (total + 4.0 * ratio) / (number + 4.0)
+        return max(1, min(ceil(ratio * job.walltime), job.walltime))
 
     def smith(self, job: Job) -> float:
         """Return the expected wait of a job times the largest share of the machine that it asks for, by its weight."""
@@ -529,47 +555,30 @@ class _Play:
                     self.expect(life)
                 life.key = self.key(life, now)
 
-    def oldest(self, queue: Sequence[_Life], now: int) -> _Life | None:
-        """Return the job that comes before all without promises because it has waited for long, if one does."""
-        if self.rule.order is not Order.SMITH or self.rule.patience is None:
-            return None
-        if self.rests_until is not None and now < self.rests_until:
-            return None
-        old = [life for life in queue if life.key >= 0 and now - life.job.submit >= self.rule.patience]
-        return min(old, key=lambda life: (life.job.submit, life.rank), default=None)
-
     def serve_reserving(self, now: int) -> None:
         """Start whom a rule with several reservations starts now."""
         queue = self.waiting()
         self.renew_keys(queue, now)
-        oldest = self.oldest(queue, now)
-        if oldest is not None:
-            oldest.key = oldest.job.submit - 2e15
         self.blocked, self.head = [], None
-        left = self.rule.reservations
+        horizon = now + max((life.job.walltime for life in queue), default=0)
         for life in sorted(queue, key=lambda life: (life.key, life.rank)):
             if not self.is_let_in(life):
                 return
             if self.start_if_mapped(life, self.room_between(now, life.job.walltime), now):
-                if life is oldest:
-                    self.rests_until = now + int(self.share(life.job) * life.job.walltime / 0.05)
                 continue
             if life.key >= 0 and self.head is None:
                 self.head = life
-            is_bound = life.key < -3e15
-            if left > 0 or is_bound:
-                left -= not is_bound
-                self.reserve_for(life)
+            self.reserve_for(life, horizon)
 
     def is_let_in(self, life: _Life) -> bool:
         """Return whether the gate lets a job in."""
         return self.rule.gate is None or self.head is None or life.key <= exp(self.rule.gate) * self.head.key
 
-    def reserve_for(self, life: _Life) -> None:
-        """Reserve nodes for a job at its earliest start, if that is not too late."""
+    def reserve_for(self, life: _Life, horizon: int) -> None:
+        """Reserve nodes for a job at its earliest start, if that is not too late, and before the horizon."""
         times = {other.believed for other in self.running()} | {end for _, _, end, _ in self.blocked}
         for time in sorted({time for time in {*times, *self.edges} if time > self.now}):
-            if time > life.latest:
+            if time > life.latest or time >= horizon:
                 return
             room = self.room_between(time, life.job.walltime)
             if any(room[None].get(name, 0) < amount for name, amount in life.job.licenses.items()):

@@ -88,6 +88,7 @@ def _has_good_counters(world: SimWorld, s: arrays.SimState) -> bool:
         arrays.C_OVERTAKING: jobs,
         arrays.C_LEVEL: max(0, len(s.aside_times) - 1),
         arrays.C_BLOCKED: len(s.reserved),
+        arrays.C_STEPS: len(s.step_times),
     }
     of_jobs = (arrays.C_HEAD, arrays.C_RESERVED, arrays.C_RESUME)
     clock = s.clock.tolist()
@@ -164,18 +165,20 @@ def _checked(world: SimWorld, s: arrays.SimState) -> Iterator[tuple[str, bool]]:
 
 
 def _reserved(world: SimWorld, s: arrays.SimState) -> Iterator[tuple[str, bool]]:
-    """Yield the same for the arrays of reservations, which are as large as at the beginning."""
-    reserved = s.reserved[: s.clock[arrays.C_BLOCKED]]
-    for name in ("reserved", "reserved_columns", "reserved_amounts", "reserved_sums", "beside", "sbeside", "ahead"):
-        yield name, getattr(s, name).shape == getattr(world.state, name).shape
+    """Yield the same for the arrays of reservations, which belong together."""
+    reserved, columns = s.reserved[: s.clock[arrays.C_BLOCKED]], len(world.machine.free)
+    yield "beside", len(s.beside) == len(s.reserved)
+    yield "reserved_amounts", len(s.reserved_amounts) == len(s.reserved_columns)
+    yield "step_sums", len(s.step_sums) == len(s.step_times)
     yield (
         "reserved",
-        _within(reserved[:, arrays.V_JOB], 0, len(world.load.jobs) - 1)
+        len(s.reserved) * columns == len(s.reserved_columns)
+        and _within(reserved[:, arrays.V_JOB], 0, len(world.load.jobs) - 1)
         and _within(reserved[:, arrays.V_START], 0, 2**62)
         and _within(reserved[:, arrays.V_END], 0, 2**62)
         and _are_parts(reserved[:, arrays.V_FIRST], reserved[:, arrays.V_COUNT], len(s.reserved_columns)),
     )
-    yield "reserved_columns", _within(s.reserved_columns, 0, len(world.machine.free) - 1)
+    yield "reserved_columns", _within(s.reserved_columns, 0, columns - 1)
 
 
 def _most_modes(load: Load) -> int:

@@ -13,7 +13,8 @@ from cpsched.lab.sim.arrays import (
     BY_WALLTIME,
     BY_WFP3,
     BY_WSPT,
-    C_OLD,
+    C_BACKLOG,
+    C_LONGEST,
     C_QUEUED,
     EXPECTS_CLASSES,
     J_SUBMIT,
@@ -23,8 +24,8 @@ from cpsched.lab.sim.arrays import (
 )
 from cpsched.rusv import FOREVER, allocating_kernel, inner_kernel, kernel
 
-#: The parts of the keys by which jobs with promises, and an old job, are before all others.
-_PROMISED, _OLD = -4e15, -2e15
+#: The parts of the keys by which jobs with promises, and those that are due, are before all others.
+_PROMISED, _DUE = -4e15, -2e15
 #: What a runtime counts at the next one of its class; in the last, narrow classes, and in the first, wide ones.
 _DECAY, _SLOW_DECAY = 0.9, 0.995
 #: The number of wide classes: all jobs; those of a queue with walltimes of the same magnitude.
@@ -32,9 +33,6 @@ _WIDE = 2
 #: What is expected in the wider class counts as so many jobs of the narrower one. With 1 a few failures of a user
 #: mislead: 26 % more weighted queue time on one part of SDSC's log, 12 % on one of CTC's.
 _PRIOR = 4.0
-#: The share of the machine that old jobs take because they come first. With all of it a long queue becomes first come,
-#: first served: half as much weighted queue time again on one part of KTH's log, with 5 % as without old jobs.
-_OLD_SHARE = 0.05
 
 # --- expected runtimes -----------------------------------------------------------------------------------------------
 
@@ -94,23 +92,31 @@ def expect(job, rule, s):
 
 
 @inner_kernel
-def has_promise(job, s):
-    """Tell whether a job of a queue by Smith's index is before the old one: it has a promise."""
-    return s.keys[job] < _PROMISED / 2 + _OLD / 2
-
-
-@inner_kernel
-def is_old(job, s):
-    """Tell whether a job of a queue by Smith's index comes first because it is old."""
-    return not has_promise(job, s) and s.keys[job] < _OLD / 2
-
-
-@inner_kernel
-def rest_after(job, now, s):
-    """Note that an old job starts now: the next one comes first only when this one's area, if it takes its walltime, is
-    no more than the share of the machine that old jobs have from now to then.
+def add_to_backlog(job, s):
+    """Note that a job waits: the backlog is the time that the machine would need for all jobs that wait (ms), if they
+    take as long as was expected when they came.
     """
-    s.clock[C_OLD] = now + int(s.share[job] * s.jobs[job, J_WALLTIME] / _OLD_SHARE)
+    s.work[job] = int(np.ceil(1000.0 * s.share[job] * expected_by_classes(job, s)))
+    s.clock[C_BACKLOG] += s.work[job]
+    s.clock[C_LONGEST] = max(s.clock[C_LONGEST], s.clock[C_BACKLOG])
+
+
+@inner_kernel
+def aged(key, job, now, rule, s):
+    """Return the key of a job by Smith's index that has waited: key^(1 - (wait / limit)^4), and when it has waited for
+    the limit one by which it is before all that are not due, in the order of submission.
+
+    The limit is the longest backlog so far times what the rule says. The power 4 hardly helps a job in the first half
+    of the limit, and spreads in the second half what would else all be due at the end of a crowd.
+    """
+    limit = rule.due_after * s.clock[C_LONGEST] / 1000.0
+    wait = float(now - s.release[job])
+    if wait >= limit:
+        return _DUE + s.release[job]
+    if key <= 1.0:
+        return key
+    part = wait / limit
+    return np.exp(np.log(key) * (1.0 - part * part * part * part))
 
 
 @inner_kernel
@@ -119,8 +125,8 @@ def key_of(rule, job, now, s):
 
     F1, WFP3 and UNICEF as in Carastan-Santos and de Camargo (SC'17), negated where the highest score is served first;
     WSPT is Smith's rule (1956). SMITH is the same with the geometric mean of expected runtime and walltime, after jobs
-    with promises, by the last second that was promised; for an old job see `prefer_oldest`. KEY is a key of the rule's
-    own, which is not computed here.
+    with promises, by the last second that was promised; see `aged`. KEY is a key of the rule's own, which is not
+    computed here.
     """
     order = rule.order
     submit, length, cores = s.jobs[job, J_SUBMIT], float(max(s.predicted[job], 1)), s.cores[job]
@@ -138,34 +144,14 @@ def key_of(rule, job, now, s):
     if order == BY_SMITH:
         if s.promised[job] < FOREVER:
             return _PROMISED + s.promised[job]
-        return np.sqrt(length * s.jobs[job, J_WALLTIME]) * s.smith[job]
+        key = np.sqrt(length * s.jobs[job, J_WALLTIME]) * s.smith[job]
+        return key if rule.due_after < 0 else aged(key, job, now, rule, s)
     if order == BY_WFP3:
         ratio = wait / length
         return -(ratio * ratio * ratio) * cores
     if order == BY_UNICEF:
         return -wait / (max(np.log2(cores), 1e-15) * length)
     return float(submit)
-
-
-@inner_kernel
-def is_submitted_before(job, other, s):
-    """Tell whether a job was submitted before another one; at the same second, whether its number is lower."""
-    submit, other_submit = s.jobs[job, J_SUBMIT], s.jobs[other, J_SUBMIT]
-    return submit < other_submit or (submit == other_submit and job < other)
-
-
-@inner_kernel
-def prefer_oldest(rule, now, s):
-    """Let the job of the queue that was submitted first come before all without promises, if it has waited for as long
-    as the rule is patient, and old jobs have had no more than their share of the machine.
-    """
-    oldest = -1
-    for i in range(s.clock[C_QUEUED]):
-        job = s.queue[i]
-        if s.promised[job] == FOREVER and (oldest < 0 or is_submitted_before(job, oldest, s)):
-            oldest = job
-    if oldest >= 0 and s.jobs[oldest, J_SUBMIT] + rule.patience <= now and s.clock[C_OLD] <= now:
-        s.keys[oldest] = _OLD + s.jobs[oldest, J_SUBMIT]
 
 
 @allocating_kernel
@@ -176,6 +162,4 @@ def sort_queue(rule, now, s):
         if rule.expects == EXPECTS_CLASSES:
             expect(s.queue[i], rule, s)
         s.keys[s.queue[i]] = key_of(rule, s.queue[i], now, s)
-    if rule.order == BY_SMITH and rule.patience >= 0:
-        prefer_oldest(rule, now, s)
     sort_by_key(s.queue, count, s.keys, np.empty(count, dtype=np.int64))
