@@ -18,9 +18,10 @@ A rule with several reservations makes all anew whenever anything happens: in th
 fits beside those before it, or gets one itself, if that begins before the last of all that wait would end if it started
 at once.
 
-By Smith's index jobs are due that have waited for so many times the longest backlog: the most work that has waited at
-the end of the arrivals of a second, each job's as it was expected when it came. They come before all without promises,
-in the order in which they became eligible. The index of others falls to 1 until then, by the fourth power of the wait.
+By Smith's index jobs are due that have waited for so many times as long as in turn: the longest wait so far at one
+server that has the whole machine and takes jobs as they come, each for its work, or as long as is expected by then; or
+the work of the whole queue, whichever is longer. They come before all without promises, in the order in which they
+became eligible. The index of others falls to 1 until then, by the fourth power of the wait.
 """
 
 from __future__ import annotations
@@ -81,8 +82,6 @@ class _Life:
     #: From when on it waits in the queue; None while it waits for others.
     release: int | None = None
     has_come: bool = False
-    #: What it adds to the backlog (milliseconds of the whole machine).
-    work: int = 0
     key: float = 0.0
     #: When it was started first, and last if it runs; when it is believed to end then, and when it will.
     first_start: int | None = None
@@ -148,10 +147,13 @@ class _Play:
         #: Of each class of jobs the decayed sum of the shares of walltime that they took, and of their number.
         self.learnt: dict[tuple[object, ...], tuple[float, float]] = {}
         #: The reservations of a rule with several: (job, from, to, amounts); the first job without a promise that is
-        #: blocked; the longest backlog so far, in milliseconds of the whole machine.
+        #: blocked.
         self.blocked: list[tuple[_Life, int, int, _Amounts]] = []
         self.head: _Life | None = None
-        self.longest = 0
+        #: At the server that takes jobs in turn: who has come and is not done, what is done of the first one's work,
+        #: and the longest wait so far (milliseconds of the whole machine); the limit of waits by that.
+        self.turns: list[_Life] = []
+        self.served, self.served_until, self.longest, self.limit = 0, instance.now, 0, 0
         self.attempts: list[tuple[str, Run]] = []
         #: For whom there is a reservation, when and where.
         self.reservation: tuple[_Life, int, Mapped] | None = None
@@ -214,6 +216,7 @@ class _Play:
                 self.begin_booked(now),
                 self.arrive(now),
             ]
+            self.serve_in_turn(now)
             if any(happens) and self.rule.backfill is BackfillRule.RESERVING:
                 self.serve_reserving(now)
             elif any(happens):
@@ -386,8 +389,6 @@ class _Play:
                 life.start = None
                 if self._is_refused(life.job) or life.latest < now:
                     life.ending = Ending.REFUSED
-                else:
-                    self.note_work(life)
         assert self.free.pop(name) == self._capacity(name)
 
     def arrive(self, now: int) -> bool:
@@ -401,17 +402,12 @@ class _Play:
             if life.job.start_at is not None:
                 self.book_ahead(life, now)
                 continue
-            self.note_work(life)
+            self.turns.append(life)
             self.expect(life)
             life.key = self.key(life, now)
             if self.predicts is Prediction.ALL:
                 life.estimate = life.predicted
         return bool(arrived)
-
-    def note_work(self, life: _Life) -> None:
-        """Note what a job that waits from now on adds to the backlog, and whether that is the longest so far."""
-        life.work = ceil(1000.0 * self.share(life.job) * self.expected_by_classes(life.job))
-        self.longest = max(self.longest, sum(other.work for other in self.waiting()))
 
     def expect(self, life: _Life) -> None:
         """Predict the runtime of a job, if the rule predicts any."""
@@ -494,10 +490,33 @@ class _Play:
         """Return the index of a job that has waited."""
         if self.rule.due_after is None:
             return key
-        limit, wait = self.rule.due_after * self.longest / 1000.0, float(now - life.eligible)
-        if wait >= limit:
+        part = 1000.0 * (now - life.eligible) / max(self.limit, 1)
+        if part >= 1.0:
             return -2e15 + life.eligible
-        return exp(log(key) * (1.0 - (wait / limit) ** 4)) if key > 1.0 else key
+        return exp(log(key) * (1.0 - part * part * part * part)) if key > 1.0 else key
+
+    def work(self, life: _Life) -> int:
+        """Return the work of a job, in milliseconds of the whole machine."""
+        seconds = self.expected_by_classes(life.job)
+        if life.ending in (Ending.COMPLETED, Ending.KILLED):
+            assert life.start is not None
+            seconds = life.end - life.start
+        elif life.ending == Ending.REFUSED:
+            seconds = 0
+        return ceil(1000.0 * self.share(life.job) * seconds)
+
+    def serve_in_turn(self, now: int) -> None:
+        """Let the server work until now."""
+        left, self.served_until = 1000 * (now - self.served_until), now
+        while self.turns:
+            need = max(0, self.work(self.turns[0]) - self.served)
+            if need > left:
+                self.served += left
+                return
+            left, self.served = left - need, 0
+            del self.turns[0]
+            if self.turns:
+                self.longest = max(self.longest, 1000 * (now - self.turns[0].eligible) - left)
 
     def expected_by_classes(self, job: Job) -> int:
         """Return the runtime that jobs like this one lead to expect."""
@@ -549,6 +568,8 @@ class _Play:
     def renew_keys(self, queue: Sequence[_Life], now: int) -> None:
         """Work out the keys anew where they change with time, or with what is learnt."""
         learns = self.rule.expect is Expectation.CLASSES
+        if self.rule.due_after is not None:
+            self.limit = int(self.rule.due_after * max(self.longest, sum(map(self.work, queue))))
         if learns or self.rule.order in (Order.SMITH, Order.WFP3, Order.UNICEF):
             for life in queue:
                 if learns:

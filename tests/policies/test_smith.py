@@ -86,6 +86,7 @@ def test_nobody_starves(seed: int, policy: str) -> None:
     assert longest_waits(instance, policy)[1] <= most
 
 
+@pytest.mark.slow
 def test_adversarial_streams_starve_wide_jobs_where_none_is_due() -> None:
     """Without the promise some of these streams break the bound: it is not kept by chance."""
     broken = 0
@@ -124,9 +125,7 @@ def test_a_wide_job_starts_beside_a_stream_of_narrow_ones(policy: str) -> None:
 
 
 def test_jobs_that_are_due_come_first_in_the_order_of_submission() -> None:
-    """The longest backlog is that of 40 s at second 1: after 80 s the wide jobs are due, and no narrow one that comes
-    later starts before them.
-    """
+    """Three wide jobs wait for some 40 s of work: twice that, and they are due, and start one after the other."""
     jobs = [*(job(f"w{n}", 4, 10, 1 + n) for n in range(3)), *(job(f"s{n}", 2, 5, 2 * n) for n in range(400))]
     begun = found(4, jobs, due_after=2.0, expect="walltime")
     assert begun["w0"] < begun["w1"] < begun["w2"] <= 120

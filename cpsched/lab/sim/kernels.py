@@ -15,8 +15,8 @@ from cpsched.lab.sim.arrays import (
     BY_SMITH,
     BY_WFP3,
     C_ATTEMPTS,
-    C_BACKLOG,
     C_BOOKINGS,
+    C_COME,
     C_EXPIRED,
     C_GONE,
     C_HEAD,
@@ -81,7 +81,7 @@ from cpsched.lab.sim.hold_kernels import (
     set_aside,
     set_node_aside,
 )
-from cpsched.lab.sim.queue_kernels import add_to_backlog, expect, key_of, sort_queue
+from cpsched.lab.sim.queue_kernels import expect, key_of, serve_in_turn, sort_queue
 from cpsched.lab.sim.reserving_kernels import can_any_start, pass_reserving
 from cpsched.lab.sim.run_kernels import begin_run, end_run, leave, move_until, spell_job
 from cpsched.rusv import FOREVER, allocating_kernel, inner_kernel, instant_kernels, kernel, kernels
@@ -99,7 +99,6 @@ def expire(job, s):
     for i in range(place_in_queue(job, s.keys, s.queue, s.clock), s.clock[C_QUEUED] - 1):
         s.queue[i] = s.queue[i + 1]
     s.clock[C_QUEUED] -= 1
-    s.clock[C_BACKLOG] -= s.work[job]
     s.runs[job, R_ENDING] = REFUSED
     s.expired[s.clock[C_EXPIRED]] = job
     s.clock[C_EXPIRED] += 1
@@ -250,8 +249,6 @@ def cut_short(job, now, rule, s, m, t, x):
     if s.demand[job] < 0 or now > s.latest[job]:
         s.runs[job, R_ENDING] = REFUSED
     else:
-        if rule.order == BY_SMITH:
-            add_to_backlog(job, s)
         enqueue(job, s.keys, s.queue, s.clock)
 
 
@@ -658,8 +655,8 @@ def let_wait(job, now, rule, s):
     expect(job, rule, s)
     if rule.predicts == PREDICTS_ALL:
         s.estimate[job] = s.predicted[job]
-    if rule.order == BY_SMITH:
-        add_to_backlog(job, s)
+    s.turns[s.clock[C_COME]] = job
+    s.clock[C_COME] += 1
     s.keys[job] = key_of(rule, job, now, s)
     is_first = enqueue(job, s.keys, s.queue, s.clock) == 0
     if is_first or s.clock[C_HEAD] < 0 or rule.backfill == RESERVING:
@@ -697,6 +694,8 @@ def advance(rule, most_passes, s, m, t, x):
             pass_outages(now, rule, s, m, t, x)
             pass_changes(now, s, m, t)
             count = let_come(now, rule, s, m, t, x)
+            if rule.due_after >= 0:
+                serve_in_turn(now, s)
         if s.clock[C_QUEUED] == 0 or (count == 0 and not s.clock[C_IS_FULL]):
             continue
         if rule.backfill == RESERVING and not can_any_start(s, m, t):

@@ -13,13 +13,22 @@ from cpsched.lab.sim.arrays import (
     BY_WALLTIME,
     BY_WFP3,
     BY_WSPT,
-    C_BACKLOG,
+    C_COME,
+    C_LIMIT,
     C_LONGEST,
     C_QUEUED,
+    C_SERVED,
+    C_SINCE,
+    C_TURN,
+    COMPLETED,
     EXPECTS_CLASSES,
     J_SUBMIT,
     J_WALLTIME,
     PREDICTS_NOTHING,
+    R_END,
+    R_ENDING,
+    R_START,
+    REFUSED,
     sort_by_key,
 )
 from cpsched.rusv import FOREVER, allocating_kernel, inner_kernel, kernel
@@ -91,31 +100,65 @@ def expect(job, rule, s):
 # --- the order of the queue ------------------------------------------------------------------------------------------
 
 
+# Were the machine one server, and came everybody in turn, a job would wait for all that came before it. The longest
+# such wait is known by now of the jobs whose turn has come: their work is known, or as much as is expected by then. For
+# those that wait now it is, at most, the time that the machine needs for the whole queue. What a job may wait is
+# measured by the longer of both. A forecast alone, noted for ever, would do harm: a hundred jobs that are expected to
+# take days, and fail at once, would let others wait for weeks from then on.
+
+
 @inner_kernel
-def add_to_backlog(job, s):
-    """Note that a job waits: the backlog is the time that the machine would need for all jobs that wait (ms), if they
-    take as long as was expected when they came.
+def work_of(job, s):
+    """Return the work of a job: milliseconds of the whole machine, as it was if the job has ended, else as expected."""
+    seconds = expected_by_classes(job, s)
+    if s.runs[job, R_ENDING] >= COMPLETED:
+        seconds = s.runs[job, R_END] - s.runs[job, R_START]
+    elif s.runs[job, R_ENDING] == REFUSED:
+        seconds = 0
+    return int(np.ceil(1000.0 * s.share[job] * seconds))
+
+
+@inner_kernel
+def serve_in_turn(now, s):
+    """Let one server have worked until now on the jobs that have come, in turn; note the longest wait there (ms)."""
+    left = 1000 * (now - s.clock[C_SINCE])
+    s.clock[C_SINCE] = now
+    while s.clock[C_TURN] < s.clock[C_COME]:
+        need = max(0, work_of(s.turns[s.clock[C_TURN]], s) - s.clock[C_SERVED])
+        if need > left:
+            s.clock[C_SERVED] += left
+            return
+        left -= need
+        s.clock[C_TURN], s.clock[C_SERVED] = s.clock[C_TURN] + 1, 0
+        if s.clock[C_TURN] < s.clock[C_COME]:
+            wait = 1000 * (now - s.release[s.turns[s.clock[C_TURN]]]) - left
+            s.clock[C_LONGEST] = max(s.clock[C_LONGEST], wait)
+
+
+@inner_kernel
+def note_limit(rule, s):
+    """Note by what the waits of the queue are measured (ms): the longest wait in turn so far, or the work of the queue,
+    whichever is longer.
     """
-    s.work[job] = int(np.ceil(1000.0 * s.share[job] * expected_by_classes(job, s)))
-    s.clock[C_BACKLOG] += s.work[job]
-    s.clock[C_LONGEST] = max(s.clock[C_LONGEST], s.clock[C_BACKLOG])
+    work = 0
+    for i in range(s.clock[C_QUEUED]):
+        work += work_of(s.queue[i], s)
+    s.clock[C_LIMIT] = int(rule.due_after * max(work, s.clock[C_LONGEST]))
 
 
 @inner_kernel
-def aged(key, job, now, rule, s):
+def aged(key, job, now, s):
     """Return the key of a job by Smith's index that has waited: key^(1 - (wait / limit)^4), and when it has waited for
     the limit one by which it is before all that are not due, in the order of submission.
 
-    The limit is the longest backlog so far times what the rule says. The power 4 hardly helps a job in the first half
-    of the limit, and spreads in the second half what would else all be due at the end of a crowd.
+    The power 4 hardly helps a job in the first half of the limit, and spreads in the second half what would else all be
+    due at the end of a crowd.
     """
-    limit = rule.due_after * s.clock[C_LONGEST] / 1000.0
-    wait = float(now - s.release[job])
-    if wait >= limit:
+    part = 1000.0 * (now - s.release[job]) / max(s.clock[C_LIMIT], 1)
+    if part >= 1.0:
         return _DUE + s.release[job]
     if key <= 1.0:
         return key
-    part = wait / limit
     return np.exp(np.log(key) * (1.0 - part * part * part * part))
 
 
@@ -145,7 +188,7 @@ def key_of(rule, job, now, s):
         if s.promised[job] < FOREVER:
             return _PROMISED + s.promised[job]
         key = np.sqrt(length * s.jobs[job, J_WALLTIME]) * s.smith[job]
-        return key if rule.due_after < 0 else aged(key, job, now, rule, s)
+        return key if rule.due_after < 0 else aged(key, job, now, s)
     if order == BY_WFP3:
         ratio = wait / length
         return -(ratio * ratio * ratio) * cores
@@ -158,6 +201,8 @@ def key_of(rule, job, now, s):
 def sort_queue(rule, now, s):
     """Sort the queue by the keys of this second; equal keys by submission. Expected runtimes are those of now."""
     count = s.clock[C_QUEUED]
+    if rule.due_after >= 0:
+        note_limit(rule, s)
     for i in range(count):
         if rule.expects == EXPECTS_CLASSES:
             expect(s.queue[i], rule, s)

@@ -7,7 +7,6 @@ from cpsched.lab.sim.arrays import (
     AFTER_NOT_OK,
     AFTER_OK,
     AFTER_START,
-    C_BACKLOG,
     C_DONE,
     C_GONE,
     C_IS_FULL,
@@ -67,8 +66,6 @@ def begin_run(job, count, now, s, m, t, x):
     s.clock[C_POOL] += count
     s.runs[job, R_START], s.runs[job, R_FIRST], s.runs[job, R_COUNT] = now, first, count
     s.runs[job, R_STARTS] += 1
-    s.clock[C_BACKLOG] -= s.work[job]
-    s.work[job] = 0
     book_run(job, now, s, m, t, x)
     if s.runs[job, R_STARTS] == 1:
         let_go_at_start(job, now, s)
