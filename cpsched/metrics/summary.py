@@ -82,8 +82,8 @@ class Figures:
     #: that still wait at the end.
     overdue: int
     #: How many have waited for their start, or still wait, for longer than twice the longest wait in turn and the
-    #: longest walltime: first come, first served makes nobody wait for so long. In turn, one server with all cores takes
-    #: the jobs as they come, each for its work.
+    #: longest walltime. In turn, one server with all cores takes the jobs as they come, each for its work: first come,
+    #: first served hardly makes anybody wait for so long.
     starved: int
     #: Share of the jobs, refused ones left out, that `overtaken` finds; None where there are none.
     unfairly_delayed: float | None
