@@ -140,9 +140,10 @@ def note_limit(rule, s):
     """Note by what the waits of the queue are measured (ms): the longest wait in turn so far, or the work of the queue,
     whichever is longer.
     """
-    work = 0
+    work, is_known = 0, rule.expects == EXPECTS_CLASSES and rule.predicts != PREDICTS_NOTHING
     for i in range(s.clock[C_QUEUED]):
-        work += work_of(s.queue[i], s)
+        job = s.queue[i]
+        work += int(np.ceil(1000.0 * s.share[job] * s.predicted[job])) if is_known else work_of(job, s)
     s.clock[C_LIMIT] = int(rule.due_after * max(work, s.clock[C_LONGEST]))
 
 
@@ -201,10 +202,11 @@ def key_of(rule, job, now, s):
 def sort_queue(rule, now, s):
     """Sort the queue by the keys of this second; equal keys by submission. Expected runtimes are those of now."""
     count = s.clock[C_QUEUED]
-    if rule.due_after >= 0:
-        note_limit(rule, s)
     for i in range(count):
         if rule.expects == EXPECTS_CLASSES:
             expect(s.queue[i], rule, s)
+    if rule.due_after >= 0:
+        note_limit(rule, s)
+    for i in range(count):
         s.keys[s.queue[i]] = key_of(rule, s.queue[i], now, s)
     sort_by_key(s.queue, count, s.keys, np.empty(count, dtype=np.int64))

@@ -96,8 +96,8 @@ class QueueRule:
     max_starve: int | None = None
     #: A job is let in only if its key is at most e^gate times that of the first blocked job; None: any job is.
     gate: float | None = None
-    #: A job is due when it has waited for so many times the longest backlog so far (`Order.SMITH` only); None: no job
-    #: is, and some may starve. See `queue_kernels`.
+    #: A job is due when it has waited for so many times as long as jobs wait in turn (`Order.SMITH` only), see
+    #: `queue_kernels`; None: no job is, and some may starve.
     due_after: float | None = None
     #: The runtimes that are expected in the order of the queue.
     expect: Expectation = Expectation.WALLTIME
