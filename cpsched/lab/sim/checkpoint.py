@@ -27,8 +27,7 @@ _FORMAT = "cpsched-checkpoint/4"
 _GROWING = frozenset(
     f"state.{name}"
     for name in (
-        "pool", "heap", "attempts", "fixed_columns", "fixed_amounts", "changes", "modes", "reserved",
-        "reserved_columns", "reserved_amounts", "beside", "step_times", "step_sums",
+        "pool", "heap", "attempts", "fixed_columns", "fixed_amounts", "changes", "modes",         "step_times", "step_sums",
     )
 )  # fmt: skip
 

@@ -165,15 +165,14 @@ def _checked(world: SimWorld, s: arrays.SimState) -> Iterator[tuple[str, bool]]:
 
 
 def _reserved(world: SimWorld, s: arrays.SimState) -> Iterator[tuple[str, bool]]:
-    """Yield the same for the arrays of reservations, which belong together."""
+    """Yield the same for the arrays of reservations."""
     reserved, columns = s.reserved[: s.clock[arrays.C_BLOCKED]], len(world.machine.free)
-    yield "beside", len(s.beside) == len(s.reserved)
-    yield "reserved_amounts", len(s.reserved_amounts) == len(s.reserved_columns)
+    for name in ("reserved", "reserved_columns", "reserved_amounts", "beside", "ahead"):
+        yield name, getattr(s, name).shape == getattr(world.state, name).shape
     yield "step_sums", len(s.step_sums) == len(s.step_times)
     yield (
         "reserved",
-        len(s.reserved) * columns == len(s.reserved_columns)
-        and _within(reserved[:, arrays.V_JOB], 0, len(world.load.jobs) - 1)
+        _within(reserved[:, arrays.V_JOB], 0, len(world.load.jobs) - 1)
         and _within(reserved[:, arrays.V_START], 0, 2**62)
         and _within(reserved[:, arrays.V_END], 0, 2**62)
         and _are_parts(reserved[:, arrays.V_FIRST], reserved[:, arrays.V_COUNT], len(s.reserved_columns)),

@@ -28,7 +28,7 @@ _TYPES = {
     DependencyType.AFTERNOTOK: arrays.AFTER_NOT_OK,
 }
 
-#: For how many reservations there is room at first.
+#: The most reservations on nodes that a queue rule keeps at a time; where jobs are counted there is no limit.
 _RESERVED = 32
 
 #: The reason for refusing a job whose kinds of chunks fit one by one, but not together.

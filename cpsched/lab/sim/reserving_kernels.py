@@ -2,7 +2,8 @@
 
 In the order of the queue a job starts if all that it takes is free until its walltime is over, beside what is reserved.
 If not, it gets a reservation, at its earliest start beside the earlier ones, if that is before the horizon: the second
-by which every job of the queue would end if it started now. They are made anew in each pass: nothing is promised to
+by which every job of the queue would end if it started now. Where it matters which nodes are reserved, there are at
+most as many as `reserved` has rows. They are made anew in each pass: nothing is promised to
 jobs that no rule of the site binds. A reservation matters only to jobs behind it, so that a pass ends as soon as the
 system has not enough for any of these.
 
@@ -247,8 +248,8 @@ def note_reservation(job, start, filled, s, x):
 
 @inner_kernel
 def has_places(s):
-    """Tell whether the arrays have room for the steps and nodes of one more reservation."""
-    if s.clock[C_STEPS] + 2 <= s.step_times.shape[0] and s.clock[C_BLOCKED] < s.reserved.shape[0]:
+    """Tell whether there is room for the steps of one more reservation or start."""
+    if s.clock[C_STEPS] + 2 <= s.step_times.shape[0]:
         return True
     s.clock[C_LACKS] = 1
     return False
@@ -264,6 +265,8 @@ def reserve_next(job, now, is_counted, s, m, t, x):
     demand, seconds, stamp = s.demand[job], s.jobs[job, J_WALLTIME], s.clock[C_STAMP]
     if s.bounded[demand, 1] == stamp and seconds >= s.bounded[demand, 3]:
         return
+    if s.clock[C_BLOCKED] == s.reserved.shape[0]:
+        return  # each reservation on nodes is compared with all others
     if (s.clock[C_STEPS] == 0 and not begin_steps(now, s, m, t)) or not has_places(s):
         return
     last = min(s.latest[job], s.clock[C_HORIZON] - 1)

@@ -111,9 +111,7 @@ class SimWorld:
     def make_room(self) -> None:
         """Enlarge the arrays that may be full."""
         clock = self.state.clock
-        if clock[arrays.C_BLOCKED] == len(self.state.reserved):
-            self._double("reserved", "reserved_columns", "reserved_amounts", "beside")
-        elif (
+        if (
             clock[arrays.C_LACKS]
             and len(self.state.step_times) < max(clock[arrays.C_STEPS], clock[arrays.C_RUNNING]) + 3
         ):
