@@ -27,7 +27,8 @@ _FORMAT = "cpsched-checkpoint/4"
 _GROWING = frozenset(
     f"state.{name}"
     for name in (
-        "pool", "heap", "attempts", "fixed_columns", "fixed_amounts", "changes", "modes",         "step_times", "step_sums",
+        "pool", "heap", "attempts", "fixed_columns", "fixed_amounts", "changes", "modes", "step_times",
+        "step_sums",
     )
 )  # fmt: skip
 

@@ -89,6 +89,8 @@ def _has_good_counters(world: SimWorld, s: arrays.SimState) -> bool:
         arrays.C_LEVEL: max(0, len(s.aside_times) - 1),
         arrays.C_BLOCKED: len(s.reserved),
         arrays.C_STEPS: len(s.step_times),
+        arrays.C_COME: jobs,
+        arrays.C_TURN: jobs,
     }
     of_jobs = (arrays.C_HEAD, arrays.C_RESERVED, arrays.C_RESUME)
     clock = s.clock.tolist()
@@ -153,6 +155,7 @@ def _checked(world: SimWorld, s: arrays.SimState) -> Iterator[tuple[str, bool]]:
     yield "history", _within(s.history, 0, 2**62)
     yield "down", _within(s.down, 0, len(s.outages))
     yield "arrived", _within(s.arrived, 0, jobs)
+    yield "turns", _within(s.turns[: clock[arrays.C_COME]], 0, jobs - 1)
     yield "gone", _within(s.gone, 0, jobs)
     yield "expired", _within(s.expired, 0, jobs)
     yield "learnt", bool((s.learnt >= 0).all())
