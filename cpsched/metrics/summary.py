@@ -277,7 +277,8 @@ def _is_starved(runs: Runs, capacity: int) -> NDArray[np.bool_]:
     in_turn = int((ahead - np.minimum.accumulate(ahead)).max())
     wait = np.where(runs.start >= 0, runs.start, runs.horizon) - runs.submit
     found: NDArray[np.bool_] = capacity * (wait - int(runs.walltime.max())) > 2 * in_turn
-    return found & (runs.ending != Ending.REFUSED)
+    found &= runs.ending != Ending.REFUSED
+    return found
 
 
 def _static(runs: Runs) -> NDArray[np.int64]:
