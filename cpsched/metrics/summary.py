@@ -81,6 +81,10 @@ class Figures:
     #: How many have waited for their first start longer than the ``max_wait`` of their queue, hard or not; those count
     #: that still wait at the end.
     overdue: int
+    #: How many have waited for their start, or still wait, for longer than twice the longest wait in turn and the
+    #: longest walltime. In turn, one server with all cores takes the jobs as they come, each for its work: first come,
+    #: first served hardly makes anybody wait for so long.
+    starved: int
     #: Share of the jobs, refused ones left out, that `overtaken` finds; None where there are none.
     unfairly_delayed: float | None
 
@@ -181,7 +185,7 @@ def runs_summary(
     if warm_up < 0 or cool_down < 0 or warm_up + cool_down >= 1:
         raise ValueError(f"expected warm_up and cool_down >= 0 with a sum below 1, got {warm_up} and {cool_down}")
     counted, begin, end = _measured(runs, warm_up, cool_down)
-    fates = _fates(runs)
+    fates = _fates(runs, capacity)
     mean_queue_length, max_queue_length = _queue_lengths(runs, begin, end)
     by_user = _groups(runs, fates, counted, runs.users)
     return RunsSummary(
@@ -234,9 +238,10 @@ class _Fates:
     static_slowdown: NDArray[np.float64]
     overtaken: NDArray[np.bool_]
     is_overdue: NDArray[np.bool_]
+    is_starved: NDArray[np.bool_]
 
 
-def _fates(runs: Runs) -> _Fates:
+def _fates(runs: Runs, capacity: int) -> _Fates:
     """Compute the values of all jobs at once."""
     response, ran = runs.end - runs.submit, runs.end - runs.start
     static = _static(runs)
@@ -248,6 +253,7 @@ def _fates(runs: Runs) -> _Fates:
         static_slowdown=response / np.maximum(1, static),
         overtaken=overtaken(runs),
         is_overdue=_is_overdue(runs),
+        is_starved=_is_starved(runs, capacity),
     )
 
 
@@ -255,6 +261,22 @@ def _is_overdue(runs: Runs) -> NDArray[np.bool_]:
     """Return which jobs waited for their first start, or still wait, for longer than their queue's ``max_wait``."""
     until = np.where(runs.first_start >= 0, runs.first_start, runs.horizon)
     found: NDArray[np.bool_] = (runs.max_wait >= 0) & (until - runs.submit > runs.max_wait)
+    found &= runs.ending != Ending.REFUSED
+    return found
+
+
+def _is_starved(runs: Runs, capacity: int) -> NDArray[np.bool_]:
+    """Return which jobs waited, or still wait, for longer than twice the longest wait in turn and the longest
+    walltime.
+    """
+    if not len(runs):
+        return np.zeros(0, dtype=np.bool_)
+    order = np.argsort(runs.submit, kind="stable")
+    work = np.where(runs.over, runs.cores * (runs.end - runs.start), 0)[order]
+    ahead = np.cumsum(work) - work - capacity * runs.submit[order]
+    in_turn = int((ahead - np.minimum.accumulate(ahead)).max())
+    wait = np.where(runs.start >= 0, runs.start, runs.horizon) - runs.submit
+    found: NDArray[np.bool_] = capacity * (wait - int(runs.walltime.max())) > 2 * in_turn
     found &= runs.ending != Ending.REFUSED
     return found
 
@@ -291,6 +313,7 @@ def _figures(runs: Runs, fates: _Fates, jobs: NDArray[np.int64]) -> Figures:
         tardiness=int(behind.sum()),
         weighted_tardiness=float((behind / expected).sum()),
         overdue=int(np.count_nonzero(fates.is_overdue[jobs])),
+        starved=int(np.count_nonzero(fates.is_starved[jobs])),
         unfairly_delayed=float(fates.overtaken[may_run].mean()) if may_run.size else None,
     )
 

@@ -156,6 +156,7 @@ def run_figures(summary: RunsSummary, *, seconds: Callable[[float], str] = _in_s
     yield "jobs that wait longer than expected", f"{total.late:,}"
     yield "waited beyond the expected, sum", seconds(total.tardiness)
     yield "jobs that wait longer than max_wait", f"{total.overdue:,}"
+    yield "jobs that starve", f"{total.starved:,}"
     yield "lost to failures", f"{total.lost_core_seconds / 3600:,.1f} core-h"
     yield "utilisation", f"{summary.allocated:.1%}"
     yield "queue, mean", f"{summary.mean_queue_length:,.1f}"

@@ -93,8 +93,13 @@ def workloads(options: argparse.Namespace) -> Iterator[tuple[Instance, Log]]:
     if options.quick:
         yield eurora_stream(200, 1), Log(name="Eurora", rules=("fcfs", "easy", "smith", "conservative"))
         return
+    yield from whole_logs(options.folder)
+
+
+def whole_logs(folder: Path) -> Iterator[tuple[Instance, Log]]:
+    """Yield the logs of a folder as workloads."""
     for log in LOGS:
-        for path in sorted(options.folder.glob(f"{log.name}*.swf.gz")):
+        for path in sorted(folder.glob(f"{log.name}*.swf.gz")):
             say(path.name)
             read = read_swf(path)
             machine = (

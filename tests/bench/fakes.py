@@ -72,7 +72,7 @@ def fake_result(*, wqt: float = 1.0, wait: float | None = 5.0, queues: Mapping[s
     figures = {
         **dict.fromkeys(("jobs", "completed"), 10),
         **dict.fromkeys(("killed", "refused", "waiting", "restarts", "core_seconds", "late", "tardiness"), 0),
-        **dict.fromkeys(("lost_core_seconds", "overdue"), 0),
+        **dict.fromkeys(("lost_core_seconds", "overdue", "starved"), 0),
         "wait": None if wait is None else {"mean": wait, "median": wait, "p95": wait, "max": wait},
         **dict.fromkeys(("response", "slowdown", "bounded_slowdown", "static_slowdown")),
         "wqt": wqt,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from fractions import Fraction
 from statistics import fmean, median
 
 import numpy as np
@@ -31,7 +32,7 @@ def spread(values: list[float]) -> Distribution | None:
     )
 
 
-def literal_figures(rows: list[Row], jobs: list[int]) -> Figures:
+def literal_figures(rows: list[Row], jobs: list[int], capacity: int) -> Figures:
     """Work out the figures of some of the jobs, one by one."""
     chosen = [rows[job] for job in jobs]
     over = [row for row in chosen if row.is_over]
@@ -41,6 +42,12 @@ def literal_figures(rows: list[Row], jobs: list[int]) -> Figures:
     statics = [row.walltime if row.runtime < 0 else min(row.runtime, row.walltime) for row in over]
     horizon = max(max(row.submit, row.start, row.end) for row in rows)
     delayed = overtaken(runs_of(*rows))
+    free_at, in_turn = Fraction(0), Fraction(0)
+    for row in sorted(rows, key=lambda row: row.submit):
+        free_at = max(free_at, Fraction(row.submit))
+        in_turn = max(in_turn, free_at - row.submit)
+        free_at += Fraction(row.cores * (row.end - row.start), capacity) if row.is_over else 0
+    longest = 2 * in_turn + max(row.walltime for row in rows)
     judged = [bool(delayed[job]) for job in jobs if rows[job].ending is not Ending.REFUSED]
     return Figures(
         jobs=len(chosen),
@@ -71,6 +78,11 @@ def literal_figures(rows: list[Row], jobs: list[int]) -> Figures:
             for row in chosen
             if row.max_wait >= 0 and row.ending is not Ending.REFUSED
         ),
+        starved=sum(
+            (row.start if row.start >= 0 else horizon) - row.submit > longest
+            for row in chosen
+            if row.ending is not Ending.REFUSED
+        ),
         unfairly_delayed=fmean(judged) if judged else None,
     )
 
@@ -84,10 +96,13 @@ def assert_alike(found: object, expected: object) -> None:
         assert found == (pytest.approx(expected) if isinstance(expected, float) else expected)
 
 
-def literal_groups(rows: list[Row], jobs: list[int], keys: list[str | None]) -> list[Group]:
+def literal_groups(rows: list[Row], jobs: list[int], capacity: int, keys: list[str | None]) -> list[Group]:
     """Work out the figures per key."""
     ordered = sorted({keys[job] for job in jobs}, key=lambda key: (key is None, key or ""))
-    return [Group(key=key, figures=literal_figures(rows, [job for job in jobs if keys[job] == key])) for key in ordered]
+    return [
+        Group(key=key, figures=literal_figures(rows, [job for job in jobs if keys[job] == key], capacity))
+        for key in ordered
+    ]
 
 
 @given(many_rows)
@@ -95,9 +110,9 @@ def test_figures_are_those_of_plain_loops(rows: list[Row]) -> None:
     """All jobs, and those of each queue and user, fare as loops over the jobs say."""
     found = runs_summary(runs_of(*rows), 10)
     jobs = list(range(len(rows)))
-    assert_alike(found.total, literal_figures(rows, jobs))
+    assert_alike(found.total, literal_figures(rows, jobs, 10))
     for groups, keys in ((found.by_queue, [row.queue for row in rows]), (found.by_user, [row.user for row in rows])):
-        expected = literal_groups(rows, jobs, keys)
+        expected = literal_groups(rows, jobs, 10, keys)
         assert [group.key for group in groups] == [group.key for group in expected]
         for group, literal in zip(groups, expected, strict=True):
             assert_alike(group.figures, literal.figures)
@@ -145,7 +160,7 @@ def test_the_machine_is_measured_over_the_jobs_that_count(rows: list[Row], warm_
     ]
     assert found.mean_queue_length == pytest.approx(fmean(queued) if queued else 0.0)
     assert found.max_queue_length == max(queued, default=0)
-    assert_alike(found.total, literal_figures(rows, jobs))
+    assert_alike(found.total, literal_figures(rows, jobs, 100))
 
 
 def test_worked_example_of_the_paper() -> None:
@@ -227,6 +242,14 @@ def test_fairness_is_over_the_means_of_named_users() -> None:
     assert summary.jain == pytest.approx(0.8)
     assert [group.key for group in summary.by_user] == ["ada", "bob", None]
     assert runs_summary(runs_of(rows[2]), 1).jain is None
+
+
+def test_who_waits_for_far_longer_than_in_turn_starves() -> None:
+    """In turn the third job would wait for 20 s: more than 50 s, with the longest walltime of 10 s, is starvation."""
+    rows = [Row(0, 0, 10, cores=4, walltime=10), Row(0, 10, 20, cores=4, walltime=10)]
+    for start, starved in ((50, 0), (51, 1)):
+        late = Row(0, start, start + 10, cores=1, walltime=10)
+        assert runs_summary(runs_of(*rows, late), 4).total.starved == starved
 
 
 def test_nothing_that_is_over_has_no_figures() -> None:

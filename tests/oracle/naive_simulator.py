@@ -15,16 +15,20 @@ A job starts only on what is not set aside in any second of its walltime, for ru
 are given nodes when they come. The head's reservation falls at each second at which that may change.
 
 A rule with several reservations makes all anew whenever anything happens: in the order of the queue a job starts if it
-fits beside those before it, or gets one itself. Of the jobs that have waited for as long as the rule is patient the one
-that was submitted first comes before all without promises. When it starts so, no other one comes first until 5 % of the
-machine could have done its work since.
+fits beside those before it, or gets one itself, if that begins before the last of all that wait would end if it started
+at once.
+
+By Smith's index jobs are due that have waited for so many times as long as in turn: the longest wait so far at one
+server that has the whole machine and takes jobs as they come, each for its work, or as long as is expected by then; or
+the work of the whole queue, whichever is longer. They come before all without promises, in the order in which they
+became eligible. The index of others falls to 1 until then, by the fourth power of the wait.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import ceil, exp, frexp, inf, log2, log10, sqrt
+from math import ceil, exp, frexp, inf, log, log2, log10, sqrt
 from typing import NamedTuple
 
 from cpsched.domain import FOR_EVER, Arrangement, DependencyType, Instance, Job, SetAside
@@ -143,10 +147,13 @@ class _Play:
         #: Of each class of jobs the decayed sum of the shares of walltime that they took, and of their number.
         self.learnt: dict[tuple[object, ...], tuple[float, float]] = {}
         #: The reservations of a rule with several: (job, from, to, amounts); the first job without a promise that is
-        #: blocked; from when on an old job comes first again.
+        #: blocked.
         self.blocked: list[tuple[_Life, int, int, _Amounts]] = []
         self.head: _Life | None = None
-        self.rests_until: int | None = None
+        #: At the server that takes jobs in turn: who has come and is not done, what is done of the first one's work,
+        #: and the longest wait so far (milliseconds of the whole machine); the limit of waits by that.
+        self.turns: list[_Life] = []
+        self.served, self.served_until, self.longest, self.limit = 0, instance.now, 0, 0
         self.attempts: list[tuple[str, Run]] = []
         #: For whom there is a reservation, when and where.
         self.reservation: tuple[_Life, int, Mapped] | None = None
@@ -209,6 +216,7 @@ class _Play:
                 self.begin_booked(now),
                 self.arrive(now),
             ]
+            self.serve_in_turn(now)
             if any(happens) and self.rule.backfill is BackfillRule.RESERVING:
                 self.serve_reserving(now)
             elif any(happens):
@@ -394,6 +402,7 @@ class _Play:
             if life.job.start_at is not None:
                 self.book_ahead(life, now)
                 continue
+            self.turns.append(life)
             self.expect(life)
             life.key = self.key(life, now)
             if self.predicts is Prediction.ALL:
@@ -404,11 +413,7 @@ class _Play:
         """Predict the runtime of a job, if the rule predicts any."""
         job = life.job
         if self.predicts and self.rule.expect is Expectation.CLASSES:
-            ratio = 1.0
-            for known in self.classes(job):
-                total, number = self.learnt.get(known, (0.0, 0.0))
-                ratio = (total + 4.0 * ratio) / (number + 4.0)
-            life.predicted = max(1, min(ceil(ratio * job.walltime), job.walltime))
+            life.predicted = self.expected_by_classes(job)
         elif self.predicts and job.user is not None and self.history.get(job.user):
             lengths = self.history[job.user][-2:]
             mean = -(-sum(lengths) // len(lengths))  # rounded up
@@ -475,11 +480,51 @@ class _Play:
                 promised = min(life.latest, inf if (due := self.instance.must_start_by(life.job)) is None else due)
                 if promised < inf:
                     return promised - 4e15
-                return sqrt(length * life.job.walltime) * self.smith(life.job)
+                return self.aged(sqrt(length * life.job.walltime) * self.smith(life.job), life, now)
             case Order.WFP3:
                 return -((wait / length) ** 3) * cores
             case Order.UNICEF:
                 return -wait / (max(log2(cores) if cores else 0.0, 1e-15) * length)
+
+    def aged(self, key: float, life: _Life, now: int) -> float:
+        """Return the index of a job that has waited."""
+        if self.rule.due_after is None:
+            return key
+        part = 1000.0 * (now - life.eligible) / max(self.limit, 1)
+        if part >= 1.0:
+            return -2e15 + life.eligible
+        return exp(log(key) * (1.0 - part * part * part * part)) if key > 1.0 else key
+
+    def work(self, life: _Life) -> int:
+        """Return the work of a job, in milliseconds of the whole machine."""
+        seconds = self.expected_by_classes(life.job)
+        if life.ending in (Ending.COMPLETED, Ending.KILLED):
+            assert life.start is not None
+            seconds = life.end - life.start
+        elif life.ending == Ending.REFUSED:
+            seconds = 0
+        return ceil(1000.0 * self.share(life.job) * seconds)
+
+    def serve_in_turn(self, now: int) -> None:
+        """Let the server work until now."""
+        left, self.served_until = 1000 * (now - self.served_until), now
+        while self.turns:
+            need = max(0, self.work(self.turns[0]) - self.served)
+            if need > left:
+                self.served += left
+                return
+            left, self.served = left - need, 0
+            del self.turns[0]
+            if self.turns:
+                self.longest = max(self.longest, 1000 * (now - self.turns[0].eligible) - left)
+
+    def expected_by_classes(self, job: Job) -> int:
+        """Return the runtime that jobs like this one lead to expect."""
+        ratio = 1.0
+        for known in self.classes(job):
+            total, number = self.learnt.get(known, (0.0, 0.0))
+            ratio = (total + 4.0 * ratio) / (number + 4.0)
+        return max(1, min(ceil(ratio * job.walltime), job.walltime))
 
     def smith(self, job: Job) -> float:
         """Return the expected wait of a job times the largest share of the machine that it asks for, by its weight."""
@@ -523,53 +568,38 @@ class _Play:
     def renew_keys(self, queue: Sequence[_Life], now: int) -> None:
         """Work out the keys anew where they change with time, or with what is learnt."""
         learns = self.rule.expect is Expectation.CLASSES
+        if self.rule.due_after is not None:
+            self.limit = int(self.rule.due_after * max(self.longest, sum(map(self.work, queue))))
         if learns or self.rule.order in (Order.SMITH, Order.WFP3, Order.UNICEF):
             for life in queue:
                 if learns:
                     self.expect(life)
                 life.key = self.key(life, now)
 
-    def oldest(self, queue: Sequence[_Life], now: int) -> _Life | None:
-        """Return the job that comes before all without promises because it has waited for long, if one does."""
-        if self.rule.order is not Order.SMITH or self.rule.patience is None:
-            return None
-        if self.rests_until is not None and now < self.rests_until:
-            return None
-        old = [life for life in queue if life.key >= 0 and now - life.job.submit >= self.rule.patience]
-        return min(old, key=lambda life: (life.job.submit, life.rank), default=None)
-
     def serve_reserving(self, now: int) -> None:
         """Start whom a rule with several reservations starts now."""
         queue = self.waiting()
         self.renew_keys(queue, now)
-        oldest = self.oldest(queue, now)
-        if oldest is not None:
-            oldest.key = oldest.job.submit - 2e15
         self.blocked, self.head = [], None
-        left = self.rule.reservations
+        horizon = now + max((life.job.walltime for life in queue), default=0)
         for life in sorted(queue, key=lambda life: (life.key, life.rank)):
             if not self.is_let_in(life):
                 return
             if self.start_if_mapped(life, self.room_between(now, life.job.walltime), now):
-                if life is oldest:
-                    self.rests_until = now + int(self.share(life.job) * life.job.walltime / 0.05)
                 continue
             if life.key >= 0 and self.head is None:
                 self.head = life
-            is_bound = life.key < -3e15
-            if left > 0 or is_bound:
-                left -= not is_bound
-                self.reserve_for(life)
+            self.reserve_for(life, horizon)
 
     def is_let_in(self, life: _Life) -> bool:
         """Return whether the gate lets a job in."""
         return self.rule.gate is None or self.head is None or life.key <= exp(self.rule.gate) * self.head.key
 
-    def reserve_for(self, life: _Life) -> None:
-        """Reserve nodes for a job at its earliest start, if that is not too late."""
+    def reserve_for(self, life: _Life, horizon: int) -> None:
+        """Reserve nodes for a job at its earliest start, if that is not too late, and before the horizon."""
         times = {other.believed for other in self.running()} | {end for _, _, end, _ in self.blocked}
         for time in sorted({time for time in {*times, *self.edges} if time > self.now}):
-            if time > life.latest:
+            if time > life.latest or time >= horizon:
                 return
             room = self.room_between(time, life.job.walltime)
             if any(room[None].get(name, 0) < amount for name, amount in life.job.licenses.items()):

@@ -200,6 +200,7 @@ def restricted_workloads(draw: st.DrawFn) -> Instance:
 #: The orders of rules that reserve for one job at the most, and of those that reserve for several.
 _USUAL = [order for order in Order if order is not Order.SMITH]
 _RESERVING = [Order.SUBMISSION, Order.WALLTIME, Order.WSPT, Order.SMITH, Order.SMITH]
+_DUE_AFTER = [0.0, 0.5, 1.0, 2.0]
 
 
 def rules() -> st.SearchStrategy[QueueRule]:
@@ -220,12 +221,14 @@ def rules() -> st.SearchStrategy[QueueRule]:
         name=st.just("random"),
         backfill=st.just(BackfillRule.RESERVING),
         order=st.sampled_from(_RESERVING),
-        reservations=st.integers(0, 4),
         gate=st.none() | st.sampled_from([0.0, 0.5, 2.0]),
-        patience=st.none() | st.integers(0, 1200),
         expect=st.sampled_from(Expectation),
     )
-    return usual | reserving
+    return (
+        usual
+        | reserving
+        | st.builds(replace, reserving, order=st.just(Order.SMITH), due_after=st.sampled_from(_DUE_AFTER))
+    )
 
 
 class BusyMachine:
@@ -444,10 +447,9 @@ class BusyMachine:
             return QueueRule(
                 name="drawn",
                 backfill=BackfillRule.RESERVING,
-                order=self._one_of(_RESERVING),
-                reservations=self._one_of([0, 1, 2, 4, 16]),
+                order=(order := self._one_of(_RESERVING)),
                 gate=self._one_of([None, None, 0.0, 1.0, 2.0]),
-                patience=self._one_of([None, 20 * self._unit]),
+                due_after=self._one_of([None, *_DUE_AFTER]) if order is Order.SMITH else None,
                 expect=self._one_of([*Expectation]),
             )
         return QueueRule(

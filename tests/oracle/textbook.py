@@ -153,10 +153,10 @@ def conservative_by_counts(items: Sequence[Item], size: int) -> list[int]:
     return starts
 
 
-def reserving_by_counts(items: Sequence[Item], size: int, reservations: int, key: Callable[[Item], float]) -> list[int]:
-    """Return the start of each job where the first so many jobs that have to wait are reserved a time, anew at each
-    event: in the order of the queue, by `key`, then by submission, a job starts or is reserved the earliest time beside
-    those before it.
+def reserving_by_counts(items: Sequence[Item], size: int, key: Callable[[Item], float]) -> list[int]:
+    """Return the start of each job where the jobs that have to wait are reserved a time, anew at each event: in the
+    order of the queue, by `key`, then by submission, a job starts or is reserved the earliest time beside those before
+    it, if by then not all could have ended that wait.
     """
     starts = [-1] * len(items)
     coming = sorted(range(len(items)), key=lambda job: (items[job].submit, job))
@@ -170,7 +170,8 @@ def reserving_by_counts(items: Sequence[Item], size: int, reservations: int, key
         while arrived < len(items) and items[coming[arrived]].submit == now:
             insort(queue, (key(items[coming[arrived]]), coming[arrived]))
             arrived += 1
-        profile, left = _Profile(size), reservations
+        profile = _Profile(size)
+        horizon = now + max((items[job].walltime for _, job in queue), default=0)
         for _, job in ends:
             profile.shift(0, starts[job] + items[job].walltime, -items[job].width)
         profile.forget(now)
@@ -180,10 +181,8 @@ def reserving_by_counts(items: Sequence[Item], size: int, reservations: int, key
             if start == now:
                 starts[job] = now
                 insort(ends, (now + item.runtime, job))
-            elif left == 0:
+            elif start >= horizon:
                 continue
-            else:
-                left -= 1
             profile.shift(start, start + item.walltime, -item.width)
         queue = [entry for entry in queue if starts[entry[1]] < 0]
     return starts

@@ -42,6 +42,7 @@ def test_each_simulation_has_a_column() -> None:
         "jobs that wait longer than expected": ["1", "0"],
         "waited beyond the expected, sum": ["50 s", "0 s"],
         "jobs that wait longer than max_wait": ["1", "0"],
+        "jobs that starve": ["0", "0"],
         "lost to failures": ["1.0 core-h", "0.0 core-h"],
         "utilisation": ["100.0%", "0.0%"],
         "queue, longest": ["1", "0"],

@@ -50,6 +50,7 @@ _WORDS = {
     "max_queue_length": "queue, longest",
     "mean_queue_length": "queue, mean",
     "overdue": "overdue jobs",
+    "starved": "jobs that starve",
     "p50": "median",
     "p95": "95 %",
     "p99": "99 %",

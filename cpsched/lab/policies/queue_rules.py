@@ -62,27 +62,31 @@ def _by_order(name: str, order: Order) -> Callable[..., QueueRule]:
     return make
 
 
+#: A job is due when it has waited for so many times as long as in turn: `docs/decisions.md` has what it costs.
+DUE_AFTER = 2.0
+
+
 def smith(
-    reservations: int = 16,
     gate: float | None = None,
-    patience: int | None = 14 * 86_400,
+    due_after: float | None = DUE_AFTER,
     expect: Expect = "classes",
 ) -> QueueRule:
     """Return the on-line rule that cpsched recommends where runtimes are not known.
 
-    Jobs with deadlines or hard limits of waiting come first, then the oldest of the jobs that have waited for
-    `patience` seconds, as far as old jobs have not had 5 % of the machine in this way, then all others by Smith's rule
-    (1956) with the geometric mean of expected runtime and walltime. Nodes are reserved, by walltimes, for those of the
-    first kind and the first `reservations` others; a job starts if it delays no reservation, and if its key is at most
-    e^`gate` times that of the first of the others that is blocked.
+    Jobs with deadlines or hard limits of waiting come first, then those that are due, in the order of submission: they
+    have waited for `due_after` times as long as jobs wait where one server with the whole machine takes all in turn
+    (the longest such wait so far, or the work of the whole queue, if that is longer). All others are in the order of
+    Smith's rule (1956) with the geometric mean of expected runtime and walltime, and come the nearer to the front the
+    sooner they are due. Nodes are reserved, by walltimes, for each blocked job; a job starts if it delays no
+    reservation of one before it, and if its key is at most e^`gate` times that of the first blocked job that is not
+    due.
     """
     return QueueRule(
         name="smith",
         backfill=BackfillRule.RESERVING,
         order=Order.SMITH,
-        reservations=reservations,
         gate=gate,
-        patience=patience,
+        due_after=due_after,
         expect=Expectation(expect),
     )
 

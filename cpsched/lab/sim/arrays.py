@@ -11,8 +11,9 @@ from cpsched.rusv import inner_kernel, kernel
 (
     C_NOW, C_SUBMITTED, C_QUEUED, C_RUNNING, C_HEAP, C_POOL, C_OUTAGE, C_ATTEMPTS, C_PASSES, C_STAMP, C_SHADOW, C_HEAD,
     C_UNTIL, C_DONE, C_IS_FULL, C_LACKS, C_RESERVED, C_GONE, C_CHANGES, C_MODES,
-    C_FIXED, C_OVERTAKING, C_RESUME, C_LEVEL, C_SPARE, C_BOOKINGS, C_EXPIRED, C_BLOCKED, C_OLD, CLOCK,
-) = range(30)  # fmt: skip
+    C_FIXED, C_OVERTAKING, C_RESUME, C_LEVEL, C_SPARE, C_BOOKINGS, C_EXPIRED, C_BLOCKED, C_STEPS,
+    C_HORIZON, C_LIMIT, C_LONGEST, C_COME, C_TURN, C_SERVED, C_SINCE, CLOCK,
+) = range(37)  # fmt: skip
 
 J_SUBMIT, J_ARRIVAL, J_WALLTIME, J_LENGTH, J_ENDING = 0, 1, 2, 3, 4
 R_START, R_END, R_ENDING, R_STARTS, R_FIRST, R_COUNT = 0, 1, 2, 3, 4, 5
@@ -50,12 +51,10 @@ class RuleNumbers(NamedTuple):
     #: What predicted runtimes are used for, see ``PREDICTS_*``, and what they are predicted from, ``EXPECTS_*``.
     predicts: int
     expects: int
-    #: The number of jobs for which nodes are reserved at a time.
-    reservations: int
     #: The most that a key may be in multiples of that of the first blocked job; -1: anything.
     gate: float
-    #: A job that has waited for so many seconds is old, and may come before others; -1: none is.
-    patience: int
+    #: A job is due when it has waited for so many times as long as in turn (`queue_kernels`); -1: none is.
+    due_after: float
     #: Whether jobs are counted on interchangeable nodes: one that does not fit beside the head's reservation does not
     #: fit either after others have started, and several reservations need no nodes.
     is_counted: bool
@@ -101,6 +100,8 @@ class SimState(NamedTuple):
     smith: NDArray[Any]
     #: float64 (jobs,): the largest share of the machine that it takes of anything.
     share: NDArray[Any]
+    #: int64 (jobs,): the jobs that have come, `C_COME` of them, as they would have their turns.
+    turns: NDArray[Any]
     #: float64 (jobs,): its key in the queue.
     keys: NDArray[Any]
     #: int64 (jobs, Q): the amounts that a running job holds of the system columns.
@@ -168,14 +169,16 @@ class SimState(NamedTuple):
     #: int64 (jobs,): the last second at which a job may start that has a promise, ``FOREVER`` of all others.
     promised: NDArray[Any]
     #: int64 (V, 5): the reservations of blocked jobs, see ``V_*``, of which `C_BLOCKED` are there; int64 (·,) and (·,):
-    #: the node columns and amounts of each; int64 (V, systems): its sums.
+    #: the node columns and amounts of each. None where jobs are counted.
     reserved: NDArray[Any]
     reserved_columns: NDArray[Any]
     reserved_amounts: NDArray[Any]
-    reserved_sums: NDArray[Any]
-    #: int32 (V, columns) and int64 (V, systems): what is free at the start of each reservation, beside all of them.
+    #: int32 (V, columns): what is free at the start of each reservation, beside all of them.
     beside: NDArray[Any]
-    sbeside: NDArray[Any]
+    #: int64 (P,) and (P, systems): the sums that are free from these seconds on, ascending from now, beside running
+    #: jobs and reservations; of `C_STEPS` seconds.
+    step_times: NDArray[Any]
+    step_sums: NDArray[Any]
     #: int64 (K, A): as `aside_ahead`, beside the reservations too.
     ahead: NDArray[Any]
 

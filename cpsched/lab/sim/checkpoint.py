@@ -21,12 +21,16 @@ from cpsched.lab.sim.world import SimWorld
 from cpsched.writing import whole_file
 
 #: Changes whenever the arrays of `SimWorld` mean something else.
-_FORMAT = "cpsched-checkpoint/3"
+_FORMAT = "cpsched-checkpoint/4"
 
 #: The arrays that grow during a simulation.
 _GROWING = frozenset(
-    f"state.{name}" for name in ("pool", "heap", "attempts", "fixed_columns", "fixed_amounts", "changes", "modes")
-)
+    f"state.{name}"
+    for name in (
+        "pool", "heap", "attempts", "fixed_columns", "fixed_amounts", "changes", "modes", "step_times",
+        "step_sums",
+    )
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -88,6 +88,9 @@ def _has_good_counters(world: SimWorld, s: arrays.SimState) -> bool:
         arrays.C_OVERTAKING: jobs,
         arrays.C_LEVEL: max(0, len(s.aside_times) - 1),
         arrays.C_BLOCKED: len(s.reserved),
+        arrays.C_STEPS: len(s.step_times),
+        arrays.C_COME: jobs,
+        arrays.C_TURN: jobs,
     }
     of_jobs = (arrays.C_HEAD, arrays.C_RESERVED, arrays.C_RESUME)
     clock = s.clock.tolist()
@@ -152,6 +155,7 @@ def _checked(world: SimWorld, s: arrays.SimState) -> Iterator[tuple[str, bool]]:
     yield "history", _within(s.history, 0, 2**62)
     yield "down", _within(s.down, 0, len(s.outages))
     yield "arrived", _within(s.arrived, 0, jobs)
+    yield "turns", _within(s.turns[: clock[arrays.C_COME]], 0, jobs - 1)
     yield "gone", _within(s.gone, 0, jobs)
     yield "expired", _within(s.expired, 0, jobs)
     yield "learnt", bool((s.learnt >= 0).all())
@@ -164,10 +168,11 @@ def _checked(world: SimWorld, s: arrays.SimState) -> Iterator[tuple[str, bool]]:
 
 
 def _reserved(world: SimWorld, s: arrays.SimState) -> Iterator[tuple[str, bool]]:
-    """Yield the same for the arrays of reservations, which are as large as at the beginning."""
-    reserved = s.reserved[: s.clock[arrays.C_BLOCKED]]
-    for name in ("reserved", "reserved_columns", "reserved_amounts", "reserved_sums", "beside", "sbeside", "ahead"):
+    """Yield the same for the arrays of reservations."""
+    reserved, columns = s.reserved[: s.clock[arrays.C_BLOCKED]], len(world.machine.free)
+    for name in ("reserved", "reserved_columns", "reserved_amounts", "beside", "ahead"):
         yield name, getattr(s, name).shape == getattr(world.state, name).shape
+    yield "step_sums", len(s.step_sums) == len(s.step_times)
     yield (
         "reserved",
         _within(reserved[:, arrays.V_JOB], 0, len(world.load.jobs) - 1)
@@ -175,7 +180,7 @@ def _reserved(world: SimWorld, s: arrays.SimState) -> Iterator[tuple[str, bool]]
         and _within(reserved[:, arrays.V_END], 0, 2**62)
         and _are_parts(reserved[:, arrays.V_FIRST], reserved[:, arrays.V_COUNT], len(s.reserved_columns)),
     )
-    yield "reserved_columns", _within(s.reserved_columns, 0, len(world.machine.free) - 1)
+    yield "reserved_columns", _within(s.reserved_columns, 0, columns - 1)
 
 
 def _most_modes(load: Load) -> int:

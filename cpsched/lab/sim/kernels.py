@@ -16,10 +16,12 @@ from cpsched.lab.sim.arrays import (
     BY_WFP3,
     C_ATTEMPTS,
     C_BOOKINGS,
+    C_COME,
     C_EXPIRED,
     C_GONE,
     C_HEAD,
     C_HEAP,
+    C_HORIZON,
     C_IS_FULL,
     C_LACKS,
     C_LEVEL,
@@ -79,7 +81,7 @@ from cpsched.lab.sim.hold_kernels import (
     set_aside,
     set_node_aside,
 )
-from cpsched.lab.sim.queue_kernels import expect, key_of, sort_queue
+from cpsched.lab.sim.queue_kernels import expect, key_of, serve_in_turn, sort_queue
 from cpsched.lab.sim.reserving_kernels import can_any_start, pass_reserving
 from cpsched.lab.sim.run_kernels import begin_run, end_run, leave, move_until, spell_job
 from cpsched.rusv import FOREVER, allocating_kernel, inner_kernel, instant_kernels, kernel, kernels
@@ -653,6 +655,8 @@ def let_wait(job, now, rule, s):
     expect(job, rule, s)
     if rule.predicts == PREDICTS_ALL:
         s.estimate[job] = s.predicted[job]
+    s.turns[s.clock[C_COME]] = job
+    s.clock[C_COME] += 1
     s.keys[job] = key_of(rule, job, now, s)
     is_first = enqueue(job, s.keys, s.queue, s.clock) == 0
     if is_first or s.clock[C_HEAD] < 0 or rule.backfill == RESERVING:
@@ -685,11 +689,13 @@ def advance(rule, most_passes, s, m, t, x):
             if s.pool.shape[0] < s.clock[C_POOL] + s.clock[C_SPARE]:
                 return LACKS_ROOM
             s.clock[C_NOW], s.clock[C_IS_FULL], s.clock[C_GONE], s.clock[C_OVERTAKING] = now, 0, 0, 0
-            s.clock[C_RESUME], s.clock[C_EXPIRED] = -1, 0
+            s.clock[C_RESUME], s.clock[C_EXPIRED], s.clock[C_HORIZON] = -1, 0, -1
             pass_ends(now, s, m, t, x)
             pass_outages(now, rule, s, m, t, x)
             pass_changes(now, s, m, t)
             count = let_come(now, rule, s, m, t, x)
+            if rule.due_after >= 0:
+                serve_in_turn(now, s)
         if s.clock[C_QUEUED] == 0 or (count == 0 and not s.clock[C_IS_FULL]):
             continue
         if rule.backfill == RESERVING and not can_any_start(s, m, t):

@@ -28,8 +28,8 @@ _TYPES = {
     DependencyType.AFTERNOTOK: arrays.AFTER_NOT_OK,
 }
 
-#: The most reservations that a queue rule keeps at a time.
-_MOST_RESERVED = 32
+#: The most reservations on nodes that a queue rule keeps at a time; where jobs are counted there is no limit.
+_RESERVED = 32
 
 #: The reason for refusing a job whose kinds of chunks fit one by one, but not together.
 _NOT_MAPPED = "each kind of its chunks finds room by itself, but no way was found to place all on the empty machine"
@@ -382,7 +382,7 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.SimState:
     columns = len(load.timeline.free_at(0)[0])
     clock = np.zeros(arrays.CLOCK, dtype=np.int64)
     clock[arrays.C_FIXED] = len(load.fixed.columns)
-    clock[arrays.C_SPARE], clock[arrays.C_OLD] = load.asides.spare, load.now
+    clock[arrays.C_SPARE], clock[arrays.C_SINCE] = load.asides.spare, load.now
     clock[arrays.C_NOW], clock[arrays.C_UNTIL], clock[arrays.C_HEAD], clock[arrays.C_RESERVED] = (
         load.now,
         load.now - 1,
@@ -414,6 +414,7 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.SimState:
         predicted=load.walltime.copy(),
         smith=load.smith(),
         share=load.shares,
+        turns=zeros(count),
         keys=np.zeros(count, dtype=np.float64),
         sums=sums,
         queue=zeros(count),
@@ -449,11 +450,11 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.SimState:
         classes=classes,
         learnt=np.zeros((num_classes, 2), dtype=np.float64),
         promised=load.promised(),
-        reserved=zeros(_MOST_RESERVED, 5),
-        reserved_columns=zeros(_MOST_RESERVED * columns),
-        reserved_amounts=zeros(_MOST_RESERVED * columns),
-        reserved_sums=zeros(_MOST_RESERVED, systems),
-        beside=np.zeros((_MOST_RESERVED, columns), dtype=np.int32),
-        sbeside=zeros(_MOST_RESERVED, systems),
+        reserved=zeros(_RESERVED, 5),
+        reserved_columns=zeros(_RESERVED * columns),
+        reserved_amounts=zeros(_RESERVED * columns),
+        beside=np.zeros((_RESERVED, columns), dtype=np.int32),
+        step_times=zeros(4 * _RESERVED),
+        step_sums=zeros(4 * _RESERVED, systems),
         ahead=zeros(*load.asides.levels.shape),
     )

@@ -13,18 +13,28 @@ from cpsched.lab.sim.arrays import (
     BY_WALLTIME,
     BY_WFP3,
     BY_WSPT,
-    C_OLD,
+    C_COME,
+    C_LIMIT,
+    C_LONGEST,
     C_QUEUED,
+    C_SERVED,
+    C_SINCE,
+    C_TURN,
+    COMPLETED,
     EXPECTS_CLASSES,
     J_SUBMIT,
     J_WALLTIME,
     PREDICTS_NOTHING,
+    R_END,
+    R_ENDING,
+    R_START,
+    REFUSED,
     sort_by_key,
 )
 from cpsched.rusv import FOREVER, allocating_kernel, inner_kernel, kernel
 
-#: The parts of the keys by which jobs with promises, and an old job, are before all others.
-_PROMISED, _OLD = -4e15, -2e15
+#: The parts of the keys by which jobs with promises, and those that are due, are before all others.
+_PROMISED, _DUE = -4e15, -2e15
 #: What a runtime counts at the next one of its class; in the last, narrow classes, and in the first, wide ones.
 _DECAY, _SLOW_DECAY = 0.9, 0.995
 #: The number of wide classes: all jobs; those of a queue with walltimes of the same magnitude.
@@ -32,9 +42,6 @@ _WIDE = 2
 #: What is expected in the wider class counts as so many jobs of the narrower one. With 1 a few failures of a user
 #: mislead: 26 % more weighted queue time on one part of SDSC's log, 12 % on one of CTC's.
 _PRIOR = 4.0
-#: The share of the machine that old jobs take because they come first. With all of it a long queue becomes first come,
-#: first served: half as much weighted queue time again on one part of KTH's log, with 5 % as without old jobs.
-_OLD_SHARE = 0.05
 
 # --- expected runtimes -----------------------------------------------------------------------------------------------
 
@@ -93,24 +100,67 @@ def expect(job, rule, s):
 # --- the order of the queue ------------------------------------------------------------------------------------------
 
 
-@inner_kernel
-def has_promise(job, s):
-    """Tell whether a job of a queue by Smith's index is before the old one: it has a promise."""
-    return s.keys[job] < _PROMISED / 2 + _OLD / 2
+# Were the machine one server, and came everybody in turn, a job would wait for all that came before it. The longest
+# such wait is known by now of the jobs whose turn has come: their work is known, or as much as is expected by then. For
+# those that wait now it is, at most, the time that the machine needs for the whole queue. What a job may wait is
+# measured by the longer of both. A forecast alone, noted for ever, would do harm: a hundred jobs that are expected to
+# take days, and fail at once, would let others wait for weeks from then on.
 
 
 @inner_kernel
-def is_old(job, s):
-    """Tell whether a job of a queue by Smith's index comes first because it is old."""
-    return not has_promise(job, s) and s.keys[job] < _OLD / 2
+def work_of(job, s):
+    """Return the work of a job: milliseconds of the whole machine, as it was if the job has ended, else as expected."""
+    seconds = expected_by_classes(job, s)
+    if s.runs[job, R_ENDING] >= COMPLETED:
+        seconds = s.runs[job, R_END] - s.runs[job, R_START]
+    elif s.runs[job, R_ENDING] == REFUSED:
+        seconds = 0
+    return int(np.ceil(1000.0 * s.share[job] * seconds))
 
 
 @inner_kernel
-def rest_after(job, now, s):
-    """Note that an old job starts now: the next one comes first only when this one's area, if it takes its walltime, is
-    no more than the share of the machine that old jobs have from now to then.
+def serve_in_turn(now, s):
+    """Let one server have worked until now on the jobs that have come, in turn; note the longest wait there (ms)."""
+    left = 1000 * (now - s.clock[C_SINCE])
+    s.clock[C_SINCE] = now
+    while s.clock[C_TURN] < s.clock[C_COME]:
+        need = max(0, work_of(s.turns[s.clock[C_TURN]], s) - s.clock[C_SERVED])
+        if need > left:
+            s.clock[C_SERVED] += left
+            return
+        left -= need
+        s.clock[C_TURN], s.clock[C_SERVED] = s.clock[C_TURN] + 1, 0
+        if s.clock[C_TURN] < s.clock[C_COME]:
+            wait = 1000 * (now - s.release[s.turns[s.clock[C_TURN]]]) - left
+            s.clock[C_LONGEST] = max(s.clock[C_LONGEST], wait)
+
+
+@inner_kernel
+def note_limit(rule, s):
+    """Note by what the waits of the queue are measured (ms): the longest wait in turn so far, or the work of the queue,
+    whichever is longer.
     """
-    s.clock[C_OLD] = now + int(s.share[job] * s.jobs[job, J_WALLTIME] / _OLD_SHARE)
+    work, is_known = 0, rule.expects == EXPECTS_CLASSES and rule.predicts != PREDICTS_NOTHING
+    for i in range(s.clock[C_QUEUED]):
+        job = s.queue[i]
+        work += int(np.ceil(1000.0 * s.share[job] * s.predicted[job])) if is_known else work_of(job, s)
+    s.clock[C_LIMIT] = int(rule.due_after * max(work, s.clock[C_LONGEST]))
+
+
+@inner_kernel
+def aged(key, job, now, s):
+    """Return the key of a job by Smith's index that has waited: key^(1 - (wait / limit)^4), and when it has waited for
+    the limit one by which it is before all that are not due, in the order of submission.
+
+    The power 4 hardly helps a job in the first half of the limit, and spreads in the second half what would else all be
+    due at the end of a crowd.
+    """
+    part = 1000.0 * (now - s.release[job]) / max(s.clock[C_LIMIT], 1)
+    if part >= 1.0:
+        return _DUE + s.release[job]
+    if key <= 1.0:
+        return key
+    return np.exp(np.log(key) * (1.0 - part * part * part * part))
 
 
 @inner_kernel
@@ -119,8 +169,8 @@ def key_of(rule, job, now, s):
 
     F1, WFP3 and UNICEF as in Carastan-Santos and de Camargo (SC'17), negated where the highest score is served first;
     WSPT is Smith's rule (1956). SMITH is the same with the geometric mean of expected runtime and walltime, after jobs
-    with promises, by the last second that was promised; for an old job see `prefer_oldest`. KEY is a key of the rule's
-    own, which is not computed here.
+    with promises, by the last second that was promised; see `aged`. KEY is a key of the rule's own, which is not
+    computed here.
     """
     order = rule.order
     submit, length, cores = s.jobs[job, J_SUBMIT], float(max(s.predicted[job], 1)), s.cores[job]
@@ -138,34 +188,14 @@ def key_of(rule, job, now, s):
     if order == BY_SMITH:
         if s.promised[job] < FOREVER:
             return _PROMISED + s.promised[job]
-        return np.sqrt(length * s.jobs[job, J_WALLTIME]) * s.smith[job]
+        key = np.sqrt(length * s.jobs[job, J_WALLTIME]) * s.smith[job]
+        return key if rule.due_after < 0 else aged(key, job, now, s)
     if order == BY_WFP3:
         ratio = wait / length
         return -(ratio * ratio * ratio) * cores
     if order == BY_UNICEF:
         return -wait / (max(np.log2(cores), 1e-15) * length)
     return float(submit)
-
-
-@inner_kernel
-def is_submitted_before(job, other, s):
-    """Tell whether a job was submitted before another one; at the same second, whether its number is lower."""
-    submit, other_submit = s.jobs[job, J_SUBMIT], s.jobs[other, J_SUBMIT]
-    return submit < other_submit or (submit == other_submit and job < other)
-
-
-@inner_kernel
-def prefer_oldest(rule, now, s):
-    """Let the job of the queue that was submitted first come before all without promises, if it has waited for as long
-    as the rule is patient, and old jobs have had no more than their share of the machine.
-    """
-    oldest = -1
-    for i in range(s.clock[C_QUEUED]):
-        job = s.queue[i]
-        if s.promised[job] == FOREVER and (oldest < 0 or is_submitted_before(job, oldest, s)):
-            oldest = job
-    if oldest >= 0 and s.jobs[oldest, J_SUBMIT] + rule.patience <= now and s.clock[C_OLD] <= now:
-        s.keys[oldest] = _OLD + s.jobs[oldest, J_SUBMIT]
 
 
 @allocating_kernel
@@ -175,7 +205,8 @@ def sort_queue(rule, now, s):
     for i in range(count):
         if rule.expects == EXPECTS_CLASSES:
             expect(s.queue[i], rule, s)
+    if rule.due_after >= 0:
+        note_limit(rule, s)
+    for i in range(count):
         s.keys[s.queue[i]] = key_of(rule, s.queue[i], now, s)
-    if rule.order == BY_SMITH and rule.patience >= 0:
-        prefer_oldest(rule, now, s)
     sort_by_key(s.queue, count, s.keys, np.empty(count, dtype=np.int64))

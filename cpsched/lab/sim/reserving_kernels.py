@@ -1,16 +1,20 @@
-"""Kernels of rules that keep reservations for several jobs at a time: a pass through the queue.
+"""Kernels of rules that keep reservations for all blocked jobs: a pass through the queue.
 
 In the order of the queue a job starts if all that it takes is free until its walltime is over, beside what is reserved.
-If not, it gets a reservation, at its earliest start beside the earlier ones; there are at most as many as the rule has.
-They are made anew in each pass: nothing is promised to jobs that no rule of the site binds. A reservation matters only
-to jobs behind it, so that a pass ends as soon as the system has not enough for any of these.
+If not, it gets a reservation, at its earliest start beside the earlier ones, if that is before the horizon: the second
+by which every job of the queue would end if it started now. Where it matters which nodes are reserved, there are at
+most as many as `reserved` has rows. They are made anew in each pass: nothing is promised to
+jobs that no rule of the site binds. A reservation matters only to jobs behind it, so that a pass ends as soon as the
+system has not enough for any of these.
 
-What is free in a later second is least when reservations begin, or other amounts are set aside: between these seconds
-jobs only end. So the amounts that are free at the start of each reservation, beside it (`beside`), tell with those that
-are free at the changes of what is set aside (`ahead`) what a job can have that begins before and ends after.
+The sums over the system that are free, from now to the last end, are a list of steps (`step_times`, `step_sums`). It is
+made for the first blocked job of a pass, and each start and reservation lowers it. Where jobs are counted on equal
+nodes (`is_counted`) it says all: a job that has enough at each second of its walltime has nodes, too, when it starts.
 
-Where jobs are counted on equal nodes (`is_counted`), the sums over the system say all that: a reservation is of mere
-sums, and a job that has enough at each second of its walltime has nodes, too, when it starts.
+Elsewhere it says where a search can begin. What is free in a later second is least when reservations begin, or other
+amounts are set aside: between these seconds jobs only end. So the amounts that are free at the start of each
+reservation, beside it (`beside`), tell with those that are free at the changes of what is set aside (`ahead`) what a
+job can have that begins before and ends after.
 """
 
 from __future__ import annotations
@@ -18,13 +22,16 @@ from __future__ import annotations
 from cpsched.lab.sim.arrays import (
     C_BLOCKED,
     C_HEAD,
+    C_HORIZON,
     C_LACKS,
     C_LEVEL,
     C_OVERTAKING,
     C_QUEUED,
     C_RUNNING,
     C_STAMP,
+    C_STEPS,
     J_WALLTIME,
+    R_END,
     R_START,
     V_COUNT,
     V_END,
@@ -32,14 +39,119 @@ from cpsched.lab.sim.arrays import (
     V_JOB,
     V_START,
 )
-from cpsched.lab.sim.hold_kernels import has_asides, lower_at, lower_until, next_change, shift_row
-from cpsched.lab.sim.queue_kernels import has_promise, is_old, rest_after
+from cpsched.lab.sim.hold_kernels import has_asides, level_at, lower_at, lower_room, lower_until, next_change, shift_row
 from cpsched.lab.sim.run_kernels import begin_run, move_until, spell_job
 from cpsched.rusv import FOREVER, inner_kernel, instant_kernels, kernels
 
 copy, lower_by_two, D_SYS = kernels.copy, kernels.lower_by_two, kernels.D_SYS
-change, has_sums = instant_kernels.change, instant_kernels.has_sums
+has_sums = instant_kernels.has_sums
 map_late, map_now, spell_out = instant_kernels.map_late, instant_kernels.map_now, instant_kernels.spell_out
+
+
+# --- the steps of the sums -------------------------------------------------------------------------------------------
+
+
+@inner_kernel
+def add_held(a, s, t):
+    """Add what is held of a column that is set aside now to the first step."""
+    column = s.aside_columns[a]
+    if column < 0:
+        s.step_sums[0, -1 - column] += s.aside_held[a]
+        return
+    for part in range(2):
+        if t.colsys[column, part] >= 0:
+            s.step_sums[0, t.colsys[column, part]] += s.aside_held[a]
+
+
+@inner_kernel
+def begin_steps(now, s, m, t):
+    """Make the steps of this second: what is free now, and after each end that is expected; tell whether they have
+    room, beside those of one reservation. Nothing is set aside in them.
+    """
+    if s.step_times.shape[0] < s.clock[C_RUNNING] + 3:
+        s.clock[C_LACKS] = 1
+        return False
+    count = 1
+    s.step_times[0] = now
+    copy(s.step_sums[0], m.sfree)
+    for a in range(s.aside_columns.shape[0]):
+        add_held(a, s, t)
+    for i in range(s.clock[C_RUNNING]):
+        if s.ends[i, 0] > s.step_times[count - 1]:
+            s.step_times[count] = s.ends[i, 0]
+            copy(s.step_sums[count], s.step_sums[count - 1])
+            count += 1
+        for q in range(m.sfree.shape[0]):
+            s.step_sums[count - 1, q] += s.sums[s.ends[i, 1], q]
+    s.clock[C_STEPS] = count
+    return True
+
+
+@inner_kernel
+def first_step(time, s):
+    """Return the index of the first step at `time` or later."""
+    low, high = 0, s.clock[C_STEPS]
+    while low < high:
+        middle = (low + high) // 2
+        if s.step_times[middle] < time:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inner_kernel
+def step_at(time, s):
+    """Return the index of a step that begins at `time`, which is not before the first one; it is made if need be."""
+    found, count = first_step(time, s), s.clock[C_STEPS]
+    if found < count and s.step_times[found] == time:
+        return found
+    for k in range(count, found, -1):
+        s.step_times[k] = s.step_times[k - 1]
+        copy(s.step_sums[k], s.step_sums[k - 1])
+    s.step_times[found] = time
+    copy(s.step_sums[found], s.step_sums[found - 1])
+    s.clock[C_STEPS] += 1
+    return found
+
+
+@inner_kernel
+def take_sums(start, end, s, x):
+    """Lower the steps in ``[start, end)`` by the sums in the scratch; there have to be two free places."""
+    first = step_at(start, s)
+    for k in range(first, step_at(end, s)):
+        for q in range(x.samounts.shape[0]):
+            s.step_sums[k, q] -= x.samounts[q]
+
+
+@inner_kernel
+def has_sums_until(demand, end, s, t):
+    """Tell whether the sums suffice for a demand from now to `end`."""
+    k = 0
+    while k < s.clock[C_STEPS] and s.step_times[k] < end:
+        if not has_sums(demand, s.step_sums[k], t.demands, t.sysreq):
+            return False
+        k += 1
+    return True
+
+
+@inner_kernel
+def fitting_step(demand, seconds, k, last, s, t):
+    """Return the index of the first step from k on, and not after the second `last`, from which on the sums suffice for
+    so many seconds; -1 if there is none.
+    """
+    count = s.clock[C_STEPS]
+    while k < count and s.step_times[k] <= last:
+        end, i = s.step_times[k] + seconds, k
+        while i < count and s.step_times[i] < end and has_sums(demand, s.step_sums[i], t.demands, t.sysreq):
+            i += 1
+        if i == count or s.step_times[i] >= end:
+            return k
+        k = i + 1
+    return -1
+
+
+# --- reservations on nodes -------------------------------------------------------------------------------------------
 
 
 @inner_kernel
@@ -49,7 +161,8 @@ def take_ahead(filled, start, end, s, x):
     """
     for v in range(s.clock[C_BLOCKED]):
         if start <= s.reserved[v, V_START] < end:
-            change(s.beside[v], s.sbeside[v], filled, -1, x)
+            for k in range(filled):
+                s.beside[v, x.columns[k]] -= x.amounts[k]
     for k in range(s.clock[C_LEVEL] + 1, s.aside_times.shape[0]):
         if start <= s.aside_times[k] < end:
             shift_row(s.ahead[k], filled, -1, s, x)
@@ -57,14 +170,21 @@ def take_ahead(filled, start, end, s, x):
 
 @inner_kernel
 def take_reserved(time, s, m):
-    """Lower the room by what is reserved at a second."""
+    """Lower the room on nodes by what is reserved at a second."""
     for v in range(s.clock[C_BLOCKED]):
         if s.reserved[v, V_START] <= time < s.reserved[v, V_END]:
             first = s.reserved[v, V_FIRST]
             for k in range(first, first + s.reserved[v, V_COUNT]):
                 m.room[s.reserved_columns[k]] -= s.reserved_amounts[k]
-            for q in range(m.sroom.shape[0]):
-                m.sroom[q] -= s.reserved_sums[v, q]
+
+
+@inner_kernel
+def lower_licences(k, s, m, t):
+    """Lower the room to what a step leaves of licences that are set aside then."""
+    for a in range(s.aside_columns.shape[0]):
+        if s.aside_columns[a] < 0:
+            aside = s.aside_levels[level_at(s.step_times[k], s), a]
+            lower_room(a, s.step_sums[k, -1 - s.aside_columns[a]] - aside, s, m, t)
 
 
 @inner_kernel
@@ -73,33 +193,13 @@ def lower_between(start, end, s, m, t):
     for v in range(s.clock[C_BLOCKED]):
         if start < s.reserved[v, V_START] < end:
             lower_by_two(m.room, m.room, s.beside[v])
-            lower_by_two(m.sroom, m.sroom, s.sbeside[v])
+    for k in range(first_step(start + 1, s), s.clock[C_STEPS]):
+        if s.step_times[k] >= end:
+            break
+        lower_by_two(m.sroom, m.sroom, s.step_sums[k])
+        lower_licences(k, s, m, t)
     if has_asides(s):
         lower_until(end, start + 1, s.ahead, s, m, t)
-
-
-@inner_kernel
-def has_sums_between(demand, start, end, s, t):
-    """Tell whether the sums over the system suffice at the start of each reservation in ``(start, end)``."""
-    for v in range(s.clock[C_BLOCKED]):
-        if start < s.reserved[v, V_START] < end and not has_sums(demand, s.sbeside[v], t.demands, t.sysreq):
-            return False
-    return True
-
-
-@inner_kernel
-def next_time(time, i, s):
-    """Return the next second after `time` at which more may be free: a job ends (the next one is the i-th), a
-    reservation ends, or other amounts are set aside.
-    """
-    found = s.ends[i, 0] if i < s.clock[C_RUNNING] else FOREVER
-    for v in range(s.clock[C_BLOCKED]):
-        if time < s.reserved[v, V_END] < found:
-            found = s.reserved[v, V_END]
-    for k in range(s.clock[C_LEVEL] + 1, s.aside_times.shape[0]):
-        if s.aside_times[k] > time:
-            return min(found, s.aside_times[k])
-    return found
 
 
 @inner_kernel
@@ -113,69 +213,28 @@ def spell_sums(demand, t, x):
 
 
 @inner_kernel
-def reserve_sums(job, time, s, m, t, x):
-    """Reserve the sums that a counted job takes from `time` on, if the system has them beside what is reserved; tell
-    whether it has. `slow` has what is free then beside running jobs.
+def spell_late(job, time, s, m, t, x):
+    """Choose nodes for a job from `time` on, those that are not free now before those that are, and write what it takes
+    to the scratch; return the number of node columns, 0 if there are none.
     """
-    v = s.clock[C_BLOCKED]
-    copy(s.sbeside[v], m.slow)
-    for w in range(v):
-        if s.reserved[w, V_START] <= time < s.reserved[w, V_END]:
-            for q in range(m.slow.shape[0]):
-                s.sbeside[v, q] -= s.reserved_sums[w, q]
-    if not has_sums(s.demand[job], s.sbeside[v], t.demands, t.sysreq):
-        return False
-    note_reservation(job, time, spell_sums(s.demand[job], t, x), s, x)
-    return True
-
-
-@inner_kernel
-def reserve_next(job, now, is_counted, s, m, t, x):
-    """Reserve nodes for a job at its earliest start, on what is not free now rather than on what is. No reservation is
-    made where it could start only after the last second at which it may, or never.
-    """
-    demand, seconds, is_plain = s.demand[job], s.jobs[job, J_WALLTIME], not has_asides(s)
-    copy(m.slow, m.sfree)
-    time, i = now, 0
-    while True:
-        time = next_time(time, i, s)
-        if time == FOREVER or time > s.latest[job]:
-            return
-        while i < s.clock[C_RUNNING] and s.ends[i, 0] == time:
-            for q in range(m.slow.shape[0]):
-                m.slow[q] += s.sums[s.ends[i, 1], q]
-            i += 1
-        if is_plain and not has_sums(demand, m.slow, t.demands, t.sysreq):
-            continue
-        if not has_sums_between(demand, time, time + seconds, s, t):
-            continue
-        if is_counted:
-            if reserve_sums(job, time, s, m, t, x):
-                return
-            continue
-        move_until(time, s, m, t, x)
-        copy(m.room, m.future)
-        copy(m.sroom, m.sfuture)
-        if not is_plain:
-            lower_at(time, m.future, m.sfuture, s, m, t)
-        take_reserved(time, s, m)
-        if not has_sums(demand, m.sroom, t.demands, t.sysreq):
-            continue
-        v = s.clock[C_BLOCKED]
-        copy(s.beside[v], m.room)
-        copy(s.sbeside[v], m.sroom)
-        lower_between(time, time + seconds, s, m, t)
-        if not has_sums(demand, m.sroom, t.demands, t.sysreq):
-            continue
-        count = map_late(demand, m.free, m.room, m.low, t, x)
-        if count > 0:
-            note_reservation(job, time, spell_out(demand, x.entries, count, t, x), s, x)
-            return
+    demand, end = s.demand[job], time + s.jobs[job, J_WALLTIME]
+    move_until(time, s, m, t, x)
+    copy(m.room, m.future)
+    copy(m.sroom, s.step_sums[first_step(time + 1, s) - 1])
+    take_reserved(time, s, m)
+    if has_asides(s):
+        lower_at(time, m.room, m.sroom, s, m, t)
+    copy(s.beside[s.clock[C_BLOCKED]], m.room)
+    lower_between(time, end, s, m, t)
+    if not has_sums(demand, m.sroom, t.demands, t.sysreq):
+        return 0
+    count = map_late(demand, m.free, m.room, m.low, t, x)
+    return spell_out(demand, x.entries, count, t, x) if count > 0 else 0
 
 
 @inner_kernel
 def note_reservation(job, start, filled, s, x):
-    """Add a reservation of the amounts in the scratch; what is free at its start without it is known."""
+    """Add a reservation on the node columns in the scratch; what is free at its start without it is known."""
     v = s.clock[C_BLOCKED]
     first = s.reserved[v - 1, V_FIRST] + s.reserved[v - 1, V_COUNT] if v > 0 else 0
     end = start + s.jobs[job, J_WALLTIME]
@@ -183,19 +242,54 @@ def note_reservation(job, start, filled, s, x):
     s.reserved[v, V_FIRST], s.reserved[v, V_COUNT] = first, filled
     for k in range(filled):
         s.reserved_columns[first + k], s.reserved_amounts[first + k] = x.columns[k], x.amounts[k]
-    for q in range(x.samounts.shape[0]):
-        s.reserved_sums[v, q] = x.samounts[q]
     s.clock[C_BLOCKED] += 1
     take_ahead(filled, start, end, s, x)
 
 
 @inner_kernel
-def first_reserved(s):
-    """Return the second at which the first reservation begins, FOREVER if there is none."""
-    found = FOREVER
-    for v in range(s.clock[C_BLOCKED]):
-        found = min(found, s.reserved[v, V_START])
-    return found
+def has_places(s):
+    """Tell whether there is room for the steps of one more reservation or start."""
+    if s.clock[C_STEPS] + 2 <= s.step_times.shape[0]:
+        return True
+    s.clock[C_LACKS] = 1
+    return False
+
+
+@inner_kernel
+def reserve_next(job, now, is_counted, s, m, t, x):
+    """Reserve nodes for a job at its earliest start, on what is not free now rather than on what is. No reservation is
+    made where it could start only after the last second at which it may, or after the horizon.
+
+    Within a pass nothing becomes free: a demand that had no start for some seconds has none for more later on.
+    """
+    demand, seconds, stamp = s.demand[job], s.jobs[job, J_WALLTIME], s.clock[C_STAMP]
+    if s.bounded[demand, 1] == stamp and seconds >= s.bounded[demand, 3]:
+        return
+    if s.clock[C_BLOCKED] == s.reserved.shape[0]:
+        return  # each reservation on nodes is compared with all others
+    if (s.clock[C_STEPS] == 0 and not begin_steps(now, s, m, t)) or not has_places(s):
+        return
+    last = min(s.latest[job], s.clock[C_HORIZON] - 1)
+    k = 1
+    changes = s.clock[C_LEVEL] + 1
+    while True:
+        k = fitting_step(demand, seconds, k, last, s, t)
+        time = s.step_times[k] if k >= 0 else FOREVER
+        if changes < s.aside_times.shape[0] and s.aside_times[changes] <= min(time, last):
+            time = s.aside_times[changes]
+        if time == FOREVER:
+            break
+        while changes < s.aside_times.shape[0] and s.aside_times[changes] <= time:
+            changes += 1
+        filled = spell_sums(demand, t, x) if is_counted else spell_late(job, time, s, m, t, x)
+        if is_counted or filled > 0:
+            if not is_counted:
+                note_reservation(job, time, filled, s, x)
+            take_sums(time, time + seconds, s, x)
+            return
+        k = first_step(time + 1, s)
+    if last < s.latest[job]:
+        s.bounded[demand, 1], s.bounded[demand, 3] = stamp, seconds
 
 
 @inner_kernel
@@ -208,10 +302,10 @@ def start_beside_reserved(job, now, is_counted, s, m, t, x):
     stamp, end = s.clock[C_STAMP], now + seconds
     if s.bounded[demand, 0] == stamp and seconds >= s.bounded[demand, 2]:
         return False
-    shortest = seconds
-    if first_reserved(s) >= end and next_change(s) >= end:
+    shortest, count = seconds, 0
+    if s.clock[C_STEPS] == 0 and next_change(s) >= end:
         count, shortest = map_now(demand, m.free, m.sfree, t, x), 0
-    elif has_sums(demand, m.sfree, t.demands, t.sysreq) and has_sums_between(demand, now, end, s, t):
+    elif has_sums(demand, m.sfree, t.demands, t.sysreq) and has_sums_until(demand, end, s, t):
         if is_counted:
             count = map_now(demand, m.free, m.sfree, t, x)
         else:
@@ -219,36 +313,37 @@ def start_beside_reserved(job, now, is_counted, s, m, t, x):
             copy(m.sroom, m.sfree)
             lower_between(now, end, s, m, t)
             count = map_now(demand, m.room, m.sroom, t, x)
-    else:
-        count = 0
     if count == 0:
         s.bounded[demand, 0], s.bounded[demand, 2] = stamp, shortest
         return False
+    if s.clock[C_STEPS] > 0 and not has_places(s):
+        return False
     if not begin_run(job, count, now, s, m, t, x):
         return False
-    if is_old(job, s):
-        rest_after(job, now, s)
-    filled = spell_sums(demand, t, x) if is_counted else spell_job(job, s, t, x)
-    take_ahead(filled, now + 1, end, s, x)
+    if s.clock[C_STEPS] > 0 or has_asides(s):
+        filled = spell_sums(demand, t, x) if is_counted else spell_job(job, s, t, x)
+        take_ahead(filled, now + 1, end, s, x)
+        if s.clock[C_STEPS] > 0:
+            take_sums(now, s.runs[job, R_END], s, x)
     return True
 
 
 @inner_kernel
 def is_let_in(job, rule, s):
     """Tell whether the gate lets a job in: its key is at most so many times that of the first blocked job. Keys of jobs
-    that have promises, and of an old one, are negative.
+    that have promises, or are due, are negative.
     """
     return rule.gate < 0 or s.clock[C_HEAD] < 0 or s.keys[job] <= rule.gate * s.keys[s.clock[C_HEAD]]
 
 
 @inner_kernel
 def may_start(job, now, s, m, t):
-    """Tell whether a job waits, and the system has enough for it now and at the start of each reservation until its
-    walltime is over: else it does not start in this pass.
+    """Tell whether a job waits, and the system has enough for it from now until its walltime is over, beside what is
+    reserved: else it does not start in this pass.
     """
     if s.runs[job, R_START] >= 0 or not has_sums(s.demand[job], m.sfree, t.demands, t.sysreq):
         return False
-    return has_sums_between(s.demand[job], now, now + s.jobs[job, J_WALLTIME], s, t)
+    return has_sums_until(s.demand[job], now + s.jobs[job, J_WALLTIME], s, t)
 
 
 @inner_kernel
@@ -261,18 +356,28 @@ def can_any_start(s, m, t):
 
 
 @inner_kernel
+def note_horizon(now, s):
+    """Note the horizon of this second, unless the pass is repeated because an array had to grow."""
+    if s.clock[C_HORIZON] < 0:
+        s.clock[C_HORIZON] = now
+        for i in range(s.clock[C_QUEUED]):
+            s.clock[C_HORIZON] = max(s.clock[C_HORIZON], now + s.jobs[s.queue[i], J_WALLTIME])
+
+
+@inner_kernel
 def pass_reserving(now, rule, s, m, t, x):
     """Go through the queue: start jobs, and make reservations anew.
 
-    The first blocked job that has no promise and is not old is noted as the head. The pass ends before the last job if
+    The first blocked job that has no promise and is not due is noted as the head. The pass ends before the last job if
     none that follows may start.
     """
     s.clock[C_STAMP] += 1
-    s.clock[C_BLOCKED], s.clock[C_HEAD] = 0, -1
+    s.clock[C_BLOCKED], s.clock[C_STEPS], s.clock[C_HEAD] = 0, 0, -1
+    note_horizon(now, s)
     for k in range(s.ahead.shape[0]):
         for a in range(s.ahead.shape[1]):
             s.ahead[k, a] = s.aside_ahead[k, a]
-    left, last = rule.reservations, s.clock[C_QUEUED] - 1
+    last = s.clock[C_QUEUED] - 1
     for i in range(s.clock[C_QUEUED]):
         job = s.queue[i]
         if s.runs[job, R_START] >= 0:
@@ -290,7 +395,6 @@ def pass_reserving(now, rule, s, m, t, x):
             last -= 1
         if last <= i:
             return
-        is_bound = has_promise(job, s)
-        if (left > 0 or is_bound) and s.clock[C_BLOCKED] < s.reserved.shape[0]:
-            left -= not is_bound
-            reserve_next(job, now, rule.is_counted, s, m, t, x)
+        reserve_next(job, now, rule.is_counted, s, m, t, x)
+        if s.clock[C_LACKS]:
+            return

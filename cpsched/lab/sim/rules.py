@@ -10,9 +10,6 @@ from math import exp
 from cpsched.domain import Job
 from cpsched.lab.sim import arrays
 
-#: The most blocked jobs without promises for which a rule reserves nodes.
-MOST_RESERVATIONS = 16
-
 
 class Prediction(StrEnum):
     """The uses of predicted runtimes."""
@@ -55,7 +52,7 @@ class Order(IntEnum):
     #: Weighted shortest processing time first (Smith, 1956): the smallest product of (estimated) walltime, largest
     #: share of the machine and expected wait / weight first.
     WSPT = arrays.BY_WSPT
-    #: The same, after jobs with deadlines or hard limits of waiting, and jobs that have waited for very long.
+    #: The same, after jobs with deadlines or hard limits of waiting, and jobs that are due.
     SMITH = arrays.BY_SMITH
     #: WFP3 and UNICEF of Tang et al. (IPDPS'10), as in the same paper: the waiting counts, anew in each pass.
     WFP3 = arrays.BY_WFP3
@@ -70,7 +67,7 @@ class BackfillRule(IntEnum):
     ANYBODY = arrays.ANYBODY
     #: Every job that does not delay that job's reservation (EASY).
     NOT_DELAYING = arrays.NOT_DELAYING
-    #: Every job that does not delay the reservations of the first blocked jobs.
+    #: Every job that does not delay the reservations of the blocked jobs before it.
     RESERVING = arrays.RESERVING
 
 
@@ -97,22 +94,18 @@ class QueueRule:
     #: A job that was eligible (submitted, its ``not_before`` over, its dependencies fulfilled) for this many seconds
     #: starves: no other job starts before it (PBS-2). None: no job starves.
     max_starve: int | None = None
-    #: The number of blocked jobs for which nodes are reserved (``RESERVING`` only), besides those with promises; 0 to
-    #: 16.
-    reservations: int = 0
     #: A job is let in only if its key is at most e^gate times that of the first blocked job; None: any job is.
     gate: float | None = None
-    #: Seconds after which a job has waited for very long (`Order.SMITH` only); None: no job has.
-    patience: int | None = None
+    #: A job is due when it has waited for so many times as long as jobs wait in turn (`Order.SMITH` only), see
+    #: `queue_kernels`; None: no job is, and some may starve.
+    due_after: float | None = None
     #: The runtimes that are expected in the order of the queue.
     expect: Expectation = Expectation.WALLTIME
 
     def __post_init__(self) -> None:
-        least = min(self.depth or 0, self.max_starve or 0, self.gate or 0, self.patience or 0)
+        least = min(self.depth or 0, self.max_starve or 0, self.gate or 0, self.due_after or 0)
         if not least >= 0:
             raise ValueError(f"Expected figures of 0 or more, got {self}")
-        if not 0 <= self.reservations <= MOST_RESERVATIONS:
-            raise ValueError(f"Expected 0 to {MOST_RESERVATIONS} reservations, got {self.reservations}")
         if self.key is not None and (
             self.order is not Order.SUBMISSION
             or self.expect is not Expectation.WALLTIME
@@ -124,8 +117,10 @@ class QueueRule:
                 raise ValueError(
                     f"Expected a rule with reservations without depth, max_starve, WFP3, UNICEF, got {self}"
                 )
-        elif self.reservations or self.gate is not None or self.patience is not None or self.order is Order.SMITH:
-            raise ValueError(f"Expected reservations, gate, patience and SMITH of a rule with reservations, got {self}")
+        elif self.gate is not None or self.order is Order.SMITH:
+            raise ValueError(f"Expected gate and SMITH of a rule with reservations, got {self}")
+        if self.due_after is not None and self.order is not Order.SMITH:
+            raise ValueError(f"Expected due_after of a rule by Smith's index, got {self}")
 
     def in_numbers(self, *, predicts: Prediction | None, is_counted: bool = False) -> arrays.RuleNumbers:
         """Return the rule as the kernels take it.
@@ -147,8 +142,7 @@ class QueueRule:
             max_starve=-1 if self.max_starve is None else self.max_starve,
             predicts=arrays.PREDICTS_NOTHING if predicts is None else predicts.number,
             expects=arrays.EXPECTS_CLASSES if self.expect is Expectation.CLASSES else arrays.EXPECTS_USER,
-            reservations=self.reservations,
             gate=-1.0 if self.gate is None else exp(self.gate),
-            patience=-1 if self.patience is None else self.patience,
+            due_after=-1.0 if self.due_after is None else float(self.due_after),
             is_counted=is_counted,
         )

@@ -111,7 +111,12 @@ class SimWorld:
     def make_room(self) -> None:
         """Enlarge the arrays that may be full."""
         clock = self.state.clock
-        if clock[arrays.C_LACKS] or len(self.state.pool) < clock[arrays.C_POOL] + clock[arrays.C_SPARE]:
+        if (
+            clock[arrays.C_LACKS]
+            and len(self.state.step_times) < max(clock[arrays.C_STEPS], clock[arrays.C_RUNNING]) + 3
+        ):
+            self._double("step_times", "step_sums")
+        elif clock[arrays.C_LACKS] or len(self.state.pool) < clock[arrays.C_POOL] + clock[arrays.C_SPARE]:
             self._double("pool")
         else:
             self._double("attempts", "heap")
