@@ -136,8 +136,8 @@ class Chain(SearchedPlan):
 
     @property
     def is_project(self) -> bool:
-        """Whether jobs wait for each other, and the last end makes up most of the best plan's cost."""
-        if self.best_value == np.inf or not self.ledger.table.is_linked:
+        """Whether the last end makes up most of the best plan's cost."""
+        if self.best_value == np.inf:
             return False
         return 2 * self.end_price * float(self._best.ends[: len(self._jobs)].max()) > self.best_value
 

@@ -38,8 +38,9 @@ _HOT, _WARM, _COLD, _SLOW = 3.0, 0.1, 0.02, 0.6
 _FORWARD, _PROMOTIONS = 0.6, 4
 #: Seconds of steps from which the number of further steps is estimated.
 _PROBE = 0.1
-#: Shares of the time in which lists of a project are bred: where sums over the nodes are all there is, and elsewhere.
-_BRED, _BRED_AS_ORDERS = 0.9, 0.5
+#: Shares of the time in which lists of a project are bred: where sums over the nodes are all there is; and elsewhere,
+#: if jobs wait for each other, and if none does.
+_BRED, _BRED_AS_ORDERS, _BRED_UNLINKED = 0.9, 0.5, 0.25
 #: The share of the time after which a first generation of lists must be complete; and the most jobs of a list, so that
 #: one takes less than about a second.
 _FIRST_BRED, _MOST_BRED = 0.05, 3000
@@ -284,7 +285,8 @@ class _Search:
             return
         breeding, decoded, is_exact = Breeding(chain, first.values(), seed), np.inf, True
         lists, share, first_until = self._portion, 0.0, self._time_share() + _FIRST_BRED
-        while not self._is_over and share < (_BRED if is_exact else _BRED_AS_ORDERS):
+        as_orders = _BRED_AS_ORDERS if chain.ledger.table.is_linked else _BRED_UNLINKED
+        while not self._is_over and share < (_BRED if is_exact else as_orders):
             if self._params.max_steps is None and not breeding.generations and self._time_share() > first_until:
                 break
             began = self._board.budget.elapsed

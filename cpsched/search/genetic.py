@@ -1,4 +1,4 @@
-"""Projects: jobs wait for each other, and the end of the last one is what counts. Their lists are bred by counts.
+"""Projects: the end of the last job is what counts, and jobs may wait for each other. Their lists are bred by counts.
 
 Insertion beside other jobs (`Chain`) rarely shortens a project, since many jobs must move at once. Whole lists are
 decoded here, on sums over the nodes and on licences, which takes some microseconds for each job. On one node the sums
@@ -19,12 +19,16 @@ from cpsched.search.chain import Chain
 
 #: The number of lists of a generation, and how many of them are kept.
 _LISTS, _ELITE = 100, 20
+#: Where no job waits for another: so many times as many lists are polished as were bred until they were all alike.
+_POLISHED = 4
 
 
 class Breeding:
     """Lists of a project, which get better generation by generation; mutable. Its kernels release the GIL.
 
-    When the best lists of a generation are all alike, others begin from new random keys.
+    When the best lists of a generation are all alike, others begin from new random keys. Where no job waits for another
+    the best list is polished before: small changes close the last seconds, in which the loads of the machine's parts
+    differ.
 
     `chain`: a chain of the jobs; it has no plan afterwards. `first`: keys of lists to begin with, smallest first.
     `seed`: the same chain, keys and seed give the same lists.
@@ -50,6 +54,9 @@ class Breeding:
         for row, keys in zip(range(_LISTS), first, strict=False):
             self._lists.next_keys[row] = keys
         self._row, self._is_first = 0, True
+        #: The lists that were bred since the last beginning, and those that are still to be polished; and how many of
+        #: these there are for each of the first.
+        self._bred, self._polishing, self._polished = 0, 0, 0 if table.is_linked else _POLISHED
         #: The number of generations that are complete.
         self.generations = 0
 
@@ -65,9 +72,17 @@ class Breeding:
 
     def run(self, lists: int) -> None:
         """Make the next `lists` lists."""
+        of_all = self._ahead, self._back, self._project, self._desk, self._lists
         while lists > 0:
+            if self._polishing:
+                count = min(lists, self._polishing)
+                kernels.polish(count, *of_all)
+                self._polishing -= count
+                lists -= count
+                if not self._polishing:
+                    self._begin_anew()
+                continue
             last = min(self._row + lists, _LISTS)
-            of_all = self._ahead, self._back, self._project, self._desk, self._lists
             if self._is_first:
                 kernels.begin(self._row, last, *of_all)
             else:
@@ -78,12 +93,19 @@ class Breeding:
                 self._next_generation()
 
     def _next_generation(self) -> None:
-        """Select the best lists; begin with others if these are all alike."""
+        """Select the best lists; if these are all alike, polish the first one, and begin with others."""
         kernels.select(self._lists)
         self.generations += 1
+        self._bred += _LISTS
         self._is_first = self._lists.values[0] == self._lists.values[_ELITE - 1]
         if self._is_first:
-            self._lists.next_keys[:] = self._random.random(self._lists.next_keys.shape)
+            self._polishing, self._bred = self._polished * self._bred, 0
+            if not self._polishing:
+                self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """Give the next generation, the first of others, random keys."""
+        self._lists.next_keys[:] = self._random.random(self._lists.next_keys.shape)
 
 
 def project_of(chain: Chain) -> kernels.Project:

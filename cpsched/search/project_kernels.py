@@ -1,4 +1,4 @@
-"""Projects by counts, compiled: lists of jobs that wait for each other, decoded on sums over nodes, justified, bred.
+"""Projects by counts, compiled: lists of jobs whose last end counts, decoded on sums over nodes, justified, bred.
 
 A *list* is a key for each job. It is decoded by serial insertion: of the jobs whose predecessors are placed, the one
 with the smallest key is next, as early as the sums allow. Double justification (Valls, Ballestín and Quintanilla 2005)
@@ -19,6 +19,8 @@ from cpsched.search.ruin_kernels import sort_in
 
 #: Of the lists of a generation: the part that is random; the part of its keys that a list has from its better parent.
 RANDOM, INHERITED = 0.1, 0.7
+#: Of the changes of a list that is polished: the part in which two jobs change places.
+SWAPPED = 0.5
 #: The weight of the mean start, as a part of the end, beside the makespan: it orders lists of the same makespan.
 FINER = 0.9
 
@@ -265,6 +267,28 @@ def breed(
             for job in range(count):
                 lists.next_keys[row, job] = lists.keys[better if uniform(lists.random) < INHERITED else worse, job]
         assess(row, ahead, back, project, desk, lists)
+
+
+@kernel
+def polish(count: int, ahead: Links, back: Links, project: Project, desk: Desk, lists: Lists) -> None:
+    """Change the first list so often: one to three times two jobs change places in it, or one gets any place. What is
+    no worse is kept.
+    """
+    keys, jobs = lists.next_keys[0], lists.keys.shape[1]
+    for _ in range(count):
+        kernels.copy(keys, lists.keys[0])
+        for _ in range(1 + below(lists.random, 3)):
+            one, other = below(lists.random, jobs), below(lists.random, jobs)
+            key = keys[one]
+            if uniform(lists.random) < SWAPPED:
+                keys[one] = keys[other]
+                keys[other] = key
+            else:
+                keys[one] = uniform(lists.random)
+        assess(0, ahead, back, project, desk, lists)
+        if lists.next_values[0] <= lists.values[0]:
+            lists.values[0] = lists.next_values[0]
+            kernels.copy(lists.keys[0], keys)
 
 
 @kernel

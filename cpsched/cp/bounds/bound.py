@@ -15,6 +15,7 @@ from cpsched.cp.bounds.earliest import earliest_starts
 from cpsched.cp.bounds.makespan import shortest_makespan
 from cpsched.cp.bounds.running import with_least_running
 from cpsched.cp.bounds.tasks import Relaxation, relax
+from cpsched.cp.bounds.together import longest_together
 from cpsched.domain import Instance, Job, ObjectiveTerm
 from cpsched.engine import Budget
 from cpsched.metrics import least_running_cost
@@ -28,6 +29,8 @@ _VECTORS_PER_SECOND = 30
 _PROOF = 8
 #: The part of a budget that is left when time is short.
 _LATE = 0.3
+#: The part of the time for the sets of jobs that fit together, if the last end alone counts, and if starts do too.
+_SETS, _SETS_BESIDE = 0.8, 0.3
 #: Areas and costs beyond this do not fit into whole numbers of 64 bits.
 _MOST = 2.0**62
 
@@ -54,6 +57,7 @@ def lower_bound(
     """Return a value that no plan of these jobs can undercut, or None for an objective that pays for delay.
 
     The largest of: each job at its own earliest start; Smith's rule on one aggregated resource; a Lagrangian on many.
+    The last end has bounds of its own: by the area of the jobs, and by the sets of jobs that fit together.
     The constraints that the relaxation leaves out (limits, free pools, reservations, dependencies, amounts that nodes
     keep free, the steps of an evolving job after its first, the cores of malleable jobs) can only make plans more
     expensive. Running
@@ -86,6 +90,7 @@ def lower_bound(
     starts = earliest_starts(eased, chosen, budget)
     base = sum_down(least_cost(instance, job, start).value for job, start in zip(chosen, starts, strict=True))
     ends = [start + job.walltime - instance.now for job, start in zip(chosen, starts, strict=True)]
+    factor = Fraction(instance.objective.weights.get(ObjectiveTerm.MAKESPAN, 0.0))
     makespan, gain, how = max(ends, default=0), Fraction(0), "each job at its own earliest start"
     relaxed = [place for place, job in enumerate(chosen) if job.malleability is None]
     if relaxed and (budget.remaining > least_seconds(len(relaxed)) or evaluations is not None):
@@ -96,9 +101,10 @@ def lower_bound(
             most_vectors=max(16, min(300, int(_VECTORS_PER_SECOND * seconds))),
         )
         if fits(relaxation):
-            makespan = max(makespan, shortest_makespan(relaxation))
-            gain, how = _gain(relaxation, budget, seed, evaluations, how)
-    factor = Fraction(instance.objective.weights.get(ObjectiveTerm.MAKESPAN, 0.0))
+            if factor:
+                makespan, how = _last_end(relaxation, makespan, budget, evaluations, how)
+            if any(map(any, relaxation.tasks.rates)):
+                gain, how = _gain(relaxation, budget, seed, evaluations, how)
     return Bound(round_down(base + gain + factor * makespan + least_running_cost(instance)), how)
 
 
@@ -123,6 +129,23 @@ def fits(relaxation: Relaxation) -> bool:
     longest = float(tasks.earliest.max() + (tasks.durations * tasks.counts.astype(np.float64)).sum())
     largest = max((float(profile.amounts[-1]) for profile in relaxation.profiles), default=0.0)
     return 2.0 * longest * max(largest, float(tasks.usage.max(initial=0)) * float(tasks.counts.sum())) < _MOST
+
+
+def _last_end(
+    relaxation: Relaxation, makespan: int, budget: Budget, evaluations: int | None, how: str
+) -> tuple[int, str]:
+    """Return a second before which not all jobs can have ended, as `makespan` is one, and the method."""
+    has_costs = any(map(any, relaxation.tasks.rates))
+    until = budget.elapsed + (_SETS_BESIDE if has_costs else _SETS) * budget.remaining
+
+    def is_over(rounds: int) -> bool:
+        return budget.elapsed >= until if evaluations is None else rounds >= evaluations
+
+    by_area = shortest_makespan(relaxation)
+    by_sets = longest_together(relaxation, max(makespan, by_area), is_over=is_over)
+    if by_sets > max(makespan, by_area):
+        return by_sets, "sets of jobs that fit together"
+    return (by_area, "the area of the jobs") if by_area > makespan else (makespan, how)
 
 
 def _gain(relaxation: Relaxation, budget: Budget, seed: int, evaluations: int | None, how: str) -> tuple[Fraction, str]:

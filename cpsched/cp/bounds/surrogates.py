@@ -18,6 +18,9 @@ WHOLE = 5040
 _MOST_GROUPS = 4
 #: Capacities of one resource that thresholds are made for: those of the most nodes.
 _MOST_CAPACITIES = 2
+#: Measures of whole jobs: the surrogates, of which the jobs need most, that get some; of these the part that some job
+#: takes, without which there are none; the most steps that are tried, and the most measures that are made.
+_MOST_MEASURED, _WIDE, _MOST_STEPS, _MOST_MEASURES = 2, 0.25, 128, 3
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -121,6 +124,57 @@ def _dual_feasible(share: NDArray[np.float64]) -> list[NDArray[np.float64]]:
     for threshold in (1 / 8, 1 / 4, 3 / 8):
         rounded.append(np.where(share > 1 - threshold, 1.0, np.where(share < threshold, 0.0, share)))
     return rounded
+
+
+def measures_of_jobs(usage: Ints, seconds: Ints, profiles: Sequence[Profile]) -> tuple[Ints, list[Profile]]:
+    """Return more surrogates, on which whole jobs are measured anew by what they take of one that there is: those on
+    which they need more of the machine.
+
+    Parameters
+    ----------
+    usage
+        What a job of each kind takes: shape (kinds, surrogates).
+    seconds
+        How long all jobs of each kind run, added up.
+    profiles
+        The capacity of each surrogate.
+
+    Returns
+    -------
+    usage, profiles
+        The same of the new surrogates.
+    """
+    most = np.array([max(1, int(profile.amounts[-1])) for profile in profiles], dtype=np.int64)
+    run = seconds.astype(np.float64)
+    needed = run @ usage / most
+    wide = [row for row in np.argsort(-needed, kind="stable") if usage[:, row].max(initial=0) > _WIDE * most[row]]
+    columns, made = [np.zeros((len(usage), 0), dtype=np.int64)], list[Profile]()
+    for row in wide[:_MOST_MEASURED]:
+        takes, whole = usage[:, row], int(most[row])
+        steps = np.unique(np.concatenate([takes[2 * takes <= whole], whole - takes[2 * takes > whole] + 1]))
+        steps = steps[(steps > 0) & (2 * steps <= whole)]
+        areas = {
+            step: float(run @ measured(takes, step, whole)) / float(2 * (whole // step))
+            for step in steps[:: len(steps) // _MOST_STEPS + 1].tolist()
+        }
+        best = sorted((step for step, area in areas.items() if area > needed[row]), key=lambda step: -areas[step])
+        for step in best[:_MOST_MEASURES]:
+            columns.append(measured(takes, step, whole)[:, None])
+            made.append(Profile(profiles[row].times, measured(profiles[row].amounts, step, whole)))
+    return np.concatenate(columns, axis=1), made
+
+
+def measured(amounts: Ints, step: int, most: int) -> Ints:
+    """Measure amounts up to `most` in steps, of which a pair counts 2: small ones rounded down, and large ones by what
+    they leave (Carlier, Clautiaux and Moukrim 2007).
+
+    This rises with the amount, and is superadditive: amounts that fit in a capacity measure together no more than it
+    does. With the step p, a job that takes more than most - p has all for itself as far as jobs are concerned that take
+    p or more; and if p is more than a third, no three of these run together.
+    """
+    amounts = np.minimum(amounts, most)
+    large = 2 * (most // step) - 2 * ((most - amounts) // step)
+    return np.select([2 * amounts > most, 2 * amounts == most], [large, most // step], 2 * (amounts // step))
 
 
 class Capacities:

@@ -11,7 +11,7 @@ import numpy as np
 
 from cpsched.cp.bounds.costs import least_cost
 from cpsched.cp.bounds.packing import Unit, units_of
-from cpsched.cp.bounds.surrogates import Capacities, Ints, Profile, size_vectors
+from cpsched.cp.bounds.surrogates import Capacities, Ints, Profile, measures_of_jobs, size_vectors
 from cpsched.domain import Instance, Job
 
 #: No start is ever so late (s from now).
@@ -44,8 +44,9 @@ class Relaxation:
 
     instance: Instance
     tasks: Tasks
-    #: The capacity of each surrogate.
+    #: The capacity of each surrogate; and how many there are, the first ones, that are no measures of whole jobs.
     profiles: tuple[Profile, ...]
+    num_plain: int
     units: tuple[Unit, ...]
     #: The number of each unit, and the number that a job of each kind holds: shape (kinds, units).
     counts: tuple[int, ...]
@@ -109,11 +110,17 @@ def relax(instance: Instance, jobs: Sequence[Job], starts: Sequence[int], *, mos
         *capacities.profiles(sizes),
         *(_license_profile(instance, name, total) for name, total in instance.cluster.licenses.items()),
     ]
-    tasks = _tasks(rows, np.concatenate([held_units @ sizes.T, held_licenses], axis=1))
+    usage = np.concatenate([held_units @ sizes.T, held_licenses], axis=1)
+    seconds = np.zeros(len(numbered), dtype=np.int64)
+    for row, members in rows.items():
+        seconds[row.kind] += row.duration * len(members)
+    measures, measured_profiles = measures_of_jobs(usage, seconds, profiles)
+    tasks = _tasks(rows, np.concatenate([usage, measures], axis=1))
     return Relaxation(
         instance,
         tasks,
-        tuple(profiles),
+        (*profiles, *measured_profiles),
+        len(profiles),
         tuple(units),
         tuple(counts),
         held_units,
