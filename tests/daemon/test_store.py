@@ -104,7 +104,7 @@ def test_migrations_make_the_tables_that_the_code_has(store: Store, url: str) ->
     with engine.connect() as connection:
         context = MigrationContext.configure(connection)
         assert compare_metadata(context, METADATA) == []
-        assert context.get_current_revision() == "0002"
+        assert context.get_current_revision() == "0003"
     engine.dispose()
 
 

@@ -1,0 +1,62 @@
+"""``cpsched forecast``: when waiting jobs will start, most likely and with 80 %."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from cpsched.cli.options import AS_JSON, EXISTING_FILE, SEED_RANGE
+from cpsched.text import printable
+
+#: Ten futures tell no share of 90 %.
+_LEAST, _MOST = 10, 10_000
+
+
+@click.command("forecast", epilog="Example: cpsched forecast window.json log.swf.gz")
+@click.argument("instance", type=EXISTING_FILE)
+@click.argument("log", type=EXISTING_FILE, required=False)
+@click.option(
+    "--futures",
+    type=click.IntRange(_LEAST, _MOST),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="How many futures are played.",
+)
+@click.option("--seed", type=SEED_RANGE, default=0, show_default=True, help="Where samples begin.")
+@AS_JSON
+def command(instance: Path, log: Path | None, futures: int, seed: int, as_json: bool) -> None:
+    """Forecast when the waiting jobs of INSTANCE will start.
+
+    Futures are played by priority, with EASY backfilling. How long jobs run is learnt from the jobs of LOG that have
+    ended by the instance's now, on the same clock; and the jobs of one to fourteen days before come again. Without
+    LOG, jobs take their walltimes, and none arrive.
+    """
+    from cpsched.cli.outputs import echo_output
+    from cpsched.cli.screen import say_first_start
+    from cpsched.forecast import forecast, learnt_from
+    from cpsched.formats import read_instance
+    from cpsched.formats.logs import LogOptions, read_workload
+    from cpsched.planner import compiling_announced
+    from cpsched.report import moment
+
+    window = read_instance(instance)
+    jobs = () if log is None else read_workload(log, LogOptions(cluster=instance))[0].jobs
+    learner, past = learnt_from(jobs, window.now)
+    learnt = sum(job.runtime is not None for job in past)
+    with compiling_announced(lambda: say_first_start(quiet=as_json)):
+        told = forecast(window, learner, past, futures=futures, seed=seed)
+    if as_json:
+        names = ("job", "likely", "by", "earliest", "latest")
+        rows = [{name: getattr(one, name) for name in names} for one in told]
+        about = {"instance": window.name, "now": window.now, "futures": futures}
+        echo_output("forecast", {**about, "learnt": learnt, "arrivals": len(past), "jobs": rows})
+        return
+    if log is not None:
+        click.echo(f"learnt from {learnt:,} jobs that ended; {len(past):,} came before now", err=True)
+    for one in told:
+        span = ""
+        if one.earliest is not None and one.latest is not None and one.earliest < one.latest:
+            span = f" (80 %: {moment(window, one.earliest)} to {moment(window, one.latest)})"
+        click.echo(f"{printable(one.job)}: {one.words(lambda second: moment(window, second))}{span}")
