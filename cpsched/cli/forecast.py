@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from cpsched.cli.options import AS_JSON, EXISTING_FILE, SEED_RANGE
 from cpsched.text import printable
+
+if TYPE_CHECKING:
+    from cpsched.domain import Instance, Job
+    from cpsched.forecast import Forecast
 
 #: Ten futures tell no share of 90 %.
 _LEAST, _MOST = 10, 10_000
@@ -34,22 +39,14 @@ def command(instance: Path, log: Path | None, futures: int, seed: int, as_json: 
     LOG, jobs take their walltimes, and none arrive.
     """
     from cpsched.cli.outputs import echo_output
-    from cpsched.cli.screen import say_first_start
-    from cpsched.forecast import forecast, learnt_from
     from cpsched.formats import read_instance
-    from cpsched.formats.logs import LogOptions, read_workload
-    from cpsched.planner import compiling_announced
     from cpsched.report import moment
 
     window = read_instance(instance)
-    jobs = () if log is None else read_workload(log, LogOptions(cluster=instance))[0].jobs
-    learner, past = learnt_from(jobs, window.now)
+    told, past = forecasts(window, instance, log, futures=futures, seed=seed, quiet=as_json)
     learnt = sum(job.runtime is not None for job in past)
-    with compiling_announced(lambda: say_first_start(quiet=as_json)):
-        told = forecast(window, learner, past, futures=futures, seed=seed)
     if as_json:
-        names = ("job", "likely", "by", "earliest", "latest")
-        rows = [{name: getattr(one, name) for name in names} for one in told]
+        rows = [row_of(one) for one in told]
         about = {"instance": window.name, "now": window.now, "futures": futures}
         echo_output("forecast", {**about, "learnt": learnt, "arrivals": len(past), "jobs": rows})
         return
@@ -60,3 +57,26 @@ def command(instance: Path, log: Path | None, futures: int, seed: int, as_json: 
         if one.earliest is not None and one.latest is not None and one.earliest < one.latest:
             span = f" (80 %: {moment(window, one.earliest)} to {moment(window, one.latest)})"
         click.echo(f"{printable(one.job)}: {one.words(lambda second: moment(window, second))}{span}")
+
+
+def forecasts(
+    window: Instance, file: Path, log: Path | None, *, futures: int = 100, seed: int = 0, quiet: bool
+) -> tuple[tuple[Forecast, ...], list[Job]]:
+    """Return forecasts of the waiting jobs of a window, and the jobs of the log that came before.
+
+    `file`: the window's, whose machine and queues are those of the log.
+    """
+    from cpsched.cli.screen import say_first_start
+    from cpsched.forecast import forecast, learnt_from
+    from cpsched.formats.logs import LogOptions, read_workload
+    from cpsched.planner import compiling_announced
+
+    jobs = () if log is None else read_workload(log, LogOptions(cluster=file))[0].jobs
+    learner, past = learnt_from(jobs, window.now)
+    with compiling_announced(lambda: say_first_start(quiet=quiet)):
+        return forecast(window, learner, past, futures=futures, seed=seed), past
+
+
+def row_of(one: Forecast) -> dict[str, object]:
+    """Return a forecast as a value of JSON."""
+    return {name: getattr(one, name) for name in ("job", "likely", "by", "earliest", "latest")}

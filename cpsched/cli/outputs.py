@@ -58,6 +58,7 @@ _PLANNING: dict[str, Schema] = {
     "gantt": _PATH,
 }
 _START, _COMPARED = _or_null(_INTEGER), _object(jobs=_INTEGER, seconds=_INTEGER)
+_FORECAST = _object(job=_TEXT, likely=_START, by=_START, earliest=_START, latest=_START)
 _TAKEN: dict[str, Schema] = {
     "output": _TEXT,
     "running": _INTEGER,
@@ -102,6 +103,7 @@ OUTPUTS: Mapping[str, dict[str, Schema]] = {
         "is_whole": _BOOLEAN,
         "free_start": _START,
         "changes": _list(_OPEN),
+        "forecast": _or_null(_FORECAST),
     },
     "whatif": {
         "objective": _TEXT,
@@ -136,7 +138,7 @@ OUTPUTS: Mapping[str, dict[str, Schema]] = {
         "futures": _INTEGER,
         "learnt": _INTEGER,
         "arrivals": _INTEGER,
-        "jobs": _list(_object(job=_TEXT, likely=_START, by=_START, earliest=_START, latest=_START)),
+        "jobs": _list(_FORECAST),
     },
     "snapshot": _TAKEN,
     "convert": _TAKEN | {"adjusted": _FAULTS, "too_large": _FAULTS, "kept_out": _COUNTS},

@@ -29,7 +29,7 @@ from cpsched.forecast.kernels import (
 )
 from cpsched.forecast.runtimes import Kind, RuntimeLearner
 from cpsched.planner import slices_of
-from cpsched.problem import compiled, dominant_share, own_start, refusal
+from cpsched.problem import compiled, dominant_share, own_start, refusals
 from cpsched.rusv import FOREVER, Timeline, grouped
 
 Ints = NDArray[np.int64]
@@ -83,8 +83,8 @@ def play_futures(
     learner
         What is known of runtimes.
     past
-        The jobs that were submitted before `now`, as they were then, with their runtimes if they have ended. None:
-        no job arrives.
+        The jobs that were submitted before `now`, as they were then, with their runtimes if they have ended; an array
+        has one. None: no job arrives.
     futures
         How many are played, at least 1.
     seed
@@ -106,7 +106,7 @@ class _Scene:
         self, instance: Instance, learner: RuntimeLearner, past: Sequence[Job], order: Callable[[Instance, Job], float]
     ) -> None:
         now = self._now = instance.now
-        known = [job for job in past if job.submit <= now and not job.changes]
+        known = [job for job in past if job.submit <= now and not job.changes for _ in job.element_ids]
         known.sort(key=lambda job: job.submit)
         known = known[int(np.searchsorted([job.submit for job in known], now - _MOST_DAYS * _DAY)) :]
         prefix = "past "
@@ -331,16 +331,16 @@ class _Lengths:
     def samples(self, futures: int, random: np.random.Generator) -> Ints:
         """Return samples, (jobs, futures): of a running job those of its end, in seconds from now on."""
         found = np.empty((len(self._jobs), futures), dtype=np.int64)
-        of_kind: dict[Kind, NDArray[np.float64]] = {}
+        of_kind: dict[Kind | None, NDArray[np.float64]] = {}
         own, is_alike = random.random((len(self._jobs), futures)), random.random((len(self._jobs), futures)) < _ALIKE
         for number, job in enumerate(self._jobs):
             if number in self._known:
                 found[number] = max(1, min(self._known[number], job.walltime))
                 continue
             kind = Kind.of(job)
-            if kind is not None and kind not in of_kind:
+            if kind not in of_kind:
                 of_kind[kind] = random.random(futures)
-            found[number] = self._sampled(job, kind, np.where(is_alike[number], of_kind.get(kind, 1.0), own[number]))
+            found[number] = self._sampled(job, kind, np.where(is_alike[number], of_kind[kind], own[number]))
         return found
 
     def _sampled(self, job: Job, kind: Kind | None, levels: NDArray[Any]) -> Ints | int:
@@ -353,10 +353,13 @@ class _Lengths:
 
 def _startable(window: Instance, jobs: Sequence[Job]) -> list[Job]:
     """Return the waiting jobs that can start on the empty machine, and wait for no job that cannot."""
-    left = [job for job in jobs if refusal(window, job, is_shrunk=False) is None]
-    members = window.members() if any(job.after for job in left) else {}
+    refused = refusals(window, jobs, is_shrunk=False)
+    left = [job for job in jobs if job.id not in refused]
+    if not any(job.after for job in left):
+        return left
+    members, running = window.members(), {job.id for job in window.elements() if job.running is not None}
     while True:
-        here = {job.id for job in left} | {job.id for job in window.elements() if job.running is not None}
+        here = running | {job.id for job in left}
         kept = [job for job in left if all(here.issuperset(members.get(one.job, ())) for one in job.after)]
         if len(kept) == len(left):
             return kept

@@ -57,3 +57,13 @@ def test_a_log_that_is_none_is_refused(run: Run, window: Window) -> None:
     log = window.folder / "log.swf"
     log.write_text("what\n")
     assert run("forecast", window.instance_file, log).exit_code in (ExitCode.BAD_INPUT, ExitCode.FINE)
+
+
+def test_an_explanation_says_when_it_will_start(run: Run, window: Window) -> None:
+    """With a log the forecast is the first line, and a key of the JSON; without one it is not made."""
+    log = window.folder / "log.swf"
+    log.write_text(LOG)
+    asked = "explain", window.instance_file, window.plan_file, "a"
+    assert run(*asked, "--log", log).stdout.splitlines()[0].startswith("most likely now + ")
+    assert json.loads(run(*asked, "--log", log, "--json").stdout)["forecast"]["job"] == "a"
+    assert json.loads(run(*asked, "--json").stdout)["forecast"] is None

@@ -60,6 +60,7 @@ def starts(
     return {name: (found.starts[:, place] - instance.now).tolist() for place, name in enumerate(found.ids)}
 
 
+@pytest.mark.kernels
 def test_a_worked_example() -> None:
     """Four nodes, two busy until 100 though the rule believes 400. The wide job waits for them; beside it only the job
     starts at once that ends by 400; the long one starts after the wide one, at 150.
@@ -128,6 +129,7 @@ def test_names_of_the_past_are_no_names_of_now() -> None:
 jobs_of_a_window = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 60), st.integers(1, 80)), max_size=8)
 
 
+@pytest.mark.kernels
 @given(
     here=jobs_of_a_window,
     runs=st.lists(st.tuples(st.integers(1, 60), st.integers(0, 50), st.integers(1, 80)), max_size=4),

@@ -90,7 +90,8 @@ class Forecaster:
     def came(self, jobs: Iterable[Job]) -> None:
         """Note jobs that were seen for the first time."""
         for job in jobs:
-            self._past[job.id] = replace(job, running=None, told=None, runtime=None)
+            for element in job.element_ids:
+                self._past[element] = replace(job, id=element, array=None, running=None, told=None, runtime=None)
         while len(self._past) > _MOST_PAST:
             del self._past[next(iter(self._past))]
 
