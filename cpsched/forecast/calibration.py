@@ -8,7 +8,6 @@ well, as scores above that of now (Kaplan and Meier 1958): else what is known wo
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import deque
 from statistics import NormalDist
 from typing import NamedTuple
@@ -20,19 +19,20 @@ _MOST = 400
 #: So many scores are taken to have been before the first one, as if futures were too narrow by this factor: those of
 #: logs were, by 1.2 to 1.4.
 _PRIOR, _WIDER = 20, 1.3
-#: The median waits (s) up to which forecasts are judged together.
-_WAITS = (3_600, 6 * 3_600, 86_400)
+#: Jobs that have waited for so many seconds are judged apart from new ones: they are those that wait for long.
+_NEW = 900
 
 _NORMAL = NormalDist()
 _UNKNOWN = tuple(_WIDER * _NORMAL.inv_cdf((place + 0.5) / _PRIOR) / _NORMAL.inv_cdf(0.9) for place in range(_PRIOR))
 
 
 class Quantiles(NamedTuple):
-    """The starts of a job in 10, 50 and 90 % of the futures, on the instance's clock."""
+    """The starts of a job in 10, 50 and 90 % of the futures, on the instance's clock; and how long it had waited."""
 
     low: int
     median: int
     high: int
+    waited: int
 
     def score(self, start: int) -> float:
         """Return the distance of a start from the median."""
@@ -42,12 +42,17 @@ class Quantiles(NamedTuple):
         """Return the start that has a score."""
         return self.median + round(score * self._side(is_late=score > 0))
 
+    @property
+    def group(self) -> int:
+        """The number of the forecasts with which it is judged."""
+        return int(self.waited >= _NEW)
+
     def _side(self, *, is_late: bool) -> int:
         return max(self.high - self.median if is_late else self.median - self.low, _UNIT)
 
 
 class _Scores:
-    """The scores of forecasts of similar waits. Mutable."""
+    """The scores of forecasts that are judged together. Mutable."""
 
     def __init__(self) -> None:
         self.known: deque[float] = deque(maxlen=_MOST)
@@ -69,19 +74,19 @@ class Calibration:
     """The scores of past forecasts, and the forecasts whose jobs still wait. Mutable."""
 
     def __init__(self) -> None:
-        self._scores = [_Scores() for _ in range(len(_WAITS) + 1)]
+        self._scores = [_Scores(), _Scores()]
         #: By job.
-        self._open: dict[str, list[tuple[Quantiles, int]]] = {}
+        self._open: dict[str, list[Quantiles]] = {}
 
-    def told(self, job: str, at: int, quantiles: Quantiles) -> None:
-        """Note a forecast that was made at a second."""
-        self._open.setdefault(job, []).append((quantiles, self._group(at, quantiles)))
+    def told(self, job: str, quantiles: Quantiles) -> None:
+        """Note a forecast."""
+        self._open.setdefault(job, []).append(quantiles)
 
     def started(self, job: str, start: int | None) -> None:
         """Note when a job started; None: it never will."""
-        for quantiles, group in self._open.pop(job, ()):
+        for quantiles in self._open.pop(job, ()):
             if start is not None:
-                self._scores[group].known.append(quantiles.score(start))
+                self._scores[quantiles.group].known.append(quantiles.score(start))
 
     def levels(self, now: int, quantiles: Quantiles, shares: tuple[float, ...]) -> tuple[int, ...]:
         """Return the starts by which a job will have started with these chances: not before now, and on the same side
@@ -89,11 +94,7 @@ class Calibration:
         """
         if quantiles.high <= now:
             return (now,) * len(shares)
-        group = self._group(now, quantiles)
-        still = [one.score(now) for of_job in self._open.values() for one, of_group in of_job if of_group == group]
-        scores = self._scores[group]
+        group, scores = quantiles.group, self._scores[quantiles.group]
+        still = [one.score(now) for of_job in self._open.values() for one in of_job if one.group == group]
         least = [(min if share < 0.5 else max)(scores.at(share, still), 0.0) for share in shares]
         return tuple(max(now, quantiles.at(score)) for score in least)
-
-    def _group(self, at: int, quantiles: Quantiles) -> int:
-        return bisect_right(_WAITS, quantiles.median - at)

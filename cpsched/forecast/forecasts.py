@@ -81,7 +81,7 @@ def forecast(
     for place, job in enumerate(found.ids):
         starts = found.starts[:, place]
         low, median, by, high = (int(starts[min(futures - 1, int(share * futures))]) for share in _SHARES)
-        played = Quantiles(low, median, high)
+        played = Quantiles(low, median, high, int(found.waited[place]))
         if calibration is not None and high < never:
             low, by, high = calibration.levels(now, played, (_SHARES[0], *_SHARES[2:]))
         told.append(

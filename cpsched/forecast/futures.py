@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from cpsched.forecast.kernels import (
 from cpsched.forecast.runtimes import Kind, RuntimeLearner
 from cpsched.planner import slices_of
 from cpsched.problem import compiled, dominant_share, own_start, refusals
-from cpsched.rusv import FOREVER, Timeline, grouped
+from cpsched.rusv import FOREVER, Tables, Timeline, grouped, kernels
 
 Ints = NDArray[np.int64]
 
@@ -62,6 +63,8 @@ class Futures:
     ids: tuple[str, ...]
     #: int64 (futures, jobs): ascending by job, on the instance's clock; `FOR_EVER` seconds after now: never.
     starts: Ints
+    #: int64 (jobs,): for how many seconds each has waited.
+    waited: Ints
 
 
 def play_futures(
@@ -96,7 +99,8 @@ def play_futures(
         raise ValueError(f"Expected at least 1 future, got {futures}")
     scene = _Scene(instance, learner, past, order)
     starts = np.sort(np.stack(list(scene.play(futures, np.random.default_rng(seed)))), axis=0)
-    return Futures(ids=scene.ids, starts=np.where(starts < 0, FOR_EVER, starts) + instance.now)
+    starts = np.where(starts < 0, FOR_EVER, starts) + instance.now
+    return Futures(ids=scene.ids, starts=starts, waited=scene.waited)
 
 
 class _Scene:
@@ -134,6 +138,7 @@ class _Scene:
         self._link(window)
         self._timeline = Timeline(self._columns.demands)
         self._tables, self._scratch = self._timeline.instant_views()
+        self._least = _least_sums(self._tables, len(self._timeline.free_at(0)[1]))
         self._hold()
         self._walls = self._set_aside(window)
 
@@ -195,6 +200,11 @@ class _Scene:
             for column, amount in of_licenses.items():
                 sums[number, column] += amount
         return Walls(spans=spans, taken=np.array(taken, dtype=np.int64).reshape(-1, 2), sums=sums)
+
+    @property
+    def waited(self) -> Ints:
+        """For how many seconds each job has waited."""
+        return -self._submit
 
     # --- futures ---
 
@@ -266,6 +276,7 @@ class _Scene:
                 missing=missing.copy(),
                 start=np.full(len(order), -1, dtype=np.int64),
                 watched=watched,
+                least=self._least,
             )
             stage = self._stage(lengths, len(order), size)
             stage.counters[N_WATCHED] = num_waiting
@@ -383,6 +394,15 @@ def _as_new(instance: Instance, job: Job, name: str) -> Job:
         running=None,
         reservation=None,
     )
+
+
+def _least_sums(tables: Tables, systems: int) -> Ints:
+    """Return the least that any demand takes of each system column."""
+    asked = np.zeros((len(tables.demands) - 1, systems), dtype=np.int64)
+    for demand, (first, last) in enumerate(pairwise(tables.demands[:, kernels.D_SYS].tolist())):
+        for column, amount in tables.sysreq[first:last].tolist():
+            asked[demand, column] = amount
+    return asked.min(axis=0) if len(asked) else np.zeros(systems, dtype=np.int64)
 
 
 def _ints(values: Any) -> Ints:

@@ -44,6 +44,8 @@ class Crowd(NamedTuple):
     start: NDArray[Any]
     #: int64 (jobs,): 1 where the start is asked for.
     watched: NDArray[Any]
+    #: int64 (systems,): the least that any of them takes of each system column.
+    least: NDArray[Any]
 
 
 class Walls(NamedTuple):
@@ -331,11 +333,22 @@ def start_heads(now, c, w, s, t, x):
 
 
 @inner_kernel
+def is_full_up(c, s):
+    """Tell whether too little is free for any job."""
+    for q in range(c.least.shape[0]):
+        if s.sfree[q] < c.least[q]:
+            return True
+    return False
+
+
+@inner_kernel
 def start_behind(candidates, now, shadow, c, w, s, t, x):
     """Start those of some jobs behind the head that fit and do not delay it."""
     stamp, head = s.counters[N_PASSES], s.queue[0]
     is_chosen, has_nodes, has_started = False, False, False
     for i in range(candidates.shape[0]):
+        if is_full_up(c, s):
+            break
         job = candidates[i]
         if c.start[job] >= 0 or job == head:
             continue
@@ -395,12 +408,15 @@ def play(c, w, s, new, t, x):
         if s.counters[N_QUEUE] == 0:
             is_full = True
             continue
+        if is_full_up(c, s):
+            is_full = True
+            continue
         s.counters[N_PASSES] += 1
         if is_full:
             start_heads(now, c, w, s, t, x)
             if s.counters[N_QUEUE] == 0 or s.counters[LACKS]:
                 continue
-            if s.counters[N_QUEUE] > 1:
+            if s.counters[N_QUEUE] > 1 and not is_full_up(c, s):
                 shadow = reserve(s.queue[0], now, c, w, s, t, x)
                 start_behind(s.queue[1 : s.counters[N_QUEUE]], now, shadow, c, w, s, t, x)
                 is_full = False

@@ -199,7 +199,7 @@ def judged(played: Played, most: int, futures: int) -> Iterator[Told]:
             name, start = played.jobs[job].id, int(played.start[job])
             one = by_id[name]
             if one.played.high > now:  # certain: nothing to learn for the others
-                calibration.told(name, now, one.played)
+                calibration.told(name, one.played)
             yield Told(
                 is_at_submission=submitted >= 0,
                 waits=start > int(played.submit[job]),

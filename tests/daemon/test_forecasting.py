@@ -17,7 +17,7 @@ FORECASTING = replace(LIVE, forecast_every=1)
 def told(job: str, at: int, start: int | None = None, *, latest: int | None = 200) -> StoredForecast:
     """Return a forecast of the second 100, from 50 on."""
     return StoredForecast(
-        job=job, at=at, likely=100, earliest=50, latest=latest, low=60, median=100, high=180, start=start
+        job=job, at=at, likely=100, earliest=50, latest=latest, low=60, median=100, high=180, waited=0, start=start
     )
 
 

@@ -102,7 +102,7 @@ def test_history_and_cycles_are_kept_and_pruned(store: Store) -> None:
 
 def test_forecasts_are_kept_with_what_became_of_them(store: Store) -> None:
     """A start settles all open forecasts of its job, a job that never starts loses its own; old ones are pruned."""
-    first = StoredForecast(job="a", at=10, likely=50, earliest=40, latest=None, low=41, median=50, high=90)
+    first = StoredForecast(job="a", at=10, likely=50, earliest=40, latest=None, low=41, median=50, high=90, waited=5)
     others = [replace(first, at=20), replace(first, job="b"), replace(first, job="c", at=30)]
     store.add_forecasts([first, *others])
     store.settle_forecasts({"a": 55, "b": None})

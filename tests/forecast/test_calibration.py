@@ -24,10 +24,10 @@ def shares_within(draw: Callable[[random.Random], int], *, told: int = 2000) -> 
         for start, job in [one for one in waiting if one[0] <= now]:
             calibration.started(job, start)
             waiting.remove((start, job))
-        played = Quantiles(now + 900, now + 1000, now + 1100)
+        played = Quantiles(now + 900, now + 1000, now + 1100, 0)
         earliest, latest = calibration.levels(now, played, (0.1, 0.9))
         start = now + max(0, draw(chance))
-        calibration.told(f"j{number}", now, played)
+        calibration.told(f"j{number}", played)
         waiting.append((start, f"j{number}"))
         if number >= told // 2:
             early += start < earliest
@@ -53,24 +53,35 @@ def test_the_median_stays() -> None:
     """Without a past the ends are those of the futures, wider by 1.3 but for steps of the prior; what the past says
     moves them, never across the median. A forecast that is certain stays.
     """
-    calibration, played = Calibration(), Quantiles(900, 1000, 1200)
+    calibration, played = Calibration(), Quantiles(900, 1000, 1200, 0)
     low, high = calibration.levels(0, played, (0.1, 0.9))
     assert low == pytest.approx(870, abs=20)
     assert high == pytest.approx(1260, abs=40)
     for number in range(100):
-        calibration.told(f"j{number}", 0, played)
+        calibration.told(f"j{number}", played)
         calibration.started(f"j{number}", 1150)
     low, high = calibration.levels(0, played, (0.1, 0.9))
     assert low == 1000
     assert high == pytest.approx(1150, abs=30)
-    assert calibration.levels(7, Quantiles(7, 7, 7), (0.1, 0.5, 0.9)) == (7, 7, 7)
+    assert calibration.levels(7, Quantiles(7, 7, 7, 0), (0.1, 0.5, 0.9)) == (7, 7, 7)
+
+
+def test_new_jobs_are_judged_apart() -> None:
+    """What became of forecasts of new jobs says nothing of those that have waited for a quarter of an hour."""
+    calibration, new, old = Calibration(), Quantiles(900, 1000, 1200, 899), Quantiles(900, 1000, 1200, 900)
+    before = calibration.levels(0, old, (0.1, 0.9))
+    for number in range(100):
+        calibration.told(f"j{number}", new)
+        calibration.started(f"j{number}", 5000)
+    assert calibration.levels(0, old, (0.1, 0.9)) == before
+    assert calibration.levels(0, new, (0.9,))[0] > 4000
 
 
 def test_a_job_that_never_starts_says_nothing() -> None:
     """A cancelled job is forgotten: the interval is that of before."""
-    calibration, played = Calibration(), Quantiles(900, 1000, 1200)
+    calibration, played = Calibration(), Quantiles(900, 1000, 1200, 0)
     before = calibration.levels(5000, played, (0.1, 0.9))
-    calibration.told("a", 0, played)
+    calibration.told("a", played)
     calibration.started("a", None)
     calibration.started("b", 3)
     assert calibration.levels(5000, played, (0.1, 0.9)) == before
@@ -86,9 +97,9 @@ def test_levels_ascend_and_are_not_before_now(scores: list[tuple[int, bool]], lo
     """Whatever became of the others: the times of higher chances are no earlier, and none is over."""
     calibration = Calibration()
     for number, (start, has_started) in enumerate(scores):
-        calibration.told(f"j{number}", 0, Quantiles(900, 1000, 1200))
+        calibration.told(f"j{number}", Quantiles(900, 1000, 1200, 0))
         if has_started:
             calibration.started(f"j{number}", start)
-    found = calibration.levels(now, Quantiles(1000 - low, 1000, 1000 + up), (0.1, 0.5, 0.8, 0.9))
+    found = calibration.levels(now, Quantiles(1000 - low, 1000, 1000 + up, 0), (0.1, 0.5, 0.8, 0.9))
     assert list(found) == sorted(found)
     assert found[0] >= now

@@ -129,6 +129,7 @@ def test_names_of_the_past_are_no_names_of_now() -> None:
 jobs_of_a_window = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 60), st.integers(1, 80)), max_size=8)
 
 
+@pytest.mark.slow
 @pytest.mark.kernels
 @given(
     here=jobs_of_a_window,

@@ -38,6 +38,8 @@ class StoredForecast:
     low: int
     median: int
     high: int
+    #: For how many seconds the job had waited.
+    waited: int
     #: None: it waits.
     start: int | None = None
 
@@ -83,7 +85,7 @@ class Forecaster:
         return {"starts": len(self._within), "within": sum(self._within)}
 
     def _keep(self, one: StoredForecast) -> None:
-        self._calibration.told(one.job, one.at, Quantiles(one.low, one.median, one.high))
+        self._calibration.told(one.job, Quantiles(one.low, one.median, one.high, one.waited))
         self._kept[one.job] = one.at
         self._open.setdefault(one.job, []).append(one)
 
@@ -158,4 +160,5 @@ def _stored(one: Forecast, at: int) -> StoredForecast:
         low=played.low,
         median=played.median,
         high=played.high,
+        waited=played.waited,
     )

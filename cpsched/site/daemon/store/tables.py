@@ -98,6 +98,7 @@ FORECASTS = Table(
     Column("low", BigInteger, nullable=False),
     Column("median", BigInteger, nullable=False),
     Column("high", BigInteger, nullable=False),
+    Column("waited", BigInteger, nullable=False),
     #: When the job started; None: it waits.
     Column("start", BigInteger),
 )

@@ -23,6 +23,7 @@ def upgrade() -> None:
         sa.Column("low", sa.BigInteger, nullable=False),
         sa.Column("median", sa.BigInteger, nullable=False),
         sa.Column("high", sa.BigInteger, nullable=False),
+        sa.Column("waited", sa.BigInteger, nullable=False),
         sa.Column("start", sa.BigInteger),
     )
 
