@@ -50,7 +50,7 @@ def command(instance: Path, plan: Path, job: str, at: int | None, log: Path | No
             )
         raise click.BadParameter(message, param_hint="JOB")
     told = answers.explain(job, at)
-    found = () if log is None else forecasts(window, instance, log, quiet=as_json)[0]
+    found = () if log is None else forecasts(window, log, quiet=as_json)[0]
     one = next((one for one in found if one.job == job), None)
     if as_json:
         echo_output("explain", {**asdict(told), "forecast": None if one is None else row_of(one)})

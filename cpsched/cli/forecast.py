@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -43,7 +46,7 @@ def command(instance: Path, log: Path | None, futures: int, seed: int, as_json: 
     from cpsched.report import moment
 
     window = read_instance(instance)
-    told, past = forecasts(window, instance, log, futures=futures, seed=seed, quiet=as_json)
+    told, past = forecasts(window, log, futures=futures, seed=seed, quiet=as_json)
     learnt = sum(job.runtime is not None for job in past)
     if as_json:
         rows = [row_of(one) for one in told]
@@ -60,21 +63,27 @@ def command(instance: Path, log: Path | None, futures: int, seed: int, as_json: 
 
 
 def forecasts(
-    window: Instance, file: Path, log: Path | None, *, futures: int = 100, seed: int = 0, quiet: bool
+    window: Instance, log: Path | None, *, futures: int = 100, seed: int = 0, quiet: bool
 ) -> tuple[tuple[Forecast, ...], list[Job]]:
-    """Return forecasts of the waiting jobs of a window, and the jobs of the log that came before.
-
-    `file`: the window's, whose machine and queues are those of the log.
-    """
+    """Return forecasts of the waiting jobs of a window, and the jobs of the log that came before."""
     from cpsched.cli.screen import say_first_start
     from cpsched.forecast import forecast, learnt_from
-    from cpsched.formats.logs import LogOptions, read_workload
     from cpsched.planner import compiling_announced
 
-    jobs = () if log is None else read_workload(log, LogOptions(cluster=file))[0].jobs
-    learner, past = learnt_from(jobs, window.now)
+    learner, past = learnt_from(() if log is None else _jobs_of(log, window), window.now)
     with compiling_announced(lambda: say_first_start(quiet=quiet)):
         return forecast(window, learner, past, futures=futures, seed=seed), past
+
+
+def _jobs_of(log: Path, window: Instance) -> Sequence[Job]:
+    """Return the jobs of a log on the machine and in the queues of a window, of which the log may say nothing."""
+    from cpsched.formats import write_instance
+    from cpsched.formats.logs import LogOptions, read_workload
+
+    with TemporaryDirectory() as folder:
+        machine = Path(folder) / "machine.json"
+        write_instance(replace(window, jobs=()), machine)
+        return read_workload(log, LogOptions(cluster=machine))[0].jobs
 
 
 def row_of(one: Forecast) -> dict[str, object]:
