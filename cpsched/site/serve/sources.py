@@ -151,7 +151,7 @@ class StoreSource:
             kind=self.kind,
             left=tuple(Left(one["id"], one["reason"]) for one in document["left"]),
             moves=self._all_moves(instance),
-            forecasts={job: ToldForecast(**one) for job, one in document.get("forecasts", {}).items()},
+            forecasts={job: _told(one, present.at) for job, one in document.get("forecasts", {}).items()},
             cycle=self._figures(present),
         )
 
@@ -195,6 +195,11 @@ class StoreSource:
     def close(self) -> None:
         """Give the connections back."""
         self._store.close()
+
+
+def _told(times: Mapping[str, int | None], now: int) -> ToldForecast:
+    """Return a forecast that was made some minutes ago: what is over since is now."""
+    return ToldForecast(**{name: None if time is None else max(time, now) for name, time in times.items()})
 
 
 def _whole_plan(instance: Instance, head: Plan | None) -> Plan:
