@@ -5,11 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from cpsched.domain import PlannedJob, Segment
 from cpsched.forecast import RuntimeLearner
 from cpsched.site.bridge import World
+from cpsched.site.daemon import forecasting
 from cpsched.site.daemon.forecasting import Forecaster, StoredForecast
-from tests.bridge.small_world import job, site, world
+from cpsched.site.daemon.state import PlannedStart
+from tests.bridge.small_world import job, on, site, world
 from tests.daemon.making import LIVE, daemon_on, finish
+
+
+def planned_start(name: str, start: int) -> PlannedStart:
+    """Return an entry of the living plan."""
+    segment = Segment(start=start, end=start + 100, allocation=on("n1"))
+    return PlannedStart(planned=PlannedJob(id=name, start=start, end=start + 100, segments=(segment,)), revision="0")
+
 
 FORECASTING = replace(LIVE, forecast_every=1)
 
@@ -99,3 +111,18 @@ def test_a_daemon_that_begins_knows_what_became_of_forecasts() -> None:
     assert forecaster.held == {"starts": 2, "within": 1}
     forecaster.started("c", 100)
     assert forecaster.held == {"starts": 3, "within": 2}
+
+
+def test_of_a_long_queue_the_jobs_that_start_first_are_forecast(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At most so many, elements of arrays one by one; what waits for a job that is left out waits for nothing else."""
+    monkeypatch.setattr(forecasting, "_MOST", 3)
+    forecaster, window = (
+        Forecaster(RuntimeLearner()),
+        site(job("a"), job("many", array={"indices": "0-1"}), job("b"), job("c")),
+    )
+    forecaster.renew(window, {}, every=1)
+    assert forecaster.told.keys() == {"a", "many[0]", "many[1]"}
+    plan = {name: planned_start(name, at) for name, at in (("c", 0), ("b", 5), ("many[0]", 9))}
+    later = Forecaster(RuntimeLearner())
+    later.renew(window, plan, every=1)
+    assert later.told.keys() == {"c", "b"}

@@ -122,14 +122,8 @@ class Forecaster:
             return None
         last = instance.now + FOR_EVER
         starts = {job: one.start for job, one in plan.items()}
-        waiting = [job for job in instance.jobs if job.running is None]
-        first = sorted(waiting, key=lambda job: starts.get(job.id, last))[:_MOST]
-        names = {job.id for job in first}
-        jobs = tuple(job for job in instance.jobs if job.running is not None or job.id in names)
-        known = {name for job in jobs for name in (job.id, *job.element_ids)}
-        jobs = tuple(replace(job, after=tuple(one for one in job.after if one.job in known)) for job in jobs)
         found = forecast(
-            replace(instance, jobs=jobs),
+            _first_of(instance, starts),
             self._learner,
             [job for job in self._past.values() if job.submit > instance.now - _PAST],
             calibration=self._calibration,
@@ -147,6 +141,25 @@ class Forecaster:
             self._keep(one)
         self._next = began + max(every, _SPARED * (self._clock() - began))
         return kept
+
+
+def _first_of(instance: Instance, starts: Mapping[str, int]) -> Instance:
+    """Return a window with the waiting jobs that start first, as many as are forecast, and an array as a whole."""
+
+    def start(job: Job) -> int:
+        return min(starts.get(element, instance.now + FOR_EVER) for element in job.element_ids)
+
+    names, count = set[str](), 0
+    for job in sorted((job for job in instance.jobs if job.running is None), key=start):
+        if count and count + len(job.element_ids) > _MOST:
+            break
+        names.add(job.id)
+        count += len(job.element_ids)
+    jobs = tuple(job for job in instance.jobs if job.running is not None or job.id in names)
+    if len(jobs) < len(instance.jobs):
+        known = {name for job in jobs for name in (job.id, *job.element_ids)}
+        jobs = tuple(replace(job, after=tuple(one for one in job.after if one.job in known)) for job in jobs)
+    return replace(instance, jobs=jobs)
 
 
 def _stored(one: Forecast, at: int) -> StoredForecast:
