@@ -20,7 +20,7 @@ __all__ = ["Progress", "compile_each_kernel_once", "dealt", "import_share", "wai
 COMPILING = (
     ("tests/sim/",),
     ("tests/rusv/test_compression.py", "tests/booking/test_changing.py", "tests/search/"),
-    ("tests/policies/",),
+    ("tests/policies/", "tests/forecast/"),
 )
 
 #: A report is due when no test has ended for so many seconds.

@@ -28,7 +28,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "charts engine formats metrics problem workloads",
         "booking",
         "planner",
-        "sim rules search cp mzn bridge report",
+        "sim rules search cp mzn bridge report forecast",
         "portfolio",
         "answers daemon modelling policies",
         "bench",
@@ -65,6 +65,7 @@ ARROWS: dict[str, frozenset[str]] = {
         "policies": "arguments doors errors problem domain rusv engine portfolio rules sim text",
         "cp": "doors errors problem domain booking engine metrics planner",
         "mzn": "doors errors problem domain engine metrics planner",
+        "forecast": "doors domain problem rusv booking planner",
         "report": "arguments charts domain errors metrics formats text",
         "bridge": "errors domain formats text writing",
         "search": "doors domain problem rusv booking engine metrics planner",
@@ -73,12 +74,15 @@ ARROWS: dict[str, frozenset[str]] = {
         ),
         "bench": "arguments charts doors errors domain formats metrics policies report sim workloads writing text",
         "answers": "arguments doors errors domain rusv booking formats metrics planner portfolio problem report text",
-        "daemon": "arguments doors errors gc_pauses bridge domain engine formats planner portfolio text verify writing",
+        "daemon": (
+            "arguments doors errors gc_pauses bridge domain engine forecast formats planner portfolio text verify "
+            "writing"
+        ),
         "modelling": "arguments doors domain formats portfolio text",
         "serve": "arguments doors errors answers daemon domain engine formats metrics portfolio report",
         "cli": (
-            "arguments errors answers bench bridge charts daemon formats metrics planner policies portfolio report "
-            "serve sim verify workloads writing text"
+            "arguments errors answers bench bridge charts daemon forecast formats metrics planner policies portfolio "
+            "report serve sim verify workloads writing text"
         ),
     }.items()
 }
@@ -121,7 +125,7 @@ HOMES: dict[str, frozenset[str]] = {
         "msgspec": "bridge daemon",
         "llvmlite": "rusv",
         "numba": "rusv",
-        "numpy": "answers booking charts cp metrics planner policies report rules rusv search sim workloads",
+        "numpy": "answers booking charts cp forecast metrics planner policies report rules rusv search sim workloads",
         "ortools": "cp",
         # domain: a plan makes a table of itself
         "pandas": "domain metrics modelling",

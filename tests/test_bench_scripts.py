@@ -218,3 +218,18 @@ def test_whole_logs_are_compared_with_the_textbook(repository: Path, tmp_path: P
     (rows,) = tables_of(output_of(repository / "scripts" / "bench", "sim", str(tmp_path), "--textbook"))
     assert [(row[2], row[-1]) for row in rows] == [("easy", "0"), ("sjf, EASY", "0"), ("conservative", "0")]
     assert all(int(row[5]) > 0 for row in rows)
+
+
+def test_forecasts_are_judged(repository: Path, tmp_path: Path) -> None:
+    """Of a log in which three users crowd eight processors, runtimes are judged four ways, and starts three."""
+    log = tmp_path / "small-log.swf"
+    lines = [
+        f"{number} {number * 20} 0 {20 + 30 * (number % 3)} {1 + number % 4} -1 -1 {1 + number % 4} 200 -1 1 "
+        f"{number % 3} 1 -1 1 -1 -1 -1"
+        for number in range(1, 300)
+    ]
+    log.write_text("\n".join(["; MaxNodes: 8", "; MaxProcs: 8", *lines]) + "\n")
+    runtimes, starts = tables_of(run(repository, "forecast", str(log)))
+    assert [row[1] for row in runtimes] == ["learnt", "walltime", "last two of the user", "16 nearest of the user"]
+    assert float(runtimes[0][2]) < float(runtimes[1][2])
+    assert [row[1] for row in starts] == ["at submission", "at submission, of those that wait", "each hour"]

@@ -21,8 +21,13 @@ from cpsched.text import printable
     metavar="SECOND",
     help="Why it does not start then, in seconds of the instance's clock.  [default: at every second from now on]",
 )
+@click.option(
+    "--log",
+    type=EXISTING_FILE,
+    help="Also say when it will most likely start, by what is learnt from this log, as cpsched forecast does.",
+)
 @AS_JSON
-def command(instance: Path, plan: Path, job: str, at: int | None, as_json: bool) -> None:
+def command(instance: Path, plan: Path, job: str, at: int | None, log: Path | None, as_json: bool) -> None:
     """Explain why JOB does not start earlier than in PLAN.
 
     For each interval of time before its start, the first cause is named, and the fewest other jobs that were found
@@ -30,8 +35,10 @@ def command(instance: Path, plan: Path, job: str, at: int | None, as_json: bool)
     beside all other jobs as they are planned.
     """
     from cpsched.answers import Answers, explanation_lines
+    from cpsched.cli.forecast import forecasts, row_of
     from cpsched.cli.outputs import echo_output
     from cpsched.formats import read_instance, read_plan
+    from cpsched.report import moment
 
     window = read_instance(instance)
     answers = Answers(window, read_plan(plan))
@@ -43,8 +50,12 @@ def command(instance: Path, plan: Path, job: str, at: int | None, as_json: bool)
             )
         raise click.BadParameter(message, param_hint="JOB")
     explanation = answers.explain(job, at)
+    found = () if log is None else forecasts(window, log, quiet=as_json)[0]
+    one = next((one for one in found if one.job == job), None)
     if as_json:
-        echo_output("explain", asdict(explanation))
+        echo_output("explain", {**asdict(explanation), "forecast": None if one is None else row_of(one)})
         return
+    if one is not None:
+        click.echo(one.words(lambda second: moment(window, second)))
     for line in explanation_lines(window, explanation):
         click.echo(line)

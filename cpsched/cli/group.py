@@ -48,6 +48,7 @@ COMMANDS = (
     "report",
     "explain",
     "whatif",
+    "forecast",
     "snapshot",
     "convert",
     "generate",
@@ -62,7 +63,7 @@ COMMANDS = (
 )
 
 #: MiB without which a command would be aborted by a library, without a word of ours: those that compile need most.
-_COMPILING = ("solve", "replan", "explain", "whatif", "simulate", "bench", "daemon", "serve", "warmup")
+_COMPILING = ("solve", "replan", "explain", "whatif", "forecast", "simulate", "bench", "daemon", "serve", "warmup")
 _NEEDED_MIB = dict.fromkeys(_COMPILING, 1024)
 _NEEDED_MIB |= dict.fromkeys(("show", "report", "snapshot", "convert", "generate"), 384)
 #: The extras of the package, by the libraries that are only there with them.

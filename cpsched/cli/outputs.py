@@ -58,6 +58,7 @@ _PLANNING: dict[str, Schema] = {
     "gantt": _PATH,
 }
 _START, _COMPARED = _or_null(_INTEGER), _object(jobs=_INTEGER, seconds=_INTEGER)
+_FORECAST = _object(job=_TEXT, likely=_START, by=_START, earliest=_START, latest=_START)
 _TAKEN: dict[str, Schema] = {
     "output": _TEXT,
     "running": _INTEGER,
@@ -102,6 +103,7 @@ OUTPUTS: Mapping[str, dict[str, Schema]] = {
         "is_whole": _BOOLEAN,
         "free_start": _START,
         "changes": _list(_OPEN),
+        "forecast": _or_null(_FORECAST),
     },
     "whatif": {
         "objective": _TEXT,
@@ -129,6 +131,14 @@ OUTPUTS: Mapping[str, dict[str, Schema]] = {
         "wait": _START,
         "nodes": _list(_TEXT),
         "detail": _or_null(_TEXT),
+    },
+    "forecast": {
+        "instance": _TEXT,
+        "now": _INTEGER,
+        "futures": _INTEGER,
+        "learnt": _INTEGER,
+        "arrivals": _INTEGER,
+        "jobs": _list(_FORECAST),
     },
     "snapshot": _TAKEN,
     "convert": _TAKEN | {"adjusted": _FAULTS, "too_large": _FAULTS, "kept_out": _COUNTS},

@@ -14,6 +14,7 @@ from cpsched.cli.options import AS_JSON
 def command(as_json: bool) -> None:
     """Compile all kernels now, for a fast next start."""
     from cpsched.cli.outputs import echo_output
+    from cpsched.forecast import warm_up_forecasts
     from cpsched.lab.sim import warm_up_simulation
     from cpsched.portfolio import prepare
 
@@ -21,6 +22,7 @@ def command(as_json: bool) -> None:
     begin = time.perf_counter()
     prepare("portfolio")
     warm_up_simulation()
+    warm_up_forecasts()
     seconds = time.perf_counter() - begin
     if as_json:
         echo_output("warmup", {"seconds": round(seconds, 3)})

@@ -30,6 +30,7 @@ CALLS: dict[str, list[str]] = {
     "explain": ["explain", "window.json", "plan.json", "a"],
     "whatif": ["whatif", "window.json", "plan.json", "--drop", "r"],
     "whatif-submit": ["whatif", "window.json", "plan.json", "--submit", "1:ncpus=2,walltime=50"],
+    "forecast": ["forecast", "window.json", "log.swf"],
     "snapshot": ["snapshot", "--rm", "slurm", "--config", "slurm.toml", "-o", "now.json"],
     "convert": ["convert", "log.swf", "machine.json", "-o", "converted.json"],
     "generate": ["generate", "eurora", "--jobs", "5", "--malleable", "0.5", "-o", "generated.json"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from cpsched.errors import StoreError
 from cpsched.formats import instance_to_document
 from cpsched.site.bridge import Gate, Hold, JobState, Receipt, Refusal, Result, Start
 from cpsched.site.daemon import Store
+from cpsched.site.daemon.forecasting import StoredForecast
 from cpsched.site.daemon.state import JobOver, JobStarted, PlannedStart, Promise, PromiseMoved, Save
 from cpsched.site.daemon.store import Cycle, tables
 from cpsched.site.daemon.store.tables import METADATA
@@ -98,13 +100,26 @@ def test_history_and_cycles_are_kept_and_pruned(store: Store) -> None:
     assert set(store.load().plan) == {"p10", "p20"}
 
 
+def test_forecasts_are_kept_with_what_became_of_them(store: Store) -> None:
+    """A start settles all open forecasts of its job, a job that never starts loses its own; old ones are pruned."""
+    first = StoredForecast(job="a", at=10, likely=50, earliest=40, latest=None, low=41, median=50, high=90, waited=5)
+    others = [replace(first, at=20), replace(first, job="b"), replace(first, job="c", at=30)]
+    store.add_forecasts([first, *others])
+    store.settle_forecasts({"a": 55, "b": None})
+    store.settle_forecasts({"a": 77})
+    assert store.forecasts(9) == (replace(first, start=55), replace(others[0], start=55), others[2])
+    assert store.forecasts(1) == (others[2],)
+    store.prune(20)
+    assert [one.at for one in store.forecasts(9)] == [20, 30]
+
+
 def test_migrations_make_the_tables_that_the_code_has(store: Store, url: str) -> None:
     """The migrated database has the tables and columns of `tables.py`, no more and no fewer."""
     engine = create_engine(url)
     with engine.connect() as connection:
         context = MigrationContext.configure(connection)
         assert compare_metadata(context, METADATA) == []
-        assert context.get_current_revision() == "0002"
+        assert context.get_current_revision() == "0003"
     engine.dispose()
 
 
@@ -119,17 +134,16 @@ def migrated(url: str, revision: str) -> None:
     engine.dispose()
 
 
-#: Rows as each earlier version wrote them.
-EARLIER = {
-    "0001": (
-        "INSERT INTO plan VALUES ('a', 5, 105, '0.1', '[[5, 105, [[\"n1\", {\"cores\": 4}, 0, 1]]]]')",
-        "INSERT INTO promises VALUES ('a', 5, 1)",
-        "INSERT INTO orders VALUES (1, 1, 'Hold', 'a', '{}', 'done', NULL, '')",
-        "INSERT INTO orders VALUES (2, 1, 'Hold', 'b', '{}', NULL, NULL, NULL)",
-        """INSERT INTO history VALUES (1, 9, 'PromiseMoved', 'a', '{"before": null, "after": 5, "reason": "first"}')""",
-        "INSERT INTO cycles VALUES (1, 1, 0.5, 1, 2, 1, NULL, FALSE, 2, 'new')",
-    ),
-}
+#: Rows as the first version wrote them, and what later ones added to them: the second one has none of its own.
+_FIRST = (
+    "INSERT INTO plan VALUES ('a', 5, 105, '0.1', '[[5, 105, [[\"n1\", {\"cores\": 4}, 0, 1]]]]')",
+    "INSERT INTO promises VALUES ('a', 5, 1)",
+    "INSERT INTO orders VALUES (1, 1, 'Hold', 'a', '{}', 'done', NULL, '')",
+    "INSERT INTO orders VALUES (2, 1, 'Hold', 'b', '{}', NULL, NULL, NULL)",
+    """INSERT INTO history VALUES (1, 9, 'PromiseMoved', 'a', '{"before": null, "after": 5, "reason": "first"}')""",
+    "INSERT INTO cycles VALUES (1, 1, 0.5, 1, 2, 1, NULL, FALSE, 2, 'new')",
+)
+EARLIER = {"0001": _FIRST, "0002": _FIRST}
 
 
 @pytest.mark.parametrize("revision", EARLIER)
@@ -143,7 +157,7 @@ def test_an_older_store_is_brought_up_to_date(url: str, revision: str) -> None:
     engine.dispose()
     reader = Store(url, is_reader=True)
     with pytest.raises(StoreError):
-        reader.version()
+        reader.forecasts(1)
     store = Store(url)
     kept = store.load()
     segment = Segment(start=5, end=105, allocation=on("n1"))
@@ -153,6 +167,7 @@ def test_an_older_store_is_brought_up_to_date(url: str, revision: str) -> None:
     assert [(one.job, one.result) for one in store.orders()] == [("a", "done"), ("b", None)]
     assert [one.content["after"] for one in store.moves()] == [5]
     assert [(one.seconds, one.planned, one.why) for one in store.cycles()] == [(0.5, 1, "new")]
+    assert reader.forecasts(1) == ()
     store.set_present(1, 2.0, gzip.compress(b"{}"))
     assert reader.version() == 1
     assert store.begin((Hold(job="c", until=300),), 2) == (3,)

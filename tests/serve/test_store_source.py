@@ -12,7 +12,7 @@ import pytest
 from cpsched.errors import DocumentError, StoreError
 from cpsched.formats import write_instance
 from cpsched.site.bridge import World
-from cpsched.site.daemon import Daemon
+from cpsched.site.daemon import Daemon, Settings
 from cpsched.site.serve import Opened, StoreSource, Visibility, open_source
 from cpsched.verify import verify
 from tests.bridge.small_world import job, site
@@ -20,10 +20,10 @@ from tests.daemon.making import LIVE, daemon_on
 from tests.serve.serving import ALICE, Client, asking, bearer, users_site
 
 
-def live(folder: Path, *jobs: dict[str, object]) -> tuple[Daemon, World]:
+def live(folder: Path, *jobs: dict[str, object], settings: Settings = LIVE) -> tuple[Daemon, World]:
     """Make a daemon with a machine of its own, whose store is in a folder."""
     there = World(site(*jobs), gate_is_closed=True)
-    daemon, _ = daemon_on(there, folder)
+    daemon, _ = daemon_on(there, folder, settings)
     return daemon, there
 
 
@@ -297,3 +297,19 @@ def test_a_store_that_cannot_be_read_costs_news_only(tmp_path: Path) -> None:
         daemon.cycle()
         assert seen(client, 20)["counts"]["running"] == 2
     engine.dispose()
+
+
+def test_forecasts_of_starts_are_served(tmp_path: Path) -> None:
+    """A waiting job has its forecast, a running one has none; the state says how many starts were within."""
+    jobs = [job(f"j{number}", "2:ncpus=4", walltime=100, runtime=100) for number in range(2)]
+    daemon, there = live(tmp_path, *jobs, settings=replace(LIVE, forecast_every=1))
+    daemon.cycle()
+    with asking(of_store(tmp_path)) as client:
+        told = client.get("/v1/jobs/j1").json()["forecast"]
+        assert told["likely"] == 100
+        assert told["earliest"] <= told["likely"] <= told["by"] <= told["latest"]
+        assert client.get("/v1/state").json()["cycle"]["forecasts"] == {"starts": 0, "within": 0}
+        there.advance(20)
+        daemon.cycle()
+        assert seen(client, 20)["cycle"]["forecasts"]["starts"] == 1
+        assert client.get("/v1/jobs/j0").json()["forecast"] is None

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from cpsched.domain import Plan
 from cpsched.errors import CpschedError, Fault, StoreError
 from cpsched.site.bridge import Snapshot
+from cpsched.site.daemon.forecasting import Forecaster
 from cpsched.site.daemon.live_state import Presenter
 from cpsched.site.daemon.logs import Log
 from cpsched.site.daemon.metrics import Metrics
@@ -27,13 +28,15 @@ class Doings(NamedTuple):
     num_orders: int
     #: Until now.
     seconds: float
+    #: Whether starts are forecast.
+    is_forecasting: bool = False
 
 
 class Journal:
     """The journal of a daemon. Mutable."""
 
-    def __init__(self, store: Store, log: Log, metrics: Metrics) -> None:
-        self._store, self._log, self._metrics = store, log, metrics
+    def __init__(self, store: Store, log: Log, metrics: Metrics, forecaster: Forecaster) -> None:
+        self._store, self._log, self._metrics, self._forecaster = store, log, metrics, forecaster
         #: Whether anything failed in this cycle.
         self.has_failed = False
         self._presenter = Presenter()
@@ -75,6 +78,7 @@ class Journal:
         ids, now = {job.id for job in snapshot.instance.jobs}, snapshot.taken_at
         try:
             if new := ids - self._kept:
+                self._forecaster.came(job for job in snapshot.instance.jobs if job.id in new)
                 self._store.add_jobs(self._presenter.entries(snapshot.instance, new), now)
             self._kept = ids
             if every and (self._last_kept is None or now - self._last_kept >= every):
@@ -124,7 +128,10 @@ class Journal:
         """Write the figures, and what holds now: a reader who sees that has the figures before."""
         state, made = done.state, done.made
         is_known = state.snapshot is not None and not self.has_failed
-        document = self._presenter.document(state, done.last_plan, budget=budget) if is_known else None
+        forecaster = self._forecaster if done.is_forecasting else None
+        document = None
+        if is_known:
+            document = self._presenter.document(state, done.last_plan, budget=budget, forecaster=forecaster)
         self._store.add_cycle(
             Cycle(
                 at=state.now,

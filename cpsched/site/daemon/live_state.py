@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from cpsched.domain import Instance, Job, Plan
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.site.bridge import LeftJob
+from cpsched.site.daemon.forecasting import Forecaster
 from cpsched.site.daemon.json_text import json_text
 from cpsched.site.daemon.planning import plan_of_state
 from cpsched.site.daemon.state import PlannedStart, State
@@ -52,11 +53,14 @@ class Presenter:
         some = {job.id: job for job in instance.jobs if job.id in jobs}
         return dict(zip(some, self._jobs.of(some, _writer(instance)), strict=True))
 
-    def document(self, state: State, made: Plan | None, *, budget: float) -> bytes | None:
+    def document(
+        self, state: State, made: Plan | None, *, budget: float, forecaster: Forecaster | None = None
+    ) -> bytes | None:
         """Return the present, gzipped; None: but for the time it is as it was last.
 
         Its keys: ``instance``; ``plan``, a plan document without the running jobs, or null; ``left``, the jobs that are
-        not planned; ``budget`` (s) and ``dry_run``. Raises `ValueError` if the state has no snapshot. `state`: with a
+        not planned; ``budget`` (s) and ``dry_run``; ``forecasts`` of starts, by job, and in ``calibration`` what became
+        of those before, or null. Raises `ValueError` if the state has no snapshot. `state`: with a
         snapshot. `made`: the last plan that was made, which gives the figures and the waiting room; None: none has been
         made yet.
         """
@@ -71,6 +75,8 @@ class Presenter:
             f'"left": {json_text([_left_entry(one) for one in state.snapshot.left])}',
             f'"budget": {json_text(budget)}',
             f'"dry_run": {json_text(state.policy.is_dry_run)}',
+            f'"forecasts": {json_text(_forecasts(forecaster))}',
+            f'"calibration": {json_text(None if forecaster is None else forecaster.held)}',
         ]
         text = f"{{{', '.join(parts)}}}"
         if text == self._last:
@@ -92,6 +98,14 @@ class Presenter:
             return entries
 
         return _with(plan_to_document(head), self._planned.all_of(state.plan, write))
+
+
+def _forecasts(forecaster: Forecaster | None) -> dict[str, dict[str, int | None]]:
+    told = {} if forecaster is None else forecaster.told
+    return {
+        one.job: {"likely": one.likely, "by": one.by, "earliest": one.earliest, "latest": one.latest}
+        for one in told.values()
+    }
 
 
 def _writer(instance: Instance) -> Callable[[Sequence[Job]], Sequence[Any]]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cpsched.domain import Job, Plan
 from cpsched.errors import BridgeError, CpschedError, StoreError
+from cpsched.forecast import Kind, RuntimeLearner, warm_up_forecasts
 from cpsched.gc_pauses import uncollected
 from cpsched.site.bridge import Gate, Hold, Order, Receipt, Refusal, ResourceManager, Result, Snapshot, Start
 from cpsched.site.daemon.core import step
+from cpsched.site.daemon.forecasting import Forecaster
 from cpsched.site.daemon.heartbeat import beat
 from cpsched.site.daemon.journal import Doings, Journal
 from cpsched.site.daemon.judging import vetoes
@@ -20,13 +22,14 @@ from cpsched.site.daemon.logs import Log
 from cpsched.site.daemon.metrics import Metrics
 from cpsched.site.daemon.orders import steered_jobs
 from cpsched.site.daemon.planning import Made, Planner, plan_of_state
-from cpsched.site.daemon.runtime_prediction import LEARNT_FROM, Expectations, Kind
 from cpsched.site.daemon.state import (
+    LEARNT_FROM,
     Act,
     Answered,
     CycleOver,
     Event,
     JobOver,
+    JobStarted,
     PlanAgain,
     Planned,
     Policy,
@@ -48,6 +51,8 @@ _RESERVE, _MARGIN, _FADING = 0.05, 1.5, 0.8
 _LEAST_SHARE = 0.25
 #: Jobs that ended lately from which a daemon that begins learns how long jobs run.
 _LEARNT = 20_000
+#: Forecasts that were told last, by which a daemon that begins calibrates the next ones.
+_FORECASTS = 2_000
 #: Tries to hand back at the end, and jobs that are named of those that could not be.
 _LAST_TRIES = 3
 _MOST_NAMED = 20
@@ -68,6 +73,8 @@ class Settings:
     keep_days: int = 30
     #: Seconds between two snapshots that are kept; 0: none is kept.
     snapshot_every: int = 3600
+    #: Seconds between two forecasts of starts, at least; 0: none is made.
+    forecast_every: int = 0
     heartbeat: Path | None = None
     metrics_file: Path | None = None
     #: The manager's seconds per second; 0: its time stands still except when it is watched.
@@ -106,7 +113,9 @@ class Daemon:
     ) -> None:
         self.manager, self.store, self.planner, self.settings = manager, store, planner, settings
         self.log, self.metrics, self._clock = log, metrics or Metrics(), clock
-        self.journal = Journal(store, log, self.metrics)
+        self._learner = RuntimeLearner()
+        self._forecaster = Forecaster(self._learner, clock=clock)
+        self.journal = Journal(store, log, self.metrics, self._forecaster)
         self.state = State(policy=settings.policy)
         #: Set by signals.
         self.must_stop = False
@@ -116,7 +125,6 @@ class Daemon:
         self._must_reread = False
         self._unsaved = Save()
         self._told: Told = {}
-        self._expectations = Expectations()
         #: The jobs of the snapshot before, by id; made where it is needed.
         self._jobs_before: dict[str, Job] | None = None
         self._before: Snapshot | None = None
@@ -153,7 +161,8 @@ class Daemon:
         kept = self.store.load()
         self.state = replace(self.state, plan=kept.plan, promises=kept.promises, unfinished=kept.unfinished)
         for kind, runtime in self.store.ended(_LEARNT):
-            self._expectations.learn(kind, runtime)
+            self._learner.learn(kind, runtime)
+        self._forecaster.begin(self.store.forecasts(_FORECASTS))
         if kept.unanswered:
             self.store.forget_unanswered()
             self.log.warning("orders of the daemon before have no answer: the manager is asked", orders=kept.unanswered)
@@ -165,6 +174,8 @@ class Daemon:
     def run(self) -> bool:
         """Work until told to stop; then hand everything back, and tell whether that went well."""
         self.planner.prepare()
+        if self.settings.forecast_every:
+            warm_up_forecasts()
         while not self.must_stop:
             self.reload()
             began = self._clock()
@@ -266,6 +277,8 @@ class Daemon:
                 self._plan(why, began, is_quick=True)
             with uncollected():
                 self.journal.keep(self._snapshot, keep_days=self.settings.keep_days, every=self.settings.snapshot_every)
+            if self.settings.forecast_every:
+                self._forecast()
             if why or is_due:
                 self._plan(why or "the period is over", began, is_quick=False)
             self._count_bad()
@@ -311,7 +324,7 @@ class Daemon:
         with uncollected():
             try:
                 window = planning_window(
-                    self.state, lead=lead, price=settings.price, told=self._told, expectations=self._expectations
+                    self.state, lead=lead, price=settings.price, told=self._told, learner=self._learner
                 )
             except CpschedError as error:
                 self._unplanned(error)
@@ -335,6 +348,15 @@ class Daemon:
             self._take(Planned(plan=made.plan, revisions=window.revisions, why=made.why, is_told=is_told))
         self._again = ""
         self._look()
+
+    def _forecast(self) -> None:
+        """Forecast when waiting jobs will start, if it is time to."""
+        try:
+            kept = self._forecaster.renew(self._snapshot.instance, self.state.plan, every=self.settings.forecast_every)
+            if kept:
+                self.store.add_forecasts(kept)
+        except CpschedError as error:
+            self.journal.failed("forecast", error)
 
     def _unplanned(self, error: Exception) -> None:
         """Note that there is no plan."""
@@ -377,6 +399,9 @@ class Daemon:
 
     def _save(self, save: Save) -> None:
         """Write down what has changed, with what could not be written before."""
+        started = {one.job: one.at for one in save.records if isinstance(one, JobStarted)}
+        over = [one for one in save.records if isinstance(one, JobOver)]
+        self._settle({one.job: one.start for one in over} | started)
         for record in save.records:
             if isinstance(record, JobOver):
                 self._learn(record)
@@ -388,6 +413,17 @@ class Daemon:
         )
         self._write()
 
+    def _settle(self, starts: Mapping[str, int | None]) -> None:
+        """Note what became of forecasts; None: the job never starts."""
+        if not (starts and self.settings.forecast_every):
+            return
+        for job, start in starts.items():
+            self._forecaster.started(job, start)
+        try:
+            self.store.settle_forecasts(starts)
+        except StoreError as error:
+            self.journal.failed("store", error)
+
     def _learn(self, over: JobOver) -> None:
         """Learn from a job that has ended how long such jobs run."""
         if self._jobs_before is None:
@@ -395,7 +431,8 @@ class Daemon:
         job = self._jobs_before.get(over.job)
         kind = None if job is None else Kind.of(job)
         if kind is not None and over.start is not None and over.end is not None and over.state in LEARNT_FROM:
-            self._expectations.learn(kind, over.end - over.start)
+            self._learner.learn(kind, over.end - over.start)
+            self._forecaster.ended(over.job, over.end - over.start)
 
     def _write(self) -> bool:
         """Write what is not written yet, and tell whether nothing is left."""
@@ -478,7 +515,14 @@ class Daemon:
     def _note(self, began: float) -> bool:
         """Note the figures of a cycle, and let the heart beat if it was good; tell whether it was."""
         settings = self.settings
-        cycle = Doings(self.state, self._last_plan, self._last_made, self.num_orders, self._clock() - began)
+        cycle = Doings(
+            self.state,
+            self._last_plan,
+            self._last_made,
+            self.num_orders,
+            self._clock() - began,
+            is_forecasting=settings.forecast_every > 0,
+        )
         self._was_good = self.journal.note(cycle, budget=settings.budget, file=settings.metrics_file)
         self._beat()
         return not self.journal.has_failed

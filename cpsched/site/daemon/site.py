@@ -177,6 +177,7 @@ def _settings_of(site: SiteModel) -> Settings:
         price=site.promises.price,
         keep_days=site.store.keep_days,
         snapshot_every=site.store.snapshot_every,
+        forecast_every=site.promises.forecasts,
         heartbeat=None if site.watchdog is None else Path(site.watchdog.heartbeat),
         metrics_file=None if site.metrics.file is None else Path(site.metrics.file),
         rate=site.manager.speed if isinstance(site.manager, MemoryModel) else 1.0,

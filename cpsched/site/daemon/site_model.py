@@ -93,6 +93,7 @@ class PromisesModel(DocumentModel):
         0.01, description="The share of the plan's value to be gained before a promise moves later"
     )
     grain: Seconds = Field(60, description="Seconds by which a start moves earlier before users are told")
+    forecasts: Seconds = Field(300, description="Seconds between two forecasts of starts, at least; 0: none is made")
 
 
 class StoreModel(DocumentModel):

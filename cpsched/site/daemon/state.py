@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from cpsched.domain import Placement, Plan, PlannedJob
 from cpsched.site.bridge import JobState, Order, Receipt, Refusal, Snapshot
 
+#: The states of ended jobs that say how long such jobs run.
+LEARNT_FROM = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.TIMED_OUT})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:

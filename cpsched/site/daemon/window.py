@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from cpsched.domain import Instance, Job, PromisedStart, Running
+from cpsched.forecast import Kind, RuntimeLearner
 from cpsched.site.bridge import Snapshot
-from cpsched.site.daemon.runtime_prediction import Expectations, Kind
 from cpsched.site.daemon.standing import Standing, standings
 from cpsched.site.daemon.state import PlannedStart, Promise, State
 
@@ -46,7 +46,7 @@ def planning_window(
     lead: int = 0,
     price: float = 1.0,
     told: Told | None = None,
-    expectations: Expectations | None = None,
+    learner: RuntimeLearner | None = None,
 ) -> PlanningWindow:
     """Return the window `lead` seconds after the last snapshot.
 
@@ -54,8 +54,8 @@ def planning_window(
     nodes: the new plan is made around it, and does not take back what the manager is doing. A job whose walltime ends
     until then runs for one second more: it may be late. The start that a waiting job's user was told is its promised
     start, at this price. Raises `ValueError` if the state has no snapshot. `told`: jobs of earlier windows, used again
-    where nothing has changed, and brought up to date. `expectations`: how long jobs are expected to run; None: for
-    their walltimes.
+    where nothing has changed, and brought up to date. `learner`: how long jobs are expected to run; None: for their
+    walltimes.
     """
     snapshot = state.snapshot
     if snapshot is None:
@@ -83,7 +83,7 @@ def planning_window(
         revisions[job.id] = snapshot.jobs[job.id].revision
         promise = state.promises.get(job.id)
         before = None if told is None else told.get(job.id)
-        new[job.id] = after = _planned(job, promise, price, expectations, standing.get(job.id), before)
+        new[job.id] = after = _planned(job, promise, price, learner, standing.get(job.id), before)
         jobs.append(after.job)
     if told is not None:
         told.clear()
@@ -99,7 +99,7 @@ def _planned(
     job: Job,
     promise: Promise | None,
     price: float,
-    expectations: Expectations | None,
+    learner: RuntimeLearner | None,
     standing: Standing | None,
     before: _Planned | None,
 ) -> _Planned:
@@ -107,7 +107,7 @@ def _planned(
     if before is not None and before.seen is not job:
         before = None
     kind = Kind.of(job) if before is None else before.kind
-    expected = None if expectations is None or kind is None else expectations.runtime(kind)
+    expected = None if learner is None or kind is None else learner.expected(kind)
     if before is not None and (before.promise is promise, before.price, before.expected, before.standing) == (
         True,
         price,

@@ -34,6 +34,13 @@ def _folded(nodes: object) -> object:
 HostList = Annotated[str, BeforeValidator(_folded)]
 
 
+class HeldModel(_Noun):
+    """What became of the last forecasts of starts."""
+
+    starts: int = Field(description="How many of their jobs started, at most 1,000")
+    within: int = Field(description="How many of these started within the interval of 80 %")
+
+
 class CycleModel(BaseModel):
     """The last cycle of the daemon."""
 
@@ -46,6 +53,7 @@ class CycleModel(BaseModel):
     dry_run: bool = Field(description="Whether the daemon gives no orders")
     cycles: int = Field(description="How many of the last cycles are counted below, at most 100")
     fallbacks: int = Field(description="Of how many of them the engine failed, so that a fallback planned")
+    forecasts: HeldModel | None = Field(description="null: the daemon forecasts no starts")
 
 
 class ObjectiveModel(BaseModel):
@@ -136,6 +144,15 @@ class MoveModel(_Noun):
     reason: str = Field(description="Empty where it may name jobs that the reader may not see")
 
 
+class ForecastModel(_Noun):
+    """When a waiting job will start; null: never."""
+
+    likely: int | None = Field(description="As many starts are earlier as later")
+    by: int | None = Field(description="It starts by then with a chance of 80 %")
+    earliest: int | None = Field(description="It starts between these with a chance of 80 %")
+    latest: int | None
+
+
 class JobModel(_Noun):
     """A job; times are seconds on the instance's clock."""
 
@@ -153,6 +170,7 @@ class JobModel(_Noun):
     walltime: int | None
     moved: list[MoveModel] = Field(description="How its planned start was told and moved, the newest last")
     num_moves: int = Field(description="How often it moved; of more than eight moves only the newest are in lists")
+    forecast: ForecastModel | None = Field(description="When it will start; null: it runs, or no forecast is made")
     reason: str | None = Field(description="Why it has no start, as in plan documents; or not_planned, or left")
     detail: str | None = Field(description="The same in words")
 

@@ -20,6 +20,7 @@ from cpsched.site.serve.models import (
     CountsModel,
     CycleModel,
     HealthModel,
+    HeldModel,
     JobModel,
     JobsModel,
     JobsQuery,
@@ -77,6 +78,7 @@ def cycle_model(figures: CycleFigures | None) -> CycleModel | None:
         dry_run=figures.is_dry_run,
         cycles=figures.cycles,
         fallbacks=figures.fallbacks,
+        forecasts=None if figures.forecasts is None else HeldModel.model_validate(figures.forecasts),
     )
 
 

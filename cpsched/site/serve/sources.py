@@ -14,7 +14,7 @@ from cpsched.formats import parse_instance, parse_plan, read_instance, read_plan
 from cpsched.portfolio import plan_of, solve
 from cpsched.site.daemon import Present, Store, read_site
 from cpsched.site.serve.access import Visibility
-from cpsched.site.serve.view import CycleFigures, Left, Move, View
+from cpsched.site.serve.view import CycleFigures, HeldForecasts, Left, Move, ToldForecast, View
 
 _SQLITE = b"SQLite format 3\x00"
 #: Cycles that the figures of health are about.
@@ -151,6 +151,7 @@ class StoreSource:
             kind=self.kind,
             left=tuple(Left(one["id"], one["reason"]) for one in document["left"]),
             moves=self._all_moves(instance),
+            forecasts={job: _told(one, present.at) for job, one in document.get("forecasts", {}).items()},
             cycle=self._figures(present),
         )
 
@@ -169,7 +170,7 @@ class StoreSource:
         cycles = self._store.cycles(last=_LAST_CYCLES)
         if not cycles:
             return None
-        last = cycles[-1]
+        last, held = cycles[-1], present.document.get("calibration")
         return CycleFigures(
             at=last.at,
             clock=present.clock,
@@ -180,6 +181,7 @@ class StoreSource:
             cycles=len(cycles),
             fallbacks=sum(one.is_fallback for one in cycles),
             is_dry_run=present.document["dry_run"],
+            forecasts=None if held is None else HeldForecasts(**held),
         )
 
     def history(self, job: str) -> tuple[Move, ...]:
@@ -193,6 +195,11 @@ class StoreSource:
     def close(self) -> None:
         """Give the connections back."""
         self._store.close()
+
+
+def _told(times: Mapping[str, int | None], now: int) -> ToldForecast:
+    """Return a forecast that was made some minutes ago: what is over since is now."""
+    return ToldForecast(**{name: None if time is None else max(time, now) for name, time in times.items()})
 
 
 def _whole_plan(instance: Instance, head: Plan | None) -> Plan:

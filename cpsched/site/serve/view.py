@@ -41,6 +41,24 @@ class Left:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class ToldForecast:
+    """When a waiting job will start: most likely, by when and from when to when with 80 %; None: never."""
+
+    likely: int | None
+    by: int | None
+    earliest: int | None
+    latest: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class HeldForecasts:
+    """What became of the last forecasts: how many starts, and how many of them within the interval."""
+
+    starts: int
+    within: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleFigures:
     """The last cycle of the daemon, and what its health says of those before."""
@@ -56,6 +74,8 @@ class CycleFigures:
     cycles: int
     fallbacks: int
     is_dry_run: bool
+    #: None: none is made.
+    forecasts: HeldForecasts | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +98,8 @@ class JobRow:
     #: The newest last.
     moved: tuple[Move, ...]
     num_moves: int
+    #: None: there is none.
+    forecast: ToldForecast | None
     #: Why it has no start, and that in words.
     reason: str | None
     detail: str | None
@@ -115,6 +137,7 @@ class View:
     left: tuple[Left, ...] = ()
     #: By job: how its planned start was told and moved.
     moves: Mapping[str, Sequence[Move]] = field(default_factory=dict)
+    forecasts: Mapping[str, ToldForecast] = field(default_factory=dict)
     cycle: CycleFigures | None = None
 
     @cached_property
@@ -167,6 +190,7 @@ class View:
             walltime=job.walltime,
             moved=tuple(moves[-_MOST_MOVES:]),
             num_moves=max(0, len(moves) - 1),
+            forecast=None if job.running is not None else self.forecasts.get(job.id),
             reason=None,
             detail=None,
         )
@@ -238,6 +262,7 @@ def _left_row(left: Left) -> JobRow:
         walltime=None,
         moved=(),
         num_moves=0,
+        forecast=None,
         reason="left",
         detail=left.reason,
     )

@@ -22,12 +22,32 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from cpsched.domain import Amounts, Instance, Placement, PlannedJob, Segment
 from cpsched.errors import StoreError
+from cpsched.forecast import Kind
 from cpsched.formats import instance_to_document
 from cpsched.site.bridge import Order, Receipt, Result
+from cpsched.site.daemon.forecasting import StoredForecast
 from cpsched.site.daemon.json_text import json_text
-from cpsched.site.daemon.runtime_prediction import LEARNT_FROM, Kind
-from cpsched.site.daemon.state import JobOver, JobStarted, PlannedStart, Promise, PromiseMoved, Record, Save
-from cpsched.site.daemon.store.tables import CYCLES, HISTORY, ORDERS, PLAN, PRESENT, PROMISES, SNAPSHOTS, TIMED
+from cpsched.site.daemon.state import (
+    LEARNT_FROM,
+    JobOver,
+    JobStarted,
+    PlannedStart,
+    Promise,
+    PromiseMoved,
+    Record,
+    Save,
+)
+from cpsched.site.daemon.store.tables import (
+    CYCLES,
+    FORECASTS,
+    HISTORY,
+    ORDERS,
+    PLAN,
+    PRESENT,
+    PROMISES,
+    SNAPSHOTS,
+    TIMED,
+)
 
 #: Seconds for which a locked database is waited for.
 _LOCKED = 5
@@ -277,6 +297,25 @@ class Store:
         rows = [{"at": at, "kind": _SEEN, "job": job, "content": entry} for job, entry in entries.items()]
         with self._begun() as connection:
             _insert(connection, HISTORY, rows)
+
+    def add_forecasts(self, forecasts: Sequence[StoredForecast]) -> None:
+        """Add forecasts that were told."""
+        with self._begun() as connection:
+            _insert(connection, FORECASTS, [asdict(one) for one in forecasts])
+
+    def settle_forecasts(self, starts: Mapping[str, int | None]) -> None:
+        """Note when jobs started; forecasts of those with None, which never will, are removed."""
+        with self._begun() as connection:
+            for job, start in starts.items():
+                is_open = (FORECASTS.c.job == job) & FORECASTS.c.start.is_(None)
+                change = delete(FORECASTS) if start is None else update(FORECASTS).values(start=start)
+                connection.execute(change.where(is_open))
+
+    def forecasts(self, most: int) -> tuple[StoredForecast, ...]:
+        """Return the forecasts that were told last, in the order in which they were."""
+        asked = select(FORECASTS).order_by(FORECASTS.c.at.desc(), FORECASTS.c.job).limit(most)
+        with self._begun() as connection:
+            return tuple(StoredForecast(**row._mapping) for row in connection.execute(asked))[::-1]
 
     def set_present(self, at: int, clock: float, document: bytes | None) -> None:
         """Write what is true now, in place of what was; without a document that of before holds."""

@@ -84,6 +84,25 @@ SNAPSHOTS = Table(
     Column("document", LargeBinary, nullable=False),
 )
 
+#: Forecasts of starts as they were told, and what became of them.
+FORECASTS = Table(
+    "forecasts",
+    METADATA,
+    Column("job", Text, primary_key=True),
+    Column("at", BigInteger, primary_key=True, index=True),
+    #: None: never.
+    Column("likely", BigInteger),
+    Column("earliest", BigInteger),
+    Column("latest", BigInteger),
+    #: The quantiles of the futures.
+    Column("low", BigInteger, nullable=False),
+    Column("median", BigInteger, nullable=False),
+    Column("high", BigInteger, nullable=False),
+    Column("waited", BigInteger, nullable=False),
+    #: When the job started; None: it waits.
+    Column("start", BigInteger),
+)
+
 #: What is true now, for readers beside the daemon: one row.
 PRESENT = Table(
     "present",
@@ -98,4 +117,4 @@ PRESENT = Table(
 )
 
 #: The tables that grow, whose old rows are removed.
-TIMED = (ORDERS, HISTORY, CYCLES, SNAPSHOTS)
+TIMED = (ORDERS, HISTORY, CYCLES, SNAPSHOTS, FORECASTS)

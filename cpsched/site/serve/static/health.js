@@ -34,6 +34,7 @@ function ofDaemon(cycle) {
     took,
     card("Fallbacks", number(cycle.fallbacks), `of the last ${count(cycle.cycles, "cycle")}`, cycle.fallbacks ? "bad" : ""),
     card("Orders", number(cycle.orders), "in the last cycle"),
+    ...(cycle.forecasts?.starts ? [card("Forecasts", percent(cycle.forecasts.within / cycle.forecasts.starts), `of ${count(cycle.forecasts.starts, "start")} within their 80 %`)] : []),
   ];
 }
 

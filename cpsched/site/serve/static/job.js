@@ -101,6 +101,7 @@ function draw(job) {
 function placeOf(job) {
   const isRunning = job.status === "running", rows = [
     [isRunning ? "started" : "planned start", job.start === null ? null : timed(job.start)],
+    ["forecast", job.forecast === null ? null : forecastOf(job.forecast)],
     ["no start", job.start === null ? `${(job.reason ?? "").replaceAll("_", " ")}${job.detail ? `: ${job.detail}` : ""}` : null],
     [isRunning ? "ends at the latest" : "planned end", job.end === null ? null : timed(job.end)],
     ["submitted", job.submitted === null ? null : timed(job.submitted)],
@@ -113,6 +114,13 @@ function placeOf(job) {
     parts.unshift(meter(share), h("p", { class: "soft small" }, `${percent(Math.min(1, share))} of its walltime have passed`));
   }
   return parts;
+}
+
+/** When it will start, as the daemon's sampled futures have it. */
+function forecastOf({ likely, by, earliest, latest }) {
+  if (likely === null) return "no start in most futures";
+  const title = earliest === null || latest === null ? "" : `80 %: ${exactly(earliest)} to ${exactly(latest)}`;
+  return h("span", { title }, "most likely ", timed(likely), by === null || by === likely ? null : h("span", {}, ", by ", timed(by), " with 80 %"));
 }
 
 async function explain(id) {

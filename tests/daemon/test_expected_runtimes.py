@@ -1,41 +1,16 @@
-"""How long jobs are expected to run: what is learnt, that it survives a restart, and that it counts in the order."""
+"""How long jobs are expected to run: what is learnt survives a restart, and counts in the order."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
 
+from cpsched.forecast import Kind
 from cpsched.portfolio import WindowPlanner
 from cpsched.site.bridge import JobState, World
 from cpsched.site.daemon import Planner
-from cpsched.site.daemon.runtime_prediction import Expectations, Kind
 from tests.bridge.small_world import job, site, world
 from tests.daemon.making import LIVE, daemon_on, finish
-
-LONG = Kind("q", "ann", 1000)
-
-
-def test_without_a_past_a_job_is_expected_to_take_its_walltime() -> None:
-    """Nothing was learnt: the walltime; and never more than that, or nothing."""
-    assert Expectations().runtime(LONG) == 1000
-    learnt = Expectations()
-    for _ in range(100):
-        learnt.learn(LONG, 10**6)
-    assert learnt.runtime(LONG) == 1000
-    for _ in range(1000):
-        learnt.learn(LONG, 0)
-    assert 1 <= learnt.runtime(LONG) < 10
-
-
-def test_one_job_moves_each_class_by_a_fifth() -> None:
-    """A job that took a tenth: (0.1 + 4 * 1) / 5 = 0.82 in the widest class, and so on down: 0.4712 in the fourth."""
-    learnt = Expectations()
-    learnt.learn(LONG, 100)
-    shares = [0.82, 0.676, 0.5608, 0.46864]
-    # up to the next power of the eighth root of 2
-    assert 1000 * shares[-1] <= learnt.runtime(LONG) <= 1000 * shares[-1] * 2**0.125
-    assert 1000 * shares[0] <= learnt.runtime(Kind("other", "bob", 1000)) <= 1000 * shares[0] * 2**0.125
-    assert learnt.runtime(Kind("q", "bob", 1001)) < learnt.runtime(Kind("other", "bob", 1001))
 
 
 def test_what_was_learnt_survives_a_restart(tmp_path: Path) -> None:
@@ -45,10 +20,10 @@ def test_what_was_learnt_survives_a_restart(tmp_path: Path) -> None:
     finish(daemon)
     (kind,) = {Kind.of(entry.job) for entry in there.jobs.values()}
     assert kind is not None
-    expected = daemon._expectations.runtime(kind)
+    expected = daemon._learner.expected(kind)
     assert expected < 80
     again, _ = daemon_on(World(site()), tmp_path)
-    assert again._expectations.runtime(kind) == expected
+    assert again._learner.expected(kind) == expected
 
 
 def test_a_rule_starts_first_what_is_expected_to_be_short(tmp_path: Path) -> None:

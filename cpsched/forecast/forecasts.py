@@ -1,0 +1,105 @@
+"""What users are told: when a job will most likely start, and within which times it does with a chance of 80 %."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from cpsched.domain import FOR_EVER, Amounts, Chunk, Cluster, Instance, Job, NodeClass, Request, Step
+from cpsched.forecast.calibration import Calibration, Quantiles
+from cpsched.forecast.futures import by_priority, play_futures
+from cpsched.forecast.runtimes import Kind, RuntimeLearner
+
+#: The chances of a start up to each of the times that are told.
+_SHARES = (0.1, 0.5, 0.8, 0.9)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """When a waiting job will start, on the instance's clock; None: never, in too many futures."""
+
+    job: str
+    #: The most likely start: as many are earlier as later.
+    likely: int | None
+    #: The second by which it starts with a chance of 80 %.
+    by: int | None
+    #: Between these it starts with a chance of 80 %: as many starts are earlier as later.
+    earliest: int | None
+    latest: int | None
+    #: What the futures say, before calibration.
+    played: Quantiles
+
+    def words(self, moment: Callable[[int], str]) -> str:
+        """Return it in words; `moment` puts a second into words."""
+        if self.likely is None:
+            return "no start in most futures"
+        by = "" if self.by is None or self.by == self.likely else f", by {moment(self.by)} with 80 %"
+        return f"most likely {moment(self.likely)}{by}"
+
+
+def learnt_from(past: Iterable[Job], now: int) -> tuple[RuntimeLearner, list[Job]]:
+    """Return what is learnt from the jobs of a log that had ended by a second, if each began when it was submitted; and
+    those that were submitted by then, the others without runtimes.
+    """
+    learner = RuntimeLearner()
+    came = [job for job in past if job.submit <= now and not job.changes and job.running is None]
+    ended = [job for job in came if job.runtime is not None and job.submit + job.runtime <= now]
+    for job in sorted(ended, key=lambda job: job.submit + (job.runtime or 0)):
+        kind = Kind.of(job)
+        if kind is not None and job.runtime is not None:
+            learner.learn(kind, job.runtime)
+    names = {job.id for job in ended}
+    return learner, [job if job.id in names else replace(job, runtime=None) for job in came]
+
+
+def forecast(
+    instance: Instance,
+    learner: RuntimeLearner,
+    past: Sequence[Job] = (),
+    *,
+    calibration: Calibration | None = None,
+    futures: int = 100,
+    seed: int = 0,
+    order: Callable[[Instance, Job], float] = by_priority,
+) -> tuple[Forecast, ...]:
+    """Forecast the starts of the jobs that wait and can start, in document order.
+
+    Parameters
+    ----------
+    instance, learner, past, futures, seed, order
+        As `play_futures` has them.
+    calibration
+        What became of forecasts so far; None: the shares of the futures are told as they are.
+    """
+    found = play_futures(instance, learner, past, futures=futures, seed=seed, order=order)
+    now, never = instance.now, instance.now + FOR_EVER
+
+    def seconds(second: int) -> int | None:
+        return None if second >= never else second
+
+    told = []
+    for place, job in enumerate(found.ids):
+        starts = found.starts[:, place]
+        low, median, by, high = (int(starts[min(futures - 1, int(share * futures))]) for share in _SHARES)
+        played = Quantiles(low, median, high, int(found.waited[place]))
+        if calibration is not None and high < never:
+            low, by, high = calibration.levels(now, played, (_SHARES[0], *_SHARES[2:]))
+        told.append(
+            Forecast(
+                job=job,
+                likely=seconds(median),
+                by=seconds(by),
+                earliest=seconds(low),
+                latest=seconds(high),
+                played=played,
+            )
+        )
+    return tuple(told)
+
+
+def warm_up_forecasts() -> None:
+    """Compile the kernels of futures, or load them: what is timed afterwards is the forecast alone."""
+    request = Request(chunks=(Chunk(count=1, resources=Amounts({"cores": 1})),))
+    jobs = tuple(Job(id=name, submit=0, steps=(Step(walltime=1, request=request),)) for name in ("first", "second"))
+    node = NodeClass(names=("node",), resources=Amounts({"cores": 1}))
+    forecast(Instance(name="warm-up", cluster=Cluster(classes=(node,)), jobs=jobs), RuntimeLearner(), futures=1)
