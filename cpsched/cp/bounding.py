@@ -26,10 +26,7 @@ class QuickBound:
     """Proves a first bound in this process, within seconds of a core and not of the clock on the wall: so it is there
     on a busy machine too, where a worker would be loading still.
 
-    Parameters
-    ----------
-    share
-        Of the time that is left, the part that it gets of a core.
+    `share`: of the time that is left, the part that it gets of a core.
     """
 
     name = "bound"

@@ -175,10 +175,7 @@ class _Meant:
 def costs_of(instance: Instance, tasks: Sequence[Task], *, horizon: int) -> TaskCosts:
     """Return the objective over some tasks.
 
-    Parameters
-    ----------
-    horizon
-        No makespan is larger.
+    `horizon`: No makespan is larger.
     """
     from cpsched.cp.bounds.costs import sum_down
 

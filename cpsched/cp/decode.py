@@ -22,10 +22,7 @@ _Stand = tuple[int, int, int]
 def decode(encoding: Encoding, solution: Sequence[Placed]) -> dict[str, PlannedJob]:
     """Return the planned jobs, by id, of a solution (one entry for each task), without those that it leaves out.
 
-    Raises
-    ------
-    EngineError
-        If it is no solution of this window.
+    Raises `EngineError` if it is no solution of this window.
     """
     alternatives = {(number, part, site) for (number, part, site), _ in alternatives_of(encoding)}
     counts = {(number, part, site) for number, one in enumerate(solution) for part, site, _ in one.counts}
@@ -122,10 +119,7 @@ def placed_as_in(encoding: Encoding, planned: Mapping[str, PlannedJob]) -> tuple
 def place_of(encoding: Encoding, task: Task, job: PlannedJob, site_of: Mapping[str, int]) -> Placed | None:
     """Return the place and mode of a task that is planned so, or None if the model does not have that.
 
-    Parameters
-    ----------
-    site_of
-        The number of each site, by name.
+    `site_of`: the number of each site, by name.
     """
     segments = coming(job, encoding.now) if task.is_running else job.segments
     found = _mode_in(task, segments)

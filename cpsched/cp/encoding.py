@@ -178,15 +178,9 @@ def encode(
     """Encode a window, in which all jobs of a plan are planned anew but those that run; of these the malleable ones may
     change their share.
 
-    Parameters
-    ----------
-    plan
-        All jobs that run or are planned.
-    others
-        The ids of further jobs that may be planned, with all those for which they wait. Then jobs can also lose their
-        places (`_optional`).
-    by_class
-        Whether a waiting job has only one site of each class of nodes as an alternative, which represents all of them.
+    `plan`: all jobs that run or are planned. `others`: the ids of further jobs that may be planned, with all those for
+    which they wait. Then jobs can also lose their places (`_optional`). `by_class`: whether a waiting job has only one
+    site of each class of nodes as an alternative, which represents all of them.
     """
     now = instance.now
     entries = {job.id: job for job in instance.elements()}

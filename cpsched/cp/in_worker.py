@@ -16,12 +16,7 @@ Params = TypeVar("Params", BoundParams, CpParams, NeighbourhoodParams)
 class InWorker(Generic[Params]):
     """An improver with a worker process.
 
-    Parameters
-    ----------
-    params
-        How it works.
-    command
-        How the worker is started; replaced in tests.
+    `params`: how it works. `command`: how the worker is started; replaced in tests.
     """
 
     def __init__(self, params: Params, command: Sequence[str] = COMMAND) -> None:
@@ -38,9 +33,6 @@ class InWorker(Generic[Params]):
     def worker(self) -> Worker:
         """Start a worker, which may use a part of the memory that is available now.
 
-        Raises
-        ------
-        EngineError
-            If it cannot be started.
+        Raises `EngineError` if it cannot be started.
         """
         return Worker(int(self.params.memory_share * available_memory()), self._command)

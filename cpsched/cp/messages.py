@@ -160,10 +160,7 @@ def pack(message: Request | Reply) -> bytes:
 def unpack(buffer: bytearray) -> list[object]:
     """Read all messages that are complete, and take them out of the buffer.
 
-    Raises
-    ------
-    ValueError
-        If it holds something else than messages.
+    Raises `ValueError` if it holds something else than messages.
     """
     messages = []
     while len(buffer) >= HEADER.size:

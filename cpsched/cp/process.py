@@ -43,17 +43,8 @@ class Worker:
 
     It ends when it is closed, and by itself when this process ends, however that happens.
 
-    Parameters
-    ----------
-    memory
-        Bytes of memory that it may use.
-    command
-        How it is started; the memory is added as its last argument.
-
-    Raises
-    ------
-    EngineError
-        If it cannot be started.
+    `memory`: bytes of memory that it may use. `command`: how it is started; the memory is added as its last argument.
+    Raises `EngineError` if it cannot be started.
     """
 
     def __init__(self, memory: int, command: Sequence[str] = COMMAND) -> None:
@@ -96,10 +87,7 @@ class Worker:
     def receive(self, seconds: float) -> list[Reply]:
         """Return the replies as soon as there are any, or after the given seconds.
 
-        Raises
-        ------
-        EngineError
-            If the process has ended, or what it says cannot be understood.
+        Raises `EngineError` if the process has ended, or what it says cannot be understood.
         """
         deadline = time.monotonic() + seconds
         while True:
@@ -193,10 +181,7 @@ def seconds_for(board: Board, share: float) -> float:
 def converse(worker: Worker, request: Request, board: Board, hear: Callable[[Reply], bool]) -> None:
     """Ask a worker for something, and hear its replies until `hear` says that it was the last, or the board is over.
 
-    Raises
-    ------
-    EngineError
-        If the worker fails, or does not end in time.
+    Raises `EngineError` if the worker fails, or does not end in time.
     """
     worker.send(request)
     limit = board.budget.elapsed + request.seconds + _PATIENCE

@@ -66,10 +66,7 @@ def joined(segments: Iterable[Segment]) -> list[Segment]:
 def resumed(job: Job, mode: TaskMode, times: Sequence[int], now: int) -> PlannedJob:
     """Return the plan of a changed running job: its past segments, and then those of the mode.
 
-    Parameters
-    ----------
-    times
-        When its first segment to come begins, and each of them ends, on the instance's clock.
+    `times`: when its first segment to come begins, and each of them ends, on the instance's clock.
     """
     coming_on = zip(pairwise(times), mode.allocations, strict=True)
     segments = (Segment(start=start, end=end, allocation=held) for (start, end), held in coming_on)

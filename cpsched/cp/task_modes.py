@@ -83,14 +83,9 @@ def waiting_modes(
 ) -> tuple[TaskMode, ...]:
     """Return the modes of a waiting job.
 
-    Parameters
-    ----------
-    is_awaited
-        Whether others wait for its end: a malleable job is then not shrunk.
-    longest
-        Seconds that a step may be held which nothing limits.
-    known
-        Of a malleable job: sequences of shares, counted from the full one, that it has flexible modes for as well.
+    `is_awaited`: whether others wait for its end: a malleable job is then not shrunk. `longest`: seconds that a step
+    may be held which nothing limits. `known`: of a malleable job: sequences of shares, counted from the full one, that
+    it has flexible modes for as well.
     """
     if job.is_evolving:
         spans = tuple(
@@ -153,12 +148,8 @@ def _places_in(part: Sequence[T], whole: Sequence[T]) -> list[int] | None:
 def lengths_in(mode: TaskMode, held: Sequence[T], of_mode: Sequence[T], lengths: Sequence[int]) -> list[int] | None:
     """Return how long each segment of a mode is in a plan; None if the plan runs the job in another one.
 
-    Parameters
-    ----------
-    held, of_mode
-        What the job has in the segments of the plan, and what it has in those of the mode.
-    lengths
-        Seconds of the plan's segments.
+    `held`, `of_mode`: what the job has in the segments of the plan, and what it has in those of the mode. `lengths`:
+    seconds of the plan's segments.
     """
     places = _places_in(held, of_mode)
     if places is None:

@@ -47,10 +47,7 @@ def tight_starts(
 
     That is so where jobs can be held or change while they run, or where a later start could be cheaper.
 
-    Parameters
-    ----------
-    known
-        The starts of a plan that the model is to have as well.
+    `known`: the starts of a plan that the model is to have as well.
     """
     if not all(_has_fixed_durations(task) for task in tasks) or not _is_regular(costs):
         return None

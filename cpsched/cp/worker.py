@@ -47,12 +47,7 @@ def main() -> None:
 def _answer(request: Request, tell: Callable[[Reply], None], is_asked: Callable[[], bool]) -> None:
     """Do what is asked for; only what that needs is loaded.
 
-    Parameters
-    ----------
-    tell
-        Sends a reply.
-    is_asked
-        Whether there is another request.
+    `tell`: sends a reply. `is_asked`: whether there is another request.
     """
     match request:
         case Solve():

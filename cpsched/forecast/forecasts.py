@@ -64,12 +64,8 @@ def forecast(
 ) -> tuple[Forecast, ...]:
     """Forecast the starts of the jobs that wait and can start, in document order.
 
-    Parameters
-    ----------
-    instance, learner, past, futures, seed, order
-        As `play_futures` has them.
-    calibration
-        What became of forecasts so far; None: the shares of the futures are told as they are.
+    `instance`, `learner`, `past`, `futures`, `seed`, `order`: as `play_futures` has them. `calibration`: what became of
+    forecasts so far; None: the shares of the futures are told as they are.
     """
     found = play_futures(instance, learner, past, futures=futures, seed=seed, order=order)
     now, never = instance.now, instance.now + FOR_EVER

@@ -37,6 +37,9 @@ def write_jobs_csv(runs: Runs, allocations: Sequence[str], path: str | Path, *, 
     Batsim's resources are our nodes: a job has requested as many as it had. Cells of times that a job does not have
     (it was refused, or still waits) are empty, and so are energy and metadata, which are not measured.
 
+    Raises `ValueError` if there is not one allocation per job. Raises `DiskFullError` or `DocumentError` if the file cannot
+    be written.
+
     Parameters
     ----------
     runs
@@ -47,13 +50,6 @@ def write_jobs_csv(runs: Runs, allocations: Sequence[str], path: str | Path, *, 
         The file to write; gzipped if it ends in ``.gz``. It is never left half-written.
     workload_name
         The same for all jobs.
-
-    Raises
-    ------
-    ValueError
-        If there is not one allocation per job.
-    DiskFullError, DocumentError
-        If the file cannot be written.
     """
     if len(allocations) != len(runs):
         raise ValueError(f"expected {len(runs)} allocations, one per job, got {len(allocations)}")
@@ -64,10 +60,7 @@ def write_jobs_csv(runs: Runs, allocations: Sequence[str], path: str | Path, *, 
 def write_series_csv(runs: Runs, path: str | Path) -> None:
     """Write `series` as CSV, gzipped if `path` ends in ``.gz``; the file is never left half-written.
 
-    Raises
-    ------
-    DiskFullError, DocumentError
-        If the file cannot be written.
+    Raises `DiskFullError` or `DocumentError` if the file cannot be written.
     """
     with whole_file(path) as unfinished:
         series(runs).to_csv(unfinished, index=False, lineterminator="\n")
@@ -76,19 +69,8 @@ def write_series_csv(runs: Runs, path: str | Path) -> None:
 def write_summary(summary: RunsSummary, path: str | Path, *, about: Mapping[str, Any] | None = None) -> None:
     """Write the figures as JSON; the file is never left half-written.
 
-    Parameters
-    ----------
-    summary
-        The figures.
-    path
-        The file to write.
-    about
-        Members written before the figures, which describe the simulation; values of JSON.
-
-    Raises
-    ------
-    DiskFullError, DocumentError
-        If the file cannot be written.
+    `summary`: the figures. `path`: the file to write. `about`: members written before the figures, which describe the
+    simulation; values of JSON. Raises `DiskFullError` or `DocumentError` if the file cannot be written.
     """
     with whole_file(path) as unfinished:
         text = json.dumps({**(about or {}), **summary.as_document()}, indent=2, allow_nan=False, ensure_ascii=False)

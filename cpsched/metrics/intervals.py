@@ -25,10 +25,7 @@ class MeanInterval:
 def mean_interval(values: Sequence[float], level: float = 0.95) -> MeanInterval:
     """Return the mean of independent values (one per seed) and Student's confidence interval, t · s / √n.
 
-    Raises
-    ------
-    ValueError
-        If there are no values, or the level is not between 0 and 1.
+    Raises `ValueError` if there are no values, or the level is not between 0 and 1.
     """
     if not values:
         raise ValueError("expected at least one value, got none")

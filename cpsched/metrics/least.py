@@ -38,10 +38,7 @@ def least_value(instance: Instance, jobs: Iterable[PlannedJob]) -> float:
     long as is cheapest (`stretched_slowdown`). Each running one whose share a plan may change has all its cores from
     now on. Where no step can be held and nothing that runs can change, that is `suffered`.
 
-    Raises
-    ------
-    ValueError
-        If a job is not in the instance.
+    Raises `ValueError` if a job is not in the instance.
     """
     listed = tuple(jobs)
     entries = jobs_by_id(instance)

@@ -130,19 +130,9 @@ def jobs_by_id(instance: Instance) -> dict[str, Job]:
 def objective_value(instance: Instance, jobs: Iterable[PlannedJob], *, is_record: bool = False) -> float:
     """Return the value of the instance's objective.
 
-    Parameters
-    ----------
-    instance
-        Gives submission times, expected waits and the objective's weights.
-    jobs
-        Jobs of a plan. A running job counts only if its end differs from that in the instance.
-    is_record
-        Whether the jobs are those of a record: a malleable one does no more work than its runtime.
-
-    Raises
-    ------
-    ValueError
-        If a job is not in the instance.
+    `instance`: gives submission times, expected waits and the objective's weights. `jobs`: jobs of a plan. A running
+    job counts only if its end differs from that in the instance. `is_record`: whether the jobs are those of a record: a
+    malleable one does no more work than its runtime. Raises `ValueError` if a job is not in the instance.
     """
     listed = tuple(jobs)
     runs = _waiting_runs(instance, listed, is_record=is_record)
@@ -155,10 +145,7 @@ def suffered(instance: Instance, jobs: Iterable[PlannedJob]) -> float:
     For ``weighted_wait`` this is the waiting already done, which no plan can change. It is no bound where a plan
     chooses how long a job takes: `least_value` is.
 
-    Raises
-    ------
-    ValueError
-        If a job is not in the instance.
+    Raises `ValueError` if a job is not in the instance.
     """
     return float(suffered_exactly(instance, jobs))
 
@@ -279,11 +266,8 @@ def summarise(instance: Instance, plan: Plan) -> Summary:
 def usage_over_time(instance: Instance, plan: Plan, resource: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return how much of a resource or licence the jobs of a plan hold, as a step function from now on.
 
-    Returns
-    -------
-    times, amounts
-        Of equal length: ``amounts[i]`` is held in ``[times[i], times[i + 1])``. ``times`` ascends and begins with now;
-        neighbouring amounts differ; the last one, which holds for ever, is 0.
+    Returns of equal length: ``amounts[i]`` is held in ``[times[i], times[i + 1])``. ``times`` ascends and begins with
+    now; neighbouring amounts differ; the last one, which holds for ever, is 0.
     """
     changes: defaultdict[int, int] = defaultdict(int, {instance.now: 0})
     for start, end, held in _holdings(instance, plan, resource):

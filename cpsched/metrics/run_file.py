@@ -101,10 +101,7 @@ def write_run(
 ) -> None:
     """Write a simulation; the file is never left half-written.
 
-    Raises
-    ------
-    DiskFullError, DocumentError
-        If the file cannot be written.
+    Raises `DiskFullError` or `DocumentError` if the file cannot be written.
     """
     resources = {**instance.cluster.totals, **instance.cluster.licenses}
     # Any: older numpy has no option for objects, and would store it as an array
@@ -137,10 +134,7 @@ def write_run(
 def read_run(path: str | Path) -> SimulatedRun:
     """Read what `write_run` has written.
 
-    Raises
-    ------
-    DocumentError
-        If it is no such file.
+    Raises `DocumentError` if it is no such file.
     """
     try:
         with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as members:

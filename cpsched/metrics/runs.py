@@ -37,10 +37,7 @@ class Ending(IntEnum):
 class Runs:
     """The outcomes of the jobs of a workload: arrays of one length, in document order; times in seconds.
 
-    Raises
-    ------
-    ValueError
-        If the columns differ in length, or a job that is over does not have submit <= start <= end.
+    Raises `ValueError` if the columns differ in length, or a job that is over does not have submit <= start <= end.
     """
 
     ids: tuple[str, ...]

@@ -159,6 +159,8 @@ def runs_summary(
 ) -> RunsSummary:
     """Return the figures of a simulation.
 
+    Raises `ValueError` if the capacity is not positive, or the shares are negative or leave nothing.
+
     Parameters
     ----------
     runs
@@ -174,11 +176,6 @@ def runs_summary(
         are cut off still hold cores, wait in the queue and overtake.
     decision_seconds
         Seconds that each decision of the scheduler took.
-
-    Raises
-    ------
-    ValueError
-        If the capacity is not positive, or the shares are negative or leave nothing.
     """
     if capacity <= 0:
         raise ValueError(f"expected capacity > 0, got {capacity}")

@@ -43,13 +43,9 @@ class ByMerit:
     """Gives solvers turns: one to each, and then the next one to the solver that gained most per second; of solvers
     that gained the same, such as nothing, to the one with the larger first share.
 
-    Parameters
-    ----------
-    members
-        In the order of their first turns; the last one gets all turns of those that cannot honour the instance.
-    turns
-        For plans that do not depend on the clock: the number of turns, each of which ends by itself; gains are then
-        compared by turn. None: as many as there is time for.
+    `members`: in the order of their first turns; the last one gets all turns of those that cannot honour the instance.
+    `turns`: for plans that do not depend on the clock: the number of turns, each of which ends by itself; gains are
+    then compared by turn. None: as many as there is time for.
     """
 
     def __init__(self, members: Sequence[Member], turns: int | None = None) -> None:

@@ -19,10 +19,7 @@ from cpsched.planner import Beside, PlannerEngine, inserted
 class Classes:
     """The plan of a strict window, made from its highest class on; mutable.
 
-    Parameters
-    ----------
-    instance
-        The window, for engines.
+    `instance`: the window, for engines.
     """
 
     def __init__(self, instance: Instance) -> None:
@@ -90,10 +87,7 @@ class Classes:
 class ByClass:
     """An engine that plans strict windows class by class, and others at once.
 
-    Parameters
-    ----------
-    engine
-        Plans the window of each class.
+    `engine`: plans the window of each class.
     """
 
     def __init__(self, engine: Engine) -> None:

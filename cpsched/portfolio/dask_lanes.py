@@ -63,14 +63,8 @@ class Slice:
 def work(instance: Instance, jobs: Sequence[PlannedJob], placeable: Collection[str], asked: Slice) -> SliceResult:
     """Improve a plan for some seconds, as one of the lanes of an engine's team does; runs on a worker.
 
-    Parameters
-    ----------
-    instance, jobs
-        The window, and the plan to begin from.
-    placeable
-        The ids of all jobs that any plan can have.
-    asked
-        What to do.
+    `instance`, `jobs`: the window, and the plan to begin from. `placeable`: the ids of all jobs that any plan can have.
+    `asked`: what to do.
     """
     board = Board(
         jobs,
@@ -95,16 +89,8 @@ def work(instance: Instance, jobs: Sequence[PlannedJob], placeable: Collection[s
 class DaskLane:
     """One worker of a Dask cluster as a solver.
 
-    Parameters
-    ----------
-    client
-        The client of its scheduler.
-    worker
-        The address of the worker.
-    engine
-        The engine whose team works.
-    lane
-        The number of the lane, from 0 on.
+    `client`: the client of its scheduler. `worker`: the address of the worker. `engine`: the engine whose team works.
+    `lane`: the number of the lane, from 0 on.
     """
 
     name = "dask"
@@ -171,6 +157,9 @@ class DaskLane:
 def with_dask_lanes(team: Team, engine: str, address: str) -> Iterator[Team]:
     """Yield a team with one more lane for each thread of the workers of a Dask scheduler; the workers are prepared.
 
+    Raises `EngineError` if `distributed` is not installed, if no scheduler with workers is at the address, or if these
+    have another version of cpsched or cannot be prepared.
+
     Parameters
     ----------
     team
@@ -179,12 +168,6 @@ def with_dask_lanes(team: Team, engine: str, address: str) -> Iterator[Team]:
         The engine whose team works on each worker; it has lanes.
     address
         Of the scheduler, ``tcp://HOST:8786``. Its workers need the same version of cpsched.
-
-    Raises
-    ------
-    EngineError
-        If `distributed` is not installed, if no scheduler with workers is at the address, or if these have another
-        version of cpsched or cannot be prepared.
     """
     if find_spec("distributed") is None:
         raise EngineError(

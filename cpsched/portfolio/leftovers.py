@@ -27,12 +27,7 @@ def filled(check: Check, plan: Plan, *, at: float, window: Problem | None = None
     is made for it alone: what rules give to jobs in parts is all its own there, and soft limits do not keep it out.
     A start that breaks a rule is not taken; the next ones are those at which another job ends.
 
-    Parameters
-    ----------
-    at
-        Seconds since the engine began, for the event.
-    window
-        The window that engines have; None: it is compiled.
+    `at`: seconds since the engine began, for the event. `window`: the window that engines have; None: it is compiled.
     """
     instance, waiting = check.instance, {job.id for job in plan.waiting_room}
     possible = waiting - never_placed(instance, waiting)

@@ -62,12 +62,8 @@ class LivePlan:
     cause (`cpsched.planner.LivePlanner` has both rules). The plan is always the one that is made anew by the same rule
     from the plan before.
 
-    Parameters
-    ----------
-    window
-        The first window.
-    plan
-        A plan of it, or of an earlier window. The first call of `follow` or `happened` brings it up to date.
+    `window`: the first window. `plan`: a plan of it, or of an earlier window. The first call of `follow` or `happened`
+    brings it up to date.
     """
 
     def __init__(self, window: Instance, plan: Plan) -> None:
@@ -101,17 +97,9 @@ class LivePlan:
     def follow(self, window: Instance, concern: Concern | None = None) -> None:
         """Bring the plan up to date for another window: some time later, or with other jobs, nodes or rules.
 
-        Parameters
-        ----------
-        window
-            Jobs and rules that are the same objects as in the window before are known to be unchanged.
-        concern
-            What an event means that has led to this window; None: just time has passed, or jobs have come and gone.
-
-        Raises
-        ------
-        UnsupportedError
-            If the window asks for something that the planner cannot honour.
+        `window`: jobs and rules that are the same objects as in the window before are known to be unchanged. `concern`:
+        what an event means that has led to this window; None: just time has passed, or jobs have come and gone. Raises
+        `UnsupportedError` if the window asks for something that the planner cannot honour.
         """
         for job in self._window.jobs:
             if job.told is not None:
@@ -155,19 +143,9 @@ class LivePlan:
         A job that fails to get its allocation, or loses a node, may displace waiting jobs of lower priority to start
         as it was planned.
 
-        Parameters
-        ----------
-        event
-            What happened.
-        at
-            When; up to then all has gone as planned. None: at the window's `now`.
-
-        Raises
-        ------
-        DocumentError
-            If the event names what is not there, or not in a state for it.
-        EngineError
-            If the event asks for what cannot be granted. The window and the plan are then as they were.
+        `event`: what happened. `at`: when; up to then all has gone as planned. None: at the window's `now`. Raises
+        `DocumentError` if the event names what is not there, or not in a state for it. Raises `EngineError` if the
+        event asks for what cannot be granted. The window and the plan are then as they were.
         """
         window, before = self._window, self.plan()
         now = window if at is None else _later(window, before, at)
@@ -232,10 +210,7 @@ def _repeat(planner: LivePlanner, concern: Concern | None) -> None:
 def _later(window: Instance, plan: Plan, at: int) -> Instance:
     """Return a window at a later second, if all has gone as in a plan of it.
 
-    Raises
-    ------
-    DocumentError
-        If the plan is not one of the window.
+    Raises `DocumentError` if the plan is not one of the window.
     """
     faults = []
     if plan.instance != window.name:

@@ -29,10 +29,7 @@ def load_outside(name: str, *groups: str) -> object | None:
 
     A module is searched for as Python does it, and last in the working directory.
 
-    Raises
-    ------
-    DocumentError
-        If the module or its object cannot be had; an error within the module is the cause.
+    Raises `DocumentError` if the module or its object cannot be had; an error within the module is the cause.
     """
     for group in groups:
         if (entry := announced(group).get(name)) is not None:
@@ -75,10 +72,7 @@ def is_engine(found: object) -> bool:
 def outside_engine(name: str) -> Engine | None:
     """Return the engine of a name, made by its class or function if it is one; None where there is no such name.
 
-    Raises
-    ------
-    DocumentError
-        If it cannot be had, or is no engine.
+    Raises `DocumentError` if it cannot be had, or is no engine.
     """
     found = load_outside(name, ENGINE_GROUP)
     if found is None:

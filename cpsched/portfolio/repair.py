@@ -36,21 +36,9 @@ def verified(
     A planned job that breaks a rule is taken out of the plan, and gets another start if there is one beside the plan;
     otherwise it waits. A running job that breaks a rule continues as the instance states. An event names each of them.
 
-    Parameters
-    ----------
-    engine
-        The maker of the plan, for the error.
-    at
-        Seconds since the engine began, for the events.
-    claims
-        Whether the reasons of the waiting room are judged, too.
-    finished
-        Returns the plan as it leaves: with more events.
-
-    Raises
-    ------
-    UnverifiedError
-        If the plan breaks a rule that no single job is to blame for: a bug of cpsched.
+    `engine`: the maker of the plan, for the error. `at`: seconds since the engine began, for the events. `claims`:
+    whether the reasons of the waiting room are judged, too. `finished`: returns the plan as it leaves: with more
+    events. Raises `UnverifiedError` if the plan breaks a rule that no single job is to blame for: a bug of cpsched.
     """
     for _ in range(_MOST_REPAIRS + 1):
         last, faults = check.judged(finished(plan), claims=claims)

@@ -53,12 +53,8 @@ def _waiting(
 ) -> WaitingJob:
     """Return why a job has no place in a plan.
 
-    Parameters
-    ----------
-    before
-        Why it had none in another plan; None if it had one.
-    awaited
-        A job without a place for which it waits, and how it waits.
+    `before`: why it had none in another plan; None if it had one. `awaited`: a job without a place for which it waits,
+    and how it waits.
     """
     if awaited is not None:
         detail = f"waits for {awaited[1]} ({awaited[0]}), which has no start"
@@ -110,10 +106,7 @@ def plan_of(
 ) -> Plan:
     """Return the plan of an engine's outcome after `elapsed` of `budget` seconds, without solvers.
 
-    Parameters
-    ----------
-    by
-        Its finder, None: the engine.
+    `by`: its finder, None: the engine.
     """
     value = objective_value(instance, outcome.jobs)
     return Plan(
@@ -138,10 +131,7 @@ def scored(
     """Return the first plan with the jobs, value and bound of the board in place of its own. A bound that says hardly
     more than what was already suffered is left out.
 
-    Parameters
-    ----------
-    jobs
-        Those of the board's best plan, as a plan of the stated window has them.
+    `jobs`: those of the board's best plan, as a plan of the stated window has them.
     """
     plan = with_jobs(instance, plan, jobs)
     value, proof = board.best.value, board.proof

@@ -39,12 +39,8 @@ def by_class(task: Task, plan: Plan, *, reserve: float) -> tuple[Plan, list[Even
     From the highest class on, each gets a part of the time that is left, by the number of its jobs, while that is worth
     a try. The engine of the first plan plans the classes that are left then beside them.
 
-    Parameters
-    ----------
-    plan
-        The first plan, which the verifier has passed.
-    reserve
-        The seconds that planning all classes once more, and the verifier, take.
+    `plan`: the first plan, which the verifier has passed. `reserve`: the seconds that planning all classes once more,
+    and the verifier, take.
     """
     try:
         task.load()
@@ -141,10 +137,7 @@ def _better(task: Task, first: Plan, plan: Plan, stopped: str, events: Sequence[
 def compared(instance: Instance, first: Sequence[PlannedJob], plan: Plan, *, by: str) -> str:
     """Return the values of the classes of a plan, the highest first, beside those of the plan of the first engine.
 
-    Parameters
-    ----------
-    first, by
-        The jobs of the first plan, and its engine.
+    `first`, `by`: the jobs of the first plan, and its engine.
     """
     before = class_values(instance, first)
     said = []

@@ -40,10 +40,7 @@ class Team:
     def check(self, instance: Instance, engine: str) -> None:
         """Refuse an instance that the first engine, or every solver that could improve its plan, cannot honour.
 
-        Raises
-        ------
-        UnsupportedError
-            With the features of the instance that are not supported, each with its path.
+        Raises `UnsupportedError` with the features of the instance that are not supported, each with its path.
         """
         features = self.first.unsupported(instance)
         if not features and self.lanes and not any(self.able(instance)):
@@ -65,17 +62,8 @@ def engine_names() -> tuple[str, ...]:
 def first_of(engine: str) -> Engine:
     """Return what makes the first plan of an engine; solvers and rules that it does not need are not loaded.
 
-    Parameters
-    ----------
-    engine
-        As `team_of` has it.
-
-    Raises
-    ------
-    EngineError
-        If there is no such engine.
-    DocumentError
-        If one from outside cannot be loaded, or is no engine.
+    `engine`: as `team_of` has it. Raises `EngineError` if there is no such engine. Raises `DocumentError` if one from
+    outside cannot be loaded, or is no engine.
     """
     if engine in PLANNER_FIRST:
         return PlannerEngine()
@@ -90,6 +78,9 @@ def first_of(engine: str) -> Engine:
 def team_of(engine: str, *, workers: int = 2, solver: str = "gecode", steps: int | None = None) -> Team:
     """Return the team of an engine.
 
+    Raises `EngineError` if there is no such engine. Raises `DocumentError` if one from outside cannot be loaded, or is
+    no engine.
+
     Parameters
     ----------
     engine
@@ -100,13 +91,6 @@ def team_of(engine: str, *, workers: int = 2, solver: str = "gecode", steps: int
         The solver for MiniZinc.
     steps
         Those after which the search ends, on one core; None: only the budget ends it.
-
-    Raises
-    ------
-    EngineError
-        If there is no such engine.
-    DocumentError
-        If one from outside cannot be loaded, or is no engine.
     """
     return Team(first=first_of(engine), lanes=_lanes_of(engine, workers, solver, steps))
 

@@ -107,10 +107,7 @@ def _verified(task: Task, plan: Plan) -> Plan:
 def better(instance: Instance, earlier: Plan, plan: Plan) -> Plan:
     """Return the better of the plan that a window begins from and that of the first engine, with the log of both.
 
-    Parameters
-    ----------
-    earlier, plan
-        Both have passed the verifier. Of equal ones the earlier one counts.
+    `earlier`, `plan`: both have passed the verifier. Of equal ones the earlier one counts.
     """
     events = (*earlier.events, *plan.events)
     if rank(instance, plan.jobs) < rank(instance, earlier.jobs):

@@ -72,12 +72,8 @@ class WindowPlanner:
 class _Better:
     """Two engines, of which the better plan counts: so a solver begins from a good plan even with little time.
 
-    Parameters
-    ----------
-    usual
-        An engine that can plan every instance of `solve`.
-    other
-        Another engine, which is not asked where it cannot honour the instance.
+    `usual`: an engine that can plan every instance of `solve`. `other`: another engine, which is not asked where it
+    cannot honour the instance.
     """
 
     def __init__(self, usual: Engine, other: Engine) -> None:

@@ -60,12 +60,8 @@ def smith(relaxation: Relaxation, seed: int, *, is_late: Callable[[], bool]) -> 
     On one divisible resource the least sum of weight times mean busy time comes from serving by falling weight per
     area; its dual price falls, while a job is served, by that ratio each second. Here the prices are cut into steps.
 
-    Parameters
-    ----------
-    seed
-        Chooses the first breakpoints.
-    is_late
-        Returns whether time is short, so that one surrogate must be enough.
+    `seed`: chooses the first breakpoints. `is_late`: returns whether time is short, so that one surrogate must be
+    enough.
     """
     tasks, profiles = relaxation.tasks, relaxation.profiles
     rules: dict[int, _SmithPrice] = {}
@@ -129,12 +125,8 @@ def climb(begin: Prices, relaxation: Relaxation, seed: int, *, is_over: Callable
     without a price are given up, new ones are made where the jobs overload the nodes, and the intervals are halved
     where prices change most. No round loses what the one before has.
 
-    Parameters
-    ----------
-    seed
-        Chooses the times at which overloads are searched.
-    is_over
-        Called with the number of evaluations so far; returns whether to stop.
+    `seed`: chooses the times at which overloads are searched. `is_over`: called with the number of evaluations so far;
+    returns whether to stop.
     """
     rng = np.random.default_rng(seed)
     separation = Separation(relaxation.instance.cluster, relaxation.units, relaxation.counts)
@@ -184,11 +176,8 @@ def _round(
 ) -> tuple[Prices, Floats, int]:
     """Climb on one grid until the target is near.
 
-    Returns
-    -------
-    best, seconds, evaluations
-        `seconds` is how long jobs of each kind run in each interval, in the mean over the last steps: close to an
-        optimal solution of the relaxation.
+    Returns `seconds` is how long jobs of each kind run in each interval, in the mean over the last steps: close to an
+    optimal solution of the relaxation.
     """
     dual = begin.dual
     # in shares of a capacity over time, so that all surrogates and intervals count alike

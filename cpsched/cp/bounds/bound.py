@@ -64,6 +64,8 @@ def lower_bound(
     jobs whose share a plan may change count with the least that they can hold, and with the most that they can gain.
     The slowdown of a waiting job counts as if it took as long as is cheapest, where a plan chooses that.
 
+    Raises `ValueError` if a job is not a waiting job of the instance.
+
     Parameters
     ----------
     jobs
@@ -76,11 +78,6 @@ def lower_bound(
         Stop after this many evaluations of the dual function, for answers that do not depend on the clock.
     clock
         Counts the seconds.
-
-    Raises
-    ------
-    ValueError
-        If a job is not a waiting job of the instance.
     """
     if any(weight < 0 for weight in instance.objective.weights.values()):
         return None

@@ -33,12 +33,7 @@ def job_cost(instance: Instance, job: Job, start: int, shortest: int) -> JobCost
     """Return the cost of one job that can start at `start`: the terms other than the makespan, and the prices of being
     overdue or postponed.
 
-    Parameters
-    ----------
-    start
-        The earliest start, on the instance's clock.
-    shortest
-        The least seconds that the job runs.
+    `start`: the earliest start, on the instance's clock. `shortest`: the least seconds that the job runs.
     """
     return _cost(instance, job, start, shortest, delay_rates(instance, job))
 
@@ -47,10 +42,7 @@ def least_cost(instance: Instance, job: Job, start: int) -> JobCost:
     """Return the least cost of one job that can start at `start`, for any duration that a plan may choose: that of
     `job_cost`, and the least cost of its slowdown.
 
-    Parameters
-    ----------
-    start
-        The earliest start, on the instance's clock.
+    `start`: the earliest start, on the instance's clock.
     """
     stretched = stretched_slowdown(instance, job, start)
     if stretched is None:

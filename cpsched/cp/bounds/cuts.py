@@ -34,10 +34,7 @@ _MOST_NODES = 4.0
 class Separation:
     """Finds vectors of sizes; mutable: it remembers the packings that it has met.
 
-    Parameters
-    ----------
-    cluster, units, counts
-        The nodes, the units of jobs, and the number of each unit.
+    `cluster`, `units`, `counts`: the nodes, the units of jobs, and the number of each unit.
     """
 
     def __init__(self, cluster: Cluster, units: Sequence[Unit], counts: Sequence[int]) -> None:
@@ -53,10 +50,7 @@ class Separation:
     def cuts(self, demands: Floats, is_over: Callable[[], bool]) -> Ints:
         """Return sizes of the units by which demands measure more than all nodes hold: shape (found, units).
 
-        Parameters
-        ----------
-        demands
-            How many of each unit are there at some times: shape (times, units).
+        `demands`: how many of each unit are there at some times: shape (times, units).
         """
         best = np.full(len(demands), _VIOLATION)
         best_sizes = np.zeros(demands.shape)
@@ -103,12 +97,7 @@ class _Program:
     Its variables are the sizes of the units, and what a node of each shape measures: at least as much as each packing
     that is known, and all nodes together 1. It is solved for one demand after the other, each from the last solution.
 
-    Parameters
-    ----------
-    num_units
-        The number of units.
-    nodes
-        The number of nodes of each shape.
+    `num_units`: the number of units. `nodes`: the number of nodes of each shape.
     """
 
     def __init__(self, num_units: int, nodes: Floats) -> None:
@@ -134,11 +123,8 @@ class _Program:
     def most_violated(self, demand: Floats) -> tuple[float, Floats, Floats]:
         """Return sizes by which a demand measures most.
 
-        Returns
-        -------
-        claimed, sizes, values
-            What the demand measures while all nodes together measure 1, the sizes of the units, and what a node of
-            each shape measures; a packing that is not known yet can measure more.
+        Returns what the demand measures while all nodes together measure 1, the sizes of the units, and what a node of
+        each shape measures; a packing that is not known yet can measure more.
         """
         for variable, amount in zip(self._sizes, demand.tolist(), strict=True):
             is_there = amount > _TRACE

@@ -34,14 +34,8 @@ _LEAST_WORTH = 2.0**-64
 class Dual:
     """The dual function over one grid of times.
 
-    Parameters
-    ----------
-    tasks
-        The jobs.
-    profiles
-        The capacity of each surrogate.
-    grid
-        Seconds from now, ascending, begins with 0: the breakpoints of the prices, which are 0 from the last one on.
+    `tasks`: the jobs. `profiles`: the capacity of each surrogate. `grid`: seconds from now, ascending, begins with 0:
+    the breakpoints of the prices, which are 0 from the last one on.
     """
 
     def __init__(self, tasks: Tasks, profiles: Sequence[Profile], grid: Ints) -> None:
@@ -111,16 +105,8 @@ class Dual:
     def evaluate(self, prices: Floats) -> tuple[float, Floats, Floats]:
         """Return the bound (without the cost of the earliest starts) that prices give, rounding errors not covered.
 
-        Parameters
-        ----------
-        prices
-            Shape (surrogates, intervals).
-
-        Returns
-        -------
-        value, slope, seconds
-            The bound, its supergradient, and for how long jobs of each kind run in each interval at the cheapest
-            starts: shape (kinds, intervals).
+        `prices`: shape (surrogates, intervals). Returns the bound, its supergradient, and for how long jobs of each
+        kind run in each interval at the cheapest starts: shape (kinds, intervals).
         """
         costs = self._costs(prices, self._delay_cost)
         best = costs.argmin(axis=1)

@@ -45,10 +45,7 @@ def best_order(instance: Instance, jobs: Collection[str]) -> Order | None:
     None where there are too many jobs or too many orders, where a job can change while it runs, or where the objective
     pays for delay. The answer does not depend on the clock.
 
-    Parameters
-    ----------
-    jobs
-        Ids of waiting jobs, as `lower_bound` has them.
+    `jobs`: ids of waiting jobs, as `lower_bound` has them.
     """
     if not 0 < len(jobs) <= MOST_JOBS or any(weight < 0 for weight in instance.objective.weights.values()):
         return None

@@ -131,16 +131,7 @@ class Knapsack:
     Exact where the amounts of a resource add up to at most `_MOST_LEVELS` different sums, which is the rule; otherwise
     amounts are rounded down, which makes the sums larger and never smaller.
 
-    Parameters
-    ----------
-    shape
-        The node.
-    units
-        All units.
-    counts
-        How many of each unit there are.
-    most_states
-        Size of its table.
+    `shape`: the node. `units`: all units. `counts`: how many of each unit there are. `most_states`: size of its table.
     """
 
     def __init__(
@@ -166,15 +157,7 @@ class Knapsack:
     def table(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the largest sum of sizes for each state of free resources.
 
-        Parameters
-        ----------
-        sizes
-            Shape (vectors, units).
-
-        Returns
-        -------
-        table
-            Shape (states, vectors); the last state is the idle node.
+        `sizes`: shape (vectors, units). Returns Shape (states, vectors); the last state is the idle node.
         """
         best = np.zeros((self._num_states, len(sizes)), dtype=sizes.dtype)
         for move in self._moves(sizes):
@@ -184,10 +167,7 @@ class Knapsack:
     def packings(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return how many of each unit an idle node holds where the sum of their sizes is largest.
 
-        Parameters
-        ----------
-        sizes
-            Shape (vectors, units), and so is what is returned.
+        `sizes`: shape (vectors, units), and so is what is returned.
         """
         best = np.zeros((self._num_states, len(sizes)))
         moves = list(self._moves(sizes))

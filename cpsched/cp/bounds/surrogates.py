@@ -130,19 +130,8 @@ def measures_of_jobs(usage: Ints, seconds: Ints, profiles: Sequence[Profile]) ->
     """Return more surrogates, on which whole jobs are measured anew by what they take of one that there is: those on
     which they need more of the machine.
 
-    Parameters
-    ----------
-    usage
-        What a job of each kind takes: shape (kinds, surrogates).
-    seconds
-        How long all jobs of each kind run, added up.
-    profiles
-        The capacity of each surrogate.
-
-    Returns
-    -------
-    usage, profiles
-        The same of the new surrogates.
+    `usage`: what a job of each kind takes: shape (kinds, surrogates). `seconds`: how long all jobs of each kind run,
+    added up. `profiles`: the capacity of each surrogate. Returns the same of the new surrogates.
     """
     most = np.array([max(1, int(profile.amounts[-1])) for profile in profiles], dtype=np.int64)
     run = seconds.astype(np.float64)
@@ -183,10 +172,7 @@ class Capacities:
     Each node gives what its knapsack says for what the running jobs leave of it, from each of their ends on more.
     Nodes of the same resources that let in the same units share one knapsack, and in the same state one look at it.
 
-    Parameters
-    ----------
-    instance, units, counts
-        The nodes and the running jobs, the units of jobs, and the number of each unit.
+    `instance`, `units`, `counts`: the nodes and the running jobs, the units of jobs, and the number of each unit.
     """
 
     def __init__(self, instance: Instance, units: Sequence[Unit], counts: Sequence[int]) -> None:

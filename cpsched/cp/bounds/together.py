@@ -36,12 +36,8 @@ _MORE = 1e-7
 def longest_together(relaxation: Relaxation, least: int, *, is_over: Callable[[int], bool]) -> int:
     """Return seconds from now before which not all tasks can have ended, by the sets of jobs that fit together.
 
-    Parameters
-    ----------
-    least
-        Seconds before which they cannot have ended, as far as is known.
-    is_over
-        Called with the number of rounds so far; returns whether to stop.
+    `least`: seconds before which they cannot have ended, as far as is known. `is_over`: called with the number of
+    rounds so far; returns whether to stop.
     """
     tasks, rounds = relaxation.tasks, 0
     if len(tasks.counts) > _MOST_GROUPS:
@@ -121,10 +117,7 @@ class _OnRow:
     def proven(self, sizes: Ints, least: int) -> int:
         """Return seconds before which not all jobs can have ended, by sizes in whole numbers.
 
-        Parameters
-        ----------
-        least
-            Seconds before which they cannot have ended, as far as is known.
+        `least`: seconds before which they cannot have ended, as far as is known.
         """
         intervals, knapsack = self.intervals(least, _PROOF_INTERVALS), self._knapsack(sizes)
         most = [

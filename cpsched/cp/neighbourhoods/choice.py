@@ -17,10 +17,7 @@ _FADING = 0.99
 class Chooser(Generic[Way]):
     """Draws ways by their gain per second; mutable.
 
-    Parameters
-    ----------
-    ways
-        At least one.
+    `ways`: at least one.
     """
 
     def __init__(self, ways: Sequence[Way]) -> None:

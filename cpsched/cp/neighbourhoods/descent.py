@@ -83,15 +83,8 @@ class Step:
 class Descent:
     """Large-neighbourhood search from a plan; mutable.
 
-    Parameters
-    ----------
-    occupation
-        The plan.
-    seed
-        Decides what is tried.
-    is_timed
-        Whether gains are compared with the time that they took on the clock; else with an estimate that every run
-        repeats.
+    `occupation`: the plan. `seed`: decides what is tried. `is_timed`: whether gains are compared with the time that
+    they took on the clock; else with an estimate that every run repeats.
     """
 
     def __init__(self, occupation: Occupation, seed: int, *, is_timed: bool) -> None:
@@ -165,10 +158,7 @@ def descend(request: Descend, tell: Callable[[Reply], None], is_asked: Callable[
 
     A request without an encoding continues the descent of the one before, from another plan.
 
-    Parameters
-    ----------
-    is_asked
-        Whether there is another request.
+    `is_asked`: whether there is another request.
     """
     if request.encoding is not None:
         occupation = Occupation(request.encoding, request.positions)

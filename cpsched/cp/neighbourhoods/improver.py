@@ -48,16 +48,8 @@ class Neighbourhoods(InWorker[NeighbourhoodParams]):
 class _Run:
     """One run of large-neighbourhood search; mutable. It outlives a worker that ends.
 
-    Parameters
-    ----------
-    instance, board
-        The window and its plans.
-    by
-        The name of the solver.
-    seed
-        Decides what is tried.
-    most
-        The number of neighbourhoods, if the clock shall not decide.
+    `instance`, `board`: the window and its plans. `by`: the name of the solver. `seed`: decides what is tried. `most`:
+    the number of neighbourhoods, if the clock shall not decide.
     """
 
     def __init__(self, instance: Instance, board: Board, *, by: str, seed: int, most: int | None) -> None:
@@ -84,10 +76,7 @@ class _Run:
     def work(self, worker: Worker, until: float) -> None:
         """Improve the best plan in a worker until a second of the budget.
 
-        Raises
-        ------
-        EngineError
-            If the worker fails.
+        Raises `EngineError` if the worker fails.
         """
         budget = self._board.budget
         self._begin(worker, until, is_new=True)

@@ -27,13 +27,8 @@ class Free(NamedTuple):
     ) -> tuple[Hold, ...]:
         """Return the taken amounts of a column of a site as holds without overlap, as far as they matter.
 
-        Parameters
-        ----------
-        within
-            Nothing can be there but in these seconds.
-        wanted
-            The least that anything takes, and all that can be taken together: where less is free than the first, all is
-            held; where the second is free, nothing is.
+        `within`: nothing can be there but in these seconds. `wanted`: the least that anything takes, and all that can
+        be taken together: where less is free than the first, all is held; where the second is free, nothing is.
         """
         since, until = within
         first, last = int(np.searchsorted(self.times, since, side="right")) - 1, int(np.searchsorted(self.times, until))
@@ -53,14 +48,8 @@ class Free(NamedTuple):
     ) -> NDArray[np.int64]:
         """Return how many units are possible on sites, never below 0: shape (alternatives, `within`).
 
-        Parameters
-        ----------
-        alternatives
-            The sites, each by its place among these sites.
-        takes
-            The amounts that a unit takes on each.
-        within
-            The first of `times` that is looked at, and that after the last one.
+        `alternatives`: the sites, each by its place among these sites. `takes`: the amounts that a unit takes on each.
+        `within`: the first of `times` that is looked at, and that after the last one.
         """
         first, last = within
         found = np.empty((len(alternatives), last - first), np.int64)
@@ -81,12 +70,8 @@ class Free(NamedTuple):
 class Occupation:
     """The present plan; mutable.
 
-    Parameters
-    ----------
-    encoding
-        The window; waiting tasks have one alternative for each class of nodes.
-    positions
-        The tasks of the plan.
+    `encoding`: the window; waiting tasks have one alternative for each class of nodes. `positions`: the tasks of the
+    plan.
     """
 
     def __init__(self, encoding: Encoding, positions: Positions) -> None:

@@ -46,10 +46,7 @@ def restricted(occupation: Occupation, tasks: Sequence[int], sites: Sequence[int
     A plan of it costs less than these tasks do now; but where one of them has no start now, it may cost anything. None,
     if bounds show that there is no such plan.
 
-    Parameters
-    ----------
-    tasks
-        In ascending order; those that have a start are on these sites.
+    `tasks`: in ascending order; those that have a start are on these sites.
     """
     whole = occupation.encoding
     stays = np.ones(len(whole.tasks), np.bool_)

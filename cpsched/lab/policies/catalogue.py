@@ -72,16 +72,9 @@ def scheduler_names() -> tuple[str, ...]:
 def factory_of(name: str) -> Callable[..., QueueRule | Scheduler] | None:
     """Return the function that makes a scheduler, with its parameters as keywords; None where there is none.
 
-    Parameters
-    ----------
-    name
-        One of `scheduler_names`, or ``module:name``: of a class or a function that makes a scheduler, of a `QueueRule`,
-        or of an engine, which then plans one window after the other.
-
-    Raises
-    ------
-    DocumentError
-        If one from outside cannot be loaded, or is nothing of this.
+    `name`: one of `scheduler_names`, or ``module:name``: of a class or a function that makes a scheduler, of a
+    `QueueRule`, or of an engine, which then plans one window after the other. Raises `DocumentError` if one from
+    outside cannot be loaded, or is nothing of this.
     """
     if name in _FACTORIES:
         return _FACTORIES[name]
@@ -155,10 +148,7 @@ def _scheduler_from(
 ) -> QueueRule | Scheduler:
     """Make a scheduler by a function, whose annotations say what its parameters may be.
 
-    Raises
-    ------
-    DocumentError
-        With everything that is wrong.
+    Raises `DocumentError` with everything that is wrong.
     """
     known = _parameters_of(factory)
     takes_any = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in known.values())

@@ -25,6 +25,8 @@ def make_engine_scheduler(
     (OCCS-34, OCCS-36). All other engines call `solve` in each cycle, beginning from the plan of the last cycle, or
     from a list schedule by Smith's rule if that is better. Only solvers need a budget.
 
+    Raises `EngineError` if there is no such engine. Raises `ValueError` if a figure is out of its range.
+
     Parameters
     ----------
     name
@@ -40,13 +42,6 @@ def make_engine_scheduler(
         The number of CPU cores to use.
     seed
         The same workload, engine and seed give the same history, as far as no clock decides.
-
-    Raises
-    ------
-    EngineError
-        If there is no such engine.
-    ValueError
-        If a figure is out of its range.
     """
     if window is not None and window < 1:
         raise ValueError(f"Expected a window of 1 job or more, got {window}")
@@ -59,10 +54,7 @@ def make_engine_scheduler(
 class _Cycles:
     """An engine that plans one window after the other; mutable.
 
-    Parameters
-    ----------
-    name, budget, most, workers, seed
-        As `make_engine_scheduler` has them; `most` is its `window`.
+    `name`, `budget`, `most`, `workers`, `seed`: as `make_engine_scheduler` has them; `most` is its `window`.
     """
 
     def __init__(self, name: str, *, budget: float, most: int | None, workers: int, seed: int) -> None:

@@ -19,10 +19,7 @@ class EvolvingOnline:
     Only numbers of nodes are promised, of which there are always enough: a step gets nodes when it begins. What jobs
     leave early is free for jobs that come later.
 
-    Parameters
-    ----------
-    variant
-        The limit of holds, and whether schedules are compacted.
+    `variant`: the limit of holds, and whether schedules are compacted.
     """
 
     starts_evolving = True
@@ -33,10 +30,7 @@ class EvolvingOnline:
     def begin(self, site: Site) -> None:
         """Forget all that was scheduled.
 
-        Raises
-        ------
-        UnsupportedError
-            If a job asks for something else than whole nodes of one kind.
+        Raises `UnsupportedError` if a job asks for something else than whole nodes of one kind.
         """
         window = replace(site.window(()), jobs=site.jobs, set_aside=site.instance.set_aside)
         features = beyond_whole_nodes(window)

@@ -19,23 +19,9 @@ def make_online_portfolio(
     Workloads with jobs that change as they run, and with strict priorities, are planned in rolling windows, as
     `make_engine_scheduler` says; so all figures but the seed are for these.
 
-    Parameters
-    ----------
-    budget
-        Seconds of a cycle.
-    min_interval
-        The fewest seconds between two cycles.
-    window
-        The most waiting jobs that are planned in a cycle; None: all.
-    workers
-        The number of CPU cores to use.
-    seed
-        The same workload and seed give the same history, as far as no clock decides.
-
-    Raises
-    ------
-    ValueError
-        If a figure is out of its range.
+    `budget`: seconds of a cycle. `min_interval`: the fewest seconds between two cycles. `window`: the most waiting jobs
+    that are planned in a cycle; None: all. `workers`: the number of CPU cores to use. `seed`: the same workload and
+    seed give the same history, as far as no clock decides. Raises `ValueError` if a figure is out of its range.
     """
     return RuleChoice(
         name="portfolio",

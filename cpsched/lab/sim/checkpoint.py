@@ -37,10 +37,7 @@ _GROWING = frozenset(
 class Checkpoint:
     """Where the state of a simulation is kept, and how often.
 
-    Raises
-    ------
-    ValueError
-        If the interval is negative.
+    Raises `ValueError` if the interval is negative.
     """
 
     path: Path

@@ -11,10 +11,7 @@ from cpsched.rusv import instant_kernels
 class Draft:
     """A decision in the making, for schedulers that start jobs one by one; mutable. It is of one second.
 
-    Parameters
-    ----------
-    world
-        The state of the simulation, which is not changed.
+    `world`: the state of the simulation, which is not changed.
     """
 
     def __init__(self, world: SimWorld) -> None:
@@ -51,9 +48,6 @@ class Draft:
     def decision(self, *, wake: int | None = None) -> Decision:
         """Return the decision to start these jobs.
 
-        Parameters
-        ----------
-        wake
-            The latest second at which the scheduler is asked again; None: at the next event.
+        `wake`: the latest second at which the scheduler is asked again; None: at the next event.
         """
         return Decision(starts=tuple(self._starts.values()), wake=wake)

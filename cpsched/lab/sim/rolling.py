@@ -57,17 +57,8 @@ class Rolling:
     A hard ``max_wait`` is kept as long as a plan can keep it. Then the jobs are planned again at once, with the
     ``max_wait`` no longer hard for the jobs that are too late, until these have started.
 
-    Parameters
-    ----------
-    planning
-        The planner.
-    min_interval
-        The fewest seconds between two cycles.
-
-    Raises
-    ------
-    ValueError
-        If the interval is negative.
+    `planning`: the planner. `min_interval`: the fewest seconds between two cycles. Raises `ValueError` if the interval
+    is negative.
     """
 
     #: Plans have all steps of a job.

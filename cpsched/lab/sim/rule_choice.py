@@ -44,10 +44,8 @@ class RuleChoice:
     """A scheduler that is a queue rule, and another one of the same order where that wins; where no queue rule plays a
     workload as the workload's rules say (see `is_plain`) it is a third one.
 
-    Raises
-    ------
-    ValueError
-        If the rules differ in their orders or in what they expect: then a queue would have to be sorted anew.
+    Raises `ValueError` if the rules differ in their orders or in what they expect: then a queue would have to be sorted
+    anew.
     """
 
     #: In a few letters, without spaces.

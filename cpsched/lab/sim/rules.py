@@ -75,10 +75,7 @@ class BackfillRule(IntEnum):
 class QueueRule:
     """A scheduler that the compiled event loop plays.
 
-    Raises
-    ------
-    ValueError
-        If a figure is negative or too large, or does not belong to this kind of rule.
+    Raises `ValueError` if a figure is negative or too large, or does not belong to this kind of rule.
     """
 
     #: In a few letters, without spaces.
@@ -125,13 +122,9 @@ class QueueRule:
     def in_numbers(self, *, predicts: Prediction | None, is_counted: bool = False) -> arrays.RuleNumbers:
         """Return the rule as the kernels take it.
 
-        Parameters
-        ----------
-        predicts
-            What the runtimes are used for that the rule expects, or, if it expects walltimes, those of the users' last
-            jobs. None: for the order, where the rule expects other runtimes than walltimes.
-        is_counted
-            Whether jobs are counted on interchangeable nodes.
+        `predicts`: what the runtimes are used for that the rule expects, or, if it expects walltimes, those of the
+        users' last jobs. None: for the order, where the rule expects other runtimes than walltimes. `is_counted`:
+        whether jobs are counted on interchangeable nodes.
         """
         if predicts is None and self.expect is not Expectation.WALLTIME:
             predicts = Prediction.ORDER

@@ -106,10 +106,7 @@ class History:
     def summary(self, *, warm_up: float = 0.0, cool_down: float = 0.0) -> RunsSummary:
         """Return the figures: waits, slowdowns, fairness, use; a machine without cores has no utilisation.
 
-        Parameters
-        ----------
-        warm_up, cool_down
-            Shares of the jobs, first and last in the order of submission, that do not count.
+        `warm_up`, `cool_down`: shares of the jobs, first and last in the order of submission, that do not count.
         """
         cluster = self._world.load.stated.cluster
         amounts = {**cluster.totals, **cluster.licenses}

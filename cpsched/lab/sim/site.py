@@ -198,10 +198,7 @@ class Site:
     def change_to(self, job: int, allocation: Sequence[Placement]) -> Change | None:
         """Return the change of a running job to what an allocation states from now on; None if it is no change.
 
-        Raises
-        ------
-        ValueError
-            If the job cannot have that.
+        Raises `ValueError` if the job cannot have that.
         """
         job_modes, entries = self._world.load.job_modes.get(job), self.entries_of(job)
         if job_modes is None or not len(entries):

@@ -10,10 +10,7 @@ from cpsched.domain import Job
 class Inexpressible(Exception):  # noqa: N818 - no error: such a job stays the manager's
     """The job asks for something that an instance cannot say; the message says what, in words.
 
-    Attributes
-    ----------
-    is_for_manager : bool
-        Whether the manager's own scheduler is to start it.
+    `is_for_manager`: whether the manager's own scheduler is to start it.
     """
 
     def __init__(self, reason: str, *, is_for_manager: bool = True) -> None:

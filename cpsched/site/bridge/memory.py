@@ -30,14 +30,9 @@ _LOOK = 0.05
 class MemoryManager:
     """The manager of a `World`.
 
-    Parameters
-    ----------
-    world
-        The machine. Whoever has it may do with it what users, administrators and failures do.
-    speed
-        World seconds per second of the clock on the wall; None: time passes in `watch` only, without waiting.
-    clock
-        Returns seconds; replaced in tests.
+    `world`: the machine. Whoever has it may do with it what users, administrators and failures do. `speed`: world
+    seconds per second of the clock on the wall; None: time passes in `watch` only, without waiting. `clock`: returns
+    seconds; replaced in tests.
     """
 
     name = "memory"

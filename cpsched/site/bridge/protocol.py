@@ -237,10 +237,7 @@ class ResourceManager(Protocol):
     def snapshot(self) -> Snapshot:
         """Take a snapshot.
 
-        Raises
-        ------
-        BridgeError
-            If the manager does not answer, or answers what cannot be understood.
+        Raises `BridgeError` if the manager does not answer, or answers what cannot be understood.
         """
 
     def apply(self, orders: Sequence[Order]) -> tuple[Receipt, ...]:
@@ -249,10 +246,7 @@ class ResourceManager(Protocol):
         What happens to one order does not hinder the others. An order that is carried out already is done again
         without harm, and so is one whose receipt was lost.
 
-        Raises
-        ------
-        BridgeError
-            If it is not known what became of any of them: the next snapshot tells.
+        Raises `BridgeError` if it is not known what became of any of them: the next snapshot tells.
         """
 
     def watch(self, seconds: float) -> bool:

@@ -53,10 +53,7 @@ class Checker:
     def check(self, instance: Instance) -> Sound:
         """Leave out, as often as needed, what the reader of documents refuses.
 
-        Raises
-        ------
-        DocumentError
-            If the instance as a whole is refused: nothing of it can be planned.
+        Raises `DocumentError` if the instance as a whole is refused: nothing of it can be planned.
         """
         left: dict[str, str] = {}
         notes: dict[Fault, None] = {}

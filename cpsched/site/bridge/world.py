@@ -114,6 +114,8 @@ class _Events:
 class World:
     """A machine with its jobs. Mutable.
 
+    Raises `BridgeError` if a job is evolving: this world has none.
+
     Parameters
     ----------
     instance
@@ -123,11 +125,6 @@ class World:
         Whether waiting jobs, and those to come, are steered.
     remember
         Seconds for which a job that is over is still known.
-
-    Raises
-    ------
-    BridgeError
-        If a job is evolving: this world has none.
     """
 
     def __init__(self, instance: Instance, *, gate_is_closed: bool = False, remember: int = 3600) -> None:

@@ -65,10 +65,7 @@ def step(state: State, event: Event) -> tuple[State, tuple[Instruction, ...]]:
 
     Orders follow from snapshots alone: other events change what the next snapshot is held against.
 
-    Returns
-    -------
-    tuple
-        The next state, and what is to be done, in this order: write down, act, plan.
+    Returns the next state, and what is to be done, in this order: write down, act, plan.
     """
     changes = _Changes()
     acts: tuple[Instruction, ...] = ()

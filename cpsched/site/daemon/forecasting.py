@@ -51,12 +51,7 @@ class StoredForecast:
 class Forecaster:
     """Forecasts starts, and learns from what becomes of them. Mutable.
 
-    Parameters
-    ----------
-    learner
-        How long jobs run; another one teaches it.
-    clock
-        Returns seconds; replaced in tests.
+    `learner`: how long jobs run; another one teaches it. `clock`: returns seconds; replaced in tests.
     """
 
     def __init__(self, learner: RuntimeLearner, *, clock: Callable[[], float] = time.monotonic) -> None:

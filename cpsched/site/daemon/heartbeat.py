@@ -44,10 +44,7 @@ class HandedBack:
 def hand_back(manager: ResourceManager) -> HandedBack:
     """Give all waiting jobs to the manager's own scheduler, and look whether it has them.
 
-    Raises
-    ------
-    BridgeError
-        If the manager does not answer.
+    Raises `BridgeError` if the manager does not answer.
     """
     orders = hand_back_orders(manager.snapshot())
     receipts = manager.apply(orders) if orders else ()

@@ -56,14 +56,8 @@ class _Patient:
 def make_log(*, level: str = "info", form: str = "json", stream: TextIO | None = None) -> Log:
     """Make a logger.
 
-    Parameters
-    ----------
-    level
-        The least level that is written.
-    form
-        ``json`` or ``text``.
-    stream
-        Where it is written; None: standard error.
+    `level`: the least level that is written. `form`: ``json`` or ``text``. `stream`: where it is written; None:
+    standard error.
     """
     renderer = structlog.processors.JSONRenderer() if form == "json" else structlog.processors.LogfmtRenderer()
     return structlog.wrap_logger(

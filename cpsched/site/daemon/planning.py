@@ -42,14 +42,8 @@ def plan_of_state(state: State, instance: Instance) -> Plan | None:
 class Planner:
     """Makes one plan after the other; mutable: the plan that it brought up to date last lives on.
 
-    Parameters
-    ----------
-    engine
-        The engine that plans, and how.
-    gain
-        The share of the plan's value that a plan must gain to move a promise to a later start.
-    report
-        Called with each exception, and with what raised it.
+    `engine`: the engine that plans, and how. `gain`: the share of the plan's value that a plan must gain to move a
+    promise to a later start. `report`: called with each exception, and with what raised it.
     """
 
     def __init__(self, engine: WindowPlanner, *, gain: float, report: Callable[[str, Exception], None]) -> None:

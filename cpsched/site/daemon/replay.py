@@ -41,14 +41,7 @@ class Replay:
 def replay(store: Store, planner: Planner, *, seconds: float = 600.0) -> Replay | None:
     """Play again what the store has seen; None if no job that waited is over yet.
 
-    Parameters
-    ----------
-    store
-        That of the dry run.
-    planner
-        As the site has it.
-    seconds
-        The time that plans may take in all, about.
+    `store`: that of the dry run. `planner`: as the site has it. `seconds`: the time that plans may take in all, about.
     """
     first = store.first_snapshot()
     if first is None:

@@ -84,20 +84,9 @@ class Settings:
 class Daemon:
     """Plans a cluster, cycle by cycle. Mutable.
 
-    Parameters
-    ----------
-    manager
-        The resource manager.
-    store
-        Where the plan and the history are kept.
-    planner
-        What makes plans.
-    settings
-        As the site wants them.
-    log, metrics
-        Where it says what it does.
-    clock
-        Returns seconds; replaced in tests.
+    `manager`: the resource manager. `store`: where the plan and the history are kept. `planner`: what makes plans.
+    `settings`: as the site wants them. `log`, `metrics`: where it says what it does. `clock`: returns seconds; replaced
+    in tests.
     """
 
     def __init__(
@@ -152,10 +141,7 @@ class Daemon:
     def begin(self) -> None:
         """Take up the plan of the daemon before, if there was one.
 
-        Raises
-        ------
-        StoreError
-            If the store cannot be read, or another daemon has it.
+        Raises `StoreError` if the store cannot be read, or another daemon has it.
         """
         self.store.lock()
         kept = self.store.load()

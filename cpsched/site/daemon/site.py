@@ -31,10 +31,7 @@ _LOOKS = 10
 def read_site(path: Path) -> SiteModel:
     """Read the site's file.
 
-    Raises
-    ------
-    DocumentError
-        With everything that is wrong with it.
+    Raises `DocumentError` with everything that is wrong with it.
     """
     site, faults = read_settings(path, SiteModel, _KEYS)
     if "://" in site.store.url and "@" in site.store.url and ":" in site.store.url.split("://")[1].split("@")[0]:
@@ -53,10 +50,7 @@ def read_site(path: Path) -> SiteModel:
 def refuse_root(site: SiteModel, path: Path) -> None:
     """Refuse to run as root, unless the site's file allows it.
 
-    Raises
-    ------
-    DocumentError
-        If the process is root's, and may not be.
+    Raises `DocumentError` if the process is root's, and may not be.
     """
     if os.geteuid() == 0 and not site.allow_root:
         message = "Expected an account of its own, got root; allow_root = true runs it all the same"
@@ -66,12 +60,7 @@ def refuse_root(site: SiteModel, path: Path) -> None:
 def manager_of(site: SiteModel, path: Path) -> ResourceManager:
     """Return the resource manager that the site has.
 
-    Raises
-    ------
-    DocumentError
-        If a file that it needs is not in order.
-    BridgeError
-        If it cannot be used.
+    Raises `DocumentError` if a file that it needs is not in order. Raises `BridgeError` if it cannot be used.
     """
     manager = site.manager
     if isinstance(manager, SlurmModel):
@@ -84,12 +73,8 @@ def manager_of(site: SiteModel, path: Path) -> ResourceManager:
 def daemon_of(site: SiteModel, path: Path) -> Daemon:
     """Return the daemon that the site wants, which reads its file again when it is told to.
 
-    Raises
-    ------
-    DocumentError
-        If a file that it needs is not in order.
-    BridgeError, StoreError
-        If the manager or the store cannot be used.
+    Raises `DocumentError` if a file that it needs is not in order. Raises `BridgeError` or `StoreError` if the
+    manager or the store cannot be used.
     """
     manager, store, metrics = manager_of(site, path), Store(site.store.url), Metrics()
     stream = None if site.log.file is None else open_log(site.log.file)
@@ -121,10 +106,7 @@ def daemon_of(site: SiteModel, path: Path) -> Daemon:
 def replay_of(site: SiteModel) -> Replay | None:
     """Return the gain of cpsched over the time that the site's store has seen; None if nothing is over yet.
 
-    Raises
-    ------
-    StoreError
-        If the store cannot be used.
+    Raises `StoreError` if the store cannot be used.
     """
     log = make_log(level="error")
 
@@ -141,10 +123,7 @@ def replay_of(site: SiteModel) -> Replay | None:
 def watchdog_of(site: SiteModel, path: Path) -> tuple[Watchdog, float]:
     """Return the site's watchdog, and the seconds between two looks.
 
-    Raises
-    ------
-    DocumentError
-        If the site has none, or a manager that lives in the daemon's own memory.
+    Raises `DocumentError` if the site has none, or a manager that lives in the daemon's own memory.
     """
     if site.watchdog is None or isinstance(site.manager, MemoryModel):
         message = "Expected a table [watchdog], and a manager outside of the daemon, got " + (

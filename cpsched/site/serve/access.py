@@ -77,10 +77,7 @@ _KEYS = keys_of_models({"_TokenModel": _TokenModel, "_TokensModel": _TokensModel
 def read_tokens(path: Path) -> tuple[Token, ...]:
     """Read a file of tokens, TOML with ``[[tokens]]``.
 
-    Raises
-    ------
-    DocumentError
-        With everything that is wrong with it, and if others than its owner can read it.
+    Raises `DocumentError` with everything that is wrong with it, and if others than its owner can read it.
     """
     source = str(path)
     found, faults = read_settings(path, _TokensModel, _KEYS)

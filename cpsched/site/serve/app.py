@@ -28,14 +28,8 @@ def make_app(opened: Opened, settings: ServeSettings | None = None, *, log: Log 
     Its lifespan has to be run: it reads the source once before the first request, and again and again after it, and
     ends all that is under way.
 
-    Parameters
-    ----------
-    opened
-        The source.
-    settings
-        How it is served; None: on loopback, without tokens.
-    log
-        As `cpsched.site.daemon.make_log` makes it; None: on standard error.
+    `opened`: the source. `settings`: how it is served; None: on loopback, without tokens. `log`: as
+    `cpsched.site.daemon.make_log` makes it; None: on standard error.
     """
     settings = settings or ServeSettings()
     log = log or make_log()

@@ -41,10 +41,7 @@ def is_loopback(host: str) -> bool:
 def refuse_open_host(host: str, tokens: Sequence[Token]) -> None:
     """Refuse to serve others than this machine without tokens.
 
-    Raises
-    ------
-    DocumentError
-        If the host is another one than loopback, and there are no tokens.
+    Raises `DocumentError` if the host is another one than loopback, and there are no tokens.
     """
     if not is_loopback(host) and not tokens:
         message = f"Expected tokens (--tokens) for a host other than loopback, got {host} without any"
@@ -71,12 +68,8 @@ class _Server(uvicorn.Server):
 def run_server(opened: Opened, settings: ServeSettings, *, host: str, port: int, log: Log) -> None:
     """Serve until SIGTERM or Ctrl-C.
 
-    Raises
-    ------
-    DocumentError
-        If the host is another one than loopback, and there are no tokens.
-    OSError
-        If the port cannot be had.
+    Raises `DocumentError` if the host is another one than loopback, and there are no tokens. Raises `OSError` if the
+    port cannot be had.
     """
     refuse_open_host(host, settings.tokens)
     app = make_app(opened, settings, log=log)

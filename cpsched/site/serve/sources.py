@@ -30,10 +30,7 @@ class Source(Protocol):
     def read(self) -> View | None:
         """Return the state if it is another one than last time; None: it is not, or nothing is known yet.
 
-        Raises
-        ------
-        StoreError
-            If the store cannot be read.
+        Raises `StoreError` if the store cannot be read.
         """
 
     def history(self, job: str) -> tuple[Move, ...]:
@@ -46,19 +43,8 @@ class Source(Protocol):
 class DocumentSource:
     """An instance and a plan, which do not change.
 
-    Parameters
-    ----------
-    instance
-        The window.
-    plan
-        Of it; None: the planner makes one.
-
-    Raises
-    ------
-    DocumentError
-        If the plan is of another instance.
-    EngineError
-        If the planner cannot plan the instance.
+    `instance`: the window. `plan`: of it; None: the planner makes one. Raises `DocumentError` if the plan is of another
+    instance. Raises `EngineError` if the planner cannot plan the instance.
     """
 
     kind = "instance"
@@ -106,15 +92,7 @@ def _refuse_strange(instance: Instance, plan: Plan) -> None:
 class StoreSource:
     """The store of a daemon, which another process writes.
 
-    Parameters
-    ----------
-    url
-        As `cpsched.site.daemon.Store` has it.
-
-    Raises
-    ------
-    StoreError
-        If it cannot be opened.
+    `url`: as `cpsched.site.daemon.Store` has it. Raises `StoreError` if it cannot be opened.
     """
 
     kind = "store"
@@ -233,21 +211,9 @@ class Opened:
 def open_source(source: str, plan: Path | None = None) -> Opened:
     """Open a site's file (``.toml``), the store of a daemon (a URL, or a SQLite file), or an instance document.
 
-    Parameters
-    ----------
-    source
-        What is to be opened.
-    plan
-        A plan of the instance; None: the planner makes one.
-
-    Raises
-    ------
-    DocumentError
-        If it is not in order, or there is a plan where none can be.
-    EngineError
-        If the planner cannot plan the instance.
-    StoreError
-        If it is a store that cannot be opened.
+    `source`: what is to be opened. `plan`: a plan of the instance; None: the planner makes one. Raises `DocumentError`
+    if it is not in order, or there is a plan where none can be. Raises `EngineError` if the planner cannot plan the
+    instance. Raises `StoreError` if it is a store that cannot be opened.
     """
     url, visibility = source if "://" in source else None, Visibility.ALL
     path = Path(source)

@@ -167,10 +167,7 @@ def maui(
 ) -> Maui:
     """Return the scheduler, its parameters given as tables: those of `MauiParams`, and each a dataclass of its own.
 
-    Raises
-    ------
-    ValueError
-        If a table has an unknown name, or something is out of range.
+    Raises `ValueError` if a table has an unknown name, or something is out of range.
     """
     tables = {
         "weights": weights,

@@ -151,10 +151,7 @@ def slurm(
 ) -> Slurm:
     """Return the scheduler, with the fields of `SlurmParameters`.
 
-    Raises
-    ------
-    ValueError
-        If one is less than 1.
+    Raises `ValueError` if one is less than 1.
     """
     return Slurm(
         SlurmParameters(

@@ -47,10 +47,7 @@ def count_ids(text: str) -> int:
 def memory(text: str) -> int:
     """Read an amount of memory, ``62.50G``, in MiB, rounded up; a number alone is MiB.
 
-    Raises
-    ------
-    ValueError
-        If it is none.
+    Raises `ValueError` if it is none.
     """
     match = _MEMORY.fullmatch(text)
     if match is None:
@@ -76,11 +73,8 @@ def gres_amounts(text: str, *, prefixes: bool = False) -> Amounts:
     has, a job holds on a node, or (with prefixes) a job asks for. `prefixes`: whether each begins with ``gres:`` or
     ``gres/``, as in requests.
 
-    Returns
-    -------
-    Amounts
-        ``gpus`` for ``gpu``, ``mics`` for ``mic``, other names as they are; what has a type counts under
-        ``gpus.k20`` as well. Nothing has an amount of 0.
+    Returns ``gpus`` for ``gpu``, ``mics`` for ``mic``, other names as they are; what has a type counts under
+    ``gpus.k20`` as well. Nothing has an amount of 0.
     """
     found: dict[str, int] = {}
     if text in _NOTHING:

@@ -28,16 +28,9 @@ CONFIG_HEAD = "Configuration data as of"
 class Reading:
     """The answers that a directory has.
 
-    Attributes
-    ----------
-    records : SlurmRecords
-        Of each kind those of the file that has most of them; JSON is preferred to text.
-    used : tuple of str
-        The names of the files that they are from.
-    skipped : tuple of str
-        The other files, each with the reason.
-    latest : int
-        The latest second (Unix) that a job of the records started or was submitted at.
+    `records`: of each kind those of the file that has most of them; JSON is preferred to text. `used`: the names of the
+    files that they are from. `skipped`: the other files, each with the reason. `latest`: the latest second (Unix) that
+    a job of the records started or was submitted at.
     """
 
     records: SlurmRecords

@@ -129,17 +129,9 @@ class Store:
 
     Each method is one transaction: after it has returned, what it has written survives a kill of the daemon.
 
-    Parameters
-    ----------
-    url
-        As SQLAlchemy writes it: ``sqlite:////var/lib/cpsched/cpsched.db``, ``postgresql+psycopg://user@host/name``.
-    is_reader
-        Whether the tables are left as they are: another process has the daemon.
-
-    Raises
-    ------
-    StoreError
-        If it cannot be opened, as all methods raise it where it cannot be read or written. No message has a password.
+    `url`: as SQLAlchemy writes it: ``sqlite:////var/lib/cpsched/cpsched.db``, ``postgresql+psycopg://user@host/name``.
+    `is_reader`: whether the tables are left as they are: another process has the daemon. Raises `StoreError` if it
+    cannot be opened, as all methods raise it where it cannot be read or written. No message has a password.
     """
 
     def __init__(self, url: str, *, is_reader: bool = False) -> None:
