@@ -37,19 +37,8 @@ def write_jobs_csv(runs: Runs, allocations: Sequence[str], path: str | Path, *, 
     Batsim's resources are our nodes: a job has requested as many as it had. Cells of times that a job does not have
     (it was refused, or still waits) are empty, and so are energy and metadata, which are not measured.
 
-    Raises `ValueError` if there is not one allocation per job. Raises `DiskFullError` or `DocumentError` if the file cannot
-    be written.
-
-    Parameters
-    ----------
-    runs
-        The outcome of each job.
-    allocations
-        The nodes of each job by their numbers in the cluster, in Batsim's notation, ``"0-3 7"``; empty: never started.
-    path
-        The file to write; gzipped if it ends in ``.gz``. It is never left half-written.
-    workload_name
-        The same for all jobs.
+    Raises `ValueError` if there is not one allocation per job. Raises `DiskFullError` or `DocumentError` if the file
+    cannot be written.
     """
     if len(allocations) != len(runs):
         raise ValueError(f"expected {len(runs)} allocations, one per job, got {len(allocations)}")
