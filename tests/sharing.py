@@ -32,26 +32,29 @@ def dealt(items: Sequence[pytest.Item], workers: int) -> list[pytest.Item]:
 
     Each part begins with files that compile kernels, then come files with tests marked ``slow``, then all others. The
     tests of a file stay together, as they may share what is expensive to prepare. Those against a real Slurm, which
-    wait most of the time, begin the last part: one cluster is started for them, and the other workers have the cores.
+    wait most of the time, begin the last part, or the last two if there are at least four: a cluster is started for
+    each, and the other workers have the cores.
     """
     parts: list[list[pytest.Item]] = [[] for _ in range(workers)]
     slow: list[list[pytest.Item]] = []
-    waiting: list[pytest.Item] = []
+    waiting: list[list[pytest.Item]] = []
     others: list[pytest.Item] = []
     for name, group in groupby(items, key=lambda item: item.nodeid.partition("::")[0]):
         tests = list(group)
         compiled = [k for k, prefixes in enumerate(COMPILING) if name.startswith(prefixes)]
         if any(test.get_closest_marker("slurm") for test in tests):
-            waiting += tests
+            waiting.append(tests)
         elif compiled:
             parts[compiled[0] % workers] += tests
         elif any(test.get_closest_marker("slow") for test in tests):
             slow.append(tests)
         else:
             others += tests
+    clusters = 0 if not waiting else 1 if workers < 4 else 2
     for k, tests in enumerate(slow):
-        parts[k % max(1, workers - bool(waiting))] += tests
-    parts[-1][:0] = waiting
+        parts[k % max(1, workers - clusters)] += tests
+    for k, tests in reversed(list(enumerate(waiting))):
+        parts[-1 - k % clusters][:0] = tests
     order: list[pytest.Item] = []
     for k, part in enumerate(parts):
         size = (len(items) - len(order)) // (workers - k)  # as `--dist worksteal` cuts the list

@@ -65,14 +65,19 @@ def test_long_tests_begin_early() -> None:
     assert order[5:] == [compiling[0], "tests/y.py::test_1", *quick[2:]]
 
 
-def test_those_who_wait_for_a_real_slurm_are_of_one_worker() -> None:
-    """They begin the last part, whole files of them; the slow ones that need a core are dealt to the others."""
+def test_those_who_wait_for_a_real_slurm_are_of_one_or_two_workers() -> None:
+    """They begin the last part, or the last two of four, whole files of them; slow ones that need a core are dealt to the
+    others.
+    """
     waiting = [Item(f"tests/w{n}.py::test_{k}", True, k == 1) for n in range(2) for k in range(2)]
     slow = [Item(f"tests/x{n}.py::test_1", True) for n in range(4)]
     quick = [Item(f"tests/z.py::test_{n}") for n in range(4)]
     order = names_of([*slow, *waiting, *quick], 3)
     assert order[8:] == [item.nodeid for item in waiting]
     assert [name for name in order[:8] if "x" in name] == [slow[k].nodeid for k in (0, 2, 1, 3)]
+    order = names_of([*slow, *waiting, *quick], 4)
+    assert [order[6:8], order[9:11]] == [[item.nodeid for item in some] for some in (waiting[2:], waiting[:2])]
+    assert [name for name in order[:6] if "x" in name] == [slow[k].nodeid for k in (0, 2, 1, 3)]
 
 
 def test_the_groups_that_begin_are_there(repository: Path) -> None:

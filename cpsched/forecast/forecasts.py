@@ -61,19 +61,20 @@ def forecast(
     futures: int = 100,
     seed: int = 0,
     order: Callable[[Instance, Job], float] = by_priority,
+    is_over: Callable[[int], bool] | None = None,
 ) -> tuple[Forecast, ...]:
     """Forecast the starts of the jobs that wait and can start, in document order.
 
-    `instance`, `learner`, `past`, `futures`, `seed`, `order`: as `play_futures` has them. `calibration`: what became of
-    forecasts so far; None: the shares of the futures are told as they are.
+    `instance`, `learner`, `past`, `futures`, `seed`, `order`, `is_over`: as `play_futures` has them. `calibration`:
+    what became of forecasts so far; None: the shares of the futures are told as they are.
     """
-    found = play_futures(instance, learner, past, futures=futures, seed=seed, order=order)
+    found = play_futures(instance, learner, past, futures=futures, seed=seed, order=order, is_over=is_over)
     now, never = instance.now, instance.now + FOR_EVER
 
     def seconds(second: int) -> int | None:
         return None if second >= never else second
 
-    told = []
+    told, futures = [], len(found.starts)
     for place, job in enumerate(found.ids):
         starts = found.starts[:, place]
         low, median, by, high = (int(starts[min(futures - 1, int(share * futures))]) for share in _SHARES)

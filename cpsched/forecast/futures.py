@@ -75,6 +75,7 @@ def play_futures(
     futures: int = 100,
     seed: int = 0,
     order: Callable[[Instance, Job], float] = by_priority,
+    is_over: Callable[[int], bool] | None = None,
 ) -> Futures:
     """Play futures of a window: each job runs for as long as a sample of its distribution says, new ones arrive as they
     did in some of the last days, and the rule is EASY backfilling by walltimes.
@@ -94,11 +95,18 @@ def play_futures(
         Where samples begin: the same one gives the same starts.
     order
         Returns a number for a job, the smallest is served first; equal ones in the order of submission.
+    is_over
+        Called with the number of futures that have been played; returns whether that is enough.
     """
     if futures < 1:
         raise ValueError(f"Expected at least 1 future, got {futures}")
     scene = _Scene(instance, learner, past, order)
-    starts = np.sort(np.stack(list(scene.play(futures, np.random.default_rng(seed)))), axis=0)
+    played = list[Ints]()
+    for found in scene.play(futures, np.random.default_rng(seed)):
+        played.append(found)
+        if is_over is not None and is_over(len(played)):
+            break
+    starts = np.sort(np.stack(played), axis=0)
     starts = np.where(starts < 0, FOR_EVER, starts) + instance.now
     return Futures(ids=scene.ids, starts=starts, waited=scene.waited)
 

@@ -57,6 +57,24 @@ def test_starts_are_forecast_kept_and_judged(tmp_path: Path) -> None:
     assert again._forecaster.held == held
 
 
+def test_whatever_is_wrong_with_a_forecast_the_cluster_is_planned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fault of a forecast is logged; the cycle is a good one, and jobs start."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise IndexError("out of range")
+
+    monkeypatch.setattr(forecasting, "forecast", fail)
+    there = world(job("j", "2:ncpus=4", walltime=100, runtime=50))
+    daemon, lines = daemon_on(there, tmp_path, FORECASTING)
+    daemon.cycle()
+    assert any(one["event"] == "no forecast" for one in lines.read())
+    assert not daemon.journal.has_failed
+    finish(daemon)
+    assert there.jobs["j"].start == 0
+
+
 def test_without_forecasts_there_are_none(tmp_path: Path) -> None:
     """0 seconds: none is made, and readers see that."""
     daemon, _ = daemon_on(world(job("a")), tmp_path, LIVE)
@@ -96,7 +114,7 @@ def test_forecasts_are_made_now_and_then() -> None:
     assert kept is not None
     assert {one.job for one in kept} == {"a", "b"}
     assert forecaster.renew(window, {}, every=1) is None
-    seconds[0] += 200.0
+    seconds[0] += 400.0
     assert forecaster.renew(replace(window, now=3604), {}, every=1) == ()
     seconds[0] += 400.0
     later = forecaster.renew(replace(window, now=3605), {}, every=1)

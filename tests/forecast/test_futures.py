@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.domain import FOR_EVER, Instance, Job
-from cpsched.forecast import Kind, RuntimeLearner, by_smith, play_futures
+from cpsched.forecast import Kind, RuntimeLearner, by_smith, forecast, play_futures
 from cpsched.formats import parse_instance
 from cpsched.lab.policies import make_scheduler
 from cpsched.lab.sim import simulate
@@ -117,6 +117,14 @@ def test_a_job_that_cannot_start_has_no_forecast() -> None:
     assert starts(window([]), RuntimeLearner()) == {}
     with pytest.raises(ValueError, match="at least 1"):
         play_futures(window(jobs), RuntimeLearner(), futures=0)
+
+
+def test_futures_end_when_that_is_enough() -> None:
+    """Those that were played are the first ones of more."""
+    instance = window([waiting(f"j{number}", 4, 100) for number in range(3)])
+    short = play_futures(instance, RuntimeLearner(), futures=20, seed=1, is_over=lambda played: played >= 4)
+    assert short.starts.shape == (4, 3)
+    assert forecast(instance, RuntimeLearner(), futures=20, is_over=lambda played: played >= 4)
 
 
 def test_names_of_the_past_are_no_names_of_now() -> None:

@@ -14,6 +14,8 @@ from cpsched.site.daemon.state import PlannedStart
 
 #: The futures of a forecast, and the most jobs whose starts are forecast: those that are planned first.
 _FUTURES, _MOST = 40, 1_000
+#: Seconds after which no other future is played, if there are so many: a cycle waits for them.
+_LONGEST, _FEWEST = 2.0, 10
 #: Forecasts of a job that are kept are so many seconds apart, as they are told.
 _KEPT_EVERY = 3_600
 #: Jobs may come again that came in so many seconds before now, and no more than so many.
@@ -125,6 +127,7 @@ class Forecaster:
             futures=_FUTURES,
             seed=instance.now,
             order=lambda _, job: float(starts.get(job.id, last)),
+            is_over=lambda played: played >= _FEWEST and self._clock() - began > _LONGEST,
         )
         self.told = {one.job: one for one in found}
         kept = tuple(

@@ -341,8 +341,10 @@ class Daemon:
             kept = self._forecaster.renew(self._snapshot.instance, self.state.plan, every=self.settings.forecast_every)
             if kept:
                 self.store.add_forecasts(kept)
-        except CpschedError as error:
-            self.journal.failed("forecast", error)
+        except StoreError as error:
+            self.journal.failed("store", error)
+        except Exception as error:  # whatever is wrong with a forecast, the cluster is planned
+            self.log.error("no forecast", error=str(error) or type(error).__name__)
 
     def _unplanned(self, error: Exception) -> None:
         """Note that there is no plan."""
