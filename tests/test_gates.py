@@ -66,7 +66,7 @@ def test_long_tests_begin_early() -> None:
 
 
 def test_those_who_wait_for_a_real_slurm_are_of_one_or_two_workers() -> None:
-    """They begin the last part, or the last two of four, in whole files; slow ones that need a core go to the others."""
+    """They begin the last part, or the last two of four, in whole files; slow ones for cores go to the others."""
     waiting = [Item(f"tests/w{n}.py::test_{k}", True, k == 1) for n in range(2) for k in range(2)]
     slow = [Item(f"tests/x{n}.py::test_1", True) for n in range(4)]
     quick = [Item(f"tests/z.py::test_{n}") for n in range(4)]

@@ -168,8 +168,11 @@ def test_a_corrupt_store(make: MakeSite) -> None:
 def test_slurmctld_forgets_orders(make: MakeSite) -> None:
     """Killed before it has written its state, slurmctld comes back with older jobs; the daemon goes on."""
     site = make("order")
-    jobs = submit(site, 6)
+    jobs = [*submit(site, 1, seconds=45), *submit(site, 5)]  # while the first one runs no state of a job is forgotten
+    site.lab.wait(lambda: site.lab.facts(jobs[0]).state is JobState.RUNNING)
+    time.sleep(8)  # until slurmctld has written what it knows
     daemon = site.daemon()
+    site.lab.wait(lambda: factors(site.lab))
     site.lab.script("kill", "slurmctld", "--signal", "KILL")
     site.wait_for_more(lambda: site.metric(MANAGER_FAILED), 0)
     site.lab.script("revive", "slurmctld")
