@@ -55,7 +55,7 @@ SEED = Limits(0, 2**32 - 1)
 #: The number of CPU cores to use.
 WORKERS = Limits(1, 256)
 #: Of a search.
-STEPS = Limits(1, 10**12)
+STEPS = Limits(1, 10**9)
 #: A time that may be spent.
 SECONDS = Limits(0, 10**6, unit="seconds")
 

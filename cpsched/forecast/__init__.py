@@ -15,19 +15,4 @@ if TYPE_CHECKING:
     from cpsched.forecast.futures import Futures, by_priority, by_smith, play_futures
     from cpsched.forecast.runtimes import Kind, RuntimeLearner
 
-__all__ = [
-    "Calibration",
-    "Forecast",
-    "Futures",
-    "Kind",
-    "Quantiles",
-    "RuntimeLearner",
-    "by_priority",
-    "by_smith",
-    "forecast",
-    "learnt_from",
-    "play_futures",
-    "warm_up_forecasts",
-]
-
 __getattr__ = opener(__name__)

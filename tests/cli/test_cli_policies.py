@@ -89,15 +89,15 @@ def test_an_option_of_a_page_is_taken(page: str, pair: str) -> None:
 def test_pages_name_options() -> None:
     """Else the test above would test nothing."""
     pairs = {pair for _, pair in documented()}
-    assert {"patience=none", "gate=2", "backfill=easy", "depth=16"} <= pairs
+    assert {"due_after=1.5", "gate=2", "backfill=easy", "depth=16"} <= pairs
 
 
 def test_values_are_what_they_say() -> None:
     """None, true and false are no texts, as TOML or as Python writes them; where a text is expected they are texts."""
-    assert made("smith patience=none").scheduler.patience is None
+    assert made("smith due_after=none").scheduler.due_after is None
     assert made("smith gate=None").scheduler.gate is None
     assert made("pbs_fifo_starve sort_by=none").scheduler.order is Order.SUBMISSION
     for text in ("false", "False"):
         assert made(f"pbs_fifo_starve help_starving_jobs={text}").scheduler.max_starve is None
-    with pytest.raises(DocumentError, match="patience: Expected an integer or None, got 'soon'"):
-        made("smith patience=soon")
+    with pytest.raises(DocumentError, match="due_after: Expected a number or None, got 'soon'"):
+        made("smith due_after=soon")

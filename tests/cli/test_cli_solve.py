@@ -18,7 +18,6 @@ from cpsched.cli.answer import verdict
 from cpsched.cli.exits import ExitCode
 from cpsched.cli.solve import command
 from cpsched.domain import Judgement
-from cpsched.engine import Board, Budget
 from cpsched.errors import SolverWarning, UnsupportedError, UnverifiedError
 from cpsched.formats import parse_plan, read_plan
 from cpsched.portfolio import ENGINES
@@ -282,7 +281,7 @@ def test_the_options_reach_the_engine(run: Run, window: Window, monkeypatch: pyt
     assert calls == [
         {
             "engine": "planner", "budget": 2.5, "bound": 1.5, "seed": 7, "workers": 3, "solver": "chuffed",
-            "warm": plan, "team": None, "document": window.instance, "progress": None, "watch": None,
+            "warm": plan, "team": None, "document": window.instance, "progress": None, "on_plan": None, "steps": None,
         }
     ]  # fmt: skip
 
@@ -347,15 +346,14 @@ def test_progress_is_drawn_on_a_terminal(run: Run, window: Window, monkeypatch: 
     def solve(_: object, **options: Any) -> object:
         for done in range(3):
             options["progress"](done, 2)
-        first = Budget(10)
-        options["watch"](Board(plan.jobs, by="planner", budget=first, value_of=lambda _: 1.0, judge=lambda _: ()))
+        options["on_plan"](1.0, 0.5, 3.0)
         return plan
 
     monkeypatch.setattr("cpsched.portfolio.solve", solve)
     shown = run(*PLAN, window.instance_file, "--json")
     assert shown.exit_code == ExitCode.FINE
     assert "planning" in shown.stderr
-    assert "best 1.00 by planner" in shown.stderr
+    assert "best 1.00, bound 0.50" in shown.stderr
     assert json.loads(shown.stdout)["instance"] == "hand-made"
 
 
