@@ -168,14 +168,17 @@ def test_a_corrupt_store(make: MakeSite) -> None:
 def test_slurmctld_forgets_orders(make: MakeSite) -> None:
     """Killed before it has written its state, slurmctld comes back with older jobs; the daemon goes on."""
     site = make("order")
-    jobs = [*submit(site, 1, seconds=45), *submit(site, 5)]  # while the first one runs no state of a job is forgotten
-    site.lab.wait(lambda: site.lab.facts(jobs[0]).state is JobState.RUNNING)
+    site.path.write_text(site.path.read_text().replace('engine = "planner"', 'engine = "wspt_list"'))
+    (blocker,) = submit(site, 1, "--time=20", seconds=900)  # while it runs no start of a job can be forgotten
+    jobs = [*submit(site, 2, "--time=200"), *submit(site, 2, "--time=1")]
+    site.lab.wait(lambda: site.lab.facts(blocker).state is JobState.RUNNING)
     time.sleep(8)  # until slurmctld has written what it knows
     daemon = site.daemon()
     site.lab.wait(lambda: factors(site.lab))
     site.lab.script("kill", "slurmctld", "--signal", "KILL")
     site.wait_for_more(lambda: site.metric(MANAGER_FAILED), 0)
     site.lab.script("revive", "slurmctld")
+    site.lab.run("scancel", blocker)
     assert_all_run(site, jobs)
     site.stop(daemon)
 
