@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 
 import pytest
 
@@ -42,21 +43,22 @@ def results(receipts: object) -> list[Result]:
 
 
 def submit_many_kinds(lab: Laboratory) -> list[str]:
-    """Submit jobs of many shapes, and return their ids."""
-    array = lab.submit("--array=1-3")
+    """Submit jobs of many shapes, which run on for as long as a busy machine looks at them, and return their ids."""
+    submit = partial(lab.submit, seconds=290)
+    array = submit("--array=1-3")
     return [
-        lab.submit("-N2", "-n13"),
-        lab.submit("-n20"),
-        lab.submit("-n4", "--gres=gpu:2"),
-        lab.submit("-n2", "--gres=gpu:k40:1"),
-        lab.submit("-n2", "--gres=mic:1"),
-        lab.submit("-n3", "--exclusive"),
-        lab.submit("-n40", "--mem=100000"),
-        lab.submit("-n4", "--nodelist=m1"),
-        lab.submit("-n2", "--exclude=g[1-4]", "--constraint=rack2"),
-        lab.submit("-N2", "--ntasks-per-node=2", "-c3"),
-        lab.submit("--licenses=matlab:4"),
-        lab.submit("--licenses=matlab:2"),
+        submit("-N2", "-n13"),
+        submit("-n20"),
+        submit("-n4", "--gres=gpu:2"),
+        submit("-n2", "--gres=gpu:k40:1"),
+        submit("-n2", "--gres=mic:1"),
+        submit("-n3", "--exclusive"),
+        submit("-n40", "--mem=100000"),
+        submit("-n4", "--nodelist=m1"),
+        submit("-n2", "--exclude=g[1-4]", "--constraint=rack2"),
+        submit("-N2", "--ntasks-per-node=2", "-c3"),
+        submit("--licenses=matlab:4"),
+        submit("--licenses=matlab:2"),
         *(f"{array}_{index}" for index in (1, 2, 3)),
     ]
 
