@@ -6,10 +6,12 @@ through `csv_cell`; documents keep names as they are.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
-__all__ = ["csv_cell", "did_you_mean", "printable"]
+__all__ = ["csv_cell", "did_you_mean", "natural", "printable"]
 
+_NUMBERS = re.compile(r"([0-9]+)")
 #: A cell that begins with one of these is a formula for spreadsheets, which may run commands.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -42,3 +44,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     near = [name for name in candidates if name.casefold() == word.casefold()]
     near = near or get_close_matches(word, candidates, n=1)
     return f", did you mean {printable(near[0])}?" if near else ""
+
+
+def natural(name: str) -> tuple[tuple[int, str], ...]:
+    """Return the key by which names are sorted so that c2 comes before c10."""
+    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in _NUMBERS.split(name))

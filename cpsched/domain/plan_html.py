@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from html import escape
 from typing import TYPE_CHECKING
+
+from cpsched.text import natural
 
 if TYPE_CHECKING:
     from cpsched.domain.plan import Plan
@@ -40,7 +41,7 @@ def plan_html(plan: Plan) -> str:
 
 def _chart(plan: Plan) -> str:
     """Draw the jobs of the first nodes, by their names, as bars over a time axis; a tooltip names each."""
-    nodes = sorted({node for job in plan.jobs for node in job.nodes}, key=_natural)
+    nodes = sorted({node for job in plan.jobs for node in job.nodes}, key=natural)
     begin = min((job.start for job in plan.jobs), default=plan.now)
     span = max((job.end for job in plan.jobs), default=plan.now) - begin
     if not nodes or span <= 0:
@@ -69,11 +70,6 @@ def _ticks(now: int, begin: int, span: int) -> Iterator[tuple[float, str]]:
     for count in range(-((now - begin) // step), (begin + span - now) // step + 1):
         at = (now + count * step - begin) * _WIDTH / span
         yield at, f"{count * step // unit:+,} {name}" if count else "now"
-
-
-def _natural(name: str) -> list[tuple[str, int]]:
-    """Return what names of nodes are sorted by: n2 comes before n10."""
-    return [(letters, int(digits or 0)) for letters, digits in re.findall(r"(\D*)(\d*)", name)]
 
 
 def _bars(plan: Plan, rows: dict[str, int], begin: int, scale: float) -> Iterator[str]:

@@ -266,8 +266,8 @@ def summarise(instance: Instance, plan: Plan) -> Summary:
 def usage_over_time(instance: Instance, plan: Plan, resource: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return how much of a resource or licence the jobs of a plan hold, as a step function from now on.
 
-    Returns of equal length: ``amounts[i]`` is held in ``[times[i], times[i + 1])``. ``times`` ascends and begins with
-    now; neighbouring amounts differ; the last one, which holds for ever, is 0.
+    Returns ``times`` and ``amounts`` of equal length: ``amounts[i]`` is held in ``[times[i], times[i + 1])``. ``times``
+    ascends and begins with now; neighbouring amounts differ; the last one, which holds for ever, is 0.
     """
     changes: defaultdict[int, int] = defaultdict(int, {instance.now: 0})
     for start, end, held in _holdings(instance, plan, resource):

@@ -176,8 +176,8 @@ def _round(
 ) -> tuple[Prices, Floats, int]:
     """Climb on one grid until the target is near.
 
-    Returns `seconds` is how long jobs of each kind run in each interval, in the mean over the last steps: close to an
-    optimal solution of the relaxation.
+    Returns the best prices, how long jobs of each kind run in each interval, and the evaluations. The second is
+    the mean over the last steps: close to an optimal solution of the relaxation.
     """
     dual = begin.dual
     # in shares of a capacity over time, so that all surrogates and intervals count alike

@@ -157,7 +157,7 @@ class Knapsack:
     def table(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the largest sum of sizes for each state of free resources.
 
-        `sizes`: shape (vectors, units). Returns Shape (states, vectors); the last state is the idle node.
+        `sizes`: shape (vectors, units). Returns a table of shape (states, vectors); the last state is the idle node.
         """
         best = np.zeros((self._num_states, len(sizes)), dtype=sizes.dtype)
         for move in self._moves(sizes):

@@ -11,9 +11,9 @@ from cpsched.errors import DocumentError, Fault
 from cpsched.formats.hostlist import MAX_NODES
 from cpsched.formats.logs.jobs import JobLog, LogJob
 from cpsched.formats.swf import AssumedMachine
+from cpsched.text import natural
 
 _SUFFIX = re.compile(r"(\.(acct|events|log|txt|json))?(\.gz)?$")
-_NUMBERS = re.compile(r"([0-9]+)")
 
 
 def name_of_log(log: JobLog) -> str:
@@ -45,7 +45,7 @@ def machine_of_jobs(log: JobLog) -> AssumedMachine:
     for node in nodes.values():
         memory[node.cores] = max(memory[node.cores], node.most.get("mem", 0))
     classes: dict[tuple[Amounts, FrozenMap[str, str]], list[str]] = {}
-    for name in sorted(nodes, key=_natural):
+    for name in sorted(nodes, key=natural):
         node = nodes[name]
         has = Amounts(_resources(node.cores, node.most | {"mem": memory[node.cores]}))
         classes.setdefault((has, FrozenMap(node.properties)), []).append(name)
@@ -115,11 +115,6 @@ def _observe(job: LogJob, nodes: dict[str, _Node]) -> None:
 
 def _resources(cores: int, most: dict[str, int]) -> dict[str, int]:
     return {"cores": cores} | {name: amount for name, amount in most.items() if name != "cores" and amount}
-
-
-def _natural(name: str) -> tuple[tuple[int, str], ...]:
-    """Sort c2 before c10."""
-    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in _NUMBERS.split(name))
 
 
 def _assumed(cluster: Cluster) -> tuple[str, ...]:

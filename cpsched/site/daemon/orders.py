@@ -26,9 +26,8 @@ def wanted_orders(state: State) -> tuple[Order, ...]:
         return tuple(rank_orders(state, snapshot))
     orders: list[Order] = []
     lease, until = state.policy.lease, snapshot.taken_at + state.policy.lease
-    is_due = (
-        state.gated_at is None or snapshot.taken_at - state.gated_at >= lease // 4
-    )  # new jobs are held until it opens
+    # new jobs are held until it opens
+    is_due = state.gated_at is None or snapshot.taken_at - state.gated_at >= lease // 4
     is_well = not state.num_bad and not state.is_blind
     if is_well and (snapshot.gate_is_closed is False or (snapshot.gate_is_closed and is_due)):
         orders.append(Gate(until=until))
