@@ -23,6 +23,8 @@ from cpsched.cli.options import (
 from cpsched.text import did_you_mean, printable
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cpsched.domain import Instance, Plan
     from cpsched.errors import Fault
     from cpsched.portfolio import Team
@@ -86,6 +88,26 @@ def _price(ctx: click.Context, param: click.Parameter, value: float | None) -> f
     return value
 
 
+def _aims(ctx: click.Context, param: click.Parameter, value: str | None) -> list[dict[str, float]] | None:
+    """Return aims in order as a document has them: ``wait 5% > makespan + 2*tardiness``."""
+    if value is None:
+        return None
+    aims = []
+    for part in value.split(">"):
+        terms, percent, _ = part.partition("%")
+        *summands, last = terms.split("+")
+        name, _, tolerance = last.strip().rpartition(" ") if percent else (last, "", "")
+        try:
+            aim = {
+                word.strip(): float(weight or 1)
+                for weight, _, word in (one.rpartition("*") for one in (*summands, name))
+            }
+            aims.append(aim | ({"tolerance": float(tolerance) / 100} if tolerance else {}))
+        except ValueError:
+            raise click.BadParameter(f"Expected 'TERM [N%] > TERM ...', got {printable(part.strip())!r}.") from None
+    return aims
+
+
 @click.command(
     "solve",
     epilog="Example: cpsched solve window.json -o plan.json --gantt plan.html; with a Dask cluster: --dask tcp://head:8786",
@@ -129,6 +151,13 @@ def _price(ctx: click.Context, param: click.Parameter, value: float | None) -> f
     help="Take the starts of the --warm plan as promised: each expected wait by which a job starts later costs PRICE "
     "(1 if left out). A missing --warm file is then the first run.",
 )
+@click.option(
+    "--objective",
+    callback=_aims,
+    metavar="AIMS",
+    help="What is to be small, in place of the instance's objective; several aims in order: 'tardiness 5% > "
+    "weighted_wait + 0.001*makespan', where the second may raise the first by 5 %.",
+)
 @click.option("--solver", default="gecode", show_default=True, help="MiniZinc solver (engine minizinc only).")
 @click.option(
     "--bound",
@@ -166,6 +195,7 @@ def command(
     dask: str | None,
     warm: str | None,
     promise: float | None,
+    objective: list[dict[str, float]] | None,
     solver: str,
     bound: float,
     seed: int,
@@ -187,8 +217,11 @@ def command(
     from cpsched.planner import compiling_announced, with_promised_starts
     from cpsched.portfolio import prepare, solve, team_of, with_dask_lanes
 
-    _check_promise(promise, warm, output, instance_output)
+    _check_promise(promise, warm)
+    _check_output({"--promise": promise, "--objective": objective}, output, instance_output)
     document, source = _load_document(instance)
+    if objective is not None:
+        document = document | {"objective": objective[0] if len(objective) == 1 else objective}
     warnings: list[Fault] = []
     parsed = parse_instance(document, source=source, on_warning=warnings.append)
     earlier = None if warm is None else _earlier(parsed, warm, warnings, is_needed=promise is None)
@@ -226,13 +259,17 @@ def command(
     answer_plan("solve", parsed, plan, warnings, **files, as_json=as_json, quiet=quiet)
 
 
-def _check_promise(promise: float | None, warm: str | None, output: Path | None, instance_output: Path | None) -> None:
-    """Refuse options that lack one of the others."""
+def _check_promise(promise: float | None, warm: str | None) -> None:
     if promise is not None and warm is None:
         raise click.UsageError("--promise needs --warm PLAN, the plan whose starts are promised.")
-    if promise is not None and output is not None and instance_output is None:
-        message = "the promises count in the plan's value, and no other document says them"
-        raise click.UsageError(f"--promise with -o needs --instance-output: {message}.")
+
+
+def _check_output(changes: Mapping[str, object], output: Path | None, instance_output: Path | None) -> None:
+    """Refuse to write a plan of a changed window that no file has."""
+    for option, value in changes.items():
+        if value is not None and output is not None and instance_output is None:
+            message = "the plan's value is that of the changed window, which no other document has"
+            raise click.UsageError(f"{option} with -o needs --instance-output: {message}.")
 
 
 def _earlier(instance: Instance, path: str, warnings: list[Fault], *, is_needed: bool) -> Plan | None:

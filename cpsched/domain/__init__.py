@@ -62,6 +62,7 @@ from cpsched.domain.job import (
 )
 from cpsched.domain.modes import Mode, duration_range, modes, stretches_of
 from cpsched.domain.plan import (
+    AimScore,
     EngineReport,
     Event,
     Incumbent,

@@ -44,13 +44,27 @@ class ObjectiveTerm(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
-    """The quantity to minimise: a weighted sum of terms."""
+    """The quantity to minimise: a weighted sum of terms. Where several aims are in order (BRIDI-12), it is the first.
+
+    Among the plans that keep the aims before it, each within its tolerance, the next aim is to be small.
+    """
 
     weights: FrozenMap[ObjectiveTerm, Weight] = FrozenMap({ObjectiveTerm.WEIGHTED_WAIT: 1.0})
+    #: The part of this aim's best value by which the next ones may raise it.
+    tolerance: float = 0.0
+    then: Objective | None = None
+
+    @property
+    def aims(self) -> tuple[Objective, ...]:
+        """Each aim by itself, in order."""
+        later = () if self.then is None else self.then.aims
+        return (replace(self, then=None), *later)
 
     @property
     def name(self) -> str:
-        """The term's name, or the sum as ``1*weighted_wait + 0.001*makespan``."""
+        """The term's name, or the sum as ``1*weighted_wait + 0.001*makespan``; of several aims ``wait > makespan``."""
+        if self.then is not None:
+            return " > ".join(aim.name for aim in self.aims)
         if len(self.weights) == 1 and next(iter(self.weights.values())) == 1:
             return str(next(iter(self.weights)))
         return " + ".join(f"{weight:g}*{term}" for term, weight in self.weights.items())
@@ -92,9 +106,9 @@ class Instance:
     free_pools: Annotated[tuple[FreePool, ...], Key("What is left free for some")] = ()
     reservations: Annotated[tuple[Reservation, ...], Key("Slices of the cluster that are set aside")] = ()
     usage: Annotated[tuple[Usage, ...], Key("What consumers have used up, for area limits")] = ()
-    objective: Annotated[Objective, Key("What is to be small: a term, or weights of terms")] = field(
-        default_factory=Objective
-    )
+    objective: Annotated[
+        Objective, Key("What is to be small: a term, weights of terms, or a list of such aims in order")
+    ] = field(default_factory=Objective)
     #: See `priority_classes`.
     has_strict_priorities: Annotated[
         bool,

@@ -281,22 +281,30 @@ class Mapped(Kind):
 
 
 class Either(Kind):
-    """A text of one kind, or a value of another kind that is no text."""
+    """A text of one kind, or a value of another kind that is no text; with `listed`, or a list."""
 
-    def __init__(self, text: Kind, other: Kind) -> None:
-        self._text, self._other = text, other
+    def __init__(self, text: Kind, other: Kind, listed: Kind | None = None) -> None:
+        self._text, self._other, self._listed = text, other, listed
+
+    def _of(self, value: Any) -> Kind:
+        if isinstance(value, list) and self._listed is not None:
+            return self._listed
+        return self._text if isinstance(value, str) else self._other
 
     def accepts(self, value: Any) -> bool:
-        return self._text.accepts(value) if isinstance(value, str) else self._other.accepts(value)
+        return self._of(value).accepts(value)
 
     def explain(self, value: Any, at: Location, faults: Faults) -> None:
-        (self._text if isinstance(value, str) else self._other).explain(value, at, faults)
+        self._of(value).explain(value, at, faults)
 
     def schema(self, named: dict[str, Any]) -> dict[str, Any]:
-        return {"oneOf": [self._text.schema(named), self._other.schema(named)]}
+        kinds = (self._text, *self.parts())
+        return {"oneOf": [kind.schema(named) for kind in kinds]}
 
     def parts(self) -> Iterator[Kind]:
         yield self._other
+        if self._listed is not None:
+            yield self._listed
 
 
 class _Nullable(Kind):

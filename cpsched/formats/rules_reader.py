@@ -33,7 +33,7 @@ from cpsched.errors import SyntaxFault
 from cpsched.formats.faults import Location, first_few, shown
 from cpsched.formats.hostlist import fold_hostlist
 from cpsched.formats.job_reader import Requests, written_place
-from cpsched.formats.kinds import FORMS, NOTATIONS, Choice, Either, Form, Mapped, Spelt, kind_of
+from cpsched.formats.kinds import FORMS, NOTATIONS, Choice, Either, Form, Listed, Mapped, Spelt, kind_of
 from cpsched.formats.notations import check_cron, format_items, parse_items
 from cpsched.formats.reading import Reading, read_allocation
 
@@ -197,21 +197,44 @@ def _write_consumer(consumer: Consumer, writing: Any) -> dict[str, str]:
 
 
 def _objective() -> Spelt:
-    """Return the kind of a term, or of weights of terms."""
-    term = kind_of(ObjectiveTerm)
-    weights = Mapped(term, kind_of(Weight), 1)
+    """Return the kind of a term, of weights of terms, or of a list of aims in order: each a term, a list of terms that
+    are added up, or weights of terms, with a tolerance where other aims follow.
+    """
+    term, weight = kind_of(ObjectiveTerm), kind_of(Weight)
+    weights = Mapped(term, weight, 1)
+    keys = Choice({str(member): str(member) for member in ObjectiveTerm} | {"tolerance": "tolerance"})
+    aims = Listed(Either(term, Mapped(keys, weight, 1), Listed(term, 1)), 1)
 
-    def write(objective: Objective, writing: Any) -> str | dict[str, float]:
-        written = weights.write(objective.weights, writing)
+    def weights_of(aim: Any) -> dict[str, float]:
+        return dict(aim) if isinstance(aim, dict) else dict.fromkeys([aim] if isinstance(aim, str) else aim, 1)
+
+    def read(value: Any, at: Location, reading: Any) -> Objective:
+        if not isinstance(value, list):
+            return Objective(weights=weights.read(weights_of(value), at, reading))
+        found: Objective | None = None
+        for place, entry in reversed(list(enumerate(value))):
+            aim = weights_of(entry)
+            tolerance, here = aim.pop("tolerance", None), (*at, place)
+            if tolerance is not None and found is None:
+                reading.faults.add((*here, "tolerance"), "Expected a tolerance of an aim before another one only")
+            if not aim:
+                reading.faults.add(here, "Expected at least one term")
+            if found is not None and any(FrozenMap(aim) == later.weights for later in found.aims):
+                reading.faults.add(here, "Expected each aim once")
+            found = Objective(weights=weights.read(aim, here, reading), tolerance=tolerance or 0.0, then=found)
+        return found or Objective()  # the kind asks for an entry
+
+    def write_one(aim: Objective, writing: Any) -> str | dict[str, float]:
+        written = weights.write(aim.weights, writing)
+        if aim.tolerance:
+            return written | {"tolerance": aim.tolerance}
         return next(iter(written)) if list(written.values()) == [1] else written
 
-    return Spelt(
-        Either(term, weights),
-        lambda value, at, reading: Objective(
-            weights=weights.read({value: 1} if isinstance(value, str) else value, at, reading)
-        ),
-        write,
-    )
+    def write(objective: Objective, writing: Any) -> Any:
+        listed = [write_one(aim, writing) for aim in objective.aims]
+        return listed[0] if len(listed) == 1 else listed
+
+    return Spelt(Either(term, weights, aims), read, write)
 
 
 def _hosts(read: Any) -> Spelt:

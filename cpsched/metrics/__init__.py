@@ -27,6 +27,8 @@ from cpsched.metrics.plans import (
     jobs_by_id,
     least_running_cost,
     objective_value,
+    of_aim,
+    score_of,
     suffered,
     summarise,
     usage_over_time,

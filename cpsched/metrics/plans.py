@@ -15,11 +15,13 @@ from statistics import median
 
 from cpsched.arguments import at_the_door
 from cpsched.domain import (
+    AimScore,
     FrozenMap,
     Instance,
     Job,
     MaxWait,
     NodeState,
+    Objective,
     ObjectiveTerm,
     Plan,
     PlannedJob,
@@ -137,6 +139,30 @@ def objective_value(instance: Instance, jobs: Iterable[PlannedJob], *, is_record
     listed = tuple(jobs)
     runs = _waiting_runs(instance, listed, is_record=is_record)
     return float(_value(instance, runs) + _cost_of_changes(instance, listed))
+
+
+def of_aim(instance: Instance, aim: Objective) -> Instance:
+    """Return the instance with one objective alone."""
+    return replace(instance, objective=aim)
+
+
+def score_of(instance: Instance, jobs: Iterable[PlannedJob], *, is_record: bool = False) -> Score:
+    """Return the values of the objective and of all its aims, without bounds; that of the planner is the same.
+
+    Raises `ValueError` if a job is not in the instance.
+    """
+    listed, (_, *later) = tuple(jobs), instance.objective.aims
+    value = objective_value(instance, listed, is_record=is_record)
+    return Score(
+        name=instance.objective.name,
+        value=value,
+        planner=value,
+        suffered=suffered(instance, listed),
+        then=tuple(
+            AimScore(name=aim.name, value=objective_value(of_aim(instance, aim), listed, is_record=is_record))
+            for aim in later
+        ),
+    )
 
 
 def suffered(instance: Instance, jobs: Iterable[PlannedJob]) -> float:

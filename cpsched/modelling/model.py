@@ -37,7 +37,7 @@ class Model:
     now
         The second at which it is planned: no job starts earlier.
     objective
-        A term such as ``"slowdown"``, or weights of several.
+        A term such as ``"slowdown"``, weights of several, or a list of such aims in order.
     epoch, time_zone, priorities, usage, outages
         As the instance has them.
 
@@ -58,7 +58,7 @@ class Model:
         name: str = "model",
         *,
         now: SupportsIndex = 0,
-        objective: str | Mapping[str, float] | None = None,
+        objective: str | Mapping[str, float] | Sequence[str | Sequence[str] | Mapping[str, float]] | None = None,
         epoch: str | None = None,
         time_zone: str | None = None,
         priorities: str | None = None,

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from cpsched.domain import Instance, PlannedJob, SetAside, WaitingJob, priority_classes, resumable
 from cpsched.engine import Engine, Outcome, Progress
-from cpsched.metrics import objective_value
+from cpsched.metrics import objective_value, of_aim
 from cpsched.planner import Beside, PlannerEngine, inserted
 
 
@@ -150,10 +150,11 @@ def is_plain(instance: Instance) -> bool:
 
 def rank(instance: Instance, jobs: Sequence[PlannedJob]) -> tuple[tuple[int, float], ...]:
     """Return the key by which plans of a window are compared, the smaller the better: more jobs beat fewer, then the
-    value counts; where priorities are strict, class by class, the highest first.
+    value counts, aim by aim; where priorities are strict, class by class, the highest first.
     """
     if not instance.has_strict_priorities:
-        return ((-len(jobs), objective_value(instance, jobs)),)
+        aims = instance.objective.aims
+        return tuple((-len(jobs), objective_value(of_aim(instance, aim), jobs)) for aim in aims)
     return tuple((-count, value) for count, value in class_values(instance, jobs).values())
 
 

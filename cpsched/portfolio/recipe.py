@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from cpsched import cp
 from cpsched.arguments import Seconds, Seed, Steps, Workers, at_the_door
@@ -14,6 +16,7 @@ from cpsched.errors import SolverWarning
 from cpsched.formats import checked
 from cpsched.metrics import least_value, objective_value
 from cpsched.planner import compile_from_now_on, interprets, own_interpretation, placeable_beside
+from cpsched.portfolio.aims import InOrder, in_order
 from cpsched.portfolio.classes import ByClass
 from cpsched.portfolio.lanes import Lanes, OnPlan, run_lanes
 from cpsched.portfolio.leftovers import filled
@@ -131,12 +134,14 @@ def _solved(task: Task) -> tuple[Plan, Sequence[Event]]:
         plan, failures = by_class(task, plan, reserve=first.reserve + 2 * first.took)
     board = _board(task, plan)
     stopped = plan.engine.stopped if task.is_by_class else _improved(task, board, first.reserve)
+    later = _later_aims(task, plan, board, stopped, first.reserve)
     elapsed = task.clock.elapsed
     if stopped != "interrupted" and not board.is_optimal:
         _prove(task, board)
     board.close()
-    jobs = task.window.to_stated(board.best.jobs)
+    jobs = task.window.to_stated(later.jobs)
     plan = scored(task.instance, plan, board, jobs, stopped=stopped, elapsed=elapsed)
+    plan = later.stated(plan)
     plan = beyond_soft_limits(task.check, plan, at=task.elapsed)
     if plan.jobs != first.in_vain:
         plan = filled(task.check, plan, at=task.elapsed, window=task.window)
@@ -144,7 +149,7 @@ def _solved(task: Task) -> tuple[Plan, Sequence[Event]]:
         said = task.event("classes", compared(task.instance, first.jobs, plan, by=task.team.first.name))
         plan = replace(plan, events=(*plan.events, said))
     plan = verified(task.check, plan, engine=task.params.engine, at=task.elapsed)
-    return plan, (*failures, *board.failures)
+    return plan, (*failures, *board.failures, *later.failures)
 
 
 def _first_team(instance: Instance, params: SolveParams) -> Team:
@@ -222,11 +227,15 @@ def _board(task: Task, plan: Plan) -> Board:
 
 
 def _improved(task: Task, board: Board, reserve: float) -> str:
-    """Let solvers improve the plan until its budget ends, `reserve` seconds early; return why they stopped."""
+    """Let solvers improve the plan until its part of the budget ends, `reserve` seconds early; return why they stopped.
+
+    Each aim has an equal part.
+    """
     params, clock = task.params, task.clock
+    others = 1 - 1 / len(task.instance.objective.aims)
     try:
-        for lanes in _crews(task, board):
-            board.budget = clock.more(-min(reserve, 0.25 * params.budget))
+        for lanes in _crews(task, task.window.instance, board):
+            board.budget = clock.more(-min(reserve, 0.25 * params.budget) - others * params.budget)
             if run_lanes(lanes, task.window.instance, board, seed=params.seed, deadline=clock, on_plan=task.on_plan):
                 return "interrupted"
     except KeyboardInterrupt:
@@ -238,11 +247,17 @@ def _improved(task: Task, board: Board, reserve: float) -> str:
     return "budget" if board.budget.remaining <= 0 else "done"
 
 
-def _crews(task: Task, board: Board) -> Iterator[Lanes]:
+def _later_aims(task: Task, plan: Plan, board: Board, stopped: str, reserve: float) -> InOrder:
+    """Improve the aims that come after the first one, where solvers may."""
+    is_over = task.is_by_class or stopped == "interrupted" or task.params.budget == 0
+    return in_order(task, plan, board, partial(_crews, task), reserve=math.inf if is_over else reserve)
+
+
+def _crews(task: Task, window: Instance, board: Board) -> Iterator[Lanes]:
     """Yield the solvers that work one after the other: what solves a few jobs at once, and all others, which are
     loaded when it is their turn, in seconds that do not count.
     """
-    window, params, team = task.window.instance, task.params, task.team
+    params, team = task.params, task.team
     if params.budget == 0:
         return
     if task.is_ready:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from importlib.metadata import version
 
 from cpsched.domain import (
+    AimScore,
     DependencyType,
     EngineReport,
     Event,
@@ -16,12 +17,11 @@ from cpsched.domain import (
     Plan,
     PlannedJob,
     ReservedSlice,
-    Score,
     WaitingJob,
     WaitingReason,
 )
 from cpsched.engine import LONGEST_EVENT, Board, Outcome
-from cpsched.metrics import honest_gap, objective_value, suffered
+from cpsched.metrics import honest_gap, score_of
 from cpsched.problem import missing_from
 
 #: The largest gap that rounding explains.
@@ -34,8 +34,13 @@ def with_jobs(instance: Instance, plan: Plan, jobs: Sequence[PlannedJob]) -> Pla
     """Return a plan with other places for its jobs, or with places for other jobs: these leave the waiting room, and
     jobs that have no place any more enter it. Its value and what was suffered are those of these jobs.
     """
-    score = replace(plan.objective, value=objective_value(instance, jobs))
-    found = {job.id: job for job in jobs}
+    found, new = {job.id: job for job in jobs}, score_of(instance, jobs)
+    is_more = found.keys() >= {job.id for job in plan.jobs}
+    then = new.then
+    if is_more and len(then) == len(plan.objective.then):
+        # no further job makes a plan cheaper
+        then = tuple(map(bounded, then, (aim.bound for aim in plan.objective.then)))
+    score = replace(plan.objective, value=new.value, then=then)
     if found.keys() == {job.id for job in plan.jobs}:
         return replace(plan, jobs=tuple(jobs), objective=score)
     before = {job.id: job for job in plan.waiting_room}
@@ -44,8 +49,16 @@ def with_jobs(instance: Instance, plan: Plan, jobs: Sequence[PlannedJob]) -> Pla
         if job.id not in found:
             awaited = ((one.type, name) for one in job.after if (name := missing(one.job)) is not None)
             waiting.append(_waiting(instance, job, before.get(job.id), next(awaited, None)))
-    score = replace(score, suffered=suffered(instance, jobs))
+    score = replace(score, suffered=new.suffered)
     return replace(plan, jobs=tuple(jobs), objective=score, waiting_room=tuple(waiting))
+
+
+def bounded(aim: AimScore, bound: float | None) -> AimScore:
+    """Return the value of a later aim with a bound."""
+    if bound is None:
+        return aim
+    least = min(bound, aim.value)
+    return replace(aim, bound=least, gap=(aim.value - least) / abs(aim.value) if aim.value else 0.0)
 
 
 def _waiting(
@@ -61,8 +74,8 @@ def _waiting(
         return WaitingJob(id=job.id, reason=WaitingReason.DEPENDENCY, detail=detail)
     if before is not None and before.reason is not WaitingReason.DEPENDENCY:
         return before
-    is_bounded = instance.latest_start(job) is not None
-    reason = WaitingReason.TOO_LATE if is_bounded else WaitingReason.NOT_MAPPED
+    isbounded = instance.latest_start(job) is not None
+    reason = WaitingReason.TOO_LATE if isbounded else WaitingReason.NOT_MAPPED
     detail = "no start was found for it beside the planned jobs"
     if before is not None:
         detail = "no start was found for it after those of the jobs that it waits for"
@@ -108,33 +121,34 @@ def plan_of(
 
     `by`: its finder, None: the engine.
     """
-    value = objective_value(instance, outcome.jobs)
+    score = score_of(instance, outcome.jobs)
     return Plan(
         instance=instance.name,
         now=instance.now,
-        objective=Score(
-            name=instance.objective.name, value=value, planner=value, suffered=suffered(instance, outcome.jobs)
-        ),
+        objective=score,
         engine=EngineReport(
             name=engine, version=version("cpsched"), budget=budget, elapsed=round(elapsed, 3), stopped="done"
         ),
         jobs=outcome.jobs,
         waiting_room=outcome.waiting_room,
         reservations=slices,
-        incumbents=(Incumbent(at=round(elapsed, 3), value=value, by=by or engine, planned=len(outcome.jobs)),),
+        incumbents=(Incumbent(at=round(elapsed, 3), value=score.value, by=by or engine, planned=len(outcome.jobs)),),
     )
 
 
 def scored(
     instance: Instance, plan: Plan, board: Board, jobs: Sequence[PlannedJob], *, stopped: str, elapsed: float
 ) -> Plan:
-    """Return the first plan with the jobs, value and bound of the board in place of its own. A bound that says hardly
+    """Return the first plan with other jobs, and the bound of the board in place of its own. A bound that says hardly
     more than what was already suffered is left out.
 
-    `jobs`: those of the board's best plan, as a plan of the stated window has them.
+    `jobs`: those of the board's best plan, or what later aims made of them, as a plan of the stated window has them.
     """
     plan = with_jobs(instance, plan, jobs)
     value, proof = board.best.value, board.proof
+    if instance.objective.then is not None:
+        value = plan.objective.value
+        proof = proof if len(jobs) == len(board.best.jobs) else None
     score = replace(plan.objective, value=value)
     if proof is not None:
         bound = min(proof.value, value)  # the two may be rounded differently; more than that the board refuses

@@ -112,7 +112,7 @@ def figures(plan: Plan, summary: Summary) -> list[tuple[str, str]]:
         ("jobs planned", f"{summary.planned:,}"),
         ("running", f"{summary.running:,}"),
         ("waiting room", f"{summary.waiting_room:,}"),
-        (score.name, value_text(score.value)),
+        (score.name if not score.then else score.name.partition(" > ")[0], value_text(score.value)),
         ("already suffered", value_text(score.suffered)),
         *_improvement(score),
     ]
@@ -127,6 +127,9 @@ def figures(plan: Plan, summary: Summary) -> list[tuple[str, str]]:
         rows.append(("honest gap", f"{honest:.2%}"))
     if score.proof is not None:
         rows.append(("proof", score.proof))
+    for aim in score.then:
+        gap = "" if aim.gap is None else f", gap {aim.gap:.2%}"
+        rows.append((f"then {aim.name}", value_text(aim.value) + gap))
     rows.append(("late jobs", f"{summary.late:,}"))
     if summary.overdue is not None:
         rows.append(("beyond max_wait", _delays(summary.overdue)))

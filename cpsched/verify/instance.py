@@ -87,6 +87,7 @@ def read_instance(document: object, source: str) -> Instance:
     )
     jobs = JobReader(countable, nodes, queues, reservations, now)
     jobs.read_all(members["jobs"].items() if "jobs" in members else ())
+    weights, *later_aims = _read_objective(members.get("objective"))
     return Instance(
         name=members["name"].name(),
         now=now,
@@ -99,7 +100,8 @@ def read_instance(document: object, source: str) -> Instance:
         pools=tuple(_read_pool(item, known, nodes, clock) for item in items_of(members, "free_pools")),
         reservations=reservations,
         usage=tuple(_read_usage(item, known) for item in items_of(members, "usage")),
-        weights=_read_objective(members.get("objective")),
+        weights=weights,
+        later_aims=tuple(later_aims),
         outages=_read_outages(items_of(members, "outages"), nodes, jobs.jobs, now),
         warnings=(*jobs.warnings, *overcommitments(jobs.running, nodes, licenses)),
     )
@@ -319,17 +321,36 @@ def _read_outages(
     return tuple(outages)
 
 
-def _read_objective(cursor: Cursor | None) -> dict[str, Fraction]:
-    """Read the terms of the objective and their weights."""
+def _read_objective(cursor: Cursor | None) -> list[dict[str, Fraction]]:
+    """Read the aims of the objective in order: the terms of each, and their weights."""
     if cursor is None:
-        return {"weighted_wait": Fraction(1)}
+        return [{"weighted_wait": Fraction(1)}]
+    if not isinstance(cursor.value, list | tuple):
+        return [_read_aim(cursor, ())]
+    items, aims = cursor.items(), list[dict[str, Fraction]]()
+    for item in items:
+        aims.append(_read_aim(item, () if item is items[-1] else ("tolerance",)))
+        if aims[-1] in aims[:-1]:
+            item.refuse("expected each aim once")
+    if not aims:
+        cursor.refuse("expected at least one aim")
+    return aims
+
+
+def _read_aim(cursor: Cursor, also: Collection[str]) -> dict[str, Fraction]:
+    """Read one aim, in which some other keys may stand: what the tolerance allows is the engine's matter."""
     if isinstance(cursor.value, str):
         return {cursor.choice(TERMS): Fraction(1)}
-    weights: dict[str, Fraction] = {}
-    for name, weight in cursor.entries():
-        if name not in TERMS:
-            weight.refuse("expected one of the terms " + ", ".join(TERMS))
-        weights[name] = read_weight(weight)
+    if isinstance(cursor.value, list | tuple):
+        weights = {item.choice(TERMS): Fraction(1) for item in cursor.items()}
+    else:
+        weights = {}
+        for name, weight in cursor.entries():
+            if name not in TERMS and name not in also:
+                weight.refuse("expected one of the terms " + ", ".join((*TERMS, *also)))
+            weights[name] = read_weight(weight)
+        for name in also:
+            weights.pop(name, None)
     if not weights:
         cursor.refuse("expected at least one term")
     return weights

@@ -367,8 +367,10 @@ class Instance:
     pools: tuple[Pool, ...]
     reservations: Mapping[str, Reservation]
     usage: tuple[Usage, ...]
-    #: The objective's terms and weights.
+    #: The terms and weights of the objective, or of its first aim.
     weights: Mapping[str, Fraction]
+    #: Those of the aims after it.
+    later_aims: tuple[Mapping[str, Fraction], ...] = ()
     #: The outages of nodes during a record.
     outages: tuple[Outage, ...] = ()
     #: What is odd about the running jobs.
@@ -522,6 +524,8 @@ class Plan:
     mentions: Mapping[str, int]
     #: The ``objective`` as written, of which the rules check each number.
     score: Mapping[str, Fraction | str | None]
+    #: Those of ``objective.then``, which are about the later aims.
+    later_scores: tuple[Mapping[str, Fraction | str | None], ...] = ()
     #: Whether this is a record of what happened.
     is_record: bool = False
     #: The runs that were cut short, in order of their starts; the first one of a running job is what ran at `now`.

@@ -74,13 +74,15 @@ class PlanReader:
         for item in self._items("work"):
             self._check_work(item)
         self._check_engine()
+        score, *later_scores = self._read_scores()
         return Plan(
             entries=tuple(entries),
             waiting=tuple(waiting),
             slices=tuple(slice_ for slice_ in in_order if slice_.allocation),
             refused=tuple(slice_ for slice_ in in_order if not slice_.allocation),
             mentions=self._mentions,
-            score=self._read_score(),
+            score=score,
+            later_scores=tuple(later_scores),
             is_record=self._read_flag("record"),
             attempts=attempts,
         )
@@ -258,13 +260,22 @@ class PlanReader:
             for key in ("budget", "elapsed"):
                 members[key].seconds()
 
-    def _read_score(self) -> dict[str, Fraction | str | None]:
-        """Read the objective; what is no number there is said and left out."""
-        score: dict[str, Fraction | str | None] = {}
+    def _read_scores(self) -> Iterator[dict[str, Fraction | str | None]]:
+        """Yield the objective, and the later aims in it; what is no number there is said and left out."""
         members: dict[str, Cursor] = {}
+        later: list[Cursor] = []
         with self._forgiving():
             required = ["name", "value", "bound", "gap", "planner", "suffered"]
-            members = self._member("objective").members(required, ["proof"]) if "objective" in self._written else {}
+            if "objective" in self._written:
+                members = self._member("objective").members(required, ["proof", "then"])
+            later = members.pop("then").items() if "then" in members else []
+        yield self._score_of(members)
+        for cursor in later:
+            with self._forgiving():
+                yield self._score_of(cursor.members(["name", "value", "bound", "gap"]))
+
+    def _score_of(self, members: Mapping[str, Cursor]) -> dict[str, Fraction | str | None]:
+        score: dict[str, Fraction | str | None] = {}
         for key, cursor in members.items():
             with self._forgiving():
                 if key == "name":

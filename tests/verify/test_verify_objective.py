@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from cpsched.errors import DocumentError
 from cpsched.verify import verify, verify_files
 from tests.verify.small_documents import Document, at, instance, job, plan
 
@@ -294,3 +295,45 @@ def test_numbers_that_no_float_holds() -> None:
     cases = Path(__file__).parents[1] / "cases"
     found = verify_files(cases / "verify-overflow.json", cases / "verify-overflow.plan.json")
     assert [str(violation) for violation in found] == ["objective: objective.gap: expected 1.00000000000e+400, got 1"]
+
+
+#: Aims in order, and the values of the second one.
+AIMS = [(["wait", "makespan"], [144]), ([["tardiness"], {"wait": 0.5, "makespan": 2}, "completion"], [338, 204])]
+
+
+@pytest.mark.parametrize(("objective", "later"), AIMS)
+def test_later_aims_are_recomputed(objective: list[Any], later: list[float]) -> None:
+    """Each later aim is judged as an objective of its own: its value, its bound, its gap, and that it is there."""
+    document = instance(*JOBS, queues=QUEUES, objective=objective)
+    first = next(value for name, value, _ in WORKED if [name] == objective[:1] or [name] == objective[0])
+    before = next(before for name, _, before in WORKED if [name] == objective[:1] or [name] == objective[0])
+    then = [{"name": "later", "value": value, "bound": None, "gap": None} for value in later]
+
+    def subjects(then: Any) -> list[str]:
+        answer = _stated(name="aims", value=first, suffered=before)
+        answer["objective"]["then"] = then
+        return [violation.subject for violation in verify(document, answer)]
+
+    assert subjects(then) == []
+    assert subjects([*then, then[0]]) == ["objective.then"]
+    assert subjects(then[1:]) == ["objective.then"]
+    last = len(then) - 1
+    for wrong, key in (
+        ({"value": later[-1] + 1}, "value"),
+        ({"bound": later[-1] + 1, "gap": 0}, "bound"),
+        ({"bound": later[-1] / 2, "gap": 0.4}, "gap"),
+        ({"gap": 0.4}, "gap"),
+    ):
+        found = subjects([*then[:-1], then[-1] | wrong])
+        assert f"objective.then[{last}].{key}" in found
+    assert subjects([*then[:-1], then[-1] | {"value": "much"}]) == [f"objective.then[{last}].value"]
+    assert subjects("much") == ["objective.then", "objective.then"]
+
+
+@pytest.mark.parametrize(
+    "objective", [[], [[]], ["wait", {"wait": 1}], ["wait", {"wait": 2, "tolerance": 1}], [{"tolerance": 1}, "wait"]]
+)
+def test_aims_that_are_none(objective: list[Any]) -> None:
+    """The judge reads the aims of an instance as strictly as engines do."""
+    with pytest.raises(DocumentError):
+        verify(instance(*JOBS, queues=QUEUES, objective=objective), plan())

@@ -17,7 +17,6 @@ from cpsched.domain import (
     Job,
     Plan,
     PlannedJob,
-    Score,
     WaitingJob,
     WaitingReason,
     repeated,
@@ -33,7 +32,7 @@ from cpsched.lab.sim.rules import Prediction, QueueRule
 from cpsched.lab.sim.scheduler import Counting, Scheduler
 from cpsched.lab.sim.scheduler_loop import play_scheduler
 from cpsched.lab.sim.world import SimWorld
-from cpsched.metrics import Runs, RunsSummary, objective_value, runs_summary, suffered
+from cpsched.metrics import Runs, RunsSummary, runs_summary, score_of
 from cpsched.problem import stated_node
 
 
@@ -82,13 +81,10 @@ class History:
             else:
                 waiting.append(self._left_over(job))
         jobs = list(load.problem.to_stated(jobs))
-        value = objective_value(instance, jobs, is_record=True)
         return Plan(
             instance=instance.name,
             now=instance.now,
-            objective=Score(
-                name=instance.objective.name, value=value, planner=value, suffered=suffered(instance, jobs)
-            ),
+            objective=score_of(instance, jobs, is_record=True),
             engine=EngineReport(
                 name=self.scheduler,
                 version=version("cpsched"),

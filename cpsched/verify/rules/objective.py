@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
@@ -197,7 +198,12 @@ def check_objective(case: Case) -> Iterator[Violation]:
     """Check that the stated value, suffered part, bound and gap are those of the planned and the running jobs."""
     score, instance = case.plan.score, case.instance
     terms = list(instance.weights.items())
-    if len(terms) == 1 and terms[0][1] == 1 and score.get("name", terms[0][0]) != terms[0][0]:
+    if (
+        not instance.later_aims
+        and len(terms) == 1
+        and terms[0][1] == 1
+        and score.get("name", terms[0][0]) != terms[0][0]
+    ):
         yield Violation("objective", "objective.name", f"expected {terms[0][0]}, got {score['name']}")
     waited = [booking for booking in case.planned if not instance.jobs[booking.id].running]
     value = value_of(instance, (_run_of(case, booking) for booking in waited)) + _cost_of_changes(case)
@@ -210,24 +216,42 @@ def check_objective(case: Case) -> Iterator[Violation]:
         if isinstance(got, Fraction) and _differs(got, exact):
             message = f"expected {_decimal(exact)}, recomputed from the jobs, got {_decimal(got)}"
             yield Violation("objective", f"objective.{key}", message)
-    yield from _check_bound(score)
+    yield from _check_bound(score, "objective")
+    yield from _check_later_aims(case, waited)
 
 
-def _check_bound(score: Mapping[str, Fraction | str | None]) -> Iterator[Violation]:
+def _check_later_aims(case: Case, waited: Sequence[Booking]) -> Iterator[Violation]:
+    """Check the stated values of the aims after the first one, which are those of the same jobs, and their bounds."""
+    stated, instance = case.plan.later_scores, case.instance
+    if len(stated) != len(instance.later_aims):
+        message = f"expected the values of {len(instance.later_aims)} later aims, got {len(stated)}"
+        yield Violation("objective", "objective.then", message)
+        return
+    for number, (weights, score) in enumerate(zip(instance.later_aims, stated, strict=True)):
+        subject, alone = f"objective.then[{number}]", replace(case, instance=replace(instance, weights=weights))
+        exact = value_of(alone.instance, (_run_of(case, booking) for booking in waited)) + _cost_of_changes(alone)
+        got = score.get("value")
+        if isinstance(got, Fraction) and _differs(got, exact):
+            message = f"expected {_decimal(exact)}, recomputed from the jobs, got {_decimal(got)}"
+            yield Violation("objective", f"{subject}.value", message)
+        yield from _check_bound(score, subject)
+
+
+def _check_bound(score: Mapping[str, Fraction | str | None], subject: str) -> Iterator[Violation]:
     """Check that the bound, if any, is at most the value, and the gap ``(value - bound) / abs(value)``."""
     value, bound, gap = score.get("value"), score.get("bound"), score.get("gap")
     if not isinstance(value, Fraction) or "bound" not in score or "gap" not in score:
         return
     if bound is None and gap is not None:
-        yield Violation("objective", "objective.gap", "expected null, for there is no bound")
+        yield Violation("objective", f"{subject}.gap", "expected null, for there is no bound")
     if bound is None and "proof" in score:
-        yield Violation("objective", "objective.proof", "expected none, for there is no bound")
+        yield Violation("objective", f"{subject}.proof", "expected none, for there is no bound")
     if not isinstance(bound, Fraction):
         return
     if bound > value and _differs(bound, value):
         message = f"expected at most the value {_decimal(value)}, got {_decimal(bound)}"
-        yield Violation("objective", "objective.bound", message)
+        yield Violation("objective", f"{subject}.bound", message)
     expected = (value - bound) / abs(value) if value else Fraction(0)
     if not isinstance(gap, Fraction) or abs(gap - expected) > TOLERANCE * max(Fraction(1), abs(expected)):
         got = _decimal(gap) if isinstance(gap, Fraction) else "null"
-        yield Violation("objective", "objective.gap", f"expected {_decimal(expected)}, got {got}")
+        yield Violation("objective", f"{subject}.gap", f"expected {_decimal(expected)}, got {got}")
