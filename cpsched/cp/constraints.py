@@ -30,17 +30,34 @@ class Use:
     amount: int
     count: IntVar | int
     most: int
+    #: The least seconds of the interval, if it is there.
+    seconds: int = 0
 
 
 def cumulative(model: CpModel, pool: Pool, uses: Sequence[Use]) -> None:
-    """Add a cumulative constraint, unless all uses fit beside each other and beside what is taken already."""
+    """Add a cumulative constraint, unless all uses fit beside each other and beside what is taken already.
+
+    Where no two fit beside each other (one licence, one GPU, nodes as a whole), it is a no-overlap (BRIDI-5).
+    """
     largest = sum(use.amount * use.most for use in uses) + max((hold.amount for hold in pool.holds), default=0)
     if largest <= pool.capacity:
         return
     holds = [model.new_fixed_size_interval_var(hold.start, hold.end - hold.start, "hold") for hold in pool.holds]
     intervals = [*(use.interval for use in uses), *holds]
+    if _excludes_each_other(pool, uses):
+        model.add_no_overlap(intervals)
+        return
     demands = [*(use.amount * use.count for use in uses), *(hold.amount for hold in pool.holds)]
     model.add_cumulative(intervals, demands, pool.capacity)
+
+
+def _excludes_each_other(pool: Pool, uses: Sequence[Use]) -> bool:
+    """Return whether of a pool no two uses fit at a time, and none beside what is taken."""
+    least, *others = sorted(use.amount for use in uses)
+    taken = min((hold.amount for hold in pool.holds), default=pool.capacity)
+    return least + min([taken, *others[:1]]) > pool.capacity and all(
+        use.seconds > 0 and use.amount * use.most <= pool.capacity for use in uses
+    )
 
 
 def one_mode(model: CpModel, encoding: Encoding, variables: Variables) -> None:
@@ -124,12 +141,17 @@ def capacity(model: CpModel, encoding: Encoding, variables: Variables) -> None:
         if encoding.tasks[number].is_exclusive:
             continue
         runs = encoding.tasks[number].parts[place].runs(alternative)
-        for (_, _, takes), interval in zip(runs, variables.alternatives[key], strict=True):
+        mode = encoding.tasks[number].modes[encoding.tasks[number].parts[place].mode]
+        for (first, last, takes), interval in zip(runs, variables.alternatives[key], strict=True):
             for column, amount in takes.items():
-                uses[site, column].append(Use(interval, amount, variables.counts[key], alternative.most))
+                use = Use(interval, amount, variables.counts[key], alternative.most, mode.least_of(first, last))
+                uses[site, column].append(use)
     for (number, mode, segment, site), host in variables.hosts.items():
         for column, pool in encoding.sites[site].pools.items():
-            uses[site, column].append(Use(variables.stays[number, mode, segment, site], pool.capacity, host, 1))
+            seconds = encoding.tasks[number].modes[mode].least_of(segment, segment)
+            uses[site, column].append(
+                Use(variables.stays[number, mode, segment, site], pool.capacity, host, 1, seconds)
+            )
     for (site, column), of_column in uses.items():
         cumulative(model, encoding.sites[site].pools[column], of_column)
 
@@ -157,7 +179,13 @@ def whole_nodes(model: CpModel, encoding: Encoding, variables: Variables) -> Non
     if encoding.machine is None:
         return
     uses = [
-        Use(variables.intervals[number, mode, segment, segment], chunks, 1, 1)
+        Use(
+            variables.intervals[number, mode, segment, segment],
+            chunks,
+            1,
+            1,
+            task.modes[mode].least_of(segment, segment),
+        )
         for number, task in enumerate(encoding.tasks)
         for mode, segment in task.segments
         for chunks in [sum(chunk.count for chunk in task.modes[mode].requests[segment].chunks)]
@@ -170,7 +198,7 @@ def licenses(model: CpModel, encoding: Encoding, variables: Variables) -> None:
     """Keep the use of each licence within its total: cumulative over j of l_j <= licences."""
     for name, pool in encoding.licenses.items():
         uses = [
-            Use(variables.intervals[number, place, 0, len(mode.spans) - 1], amount, 1, 1)
+            Use(variables.intervals[number, place, 0, len(mode.spans) - 1], amount, 1, 1, mode.least)
             for number, task in enumerate(encoding.tasks)
             if (amount := task.job.licenses.get(name, 0))
             for place, mode in enumerate(task.modes)

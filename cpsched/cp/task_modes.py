@@ -73,6 +73,10 @@ class TaskMode:
         """How many cores the job asks for in each segment."""
         return tuple(request.totals.get(_CORES, 0) for request in self.requests)
 
+    def least_of(self, first: int, last: int) -> int:
+        """Return the seconds that the segments from `first` to `last` take at least."""
+        return sum(span.least for span in self.spans[first : last + 1])
+
     def is_fixed(self, first: int, last: int) -> bool:
         """Return whether the segments from `first` to `last` have fixed durations."""
         return all(span.least == span.most for span in self.spans[first : last + 1])
