@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from cpsched.cp import ModelParams
+from cpsched.cp.encoding import encode
+from cpsched.cp.model import build
 from cpsched.domain import Instance
-from tests.cp.fixed_plans import Places, Stand, broken_rules, instance_of, is_allowed, planned_jobs
+from tests.cp.fixed_plans import NO_SYMMETRY, Places, Stand, broken_rules, instance_of, is_allowed, planned_jobs
 
 FOUR = {"names": "n[1-2]", "resources": {"cores": 4}}
 KEEPER = {
@@ -248,6 +250,26 @@ def test_the_plan_within_is_allowed_and_the_plan_beyond_is_refused(case: Case) -
 BARE = ModelParams(
     has_energy=False, has_class_energy=False, has_dual_feasible=False, breaks_nodes=False, breaks_jobs=False
 )
+
+
+@pytest.mark.parametrize(
+    ("requests", "more", "is_wanted"),
+    [
+        (["ncpus=3", "ncpus=2"], {}, True),
+        (["ncpus=2", "ncpus=2", "ncpus=1"], {}, False),
+        (["ncpus=1", "ncpus=1"], {"place": "scatter:excl"}, True),
+        (["ncpus=1", "ncpus=1"], {"licenses": {"abaqus": 2}}, True),
+        (["ncpus=1", "ncpus=1"], {"licenses": {"abaqus": 1}}, False),
+    ],
+)
+def test_where_no_two_uses_fit_they_do_not_overlap(requests: list[str], more: dict[str, Any], is_wanted: bool) -> None:
+    """A pool of which one use leaves too little for any other is a no-overlap (BRIDI-5), every other one a count."""
+    node = {"names": "n1", "resources": {"cores": 4}}
+    jobs = [job(f"j{n}", request, **more) for n, request in enumerate(requests)]
+    instance = instance_of([node], jobs, licenses={"abaqus": 3})
+    places: Places = {f"j{n}": (10 * n, [ONE]) for n in range(len(requests))}
+    model, _ = build(encode(instance, planned_jobs(instance, places)), NO_SYMMETRY)
+    assert any(one.has_no_overlap() for one in model.proto.constraints) == is_wanted
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
