@@ -33,7 +33,7 @@ from cpsched.domain import (
     time_on,
 )
 from cpsched.errors import SyntaxFault
-from cpsched.formats.faults import Faults, Location, shown
+from cpsched.formats.faults import Faults, Location, path_of, shown
 from cpsched.formats.kinds import FORMS, NOTATIONS, Either, Form, Listed, Number, Spelt, kind_of, object_of
 from cpsched.formats.notations import format_indices, format_place
 from cpsched.formats.reading import Reading, frozen_amounts, read_allocation
@@ -48,7 +48,7 @@ _Entry = Mapping[str, Any]
 
 
 def _rule_of_jobs(job: _Entry) -> str | None:
-    """Check that a job is rigid, evolving or malleable, and an array, running or told its start."""
+    """Check that a job is rigid, evolving, malleable or with alternatives, and an array, running or told its start."""
     lacking = sorted({"walltime", "request"} - job.keys())
     if "steps" not in job and lacking:
         return f"Expected walltime and request, or steps; got no {' and '.join(lacking)}"
@@ -58,6 +58,10 @@ def _rule_of_jobs(job: _Entry) -> str | None:
         return "Expected a malleable or an evolving job, got both malleable and steps"
     if "expected" in job and ("steps" in job or "malleable" in job):
         return "Expected no expected in an evolving or malleable job: a plan chooses how long it takes"
+    if "alternatives" in job:
+        others = [key for key in ("steps", "malleable", "running", "expected") if key in job]
+        if others:
+            return f"Expected alternatives in a job without {' and '.join(others)}: a plan chooses one at its start"
     if "steps" not in job and "expand_limit" in job:
         return "Expected expand_limit only together with steps"
     if "array" in job and "running" in job:
@@ -79,6 +83,8 @@ def read_job(reading: Reading, location: Location, job: _Entry, said: dict[str, 
     array = said.get("array")
     if array is not None and len(f"{job['id']}[{array[-1]}]") > MAX_NAME:
         reading.faults.add((*location, "id"), f"Expected an id whose elements have at most {MAX_NAME} characters")
+    if "alternatives" in job:
+        said["alternatives"] = _read_alternatives(reading, location, job, steps[0], said["licenses"])
     if "running" in job:
         said["running"] = _read_running(reading, location, job["running"], steps, said.get("malleability"))
     return Job(steps=steps, **said)
@@ -101,6 +107,27 @@ def _read_steps(reading: Reading, location: Location, job: _Entry) -> tuple[tupl
         agreed = agreed or (request.place, licenses)
         steps.append(Step(walltime=work["walltime"], request=request))
     return (tuple(steps), agreed[1]) if agreed is not None and len(steps) == len(works) else None
+
+
+def _read_alternatives(
+    reading: Reading, location: Location, job: _Entry, own: Step, licenses: Amounts
+) -> tuple[Step, ...]:
+    """Return the alternatives of a job, each different from its own request and from all others."""
+    found = {own: (*location, "request")}
+    for index, one in enumerate(job["alternatives"]):
+        at = (*location, "alternatives", index)
+        read = reading.request(
+            (*at, "request"), one["request"], one.get("place"), job.get("licenses"), otherwise=own.request.place
+        )
+        if read is None:
+            continue
+        step = Step(walltime=one["walltime"], request=read[0])
+        if read[1] != licenses:
+            reading.faults.add((*at, "request"), "Expected the same licences in every alternative")
+        if step in found:
+            reading.faults.add(at, f"Expected each alternative once, got the same as {path_of(found[step])}")
+        found.setdefault(step, at)
+    return tuple(found)[1:]
 
 
 def _read_malleability(reading: Reading, location: Location, malleable: _Entry, said: dict[str, Any]) -> Malleability:
@@ -261,8 +288,15 @@ def _write_job(job: Job, requests: Requests) -> dict[str, Any]:
         "request": steps[0]["request"] if is_rigid else None,
         "steps": None if is_rigid else steps,
         "place": written_place(job.steps[0].request),
+        "alternatives": [_write_alternative(one, job.steps[0], requests) for one in job.alternatives] or None,
         "running": None if job.running is None else _write_running(job, job.running),
     }
+
+
+def _write_alternative(one: Step, own: Step, requests: Requests) -> dict[str, Any]:
+    """Write an alternative; its place where it is another one than that of the job's own request."""
+    place = {} if one.request.place == own.request.place else {"place": format_place(one.request.place)}
+    return {"walltime": one.walltime, "request": requests[one.request.chunks]} | place
 
 
 def _write_running(job: Job, running: Running) -> dict[str, Any]:
@@ -297,6 +331,16 @@ def _running_segments() -> Listed:
     return Listed(object_of("RunningSegment", "A time during which the allocation does not change.", keys), 1)
 
 
+def _alternatives() -> Listed:
+    """Return the kind of the alternatives of a job."""
+    keys = {
+        "walltime": Annotated[Duration, Key("Seconds")],
+        "request": Request,
+        "place": Annotated[Text | None, Key("Default: the place of the job")],
+    }
+    return Listed(object_of("Alternative", "A walltime and a request with which a job can run.", keys), 1)
+
+
 def _rule_of_placements(held: _Entry) -> str | None:
     is_counted = ("chunk" in held) == ("count" in held)
     return None if is_counted else "Expected chunk and count together, or neither"
@@ -313,6 +357,13 @@ FORMS[Job] = Form(
             "place": Annotated[
                 Text | None, Key("free, pack or scatter, then :excl or :shared", examples=("scatter:excl",))
             ],
+        },
+        "alternatives": {
+            "alternatives": Annotated[
+                Any | None,
+                Written("alternatives"),
+                Key("What it can run with instead of its own walltime and request"),
+            ]
         },
         "running": {"running": Running | None},
     },
@@ -343,6 +394,7 @@ FORMS[Chunk] = Form(
     )
 )
 NOTATIONS["running segments"] = _running_segments
+NOTATIONS["alternatives"] = _alternatives
 NOTATIONS["share"] = lambda: _Share(Bounds(above=0, below=1), is_whole=False)
 NOTATIONS["share as a key"] = lambda: Spelt(kind_of(Name), None, lambda share, writing: repr(share))
 NOTATIONS["indices"] = lambda: Spelt(

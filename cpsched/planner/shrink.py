@@ -16,6 +16,7 @@ from cpsched.booking import Ledger, Place
 from cpsched.domain import Instance, ObjectiveTerm, PlannedJob, Request
 from cpsched.metrics import end_rate, objective_value
 from cpsched.planner.costs import FIRST_KINK, LEVEL, RATE, costs_at, end_price, start_costs
+from cpsched.problem import dominant_share
 from cpsched.rusv import FOREVER, NOWHERE
 
 #: The number of running jobs that are tried with fewer cores; it is lower if many other jobs would have to move up
@@ -33,6 +34,10 @@ class Values:
         self._first = np.cumsum([0, *map(len, ledger.modes)])
         #: The costs of starts (see `start_costs`) in each mode, one job's modes after the other's.
         self.costs = start_costs(instance, owners, np.array([mode.duration for mode in modes], dtype=np.int64))
+        for row, job in enumerate(ledger.jobs):
+            if job.alternatives:  # no cost of an alternative is less than 0
+                levels = self.costs[self._first[row] : self._first[row + 1], LEVEL]
+                levels -= levels.min()
         #: The costs of starts of a job (a row of the ledger) by its duration in seconds.
         self._known: dict[tuple[int, int], list[float]] = {}
         self._end_price = end_price(instance)
@@ -45,6 +50,19 @@ class Values:
     def cost_of(self, row: int, place: Place) -> float:
         """Return the cost of a place for a waiting job (a row of the ledger), the makespan ignored."""
         return self._cost(row, place.start, place.end - place.start) + self._waste_prices[row] * place.waste
+
+    def rates_behind(self, order: Sequence[int]) -> list[float]:
+        """Return what a second of delay costs the jobs (rows of the ledger) behind each one of an order, together."""
+        rates = self.costs[self._first[list(order)], RATE]
+        return (rates[::-1].cumsum()[::-1] - rates).tolist()
+
+    def area(self, row: int, number: int) -> float:
+        """Return the largest share of anything that a job with alternatives takes in a mode, times its seconds."""
+        job = self._ledger.jobs[row]
+        if not job.alternatives:
+            return 0.0
+        one = job.choices[number]
+        return float(dominant_share(self._instance.cluster, one)) * one.walltime
 
     def _cost(self, row: int, start: int, duration: int) -> float:
         """Return the cost of a start (s after `now`) of a job with this duration."""
@@ -99,18 +117,23 @@ class Values:
 
 
 def begin_shrunk(ledger: Ledger, order: Sequence[str], values: Values) -> None:
-    """Book waiting jobs that have no place, in this order, each in the mode and at the place that cost it least."""
+    """Book waiting jobs that have no place, in this order, each in the mode and at the place that cost it least; an
+    alternative costs also what the jobs behind it lose by what it takes.
+    """
     rows = {job.id: row for row, job in enumerate(ledger.jobs)}
-    for name in order:
-        place_cheaply(ledger, rows[name], values)
+    has_alternatives = any(job.alternatives for job in ledger.jobs)
+    behind = values.rates_behind([rows[name] for name in order]) if has_alternatives else [0.0] * len(order)
+    for name, rate in zip(order, behind, strict=True):
+        place_cheaply(ledger, rows[name], values, rate)
 
 
-def place_cheaply(ledger: Ledger, row: int, values: Values) -> Place | None:
+def place_cheaply(ledger: Ledger, row: int, values: Values, behind: float = 0.0) -> Place | None:
     """Book a waiting job (a row of the ledger) without a place in the mode whose earliest place costs least; return
     the place, or None if it fits nowhere.
 
     A shrunk job expands as soon as cores on its nodes are free. Between equal costs the earlier end decides, then the
-    larger share: no job is shrunk without a gain.
+    larger share: no job is shrunk without a gain. `behind`: what a second costs the jobs that are still to be placed:
+    an alternative that takes the whole machine for a second costs them as much.
     """
     name = ledger.jobs[row].id
     found: list[tuple[float, int, int, Place]] = []
@@ -121,7 +144,8 @@ def place_cheaply(ledger: Ledger, row: int, values: Values) -> Place | None:
             if number:
                 ledger.expand(name)
             place = ledger.place_of(name)
-            found.append((values.cost_of(row, place), place.end, number, place))
+            loss = behind * values.area(row, number) if behind else 0.0
+            found.append((values.cost_of(row, place) + loss, place.end, number, place))
             ledger.release(name)
     ledger.take_mode(name, 0)
     if not found:
@@ -182,7 +206,7 @@ def _by_gain(ledger: Ledger) -> list[str]:
     for name, remaining in changeable.items():
         gains[name] = _given_up(remaining.modes[0].request, remaining.modes[-1].request) * float(remaining.work)
     for row, (job, modes) in enumerate(zip(ledger.jobs, ledger.modes, strict=True)):
-        if len(modes) > 1 and ledger.table.starts[row] != NOWHERE:
+        if len(modes) > 1 and not job.alternatives and ledger.table.starts[row] != NOWHERE:
             gains[job.id] = _given_up(modes[0].request, modes[-1].request) * job.walltime
     return sorted(gains, key=lambda name: (-gains[name], name))
 
