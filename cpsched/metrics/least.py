@@ -35,8 +35,9 @@ def least_value(instance: Instance, jobs: Iterable[PlannedJob]) -> float:
     """Return a lower bound of the value of every plan of the same jobs.
 
     Each waiting job starts at ``max(now, submit)``; a malleable one has all its cores, one with alternatives takes the
-    shortest of them, and an evolving one takes as long as is cheapest (`stretched_slowdown`). Each running one whose share a plan may change has all its cores from
-    now on. Where no step can be held and nothing that runs can change, that is `suffered`.
+    shortest of them, and an evolving one takes as long as is cheapest (`stretched_slowdown`). Each running one whose
+    share a plan may change has all its cores from now on. Where no step can be held, nothing that runs can change and
+    no job has a shorter alternative, that is `suffered`.
 
     Raises `ValueError` if a job is not in the instance.
     """

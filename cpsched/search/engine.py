@@ -231,7 +231,8 @@ class _Search:
         """Try list schedules in several orders, the strongest first; offer the first plan at once, and the best."""
         best_value, best_name, next_offer = float("inf"), "", 0.0
         chain, best_style = self._chain, self._chain.listed
-        for name, chain.listed, keys in ((n, style, k) for n, k in keys_by_name.items() for style in chain.list_styles):
+        tried = [(name, style, keys) for name, keys in keys_by_name.items() for style in chain.list_styles]
+        for name, chain.listed, keys in tried:
             if self._is_over or (self._keys is not None and self._time_share() > _FIXED):
                 break
             if isinstance(self._chain, Chain) and self._chain.is_open:
