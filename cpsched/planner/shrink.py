@@ -54,7 +54,8 @@ class Values:
     def rates_behind(self, order: Sequence[int]) -> list[float]:
         """Return what a second of delay costs the jobs (rows of the ledger) behind each one of an order, together."""
         rates = self.costs[self._first[list(order)], RATE]
-        return (rates[::-1].cumsum()[::-1] - rates).tolist()
+        behind: list[float] = (rates[::-1].cumsum()[::-1] - rates).tolist()
+        return behind
 
     def area(self, row: int, number: int) -> float:
         """Return the largest share of anything that a job with alternatives takes in a mode, times its seconds."""

@@ -27,6 +27,7 @@ from cpsched.verify.model import (
     Step,
 )
 from cpsched.verify.shares import rate_of
+from cpsched.verify.speedups import read_sizes
 from cpsched.verify.syntax import expand_indices, parse_place, parse_request
 
 T = TypeVar("T")
@@ -34,7 +35,7 @@ T = TypeVar("T")
 JOB_KEYS = (
     *("user", "group", "queue", "project", "walltime", "request", "place", "licenses", "priority", "weight"),
     *("not_before", "start_at", "deadline", "after", "array", "steps", "expand_limit", "malleable", "running"),
-    *("reservation", "told", "expected", "runtime", "alternatives"),
+    *("reservation", "told", "expected", "runtime", "alternatives", "moldable"),
 )
 SHARE = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?(e-?[0-9]{1,3})?")
 #: The elements of all arrays together: an instance that has more is refused before it fills the memory.
@@ -169,6 +170,8 @@ class JobReader:
         alternatives: tuple[Step, ...] = ()
         if "alternatives" in members:
             alternatives = self._read_alternatives(members["alternatives"], members, steps[0], licenses)
+        if "moldable" in members:
+            alternatives = _read_moldable(members["moldable"], members, steps[0])
         job = Job(
             entry=members["id"].name(),
             submit=members["submit"].time(),
@@ -238,9 +241,7 @@ class JobReader:
         self, cursor: Cursor, job: Mapping[str, Cursor], own: Step, licenses: Mapping[str, int]
     ) -> tuple[Step, ...]:
         """Read what a waiting rigid job can run with in place of its own walltime and request; none is there twice."""
-        for key in ("steps", "malleable", "running", "expected"):
-            if key in job:
-                cursor.refuse(f"expected none in a job with {key}")
+        _refuse_beside(cursor, ("moldable", "steps", "malleable", "running", "expected"), job)
         found = [own]
         for item in cursor.items():
             members = item.members(["walltime", "request"], ["place"])
@@ -419,6 +420,25 @@ def _read_expand_limit(cursor: Cursor | None) -> Fraction | None:
     if limit < 1:
         cursor.refuse(f"expected a number of at least 1 or null, got {cursor.value!r}")
     return limit
+
+
+def _refuse_beside(cursor: Cursor, keys: Sequence[str], job: Mapping[str, Cursor]) -> None:
+    """Refuse what no job has that has one of these keys."""
+    for key in keys:
+        if key in job:
+            cursor.refuse(f"expected none in a job with {key}")
+
+
+def _read_moldable(cursor: Cursor, job: Mapping[str, Cursor], own: Step) -> tuple[Step, ...]:
+    """Read the numbers of chunks on which a job can run in place of its own, ascending, and its walltimes there."""
+    _refuse_beside(cursor, ("alternatives", "steps", "malleable", "running", "expected"), job)
+    if len(own.request.chunks) != 1:
+        cursor.refuse(f"expected one kind of chunks in the request, got {len(own.request.chunks)}")
+    (chunk,) = own.request.chunks
+    return tuple(
+        Step(seconds, replace(own.request, chunks=(replace(chunk, count=count),)))
+        for count, seconds in read_sizes(cursor, chunk.count, own.walltime).items()
+    )
 
 
 def _read_malleable(cursor: Cursor) -> Malleable:
