@@ -151,6 +151,8 @@ class Job:
     malleability: Annotated[Malleability | None, Key(name="malleable")] = None
     #: Of a waiting job: a plan runs it in one of its `choices`, from its start to its end.
     alternatives: tuple[Step, ...] = ()
+    #: The walltime that the job asks for itself, where engines are given one of its alternatives; no document has it.
+    usual: int | None = None
     running: Running | None = None
     #: None where a plan chooses how long the job takes: it is evolving, malleable, or has alternatives.
     expected: Annotated[Duration | None, Key("How long it is expected to run (s); default: walltime")] = None
@@ -195,6 +197,11 @@ class Job:
         if not self.alternatives:
             return (self,)
         return tuple(replace(self, steps=(step,), alternatives=()) for step in (*self.steps, *self.alternatives))
+
+    @property
+    def own_walltime(self) -> int:
+        """The walltime by its own request, which the objective compares with that of the alternative it runs by."""
+        return self.walltime if self.usual is None else self.usual
 
     @property
     def shortest(self) -> int:

@@ -156,7 +156,7 @@ def suffered_exactly(instance: Instance, jobs: Iterable[PlannedJob], *, shortest
     runs = []
     for run in _waiting_runs(instance, jobs):
         start = max(instance.now, run.job.submit)
-        walltime = run.job.walltime
+        walltime = run.job.own_walltime
         end = start + (run.job.shortest if shortest else walltime)
         runs.append(replace(run, start=start, end=end, duration=walltime, waste=0))
     return _value(instance, runs)
@@ -190,7 +190,7 @@ def end_rate(instance: Instance, job: Job) -> Fraction:
             case ObjectiveTerm.WAIT | ObjectiveTerm.COMPLETION:
                 rate += Fraction(weight)
             case ObjectiveTerm.SLOWDOWN:
-                rate += Fraction(weight) / max(SLOWDOWN_TAU, job.walltime)
+                rate += Fraction(weight) / max(SLOWDOWN_TAU, job.own_walltime)
     return instance.weight(job) * rate
 
 
@@ -202,7 +202,7 @@ def delay_rates(instance: Instance, job: Job, runtime: int | None = None) -> Ite
     other job divides by the runtime that is expected of it. Waste does not depend on the start.
     """
     if not job.is_evolving:
-        runtime = job.expected_runtime
+        runtime = job.expected_runtime if job.usual is None else job.usual
     expected, factor = instance.expected_wait(job), instance.weight(job)
     for term, weight in instance.objective.weights.items():
         rate = factor * Fraction(weight)
@@ -302,8 +302,8 @@ def _duration(job: Job, planned: PlannedJob, *, is_record: bool) -> int:
 
     In a record the work of a malleable job is its runtime, if that is less than its walltime.
     """
-    if job.alternatives:
-        return job.walltime
+    if job.alternatives or job.usual is not None:
+        return job.own_walltime
     if job.malleability is None:
         return planned.end - planned.start
     return min(job.runtime, job.walltime) if is_record and job.runtime is not None else job.walltime

@@ -228,7 +228,7 @@ def _settled(instance: Instance, *, of_all: bool) -> tuple[Instance, dict[str, i
         if len(choices) > 1 and (of_all or not awaited.isdisjoint(job.element_ids)):
             number = next((place for place, one in enumerate(choices) if refusal(instance, one) is None), 0)
             found |= dict.fromkeys(job.element_ids, number)
-            job = choices[number]
+            job = replace(choices[number], usual=job.walltime) if number else choices[0]
         jobs.append(job)
     return replace(instance, jobs=tuple(jobs)) if found else instance, found
 
