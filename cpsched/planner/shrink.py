@@ -40,6 +40,8 @@ class Values:
                 levels -= levels.min()
         #: The costs of starts of a job (a row of the ledger) by its duration in seconds.
         self._known: dict[tuple[int, int], list[float]] = {}
+        #: The largest share of anything that a job with alternatives takes in each mode, times its seconds.
+        self._areas: dict[int, list[float]] = {}
         self._end_price = end_price(instance)
         self._waste_prices = [float(instance.term_weight(ObjectiveTerm.WASTE, job)) for job in ledger.jobs]
         self._ends = {job.id: job.running.segments[-1].end for job in instance.jobs if job.running is not None}
@@ -58,12 +60,18 @@ class Values:
         return behind
 
     def area(self, row: int, number: int) -> float:
-        """Return the largest share of anything that a job with alternatives takes in a mode, times its seconds."""
+        """Return what a job with alternatives takes in a mode: of the whole machine, for so many seconds."""
         job = self._ledger.jobs[row]
         if not job.alternatives:
             return 0.0
-        one = job.choices[number]
-        return float(dominant_share(self._instance.cluster, one)) * one.walltime
+        if row not in self._areas:
+            cluster = self._instance.cluster
+            self._areas[row] = [float(dominant_share(cluster, one)) * one.walltime for one in job.choices]
+        return self._areas[row][number]
+
+    def cost_at(self, row: int, start: int, number: int) -> float:
+        """Return the cost of a start (s after `now`) of a job in a mode, the makespan ignored."""
+        return self._cost(row, start, self._ledger.modes[row][number].duration)
 
     def _cost(self, row: int, start: int, duration: int) -> float:
         """Return the cost of a start (s after `now`) of a job with this duration."""
@@ -138,7 +146,9 @@ def place_cheaply(ledger: Ledger, row: int, values: Values, behind: float = 0.0)
     """
     name = ledger.jobs[row].id
     found: list[tuple[float, int, int, Place]] = []
-    for number in range(len(ledger.modes[row])):
+    for least, number in _by_least_cost(ledger, row, values, behind):
+        if found and least > min(one[0] for one in found):
+            break
         ledger.take_mode(name, number)
         ledger.plan([name])
         if ledger.is_booked(name):
@@ -154,6 +164,17 @@ def place_cheaply(ledger: Ledger, row: int, values: Values, behind: float = 0.0)
     best = min(found, key=lambda one: one[:3])[-1]
     ledger.put_back(name, best)
     return best
+
+
+def _by_least_cost(ledger: Ledger, row: int, values: Values, behind: float) -> list[tuple[float, int]]:
+    """Return the modes of a waiting job, each with what it costs at least; those of one with alternatives ascending."""
+    numbers = range(len(ledger.modes[row]))
+    if not ledger.jobs[row].alternatives:
+        return [(-np.inf, number) for number in numbers]
+    earliest, _ = ledger.table.window(row)
+    return sorted(
+        (values.cost_at(row, earliest, number) + behind * values.area(row, number), number) for number in numbers
+    )
 
 
 def go_on_shrunk(

@@ -87,3 +87,21 @@ def test_engines_without_a_choice_refuse_it_by_name(engine: str) -> None:
     """What cannot choose says so, and plans nothing by a choice of its own."""
     with pytest.raises(UnsupportedError, match="job a: has alternatives"):
         solve(window({"id": "a", "alternatives": [NARROW]}), engine=engine, budget=1)
+
+
+@pytest.mark.slow
+def test_jobs_of_all_kinds_in_one_window() -> None:
+    """Beside malleable and evolving jobs, those with alternatives have one of them, in planner and search."""
+    kinds: list[dict[str, Any]] = [
+        {"id": "a", "alternatives": [NARROW | {"walltime": 11}]},
+        {"id": "b", "alternatives": [NARROW | {"walltime": 11}]},
+        {"id": "m", "malleable": {"shares": [0.5]}},
+    ]
+    steps = [{"walltime": 5, "request": "1:ncpus=4"}, {"walltime": 5, "request": "2:ncpus=4"}]
+    instance = window(*kinds)
+    assert planned(instance).keys() == {"a", "b", "m"}
+    searched = solve(instance, engine="search", budget=60, steps=40)
+    assert searched.objective.value <= solve(instance, engine="planner", budget=0).objective.value
+    document = instance_to_document(instance)
+    document["jobs"].append({"id": "e", "submit": 0, "steps": steps})
+    assert len(solve(parse_instance(document), engine="search", budget=60, steps=40)) == 4
