@@ -125,13 +125,13 @@ class Values:
         return costs + self._end_price * last + self.of_running()
 
 
-def begin_shrunk(ledger: Ledger, order: Sequence[str], values: Values) -> None:
-    """Book waiting jobs that have no place, in this order, each in the mode and at the place that cost it least; an
-    alternative costs also what the jobs behind it lose by what it takes.
+def begin_shrunk(ledger: Ledger, order: Sequence[str], values: Values, *, is_charged: bool = True) -> None:
+    """Book waiting jobs that have no place, in this order, each in the mode and at the place that cost it least; if
+    that `is_charged`, an alternative costs also what the jobs behind it lose by what it takes.
     """
     rows = {job.id: row for row, job in enumerate(ledger.jobs)}
-    has_alternatives = any(job.alternatives for job in ledger.jobs)
-    behind = values.rates_behind([rows[name] for name in order]) if has_alternatives else [0.0] * len(order)
+    is_charged = is_charged and any(job.alternatives for job in ledger.jobs)
+    behind = values.rates_behind([rows[name] for name in order]) if is_charged else [0.0] * len(order)
     for name, rate in zip(order, behind, strict=True):
         place_cheaply(ledger, rows[name], values, rate)
 

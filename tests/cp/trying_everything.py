@@ -217,7 +217,7 @@ def add_job(
     needs: Counter[tuple[str, str, int]] = Counter()
     for node, second, resources in held:
         needs.update({(node, name, second): amount for name, amount in resources.items()})
-    is_exclusive = job.choices[planned.alternative].request.place.exclusive
+    is_exclusive = job.choices[planned.alternative].steps[0].request.place.exclusive
     for (node, name, second), amount in needs.items():
         if used[node, name, second] + amount > instance.cluster.class_of[node].resources.get(name, 0):
             return False
@@ -245,5 +245,5 @@ def remove_job(
         used.subtract({(node, name, second): amount for name, amount in resources.items()})
     for node, second in {(node, second) for node, second, _ in held}:
         holders[node, second] -= 1
-        if job.choices[planned.alternative].request.place.exclusive:
+        if job.choices[planned.alternative].steps[0].request.place.exclusive:
             owner.pop((node, second))
