@@ -109,6 +109,11 @@ class Occupation:
             if job.id not in entries
         ]
         faults += [
+            Fault(f"jobs[{index}].alternative", f"Expected at most {most}, the job's last one, got {job.alternative}")
+            for index, job in enumerate(planned)
+            if job.id in entries and job.alternative > (most := len(entries[job.id].alternatives))
+        ]
+        faults += [
             Fault(f"jobs[{index}].segments", f"Expected nodes of the cluster, got {placement.node!r}")
             for index, job in enumerate(planned)
             for segment in job.segments
@@ -123,7 +128,7 @@ class Occupation:
         wanted: dict[int, list[_Wanted]] = {}
         clipped: set[int] = set()
         for one in sorted(running, key=lambda one: (-one.end, one.id)) + waiting:
-            place, job = len(self.ids), entries[one.id]
+            place, job = len(self.ids), entries[one.id].choices[one.alternative]
             self.ids.append(one.id)
             self.place_of[one.id] = place
             bookings: list[Booking] = []

@@ -23,6 +23,8 @@ class FreePlace:
     #: What the job would book, in order of time, with the request and the entries of its demand for each.
     bookings: tuple[Booking, ...]
     held: tuple[tuple[Request, NDArray[np.int32]], ...]
+    #: Which of the job's modes it is in.
+    mode: int = 0
 
     @property
     def start(self) -> int:
@@ -83,12 +85,12 @@ class Block:
     def find(self, timeline: Timeline, earliest: int, latest: int = FOREVER, gate: Gate = OPEN) -> FreePlace | None:
         """Return the place with the first start in ``[earliest, latest]`` that rules allow; None: there is none."""
         best: FreePlace | None = None
-        for mode in self.modes:
+        for number, mode in enumerate(self.modes):
             last = min(latest, mode.latest) if best is None else min(best.start - 1, mode.latest)
             fit = _first_fit(timeline, mode, earliest, last, gate)
             if fit is not None:
                 booking = timeline.booking_of(mode.demand, fit.entries, fit.start, fit.start + mode.duration)
-                best = FreePlace(bookings=(booking,), held=((mode.request, fit.entries),))
+                best = FreePlace(bookings=(booking,), held=((mode.request, fit.entries),), mode=number)
         return best
 
 

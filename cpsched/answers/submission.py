@@ -13,6 +13,7 @@ from cpsched.answers.world import PlanView
 from cpsched.domain import Instance, Job, PlannedJob
 from cpsched.errors import DocumentError, Fault, SyntaxFault
 from cpsched.formats import instance_to_document, parse_instance
+from cpsched.problem import in_segments
 
 #: The id of a submission that names none.
 SUBMITTED = "submitted"
@@ -47,7 +48,7 @@ class Submission:
             words = "no start leaves it enough time before its latest end"
             return cls(job=job, planned=None, detail=words if rule is None else f"{rule} ({rule.path})")
         segments = found.segments(world.occupation.columns, now)
-        planned = PlannedJob(id=job.id, start=segments[0].start, end=segments[-1].end, segments=segments)
+        planned = in_segments(job.id, segments, found.mode if job.alternatives else 0)
         return cls(job=job, planned=world.stated(job, planned))
 
 

@@ -231,9 +231,10 @@ class Ledger:
         if row in self._shapes:
             return self._restore_changing(row, planned)
         start, duration = planned.start - self.instance.now, planned.end - planned.start
+        alternative = planned.alternative if self.jobs[row].alternatives else None
         for number, mode in enumerate(self.modes[row]):
             entries = None
-            if len(planned.segments) == 1 and mode.duration == duration:
+            if len(planned.segments) == 1 and mode.duration == duration and alternative in (None, number):
                 entries = self._columns.entries_of(mode.demand, mode.request, planned.segments[0].allocation)
             if entries is None:
                 continue
@@ -246,7 +247,8 @@ class Ledger:
             self.timeline.book(booking)
             table.keep(row, start, entries)
             return True
-        return self._has_parts and len(planned.segments) > 1 and self._restore_shares(row, planned)
+        is_on_shares = self._has_parts and len(planned.segments) > 1 and alternative is None
+        return is_on_shares and self._restore_shares(row, planned)
 
     def _restore_shares(self, row: int, planned: PlannedJob) -> bool:
         """Book a malleable job that changes its share at its place in another plan; return whether that is allowed."""
@@ -487,7 +489,7 @@ class Ledger:
         same start and on the same nodes; return whether it ends earlier then.
         """
         row = self._row[job_id]
-        if len(self.modes[row]) < 2 or not self._has_parts:
+        if len(self.modes[row]) < 2 or self.jobs[row].alternatives or not self._has_parts:
             return False
         place, held = self.place_of(job_id), self._on_shares(row, self._held(row))
         self.release(job_id)
@@ -529,13 +531,12 @@ class Ledger:
             return None
         row = self._row[job_id]
         if row in self._parts:
-            segments = self._changing.segments(self._parts[row], self.instance.now)
-        else:
-            mode = self.modes[row][self.mode(job_id)]
-            start = self.instance.now + int(self.table.starts[row])
-            allocation = self._columns.allocation_of(mode.request, self.table.entries(row))
-            segments = (Segment(start=start, end=start + mode.duration, allocation=allocation),)
-        return in_segments(job_id, segments)
+            return in_segments(job_id, self._changing.segments(self._parts[row], self.instance.now))
+        number = self.mode(job_id)
+        mode, start = self.modes[row][number], self.instance.now + int(self.table.starts[row])
+        allocation = self._columns.allocation_of(mode.request, self.table.entries(row))
+        segments = (Segment(start=start, end=start + mode.duration, allocation=allocation),)
+        return in_segments(job_id, segments, number if self.jobs[row].alternatives else 0)
 
     # --- for chains of a search, which book on the timeline themselves ------------------------------------------
 
@@ -585,7 +586,7 @@ class Ledger:
             Segment(start=now + start, end=now + end, allocation=self._columns.allocation_of(requests[number], entries))
             for start, end, number, entries in pieces
         )
-        return in_segments(job_id, segments)
+        return in_segments(job_id, segments, pieces[0][2] if self.jobs[row].alternatives else 0)
 
     @property
     def num_slots(self) -> int:

@@ -60,7 +60,7 @@ class TaskCosts:
     modes: tuple[tuple[ModeCost, ...], ...]
     #: By task: what it costs at its earliest start and its shortest; only of those that a plan may leave out.
     places: tuple[int, ...]
-    #: By malleable task: what each second costs by which it takes longer than at full share.
+    #: By task of several modes: what each second costs by which it takes longer than at its shortest.
     ends: Mapping[int, Rate]
     #: The cost of a second of makespan.
     makespan: int
@@ -141,7 +141,7 @@ class _Meant:
     value: Fraction
     rates: tuple[tuple[int, Fraction], ...]
     modes: tuple[_MeantMode, ...]
-    #: Each second by which a malleable task takes longer than at full share.
+    #: Each second by which a task of several modes takes longer than at its shortest.
     end: Fraction
     #: At its earliest and shortest, of a task that may be left out.
     place: Fraction = Fraction(0)
@@ -204,13 +204,15 @@ def costs_of(instance: Instance, tasks: Sequence[Task], *, horizon: int) -> Task
 
 def _meant_of(instance: Instance, task: Task) -> _Meant:
     """Return the costs of a task."""
-    from cpsched.cp.bounds.costs import job_cost
+    from cpsched.cp.bounds.costs import job_cost, least_cost
 
     if task.job.running is not None:
         rate = end_rate(instance, task.job)
         gain = instance.now + task.shortest - task.job.running.segments[-1].end
         return _Meant(rate * gain, (), tuple(_meant_mode(instance, task, mode) for mode in task.modes), rate)
     cost = job_cost(instance, task.job, instance.now + task.earliest, task.shortest)
+    if task.job.alternatives:
+        cost = least_cost(instance, task.job, instance.now + task.earliest)
     rates = tuple((kink - instance.now, rate) for kink, rate in cost.rates if kink - instance.now < task.latest)
     modes = tuple(_meant_mode(instance, task, mode) for mode in task.modes)
     end = end_rate(instance, task.job) if len(task.modes) > 1 else Fraction(0)

@@ -93,7 +93,8 @@ def _in_segments(
         Segment(start=start, end=end, allocation=placements(request.chunks, units))
         for (start, end), request, units in zip(times, task.modes[placed.mode].requests, held, strict=True)
     ]
-    return in_segments(task.job.id, segments if task.job.is_evolving else joined(segments))
+    alternative = placed.mode if task.job.alternatives else 0
+    return in_segments(task.job.id, segments if task.job.is_evolving else joined(segments), alternative)
 
 
 # --- and back --------------------------------------------------------------------------------------------------------
@@ -123,6 +124,8 @@ def place_of(encoding: Encoding, task: Task, job: PlannedJob, site_of: Mapping[s
     """
     segments = coming(job, encoding.now) if task.is_running else job.segments
     found = _mode_in(task, segments)
+    if task.job.alternatives:
+        found = job.alternative, [segment.end - segment.start for segment in segments]
     if found is None:
         return None
     mode, lengths = found

@@ -309,7 +309,10 @@ def num_pairs(instance: Instance, plan: Sequence[Planned], others: Collection[st
         return sum(len(job.steps) for job in jobs)
     awaited = awaited_ends(instance)
     of_jobs = (len(waiting_modes(job, is_awaited=job.id in awaited, longest=0)) for job in jobs)
-    parts = sum(len(chunk_layers(job)) * of_job for job, of_job in zip(jobs, of_jobs, strict=True))
+    parts = sum(
+        sum(len(chunk_layers(one)) for one in job.choices) * (1 if job.alternatives else of_job)
+        for job, of_job in zip(jobs, of_jobs, strict=True)
+    )
     return parts * len(instance.cluster.node_names)
 
 
@@ -337,10 +340,11 @@ def _task(
     shortest = min(mode.least for mode in modes)
     last = instance.latest_start(job)
     latest = horizon - shortest if last is None else min(last - instance.now, horizon - shortest)
+    choices = job.choices if job.alternatives else (job,) * len(modes)
     parts = (
-        _part(instance, job, layer, number, mode, sites)
-        for number, mode in enumerate(modes)
-        for layer in chunk_layers(job)
+        _part(instance, one, layer, number, mode, sites)
+        for number, (mode, one) in enumerate(zip(modes, choices, strict=True))
+        for layer in chunk_layers(one)
     )
     return Task(job, earliest, latest, end_by, modes, tuple(parts) if sites else ())
 
@@ -378,6 +382,9 @@ def _part(
     fitting = [
         fewest(_fitting(node_class, job, layer, mode, segment) for segment in segments) for node_class in classes
     ]
+    most = None if job.queue is None else instance.queues[job.queue].max_walltime
+    if most is not None and job.walltime > most:  # an alternative that no plan may choose
+        fitting = [0] * len(fitting)
     units = tuple(_unit(layer, mode.requests[segment]) for segment in segments)
     takes = [
         tuple(_takes(node_class, mode.requests[segment], unit) for segment, unit in zip(segments, units, strict=True))

@@ -27,8 +27,14 @@ class InWorker(Generic[Params]):
         """Nothing is compiled, and what is loaded is loaded in the worker."""
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
-        """Return the features of the instance that the model cannot honour: the same as the planner's."""
-        return unsupported(instance)
+        """Return the features of the instance that the model cannot honour: the same as the planner's, and alternatives
+        of one job with several places.
+        """
+        elsewhere: list[str] = []
+        for job in instance.jobs:
+            if any(one.request.place != job.steps[0].request.place for one in job.alternatives):
+                elsewhere.append(f"job {job.id}: alternatives with another place")
+        return (*unsupported(instance), *elsewhere)
 
     def worker(self) -> Worker:
         """Start a worker, which may use a part of the memory that is available now.

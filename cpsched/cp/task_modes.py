@@ -4,6 +4,8 @@ A malleable job has a mode on all of its cores, and *flexible* ones, in which it
 all of its cores, then on its shares from the smallest one up, to each of them. Segments of these may take no time. So a
 job can keep any share to its end, or shrink for guests, and expand again step by step as they end. An exclusive one has
 no guests, and keeps one share.
+
+A job with alternatives has a mode of one segment for each of its choices, in their order.
 """
 
 from __future__ import annotations
@@ -97,6 +99,8 @@ def waiting_modes(
             for step, most in zip(job.steps, job.longest_steps, strict=True)
         )
         return (TaskMode(spans, tuple(step.request for step in job.steps)),)
+    if job.alternatives:
+        return tuple(TaskMode((Span(one.walltime, one.walltime),), (one.request,)) for one in job.choices)
     job_modes = modes(job)[: 1 if is_awaited else None]
     return _malleable_modes(job.walltime, job_modes, None, known)
 

@@ -11,6 +11,7 @@ from cpsched.domain.annotations import (
     MAX_DURATION,
     MAX_NAME,
     Bounds,
+    Count,
     Duration,
     Entries,
     Has,
@@ -61,6 +62,7 @@ from cpsched.domain.job import (
     Step,
 )
 from cpsched.domain.modes import Mode, duration_range, modes, stretches_of
+from cpsched.domain.moldable import Speedup, amdahl, downey, resized
 from cpsched.domain.plan import (
     AimScore,
     EngineReport,

@@ -1,8 +1,8 @@
-"""Jobs: rigid, evolving, malleable; waiting or running."""
+"""Jobs: rigid, evolving, malleable, or with alternatives; waiting or running."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from math import floor
@@ -149,8 +149,12 @@ class Job:
         Key("A list such as 0-9, 1,3,5-9 or 0-20:5", inside="indices", examples=("0-9999",)),
     ] = None
     malleability: Annotated[Malleability | None, Key(name="malleable")] = None
+    #: Of a waiting job: a plan runs it in one of its `choices`, from its start to its end.
+    alternatives: tuple[Step, ...] = ()
+    #: The walltime that the job asks for itself, where engines are given one of its alternatives; no document has it.
+    usual: int | None = None
     running: Running | None = None
-    #: None where a plan chooses how long the job takes: it is evolving or malleable.
+    #: None where a plan chooses how long the job takes: it is evolving, malleable, or has alternatives.
     expected: Annotated[Duration | None, Key("How long it is expected to run (s); default: walltime")] = None
     runtime: Annotated[Duration | None, Key("How long it really runs (s): for simulators only")] = None
     reservation: Annotated[Name | None, Key("Run inside that reservation")] = None
@@ -186,6 +190,23 @@ class Job:
     def changes(self) -> bool:
         """Whether the job may change what it holds while it runs: it evolves, or is malleable."""
         return self.is_evolving or self.malleability is not None
+
+    @property
+    def choices(self) -> tuple[Job, ...]:
+        """The rigid jobs of which a plan chooses one: the job as it asks itself, then by each of its alternatives."""
+        if not self.alternatives:
+            return (self,)
+        return tuple(replace(self, steps=(step,), alternatives=()) for step in (*self.steps, *self.alternatives))
+
+    @property
+    def own_walltime(self) -> int:
+        """The walltime by its own request, which the objective compares with that of the alternative it runs by."""
+        return self.walltime if self.usual is None else self.usual
+
+    @property
+    def shortest(self) -> int:
+        """The least seconds that it takes in any of its choices."""
+        return min((self.walltime, *(step.walltime for step in self.alternatives)))
 
     @property
     def longest_steps(self) -> tuple[int | None, ...]:

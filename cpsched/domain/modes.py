@@ -55,8 +55,11 @@ def duration_range(job: Job) -> tuple[int, int | None]:
     A rigid job takes its walltime. An evolving job takes at least its walltime, and at most as long as with each step
     held for as long as it may be. A malleable job may change its share at any time: each second does at least as much
     work as the slowest mode, and at most as much as the full share. It ends in the second in which the work is done.
-    So it can take any time from its walltime to its duration on the slowest mode.
+    So it can take any time from its walltime to its duration on the slowest mode. A job with alternatives takes the
+    walltime of one of them.
     """
+    if job.alternatives:
+        return job.shortest, max((job.walltime, *(step.walltime for step in job.alternatives)))
     if job.is_evolving:
         steps = zip(job.steps, job.longest_steps, strict=True)
         longest = [most if most is None else max(step.walltime, most) for step, most in steps]

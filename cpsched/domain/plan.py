@@ -44,6 +44,10 @@ class PlannedJob:
     start: PlanTime
     end: PlanTime
     segments: Annotated[tuple[Segment, ...], Entries(1), Key("In time order, without holes")]
+    #: Of the job's `choices`, by index.
+    alternative: Annotated[
+        int, Bounds(0, below=10**6), Key("Which of its alternatives was chosen, from 1 on; 0: its own request")
+    ] = 0
 
     @property
     def nodes(self) -> tuple[str, ...]:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Annotated, Any
+from fractions import Fraction
+from typing import Annotated, Any, Literal
 
 from cpsched.domain import (
+    MAX_COUNT,
+    MAX_DURATION,
     MAX_NAME,
     Amounts,
     Bounds,
     Chunk,
+    Count,
     Duration,
     Entries,
     FrozenMap,
@@ -25,20 +29,26 @@ from cpsched.domain import (
     Request,
     Running,
     Segment,
+    Speedup,
     Step,
     Text,
     Time,
     Written,
+    amdahl,
+    downey,
+    resized,
     share_of,
     time_on,
 )
 from cpsched.errors import SyntaxFault
-from cpsched.formats.faults import Faults, Location, shown
-from cpsched.formats.kinds import FORMS, NOTATIONS, Either, Form, Listed, Number, Spelt, kind_of, object_of
+from cpsched.formats.faults import Faults, Location, path_of, shown
+from cpsched.formats.kinds import FORMS, NOTATIONS, Either, Form, Listed, Number, Object, Spelt, kind_of, object_of
 from cpsched.formats.notations import format_indices, format_place
 from cpsched.formats.reading import Reading, frozen_amounts, read_allocation
 from cpsched.formats.request_text import format_request, parse_request
 
+#: A number of chunks as a key; and the most other sizes of a moldable job.
+_SIZE, _MOST_SIZES = re.compile(r"[1-9][0-9]{0,6}"), 64
 #: A share as a key: a number as JSON or Python writes it.
 _NUMBER = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?(e-?[0-9]{1,3})?")
 #: What a request is, in words.
@@ -48,7 +58,7 @@ _Entry = Mapping[str, Any]
 
 
 def _rule_of_jobs(job: _Entry) -> str | None:
-    """Check that a job is rigid, evolving or malleable, and an array, running or told its start."""
+    """Check that a job is rigid, evolving, malleable or with alternatives, and an array, running or told its start."""
     lacking = sorted({"walltime", "request"} - job.keys())
     if "steps" not in job and lacking:
         return f"Expected walltime and request, or steps; got no {' and '.join(lacking)}"
@@ -58,6 +68,11 @@ def _rule_of_jobs(job: _Entry) -> str | None:
         return "Expected a malleable or an evolving job, got both malleable and steps"
     if "expected" in job and ("steps" in job or "malleable" in job):
         return "Expected no expected in an evolving or malleable job: a plan chooses how long it takes"
+    for choice in ("alternatives", "moldable"):
+        others = [key for key in ("moldable", "steps", "malleable", "running", "expected") if key in job]
+        others = [key for key in others if key != choice]
+        if choice in job and others:
+            return f"Expected {choice} in a job without {' and '.join(others)}: a plan chooses one at its start"
     if "steps" not in job and "expand_limit" in job:
         return "Expected expand_limit only together with steps"
     if "array" in job and "running" in job:
@@ -79,6 +94,10 @@ def read_job(reading: Reading, location: Location, job: _Entry, said: dict[str, 
     array = said.get("array")
     if array is not None and len(f"{job['id']}[{array[-1]}]") > MAX_NAME:
         reading.faults.add((*location, "id"), f"Expected an id whose elements have at most {MAX_NAME} characters")
+    if "alternatives" in job:
+        said["alternatives"] = _read_alternatives(reading, location, job, steps[0], said["licenses"])
+    if "moldable" in job:
+        said["alternatives"] = _read_moldable(reading, location, job["moldable"], steps[0])
     if "running" in job:
         said["running"] = _read_running(reading, location, job["running"], steps, said.get("malleability"))
     return Job(steps=steps, **said)
@@ -101,6 +120,98 @@ def _read_steps(reading: Reading, location: Location, job: _Entry) -> tuple[tupl
         agreed = agreed or (request.place, licenses)
         steps.append(Step(walltime=work["walltime"], request=request))
     return (tuple(steps), agreed[1]) if agreed is not None and len(steps) == len(works) else None
+
+
+def _read_alternatives(
+    reading: Reading, location: Location, job: _Entry, own: Step, licenses: Amounts
+) -> tuple[Step, ...]:
+    """Return the alternatives of a job, each different from its own request and from all others."""
+    found = {own: (*location, "request")}
+    for index, one in enumerate(job["alternatives"]):
+        at = (*location, "alternatives", index)
+        read = reading.request(
+            (*at, "request"), one["request"], one.get("place"), job.get("licenses"), otherwise=own.request.place
+        )
+        if read is None:
+            continue
+        step = Step(walltime=one["walltime"], request=read[0])
+        if read[1] != licenses:
+            reading.faults.add((*at, "request"), "Expected the same licences in every alternative")
+        if step in found:
+            reading.faults.add(at, f"Expected each alternative once, got the same as {path_of(found[step])}")
+        found.setdefault(step, at)
+    return tuple(found)[1:]
+
+
+def _read_moldable(reading: Reading, location: Location, moldable: _Entry, own: Step) -> tuple[Step, ...]:
+    """Return the alternatives of a moldable job: its request with each other number of chunks, ascending."""
+    at = (*location, "moldable")
+    if len(own.request.chunks) != 1:
+        reading.faults.add(at, f"Expected one kind of chunks in the request, got {len(own.request.chunks)}")
+        return ()
+    count = own.request.chunks[0].count
+    sizes, speedup = moldable.get("sizes"), _speedup_of(reading, at, moldable, count)
+    if sizes is None:
+        if not moldable["min"] <= count <= moldable["max"]:
+            message = f"Expected sizes around the {count} chunks of the request, got {moldable['min']} to"
+            reading.faults.add(at, f"{message} {moldable['max']}")
+            return ()
+        sizes = range(moldable["min"], moldable["max"] + 1)
+    found = sorted({*sizes} - {count})
+    if not found:
+        reading.faults.add(at, f"Expected another size than the {count} chunks of the request")
+    if len(found) > _MOST_SIZES:
+        reading.faults.add(at, f"Expected at most {_MOST_SIZES} other sizes, got {len(found)}")
+    if speedup is None or len(found) > _MOST_SIZES:
+        return ()
+    steps = []
+    for size in found:
+        step = resized(own, size, speedup)
+        if step.walltime > MAX_DURATION:
+            reading.faults.add(at, f"Expected at most {MAX_DURATION} s on {size} chunks, got {step.walltime}")
+        steps.append(step)
+    return tuple(steps)
+
+
+def _speedup_of(reading: Reading, at: Location, moldable: _Entry, count: int) -> Speedup | None:
+    """Return the speed-up of a moldable job, or None for a table with faults."""
+    match moldable["model"]:
+        case "none":
+            return lambda _: Fraction(1)
+        case "amdahl":
+            return amdahl(Fraction(str(moldable["serial"])))
+        case "downey":
+            return downey(Fraction(str(moldable["parallelism"])), Fraction(str(moldable["sigma"])))
+    known: dict[int, Fraction] = {}
+    for key, factor in moldable["speedups"].items():
+        if not _SIZE.fullmatch(key):
+            reading.faults.add((*at, "speedups", key), f"Expected a number of chunks as key, got {shown(key)}")
+        else:
+            known[int(key)] = Fraction(str(factor))
+    lacking = sorted(
+        {count, *moldable.get("sizes", range(moldable.get("min", 1), moldable.get("max", 0) + 1))} - {*known}
+    )
+    if lacking:
+        listed = ", ".join(map(str, lacking[:10]))
+        reading.faults.add((*at, "speedups"), f"Expected the speed-up on {listed} chunks too, got none")
+        return None
+    return known.__getitem__
+
+
+def _rule_of_moldable(moldable: _Entry) -> str | None:
+    if ("sizes" in moldable) == ("min" in moldable or "max" in moldable):
+        return "Expected either sizes, or min and max"
+    if "sizes" not in moldable and not {"min", "max"} <= moldable.keys():
+        return "Expected both min and max"
+    if moldable.get("min", 1) > moldable.get("max", MAX_COUNT):
+        return f"Expected min <= max, got {moldable['min']} and {moldable['max']}"
+    needed = {"none": set(), "amdahl": {"serial"}, "downey": {"parallelism", "sigma"}, "table": {"speedups"}}
+    figures = needed[moldable["model"]]
+    got = {"serial", "parallelism", "sigma", "speedups"} & moldable.keys()
+    if got != figures:
+        expected = " and ".join(sorted(figures)) or "no figures"
+        return f"Expected {expected} with the model {moldable['model']}, got {' and '.join(sorted(got)) or 'none'}"
+    return None
 
 
 def _read_malleability(reading: Reading, location: Location, malleable: _Entry, said: dict[str, Any]) -> Malleability:
@@ -261,8 +372,15 @@ def _write_job(job: Job, requests: Requests) -> dict[str, Any]:
         "request": steps[0]["request"] if is_rigid else None,
         "steps": None if is_rigid else steps,
         "place": written_place(job.steps[0].request),
+        "alternatives": [_write_alternative(one, job.steps[0], requests) for one in job.alternatives] or None,
         "running": None if job.running is None else _write_running(job, job.running),
     }
+
+
+def _write_alternative(one: Step, own: Step, requests: Requests) -> dict[str, Any]:
+    """Write an alternative; its place where it is another one than that of the job's own request."""
+    place = {} if one.request.place == own.request.place else {"place": format_place(one.request.place)}
+    return {"walltime": one.walltime, "request": requests[one.request.chunks]} | place
 
 
 def _write_running(job: Job, running: Running) -> dict[str, Any]:
@@ -297,6 +415,38 @@ def _running_segments() -> Listed:
     return Listed(object_of("RunningSegment", "A time during which the allocation does not change.", keys), 1)
 
 
+def _alternatives() -> Listed:
+    """Return the kind of the alternatives of a job."""
+    keys = {
+        "walltime": Annotated[Duration, Key("Seconds")],
+        "request": Request,
+        "place": Annotated[Text | None, Key("Default: the place of the job")],
+    }
+    return Listed(object_of("Alternative", "A walltime and a request with which a job can run.", keys), 1)
+
+
+def _moldable() -> Object:
+    """Return the kind of the sizes of a moldable job."""
+    count = Annotated[Count | None, Key()]
+    figure = Annotated[float | None, Bounds(1, 1e9)]
+    keys = {
+        "sizes": Annotated[tuple[Count, ...] | None, Entries(1), Key("Numbers of chunks on which it can run")],
+        "min": Annotated[count, Key("In place of sizes: the fewest chunks")],
+        "max": Annotated[count, Key("The most chunks")],
+        "model": Annotated[Literal["none", "amdahl", "downey", "table"], Key("The speed-up; none: the same walltime")],
+        "serial": Annotated[float | None, Bounds(0, 1), Key("Of amdahl: the part that is serial")],
+        "parallelism": Annotated[figure, Key("Of downey: A, the average parallelism")],
+        "sigma": Annotated[float | None, Bounds(0, 1e9), Key("Of downey: the variance of the parallelism")],
+        "speedups": Annotated[
+            FrozenMap[Name, Annotated[float, Bounds(1, 1e9)]] | None,
+            Key("Of table: by number of chunks, how many times as fast as on one"),
+        ],
+    }
+    return object_of(
+        "Moldable", "Other numbers of its chunks with which a job can run.", keys, Form(rule=_rule_of_moldable)
+    )
+
+
 def _rule_of_placements(held: _Entry) -> str | None:
     is_counted = ("chunk" in held) == ("count" in held)
     return None if is_counted else "Expected chunk and count together, or neither"
@@ -314,8 +464,19 @@ FORMS[Job] = Form(
                 Text | None, Key("free, pack or scatter, then :excl or :shared", examples=("scatter:excl",))
             ],
         },
+        "alternatives": {
+            "alternatives": Annotated[
+                Any | None,
+                Written("alternatives"),
+                Key("What it can run with instead of its own walltime and request"),
+            ],
+            "moldable": Annotated[
+                Any | None, Written("moldable"), Key("Alternatives in short: other numbers of its chunks")
+            ],
+        },
         "running": {"running": Running | None},
     },
+    without=("usual",),
     rule=_rule_of_jobs,
     read=read_job,
     write=_write_job,
@@ -343,6 +504,8 @@ FORMS[Chunk] = Form(
     )
 )
 NOTATIONS["running segments"] = _running_segments
+NOTATIONS["alternatives"] = _alternatives
+NOTATIONS["moldable"] = _moldable
 NOTATIONS["share"] = lambda: _Share(Bounds(above=0, below=1), is_whole=False)
 NOTATIONS["share as a key"] = lambda: Spelt(kind_of(Name), None, lambda share, writing: repr(share))
 NOTATIONS["indices"] = lambda: Spelt(

@@ -120,8 +120,13 @@ class Reading:
         written: str | list[dict[str, Any]],
         place: str | None,
         licenses: Mapping[str, int] | None,
+        *,
+        otherwise: Place | None = None,
     ) -> tuple[Request, Amounts] | None:
-        """Read the request at `location`, with the keys ``place`` and ``licenses`` of the job that it belongs to."""
+        """Read the request at `location`, with the keys ``place`` and ``licenses`` of the job that it belongs to.
+
+        `otherwise`: the place of one that says none.
+        """
         if isinstance(written, str):
             parsed = self._parse(written)
             if isinstance(parsed, SyntaxFault):
@@ -137,7 +142,10 @@ class Reading:
                 self.faults.add(location, f"Expected the licence {name} once, got it in the text and in licenses")
         request, asked = parsed.request, parsed.licenses
         if place is not None:
-            request = Request(chunks=request.chunks, place=self.place((*location[:2], "place"), place))
+            key = location[:-1] if "alternatives" in location else location[:2]
+            request = Request(chunks=request.chunks, place=self.place((*key, "place"), place))
+        elif otherwise is not None and not parsed.has_place:
+            request = Request(chunks=request.chunks, place=otherwise)
         if licenses is not None:
             asked = Amounts({**asked, **frozen_amounts(licenses)})
         return request, asked

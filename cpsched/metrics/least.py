@@ -34,15 +34,16 @@ class StretchedSlowdown:
 def least_value(instance: Instance, jobs: Iterable[PlannedJob]) -> float:
     """Return a lower bound of the value of every plan of the same jobs.
 
-    Each waiting job starts at ``max(now, submit)``; a malleable one has all its cores, and an evolving one takes as
-    long as is cheapest (`stretched_slowdown`). Each running one whose share a plan may change has all its cores from
-    now on. Where no step can be held and nothing that runs can change, that is `suffered`.
+    Each waiting job starts at ``max(now, submit)``; a malleable one has all its cores, one with alternatives takes the
+    shortest of them, and an evolving one takes as long as is cheapest (`stretched_slowdown`). Each running one whose
+    share a plan may change has all its cores from now on. Where no step can be held, nothing that runs can change and
+    no job has a shorter alternative, that is `suffered`.
 
     Raises `ValueError` if a job is not in the instance.
     """
     listed = tuple(jobs)
     entries = jobs_by_id(instance)
-    value = suffered_exactly(instance, listed) + least_running_cost(instance)
+    value = suffered_exactly(instance, listed, shortest=True) + least_running_cost(instance)
     for planned in listed:
         job = entries[planned.id]
         if job.running is None:

@@ -103,7 +103,8 @@ class _Run:
     weight: Fraction
     start: int
     end: int
-    #: The duration (s) that its slowdown divides by: that at full share, of a malleable job.
+    #: The duration (s) that its slowdown divides by: that at full share, of a malleable job, and that which one with
+    #: alternatives asks for itself.
     duration: int
     #: Of an evolving job: cores of each step x seconds for which it is held longer than it asks for.
     waste: int = 0
@@ -116,7 +117,7 @@ class _Run:
 
     @property
     def stretch(self) -> int:
-        """The seconds that the job takes longer than at full share."""
+        """The seconds that the job takes longer than at full share, or than by its own request."""
         return self.end - self.start - self.duration
 
     @property
@@ -176,13 +177,14 @@ def suffered(instance: Instance, jobs: Iterable[PlannedJob]) -> float:
     return float(suffered_exactly(instance, jobs))
 
 
-def suffered_exactly(instance: Instance, jobs: Iterable[PlannedJob]) -> Fraction:
-    """Return the value of `suffered`, before it is rounded."""
+def suffered_exactly(instance: Instance, jobs: Iterable[PlannedJob], *, shortest: bool = False) -> Fraction:
+    """Return the value of `suffered`, before it is rounded; `shortest`: if each job ran by its shortest alternative."""
     runs = []
     for run in _waiting_runs(instance, jobs):
         start = max(instance.now, run.job.submit)
-        walltime = run.job.walltime
-        runs.append(replace(run, start=start, end=start + walltime, duration=walltime, waste=0))
+        walltime = run.job.own_walltime
+        end = start + (run.job.shortest if shortest else walltime)
+        runs.append(replace(run, start=start, end=end, duration=walltime, waste=0))
     return _value(instance, runs)
 
 
@@ -200,9 +202,10 @@ def least_running_cost(instance: Instance) -> Fraction:
 
 def end_rate(instance: Instance, job: Job) -> Fraction:
     """Return the cost of each second by which a plan ends a running job later than the instance states, and of each
-    second by which a waiting malleable job takes longer than at full share.
+    second by which a waiting malleable job takes longer than at full share, or one with alternatives than by its own
+    request.
 
-    A second by which a running job ends earlier is worth the same. The job has waited, so that no more of its delay can
+    A second less is worth the same. The job has waited, so that no more of its delay can
     make it tardy; the makespan is that of the waiting jobs, and counts beside this.
     """
     rate = Fraction(0)
@@ -213,7 +216,7 @@ def end_rate(instance: Instance, job: Job) -> Fraction:
             case ObjectiveTerm.WAIT | ObjectiveTerm.COMPLETION:
                 rate += Fraction(weight)
             case ObjectiveTerm.SLOWDOWN:
-                rate += Fraction(weight) / max(SLOWDOWN_TAU, job.walltime)
+                rate += Fraction(weight) / max(SLOWDOWN_TAU, job.own_walltime)
     return instance.weight(job) * rate
 
 
@@ -225,7 +228,7 @@ def delay_rates(instance: Instance, job: Job, runtime: int | None = None) -> Ite
     other job divides by the runtime that is expected of it. Waste does not depend on the start.
     """
     if not job.is_evolving:
-        runtime = job.expected_runtime
+        runtime = job.expected_runtime if job.usual is None else job.usual
     expected, factor = instance.expected_wait(job), instance.weight(job)
     for term, weight in instance.objective.weights.items():
         rate = factor * Fraction(weight)
@@ -320,10 +323,13 @@ def _waiting_runs(instance: Instance, jobs: Iterable[PlannedJob], *, is_record: 
 
 
 def _duration(job: Job, planned: PlannedJob, *, is_record: bool) -> int:
-    """Return the seconds that a planned waiting job takes, if it is malleable at full share.
+    """Return the seconds that a planned waiting job takes, if it is malleable at full share, and with alternatives by
+    its own request.
 
     In a record the work of a malleable job is its runtime, if that is less than its walltime.
     """
+    if job.alternatives or job.usual is not None:
+        return job.own_walltime
     if job.malleability is None:
         return planned.end - planned.start
     return min(job.runtime, job.walltime) if is_record and job.runtime is not None else job.walltime

@@ -221,6 +221,8 @@ class Model:
         reservation: str | None = None,
         steps: Sequence[tuple[SupportsIndex, Chunks] | Entry] | None = None,
         malleable: Sequence[float] | Entry | None = None,
+        alternatives: Sequence[tuple[SupportsIndex, Chunks] | Entry] | None = None,
+        moldable: Entry | None = None,
         expand_limit: float | None = None,
         array: str | Entry | None = None,
         told: SupportsIndex | Entry | None = None,
@@ -246,6 +248,10 @@ class Model:
             Of an evolving job, in place of `request` and `walltime`: (walltime, request) of each.
         malleable
             Shares of its cores on which it can run, ``[0.5]``, or ``{"shares": [0.5], "model": "worst"}``.
+        alternatives
+            What it can run with instead: (walltime, request) of each; a plan chooses one.
+        moldable
+            The same in short, other numbers of its chunks: ``{"min": 1, "max": 8, "model": "amdahl", "serial": 0.02}``.
         array
             The indices of an array, ``"0-9"``.
         told
@@ -284,6 +290,10 @@ class Model:
             entry["after"] = _each(_dependency, [after] if isinstance(after, str | Mapping) else after)
         if steps is not None:
             entry["steps"] = _each(_step, steps)
+        if alternatives is not None:
+            entry["alternatives"] = _each(_step, alternatives)
+        if moldable is not None:
+            entry["moldable"] = plain(moldable)
         if malleable is not None:
             entry["malleable"] = plain(malleable if isinstance(malleable, Mapping) else {"shares": malleable})
         if array is not None:

@@ -22,6 +22,7 @@ def unsupported(instance: Instance) -> tuple[str, ...]:
     They have all features of the planner but these. Sizes are checked last, since they need the others.
     """
     others = (*planner.unsupported(instance), *_changed(instance), *_malleable(instance), *_slowed(instance))
+    others = (*others, *planner.with_alternatives(instance))
     return others or tuple(_too_large(instance))
 
 

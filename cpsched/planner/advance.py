@@ -162,6 +162,7 @@ def _started(entry: Job, run: PlannedJob, after: tuple[Dependency, ...]) -> Job:
     if entry.running is not None and run == repeated(entry):
         return replace(entry, after=after)
     running = Running(start=run.start, segments=_segments(entry, run))
+    entry = entry.choices[min(run.alternative, len(entry.alternatives))]
     return replace(entry, id=run.id, array=None, after=after, told=None, running=running)
 
 

@@ -139,7 +139,7 @@ class Beside:
                 continue  # it is in every window
             for segment in planned.segments:
                 allocation = segment.allocation
-                if job.steps[0].request.place.exclusive:
+                if job.choices[planned.alternative].steps[0].request.place.exclusive:
                     nodes = dict.fromkeys(one.node for one in allocation)
                     allocation = tuple(Placement(node=node, resources=has[node].resources) for node in nodes)
                 yield SetAside(start=segment.start, end=segment.end, allocation=allocation, licenses=job.licenses)

@@ -62,7 +62,7 @@ def hopeless(instance: Instance, names: Collection[str], bare: Ledger | None = N
             continue
         begin = max([begin, *times])
         start: int | None = begin
-        if not job.is_evolving and job.malleability is None and len(job.request.chunks) == 1:
+        if not (job.changes or job.alternatives) and len(job.request.chunks) == 1:
             key = job.steps, job.licenses, job.start_at, begin, last
             if key not in alike:
                 alike[key] = ledger.place([job.id], earliest=begin).get(job.id)

@@ -114,7 +114,7 @@ def _rigid(job: Job) -> Iterator[Job]:
 
 def _is_tried(job: Job) -> bool:
     """Return whether a job finds its start alone or never: rigid, of one kind of chunks, waiting for nobody."""
-    return not (job.changes or job.after) and len(job.request.chunks) == 1
+    return not (job.changes or job.after) and all(len(one.request.chunks) == 1 for one in job.choices)
 
 
 def _mappings(job: Job) -> list[NodeMapping]:

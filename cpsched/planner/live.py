@@ -19,7 +19,7 @@ from cpsched.planner.admission_result import AdmissionResult, without_start
 from cpsched.planner.infeasible import hopeless
 from cpsched.planner.planner import NAME
 from cpsched.planner.rescue import rescue
-from cpsched.planner.shrink import Values, go_on_shrunk
+from cpsched.planner.shrink import Values, begin_shrunk, go_on_shrunk
 from cpsched.planner.support import unsupported
 from cpsched.planner.warm import displace, ordered, planned_by, shrink_more, shrunk
 from cpsched.problem import (
@@ -112,6 +112,7 @@ class LivePlanner:
         """
         before = self._stated
         can_follow = not self._problem.is_overcommitted and self._ledger.can_follow and _is_same_site(before, instance)
+        can_follow = can_follow and not any(job.alternatives for job in (*before.jobs, *instance.jobs))
         if not (can_follow and self._followed(instance, concern)):
             self._begin(instance, self.outcome().jobs, before.now, concern)
 
@@ -203,7 +204,10 @@ class LivePlanner:
         for turn in (True, False):
             left = [name for name in order if (name in bound) is turn and not ledger.is_booked(name)]
             if new := [name for name in left if name not in before or not ledger.restore(before[name])]:
-                ledger.plan(new)
+                if any(self._waiting[name].alternatives for name in new):
+                    begin_shrunk(ledger, new, Values(self._instance, ledger))
+                else:
+                    ledger.plan(new)
             if turn and bound:
                 self._rescue([name for name in order if name in bound], before)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 
 from cpsched.booking import Ledger, Mapping
 from cpsched.domain import Instance
@@ -58,7 +58,13 @@ class Planner:
         """Shrink waiting and running jobs where that improves the plan."""
         ledger, order = self.ledger, self._order
         values = Values(self.instance, ledger)
-        if not self._improved_by(values, lambda: begin_shrunk(ledger, order, values)):
+        has_alternatives = any(job.alternatives for job in ledger.jobs)
+        # whether it is better that a job thinks of those behind it depends on how full the machine is
+        ways = (True, False) if has_alternatives else (True,)
+        better = [
+            self._improved_by(values, partial(begin_shrunk, ledger, order, values, is_charged=way)) for way in ways
+        ]
+        if not any(better):
             begin_shrunk(ledger, [name for name in order if not ledger.is_booked(name)], values)
         go_on_shrunk(ledger, order, values, names=lenders(ledger, order))
 

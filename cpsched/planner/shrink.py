@@ -16,6 +16,7 @@ from cpsched.booking import Ledger, Place
 from cpsched.domain import Instance, ObjectiveTerm, PlannedJob, Request
 from cpsched.metrics import end_rate, objective_value
 from cpsched.planner.costs import FIRST_KINK, LEVEL, RATE, costs_at, end_price, start_costs
+from cpsched.problem import dominant_share
 from cpsched.rusv import FOREVER, NOWHERE
 
 #: The number of running jobs that are tried with fewer cores; it is lower if many other jobs would have to move up
@@ -33,8 +34,14 @@ class Values:
         self._first = np.cumsum([0, *map(len, ledger.modes)])
         #: The costs of starts (see `start_costs`) in each mode, one job's modes after the other's.
         self.costs = start_costs(instance, owners, np.array([mode.duration for mode in modes], dtype=np.int64))
+        for row, job in enumerate(ledger.jobs):
+            if job.alternatives:  # no cost of an alternative is less than 0
+                levels = self.costs[self._first[row] : self._first[row + 1], LEVEL]
+                levels -= levels.min()
         #: The costs of starts of a job (a row of the ledger) by its duration in seconds.
         self._known: dict[tuple[int, int], list[float]] = {}
+        #: The largest share of anything that a job with alternatives takes in each mode, times its seconds.
+        self._areas: dict[int, list[float]] = {}
         self._end_price = end_price(instance)
         self._waste_prices = [float(instance.term_weight(ObjectiveTerm.WASTE, job)) for job in ledger.jobs]
         self._ends = {job.id: job.running.segments[-1].end for job in instance.jobs if job.running is not None}
@@ -45,6 +52,26 @@ class Values:
     def cost_of(self, row: int, place: Place) -> float:
         """Return the cost of a place for a waiting job (a row of the ledger), the makespan ignored."""
         return self._cost(row, place.start, place.end - place.start) + self._waste_prices[row] * place.waste
+
+    def rates_behind(self, order: Sequence[int]) -> list[float]:
+        """Return what a second of delay costs the jobs (rows of the ledger) behind each one of an order, together."""
+        rates = self.costs[self._first[list(order)], RATE]
+        behind: list[float] = (rates[::-1].cumsum()[::-1] - rates).tolist()
+        return behind
+
+    def area(self, row: int, number: int) -> float:
+        """Return what a job with alternatives takes in a mode: of the whole machine, for so many seconds."""
+        job = self._ledger.jobs[row]
+        if not job.alternatives:
+            return 0.0
+        if row not in self._areas:
+            cluster = self._instance.cluster
+            self._areas[row] = [float(dominant_share(cluster, one)) * one.walltime for one in job.choices]
+        return self._areas[row][number]
+
+    def cost_at(self, row: int, start: int, number: int) -> float:
+        """Return the cost of a start (s after `now`) of a job in a mode, the makespan ignored."""
+        return self._cost(row, start, self._ledger.modes[row][number].duration)
 
     def _cost(self, row: int, start: int, duration: int) -> float:
         """Return the cost of a start (s after `now`) of a job with this duration."""
@@ -98,30 +125,38 @@ class Values:
         return costs + self._end_price * last + self.of_running()
 
 
-def begin_shrunk(ledger: Ledger, order: Sequence[str], values: Values) -> None:
-    """Book waiting jobs that have no place, in this order, each in the mode and at the place that cost it least."""
+def begin_shrunk(ledger: Ledger, order: Sequence[str], values: Values, *, is_charged: bool = True) -> None:
+    """Book waiting jobs that have no place, in this order, each in the mode and at the place that cost it least; if
+    that `is_charged`, an alternative costs also what the jobs behind it lose by what it takes.
+    """
     rows = {job.id: row for row, job in enumerate(ledger.jobs)}
-    for name in order:
-        place_cheaply(ledger, rows[name], values)
+    is_charged = is_charged and any(job.alternatives for job in ledger.jobs)
+    behind = values.rates_behind([rows[name] for name in order]) if is_charged else [0.0] * len(order)
+    for name, rate in zip(order, behind, strict=True):
+        place_cheaply(ledger, rows[name], values, rate)
 
 
-def place_cheaply(ledger: Ledger, row: int, values: Values) -> Place | None:
+def place_cheaply(ledger: Ledger, row: int, values: Values, behind: float = 0.0) -> Place | None:
     """Book a waiting job (a row of the ledger) without a place in the mode whose earliest place costs least; return
     the place, or None if it fits nowhere.
 
     A shrunk job expands as soon as cores on its nodes are free. Between equal costs the earlier end decides, then the
-    larger share: no job is shrunk without a gain.
+    larger share: no job is shrunk without a gain. `behind`: what a second costs the jobs that are still to be placed:
+    an alternative that takes the whole machine for a second costs them as much.
     """
     name = ledger.jobs[row].id
     found: list[tuple[float, int, int, Place]] = []
-    for number in range(len(ledger.modes[row])):
+    for least, number in _by_least_cost(ledger, row, values, behind):
+        if found and least > min(one[0] for one in found):
+            break
         ledger.take_mode(name, number)
         ledger.plan([name])
         if ledger.is_booked(name):
             if number:
                 ledger.expand(name)
             place = ledger.place_of(name)
-            found.append((values.cost_of(row, place), place.end, number, place))
+            loss = behind * values.area(row, number) if behind else 0.0
+            found.append((values.cost_of(row, place) + loss, place.end, number, place))
             ledger.release(name)
     ledger.take_mode(name, 0)
     if not found:
@@ -129,6 +164,17 @@ def place_cheaply(ledger: Ledger, row: int, values: Values) -> Place | None:
     best = min(found, key=lambda one: one[:3])[-1]
     ledger.put_back(name, best)
     return best
+
+
+def _by_least_cost(ledger: Ledger, row: int, values: Values, behind: float) -> list[tuple[float, int]]:
+    """Return the modes of a waiting job, each with what it costs at least; those of one with alternatives ascending."""
+    numbers = range(len(ledger.modes[row]))
+    if not ledger.jobs[row].alternatives:
+        return [(-np.inf, number) for number in numbers]
+    earliest, _ = ledger.table.window(row)
+    return sorted(
+        (values.cost_at(row, earliest, number) + behind * values.area(row, number), number) for number in numbers
+    )
 
 
 def go_on_shrunk(
@@ -182,7 +228,7 @@ def _by_gain(ledger: Ledger) -> list[str]:
     for name, remaining in changeable.items():
         gains[name] = _given_up(remaining.modes[0].request, remaining.modes[-1].request) * float(remaining.work)
     for row, (job, modes) in enumerate(zip(ledger.jobs, ledger.modes, strict=True)):
-        if len(modes) > 1 and ledger.table.starts[row] != NOWHERE:
+        if len(modes) > 1 and not job.alternatives and ledger.table.starts[row] != NOWHERE:
             gains[job.id] = _given_up(modes[0].request, modes[-1].request) * job.walltime
     return sorted(gains, key=lambda name: (-gains[name], name))
 

@@ -139,11 +139,13 @@ class ByClass:
 
 
 def is_plain(instance: Instance) -> bool:
-    """Return whether all waiting jobs are rigid and of one kind of chunks, and no running job can change."""
+    """Return whether all waiting jobs are rigid, without a choice and of one kind of chunks, and no running job can
+    change.
+    """
     return all(
         resumable(job, instance.now) is None
         if job.running is not None
-        else not job.is_evolving and job.malleability is None and len(job.request.chunks) == 1
+        else not (job.changes or job.alternatives) and len(job.request.chunks) == 1
         for job in instance.jobs
     )
 

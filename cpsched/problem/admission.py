@@ -65,6 +65,8 @@ def refusals(instance: Instance, jobs: Iterable[Job] | None = None, *, is_shrunk
     """Return why waiting jobs can never start, dependencies ignored, by id; asked once for all jobs that ask for the
     same, and nodes once for all that ask for the same of them.
 
+    A job with alternatives is refused if each of its choices is, for the reason of the first one.
+
     `jobs`: those that are asked about, arrays by their elements; None: all. `is_shrunk`: whether a malleable job may
     start on a share of its cores, for which no other job waits.
     """
@@ -72,10 +74,8 @@ def refusals(instance: Instance, jobs: Iterable[Job] | None = None, *, is_shrunk
     known: dict[object, Refusal | None] = {}
     of_nodes: dict[object, Refusal | None] = {}
     has_guards = any(node_class.admits for node_class in instance.cluster.classes)
-    found = {}
-    for job in instance.elements() if jobs is None else jobs:
-        if job.running is not None:
-            continue
+
+    def verdict_of(job: Job) -> Refusal | None:
         is_bounded = job.start_at is not None or job.deadline is not None or instance.must_start_by(job) is not None
         times = (job.submit, job.not_before, job.start_at, job.deadline) if is_bounded else None
         shares = job.malleability if is_shrunk else None
@@ -89,7 +89,15 @@ def refusals(instance: Instance, jobs: Iterable[Job] | None = None, *, is_shrunk
                 if asked not in of_nodes:
                     of_nodes[asked] = _of_modes(instance.cluster, job, is_shrunk=shares is not None)
                 known[key] = of_nodes[asked] or _late(instance, job)
-        verdict = known[key]
+        return known[key]
+
+    found = {}
+    for job in instance.elements() if jobs is None else jobs:
+        if job.running is not None:
+            continue
+        verdict = verdict_of(job.choices[0])
+        if verdict is not None and any(verdict_of(one) is None for one in job.choices[1:]):
+            verdict = None
         if verdict is not None:
             found[job.id] = verdict
     return found
@@ -118,8 +126,11 @@ def refusal(instance: Instance, job: Job, *, is_shrunk: bool = True) -> Refusal 
     """Return why a waiting job can have no start even if nothing else ran, in words; None if nothing is found.
 
     Faults that need a search (several kinds of chunks that do not fit beside each other, chunks that find no node
-    for several steps) are not found here. `is_shrunk` is as `refusals` has it.
+    for several steps) are not found here. `is_shrunk`, and jobs with alternatives, are as `refusals` has them.
     """
+    if job.alternatives:
+        verdicts = [refusal(instance, one) for one in job.choices]
+        return None if None in verdicts else verdicts[0]
     may_shrink = is_shrunk and job.malleability is not None and job.id not in awaited_ends(instance)
     found = _of_amounts(instance, job) or _of_modes(instance.cluster, job, is_shrunk=may_shrink)
     return found or _late(instance, job)

@@ -26,7 +26,7 @@ def placements(
     return tuple(found)
 
 
-def in_segments(job_id: str, segments: Iterable[Segment]) -> PlannedJob:
-    """Return the planned job of some segments, one after the other."""
+def in_segments(job_id: str, segments: Iterable[Segment], alternative: int = 0) -> PlannedJob:
+    """Return the planned job of some segments, one after the other, by one of the job's alternatives."""
     held = tuple(segments)
-    return PlannedJob(id=job_id, start=held[0].start, end=held[-1].end, segments=held)
+    return PlannedJob(id=job_id, start=held[0].start, end=held[-1].end, segments=held, alternative=alternative)

@@ -23,12 +23,13 @@ from cpsched.domain import (
     priority_classes,
     repeated,
 )
-from cpsched.problem.admission import placeable
+from cpsched.problem.admission import placeable, refusal
 from cpsched.problem.amounts import Measures
 from cpsched.problem.counters import Counter, Times, counters_of
 from cpsched.problem.holds import merged
 from cpsched.problem.nodes import NodeRules
 from cpsched.problem.overcommitment import fitted
+from cpsched.problem.precedences import awaited_ends
 from cpsched.problem.rule import Rule, stated_node, without_rules
 
 #: Seconds of calendars that are enumerated beyond the last second that jobs name: at most, and at least.
@@ -75,6 +76,8 @@ class Problem:
     _overcommitted: Mapping[str, tuple[PlannedJob, PlannedJob]] = field(default_factory=dict)
     #: The rules that close for ever from some second on to jobs without a last start of their own, by the same ids.
     _closing: Mapping[str, Rule] = field(default_factory=dict)
+    #: Which of its alternatives each job runs by that has no choice here (`_settled`), by its id in a plan.
+    _alternatives: Mapping[str, int] = field(default_factory=dict)
     #: What a window with one other job has in common with this one.
     _common: _Common | None = None
 
@@ -88,6 +91,8 @@ class Problem:
         return tuple(map(self._one_stated, jobs))
 
     def _one_stated(self, job: PlannedJob) -> PlannedJob:
+        if job.id in self._alternatives:
+            job = replace(job, alternative=self._alternatives[job.id])
         if job.id in self._overcommitted:
             return self._overcommitted[job.id][0]
         if job.id not in self._stated:
@@ -102,6 +107,8 @@ class Problem:
         return tuple(map(self._one_held, jobs))
 
     def _one_held(self, job: PlannedJob) -> PlannedJob:
+        if job.alternative and job.alternative == self._alternatives.get(job.id):
+            job = replace(job, alternative=0)
         if job.id in self._overcommitted:
             return self._overcommitted[job.id][1]
         if self._nodes is None or job.id not in self._stated:
@@ -122,6 +129,8 @@ class Problem:
 
         None: a rule about nodes concerns that job and no job of this window, which therefore has no part for it.
         """
+        if self._common is not None:
+            job = job.choices[0]
         common, nodes = self._common, None if self._nodes is None else self._nodes.about(job)
         if common is None:
             return replace(self, instance=replace(self.instance, jobs=(job,)))
@@ -188,16 +197,40 @@ def compiled(
         that runs may start again, when it has been cut short; a soft limit holds for jobs together, not for one; and
         running jobs that do not fit are left as they are.
     """
+    instance, alternatives = _settled(instance, of_all=record or has_rules(instance))
     if has_rules(instance):
         problem = _without_rules(instance, slices, soft=soft, record=record)
     else:
         problem = Problem(instance=instance, slices=tuple(slices))
+    if alternatives:
+        chosen = {element: number for element, number in alternatives.items() if number}
+        problem = replace(problem, has_all_plans=False, _alternatives=chosen)
     if record:
         return problem
     fit, changed = fitted(problem.instance)
     # the rules about nodes have other allocations than documents already
     facts = {job_id: (problem._facts.get(job_id, (stated,))[0], held) for job_id, (stated, held) in changed.items()}
     return replace(problem, instance=fit, _overcommitted=facts)
+
+
+def _settled(instance: Instance, *, of_all: bool) -> tuple[Instance, dict[str, int]]:
+    """Return an instance in which some jobs have no choice: each runs by the first of its alternatives with which it
+    could start; and which one that is, by its id in a plan.
+
+    They are the jobs for whose end others wait, which is known from their starts alone then, or `of_all` that have a
+    choice: rules count what a job takes, whatever a plan chooses.
+    """
+    if not any(job.alternatives for job in instance.jobs):
+        return instance, {}
+    awaited, found, jobs = awaited_ends(instance), dict[str, int](), list[Job]()
+    for job in instance.jobs:
+        choices = job.choices
+        if len(choices) > 1 and (of_all or not awaited.isdisjoint(job.element_ids)):
+            number = next((place for place, one in enumerate(choices) if refusal(instance, one) is None), 0)
+            found |= dict.fromkeys(job.element_ids, number)
+            job = replace(choices[number], usual=job.walltime) if number else choices[0]
+        jobs.append(job)
+    return replace(instance, jobs=tuple(jobs)) if found else instance, found
 
 
 def has_rules(instance: Instance) -> bool:

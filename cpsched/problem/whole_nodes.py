@@ -112,6 +112,8 @@ def _of_waiting(instance: Instance, job: Job) -> Iterator[str]:
     """Yield the unsupported features of what a waiting job asks for."""
     if job.malleability is not None:
         yield "malleable"
+    if job.alternatives:
+        yield "has alternatives"
     if any(not _has_whole_nodes(instance, step.request) for step in job.steps):
         yield "its chunks do not each take a whole node"
     elif len({(step.request.chunks[0].resources, step.request.chunks[0].where) for step in job.steps}) > 1:

@@ -138,28 +138,27 @@ class _PageData:
         """Return one job as a row, texts and queue by number."""
         job: Job = self.entries[planned.id]
         licenses = ", ".join(f"{name} {amount}" for name, amount in job.licenses.items())
-        number = self.texts.number
+        number, chosen = self.texts.number, job.choices[min(planned.alternative, len(job.alternatives))]
         return [
             planned.id,
             *(number(text) for text in (job.user, job.group, job.project)),
             self.queues.number(_queue_name(job.queue)),
             job.submit,
-            job.walltime,
-            number(request_text(job)),
+            chosen.walltime,
+            number(request_text(chosen)),
             int(job.running is not None),
             number(licenses),
             number(change_description(self.instance, job, planned)),
-            [
-                self._segment(job, place, segment, len(planned.segments))
-                for place, segment in enumerate(planned.segments, start=1)
-            ],
+            [self._segment(job, place, segment, planned) for place, segment in enumerate(planned.segments, start=1)],
         ]
 
-    def _segment(self, job: Job, place: int, segment: Segment, segments: int) -> list[object]:
-        """Return a segment; with a text if it is a step or on a share of the cores, and whether it is on a share."""
+    def _segment(self, job: Job, place: int, segment: Segment, planned: PlannedJob) -> list[object]:
+        """Return a segment; with a text if it is a step, on a share or of an alternative; and whether on a share."""
         row: list[object] = [segment.start, segment.end, self._runs(segment.allocation)]
         share = share_text(job, segment)
-        words = f"step {place} of {segments}" if job.is_evolving and job.running is None else share
+        words = f"step {place} of {len(planned.segments)}" if job.is_evolving and job.running is None else share
+        if planned.alternative:
+            words = f"alternative {planned.alternative} of {len(job.alternatives)}"
         return [*row, self.texts.number(words), int(bool(share))] if words else row
 
     def _runs(self, allocation: Iterable[Placement]) -> list[int]:

@@ -39,7 +39,12 @@ def _asked_text(chunk: Chunk) -> str:
 
 
 def change_description(instance: Instance, job: Job, planned: PlannedJob) -> str:
-    """Return how a job changes while it runs: ``3 steps``, ``runs at 50 % until …, then at 100 %``; else nothing."""
+    """Return how a job changes while it runs, or what was chosen for it: ``3 steps``, ``runs at 50 % until …, then at
+    100 %``, ``alternative 2 of 3``; else nothing.
+    """
+    if planned.alternative:
+        own = f"{request_text(job.choices[0])} for {duration(job.walltime)}"
+        return f"alternative {planned.alternative} of {len(job.alternatives)}; by itself it asks for {own}"
     if job.is_evolving:
         held = planned.end - planned.start - job.walltime
         return f"{len(job.steps)} steps" + (f", held {duration(held)} longer than asked for" if held > 0 else "")

@@ -17,10 +17,12 @@ from cpsched.rusv import FOREVER, NOWHERE, EqualNodes, count_kernels
 def insert_by_counts(ledger: Ledger, queue: Sequence[Job], progress: Progress | None) -> bool:
     """Give each job the earliest start beside those before it, if enough is free at each second, on whichever nodes.
 
-    Tells whether that can be done: all that jobs ask for is counted in one kind of units, no job waits for another one
-    or has a latest start, nothing is booked but running jobs, and what they have is only given back. Else nothing is
-    booked.
+    Tells whether that can be done: all that jobs ask for is counted in one kind of units, no job waits for another one,
+    has alternatives or a latest start, nothing is booked but running jobs, and what they have is only given back. Else
+    nothing is booked.
     """
+    if any(job.alternatives for job in ledger.jobs):
+        return False
     rows = {job.id: row for row, job in enumerate(ledger.jobs)}
     chosen = np.array([rows[job.id] for job in queue], dtype=np.int64)
     units = _units(ledger, chosen)

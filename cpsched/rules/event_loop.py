@@ -14,6 +14,7 @@ from heapq import heapify, heappop, heappush
 from cpsched.booking import Ledger
 from cpsched.domain import Job
 from cpsched.engine import Progress
+from cpsched.rules.policy import first_that_fits
 from cpsched.rusv import FOREVER, Countdown
 
 
@@ -140,14 +141,17 @@ class _EventLoop:
     def _place(self, ranks: Sequence[int], earliest: int, latest: int) -> dict[int, int]:
         """Book jobs that can start in time; return their starts."""
         ids = [self._queue[rank].id for rank in ranks]
-        starts = self._ledger.place(ids, earliest=earliest, latest=latest)
+        starts = first_that_fits(self._ledger, ids, earliest=earliest, latest=latest)
         return {self._rank[job_id]: start for job_id, start in starts.items()}
 
     def _start(self, ranks: Collection[int], now: int) -> None:
         """Remove jobs from the queue that are booked from now on; their ends, and arrivals that follow, are events."""
         for rank in ranks:
             job = self._queue[rank]
-            heappush(self._events, now + job.walltime)
+            seconds = job.walltime
+            if job.alternatives and (planned := self._ledger.planned(job.id)) is not None:
+                seconds = planned.end - planned.start
+            heappush(self._events, now + seconds)
             for row in self._awaited.passed(self._rows[rank]):
                 self._expect(self._rank_of[row])
         self._leave(ranks)

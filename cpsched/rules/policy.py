@@ -9,6 +9,7 @@ from cpsched.booking import Ledger
 from cpsched.domain import Instance, Job
 from cpsched.engine import Progress
 from cpsched.problem import awaited_first
+from cpsched.rusv import FOREVER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +24,40 @@ class Policy:
     serve: Callable[[Ledger, Sequence[Job], Progress | None], None]
 
 
+def first_that_fits(ledger: Ledger, ids: Sequence[str], *, earliest: int, latest: int = FOREVER) -> dict[str, int]:
+    """Book waiting jobs without a place, each as early as it fits with a start in ``[earliest, latest]``; return the
+    starts of those that found one. All times are on the instance's clock.
+
+    A job with alternatives has the first of its choices that starts at `earliest`, as queueing systems do it; if none
+    does, the first one that has a start at all.
+    """
+    chosen = {job.id: len(job.choices) for job in ledger.jobs if job.alternatives}
+    if not chosen:
+        return ledger.place(ids, earliest=earliest, latest=latest)
+    starts: dict[str, int] = {}
+    for name in ids:
+        for last in dict.fromkeys((earliest, latest)):
+            for number in range(chosen.get(name, 1)):
+                if name in chosen:
+                    ledger.take_mode(name, number)
+                if name not in starts:
+                    starts |= ledger.place([name], earliest=earliest, latest=last)
+                if name in starts:
+                    break
+            if name in starts:
+                break
+    return starts
+
+
 def insert(ledger: Ledger, queue: Sequence[Job], progress: Progress | None) -> None:
-    """Give each job its earliest start beside the jobs before it, each after those that it waits for."""
-    ledger.plan([job.id for job in awaited_first(ledger.instance, queue)], progress)
+    """Give each job its earliest start beside the jobs before it, each after those that it waits for; one with
+    alternatives by the first of its choices that starts at once, or else by the first that can start.
+    """
+    ids = [job.id for job in awaited_first(ledger.instance, queue)]
+    if not any(job.alternatives for job in queue):
+        ledger.plan(ids, progress)
+        return
+    for name in ids:
+        earliest = ledger.earliest_start(name)
+        if earliest is not None:
+            first_that_fits(ledger, [name], earliest=earliest, latest=ledger.instance.now + FOREVER)

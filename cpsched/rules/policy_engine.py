@@ -8,7 +8,7 @@ from cpsched.engine import Outcome, Progress
 from cpsched.errors import UnsupportedError
 from cpsched.planner import AdmissionResult, changing, unsupported, warmup
 from cpsched.problem import bound_jobs
-from cpsched.rules.policy import Policy
+from cpsched.rules.policy import Policy, insert
 
 
 class PolicyEngine:
@@ -38,7 +38,7 @@ class PolicyEngine:
         admission = AdmissionResult.of(instance, engine=self.name, is_shrunk=False)
         ledger = Ledger(instance, admission.admitted)
         bound = {job.id: job for job in bound_jobs(instance, admission.admitted)}
-        ledger.plan(list(bound))
+        insert(ledger, list(bound.values()), None)
         queue = self.policy.order(instance, [job for job in admission.admitted if job.id not in bound])
         self.policy.serve(ledger, queue, progress)
         return admission.outcome(ledger)

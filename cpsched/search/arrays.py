@@ -68,6 +68,8 @@ class Jobs(NamedTuple):
     earliest: Array
     least: Array
     ranks: Array
+    #: int64 (waiting jobs,): the mode in which lists plan a job; -1: that which costs it least.
+    listed: Array
     #: The distances between the jobs; its `starts` are those of the plan.
     linked: kernels.Jobs
     #: Where nodes are only counted, and there is no timeline; None elsewhere.

@@ -74,7 +74,9 @@ class Chain(SearchedPlan):
         fines = self._own = np.zeros(count)
         if self.is_open:
             self._own = self._values.own_offsets()
-            fines = np.where(self._is_optional, left_out_fines(self._values, ledger.table, price) - self._own, 0.0)
+            longest = np.array([max(mode.duration for mode in of_job) for of_job in ledger.modes], dtype=np.int64)
+            out = left_out_fines(self._values, ledger.table, longest, price)
+            fines = np.where(self._is_optional, out - self._own, 0.0)
         #: Seconds from the start of each job to the end of the last job that waits for it.
         self.tails = tails(ledger.table)
         modes = modes_in(ledger, self._is_optional.tolist(), self._running, changing=changing)
@@ -92,8 +94,8 @@ class Chain(SearchedPlan):
         spaces = [
             sequences.most_entries[sequence]
             if sequence >= 0
-            else sum(min(one.count, nodes) for one in job.request.chunks)
-            for job, (sequence, _) in zip(jobs, map(ledger.steps_of, range(count)), strict=True)
+            else max(sum(min(one.count, nodes) for one in mode.request.chunks) for mode in of_job)
+            for of_job, (sequence, _) in zip(ledger.modes, map(ledger.steps_of, range(count)), strict=True)
         ]
         room = max([*spaces, len(ledger.timeline.kernel_arguments()[2].entries)])
         most_parts = max([MOST_PARTS, *sequences.num_steps]) if changing else 1
@@ -110,14 +112,33 @@ class Chain(SearchedPlan):
             step=empty_step(plan, count, nodes, seed, _MOST_CHANGED if changing else _MOST_REMOVED, room),
         )
         self._fines = fines
+        self.list_styles = self._styles(modes.first, changing=changing)
+        self.listed = self.list_styles[0]
         if changing:
             self._changes = changes_of(instance, ledger, self._running, modes, room)
         self._take_over_running()
 
+    def _styles(self, first_mode: Sequence[int], *, changing: bool) -> tuple[Ints, ...]:
+        """Return the modes in which lists plan the jobs, -1: that which costs a job least when its turn comes.
+
+        Those of jobs with alternatives are tried, and those of each job that take the least of the machine.
+        """
+        alternatives = np.array([bool(job.alternatives) for job in self._jobs])
+        if changing or not alternatives.any():
+            shares = np.array([changing and len(of_job) > 1 for of_job in self.ledger.modes])
+            return (np.where(shares & ~alternatives, -1, 0).astype(np.int64),)
+        least = [
+            min(range(len(of_job)), key=lambda number: self._values.area(row, number))
+            for row, of_job in enumerate(self.ledger.modes)
+        ]
+        return np.array(least, dtype=np.int64), np.where(alternatives, -1, 0), np.zeros(len(least), dtype=np.int64)
+
     @property
     def is_elastic(self) -> bool:
         """Whether running jobs may be changed, or waiting ones shrunk."""
-        return bool(self.ledger.running.changeable) or any(len(modes) > 1 for modes in self.ledger.modes)
+        modes = zip(self._jobs, self.ledger.modes, strict=True)
+        has_shares = any(len(of_job) > 1 and not job.alternatives for job, of_job in modes)
+        return bool(self.ledger.running.changeable) or has_shares
 
     @property
     def has_lenders(self) -> bool:
@@ -210,7 +231,7 @@ class Chain(SearchedPlan):
                     table.starts[row] = start = table.window(row)[0]
                     number = int(self._first_mode[row + 1] - self._first_mode[row]) - 1
                     pieces[row] = [(start, start, number, np.zeros((0, 3), dtype=np.int32))]
-                elif planned is not None and ledger.restore(planned):
+                elif planned is not None and self._restored(row, planned):
                     pieces[row] = ledger.pieces(ids[row])
                 else:
                     break
@@ -228,6 +249,14 @@ class Chain(SearchedPlan):
         self._book(range(len(ids)))
         self._note_plan()
         return True
+
+    def _restored(self, row: int, planned: PlannedJob) -> bool:
+        """Book a job at its place in another plan, if it is allowed and in one of the modes that the chain has of it;
+        tell whether it is.
+        """
+        if planned.alternative >= self._first_mode[row + 1] - self._first_mode[row]:
+            return False
+        return self.ledger.restore(planned)
 
     def late(self) -> Ints:
         """Return the rows of the jobs that the plan leaves out, and of those for which they wait."""

@@ -40,13 +40,14 @@ def guided(
     return guide
 
 
-def left_out_fines(values: Values, table: JobTable, price: float) -> NDArray[np.float64]:
+def left_out_fines(values: Values, table: JobTable, longest: NDArray[np.int64], price: float) -> NDArray[np.float64]:
     """Return what it costs to leave out each job: more than plans of as many jobs can differ by, once for it and once
     for each job that waits for it.
 
-    `values`, `table`: of a ledger. `price`: the cost of a second of makespan.
+    `values`, `table`: of a ledger. `longest`: the seconds that each job takes in its longest mode. `price`: the cost of
+    a second of makespan.
     """
-    horizon = float((table.jobs[:, 1] + table.jobs[:, 3]).max(initial=0) + table.jobs[:, 3].sum())
+    horizon = float((table.jobs[:, 1] + longest).max(initial=0) + longest.sum())
     dearest = costs_at(values.costs, np.array([[horizon]])).sum() + price * horizon
     fines = (1.0 + dearest) * np.array(_num_behind(table))
     return np.asarray(fines, dtype=np.float64)

@@ -110,7 +110,7 @@ class Search:
             search.try_lists(keys)
             search.breed_lists(chain, keys, seed)
             search.try_prices(chain, np.random.default_rng(seed))
-            if chain.is_elastic:
+            if chain.is_elastic and not any(job.alternatives for job in jobs):
                 search.go_on_with(Chain(instance, jobs, seed, changing=True))
             search.run_chain()
 
@@ -156,7 +156,10 @@ def optional_in(instance: Instance, board: Board) -> frozenset[str]:
 def _most_placements(instance: Instance, jobs: Sequence[Job]) -> int:
     """Return the most (job, step, kind of chunks, node) that a plan may have."""
     nodes = len(instance.cluster.node_names)
-    return sum(min(chunk.count, nodes) for job in jobs for step in job.steps for chunk in step.request.chunks)
+    return sum(
+        max(sum(min(chunk.count, nodes) for step in one.steps for chunk in step.request.chunks) for one in job.choices)
+        for job in jobs
+    )
 
 
 class _Search:
@@ -227,7 +230,9 @@ class _Search:
     def try_lists(self, keys_by_name: Mapping[str, NDArray[np.float64]]) -> None:
         """Try list schedules in several orders, the strongest first; offer the first plan at once, and the best."""
         best_value, best_name, next_offer = float("inf"), "", 0.0
-        for name, keys in keys_by_name.items():
+        chain, best_style = self._chain, self._chain.listed
+        tried = [(name, style, keys) for name, keys in keys_by_name.items() for style in chain.list_styles]
+        for name, chain.listed, keys in tried:
             if self._is_over or (self._keys is not None and self._time_share() > _FIXED):
                 break
             if isinstance(self._chain, Chain) and self._chain.is_open:
@@ -235,9 +240,10 @@ class _Search:
             else:
                 value = self._chain.plan_list(keys)
             if value is not None and value < best_value:
-                best_value, best_name, self._keys = value, name, keys
+                best_value, best_name, self._keys, best_style = value, name, keys, chain.listed
                 if self._board.budget.elapsed >= next_offer:
                     next_offer = self._board.budget.elapsed + max(_PAUSE, self._offer(f"list:{name}"))
+        chain.listed = best_style
         self._offer(f"list:{best_name}")
 
     def _promoted(self, chain: Chain, keys: NDArray[np.float64]) -> tuple[NDArray[np.float64], float | None]:
@@ -282,6 +288,8 @@ class _Search:
     def breed_lists(self, chain: Chain, first: Mapping[str, NDArray[np.float64]], seed: int) -> None:
         """Breed lists of a project, and plan each that is better by counts than all before."""
         if self._keys is None or self._params.max_steps == 0 or not chain.is_project or len(self._jobs) > _MOST_BRED:
+            return
+        if any(job.alternatives for job in self._jobs):
             return
         breeding, decoded, is_exact = Breeding(chain, first.values(), seed), np.inf, True
         lists, share, first_until = self._portion, 0.0, self._time_share() + _FIRST_BRED

@@ -120,7 +120,8 @@ def settle(
         if not has_space(1, plan, timeline):
             return kernels.GROW_STATE, k, limit
         job = order[k]
-        mode = jobs.first_mode[job]
+        only = jobs.listed[job]
+        mode = jobs.first_mode[job] + max(only, 0)
         released = kernels.earliest_after(job, jobs.earliest[job], jobs.linked)
         if released >= FOREVER:
             return FAILED, k, limit
@@ -129,12 +130,9 @@ def settle(
         elif changes is not None and changes.sequence[job] >= 0:
             is_found = find_evolving(job, released, np.inf, MOST_HELD, jobs, plan, timeline, changes)
         else:
-            demand, duration, is_only = jobs.demands[mode], jobs.durations[mode], True
-            if changes is not None:
-                is_only = num_modes(job, jobs) == 1
-            is_known = is_only and timeline.tables.demands[demand, kernels.D_FLAGS] & kernels.JOINT == 0
+            demand, duration = jobs.demands[mode], jobs.durations[mode]
+            is_known = only >= 0 and timeline.tables.demands[demand, kernels.D_FLAGS] & kernels.JOINT == 0
             earliest = kernels.remembered_start(known[demand], released, duration, FOREVER) if is_known else released
-            only = 0 if is_only else -1
             is_found = find_in_modes(job, only, earliest, np.inf, LISTED, jobs, plan, step, timeline, changes)
             if is_found and is_known:
                 kernels.remember_start(known[demand], released, duration, plan.starts[job])

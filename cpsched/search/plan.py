@@ -56,6 +56,9 @@ class SearchedPlan:
         self._changes: Changes | None = None
         self.end_price, self.earliest = end_price, earliest
         self._ranks = self._fines = np.zeros(len(earliest))
+        #: The mode in which lists plan each job; and all such modes that are worth trying.
+        self.listed: Ints = np.zeros(len(earliest), dtype=np.int64)
+        self.list_styles: tuple[Ints, ...] = (self.listed,)
         self._set_guide(np.inf)
         #: The cost of the best plan so far.
         self.best_value = np.inf
@@ -80,6 +83,7 @@ class SearchedPlan:
             earliest=self.earliest,
             least=self._least,
             ranks=self._ranks,
+            listed=self.listed,
             linked=self._table.arrays()._replace(starts=self._plan.starts),
             counted=self._counted,  # type: ignore[arg-type]  # only read where there is no timeline
         )

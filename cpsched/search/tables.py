@@ -60,12 +60,15 @@ class Modes:
 def modes_in(ledger: Ledger, is_optional: Sequence[bool], running: Sequence[str], *, changing: bool) -> Modes:
     """Return the modes of a ledger's waiting jobs, which may be left out or not, and of these running ones.
 
-    Where jobs change while they run, one whose shares have no common unit of work has its full share alone.
+    Where jobs change while they run, one whose shares have no common unit of work has its full share alone, and one
+    with alternatives its own request.
     """
     modes, at = Modes(), 0
     for job, of_job, may_go in zip(ledger.jobs, ledger.modes, is_optional, strict=True):
         units, rates = job.walltime, [1] * len(of_job)
-        if changing and len(of_job) > 1:
+        if changing and job.alternatives:
+            rates = [1]
+        elif changing and len(of_job) > 1:
             units, rates = _in_units(job.walltime, modes_of(job))
         rows = [(one.demand, one.latest, one.duration) for one, _ in zip(of_job, rates, strict=False)]
         modes.add(units, rates, rows, at)

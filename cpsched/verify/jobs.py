@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from graphlib import CycleError, TopologicalSorter
 from math import ceil
@@ -26,6 +27,7 @@ from cpsched.verify.model import (
     Step,
 )
 from cpsched.verify.shares import rate_of
+from cpsched.verify.speedups import read_sizes
 from cpsched.verify.syntax import expand_indices, parse_place, parse_request
 
 T = TypeVar("T")
@@ -33,7 +35,7 @@ T = TypeVar("T")
 JOB_KEYS = (
     *("user", "group", "queue", "project", "walltime", "request", "place", "licenses", "priority", "weight"),
     *("not_before", "start_at", "deadline", "after", "array", "steps", "expand_limit", "malleable", "running"),
-    *("reservation", "told", "expected", "runtime"),
+    *("reservation", "told", "expected", "runtime", "alternatives", "moldable"),
 )
 SHARE = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?(e-?[0-9]{1,3})?")
 #: The elements of all arrays together: an instance that has more is refused before it fills the memory.
@@ -165,6 +167,11 @@ class JobReader:
         if "expand_limit" in members and "steps" not in members:
             members["expand_limit"].refuse("expected expand_limit with steps only")
         malleable = _read_malleable(members["malleable"]) if "malleable" in members else None
+        alternatives: tuple[Step, ...] = ()
+        if "alternatives" in members:
+            alternatives = self._read_alternatives(members["alternatives"], members, steps[0], licenses)
+        if "moldable" in members:
+            alternatives = _read_moldable(members["moldable"], members, steps[0])
         job = Job(
             entry=members["id"].name(),
             submit=members["submit"].time(),
@@ -182,6 +189,7 @@ class JobReader:
             is_array="array" in members,
             expand_limit=_read_expand_limit(members.get("expand_limit")),
             malleable=malleable,
+            alternatives=alternatives,
             running=self._read_running(members["running"], steps, malleable) if "running" in members else (),
             reservation=self._declared(members.get("reservation"), self._reservations, "reservation"),
             expected=_read_expected(members["expected"], members, steps) if "expected" in members else None,
@@ -228,6 +236,28 @@ class JobReader:
         if not steps:
             members["steps"].refuse("expected at least one step")
         return tuple(steps), licenses
+
+    def _read_alternatives(
+        self, cursor: Cursor, job: Mapping[str, Cursor], own: Step, licenses: Mapping[str, int]
+    ) -> tuple[Step, ...]:
+        """Read what a waiting rigid job can run with in place of its own walltime and request; none is there twice."""
+        _refuse_beside(cursor, ("moldable", "steps", "malleable", "running", "expected"), job)
+        found = [own]
+        for item in cursor.items():
+            members = item.members(["walltime", "request"], ["place"])
+            request, asked = read_request(members["request"], members.get("place"), self._countable)
+            text = members["request"].value
+            if "place" not in members and not (isinstance(text, str) and ",place=" in text):
+                request = replace(request, arrangement=own.request.arrangement, exclusive=own.request.exclusive)
+            if join_licenses(asked, job.get("licenses")) != licenses:
+                members["request"].refuse("expected the same licences in every alternative")
+            step = Step(members["walltime"].duration(), request)
+            if step in found:
+                item.refuse("expected each alternative once, and another one than the job's own request")
+            found.append(step)
+        if len(found) == 1:
+            cursor.refuse("expected at least one alternative")
+        return tuple(found[1:])
 
     @staticmethod
     def _declared(cursor: Cursor | None, names: Collection[str], what: str) -> str | None:
@@ -390,6 +420,25 @@ def _read_expand_limit(cursor: Cursor | None) -> Fraction | None:
     if limit < 1:
         cursor.refuse(f"expected a number of at least 1 or null, got {cursor.value!r}")
     return limit
+
+
+def _refuse_beside(cursor: Cursor, keys: Sequence[str], job: Mapping[str, Cursor]) -> None:
+    """Refuse what no job has that has one of these keys."""
+    for key in keys:
+        if key in job:
+            cursor.refuse(f"expected none in a job with {key}")
+
+
+def _read_moldable(cursor: Cursor, job: Mapping[str, Cursor], own: Step) -> tuple[Step, ...]:
+    """Read the numbers of chunks on which a job can run in place of its own, ascending, and its walltimes there."""
+    _refuse_beside(cursor, ("alternatives", "steps", "malleable", "running", "expected"), job)
+    if len(own.request.chunks) != 1:
+        cursor.refuse(f"expected one kind of chunks in the request, got {len(own.request.chunks)}")
+    (chunk,) = own.request.chunks
+    return tuple(
+        Step(seconds, replace(own.request, chunks=(replace(chunk, count=count),)))
+        for count, seconds in read_sizes(cursor, chunk.count, own.walltime).items()
+    )
 
 
 def _read_malleable(cursor: Cursor) -> Malleable:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
@@ -166,11 +166,22 @@ class Job:
     is_array: bool = False
     expand_limit: Fraction | None = Fraction(1)
     malleable: Malleable | None = None
+    #: What it can run with in place of its own walltime and request.
+    alternatives: tuple[Step, ...] = ()
     running: tuple[Segment, ...] = ()
     reservation: str | None = None
     expected: int | None = None
     runtime: int | None = None
     weight: Fraction | None = None
+    #: Of a job that a plan runs in one of its choices: the walltime that it asks for itself (s).
+    usual: int | None = None
+
+    def chosen(self, number: int) -> Job:
+        """Return the job as it is run by one of its alternatives, from 1 on, or by its own request, 0."""
+        if not self.alternatives:
+            return self
+        steps = (self.steps[0], *self.alternatives)[number : number + 1]
+        return replace(self, steps=steps, alternatives=(), usual=self.walltime)
 
     @property
     def walltime(self) -> int:

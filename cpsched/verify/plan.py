@@ -143,7 +143,8 @@ class PlanReader:
                 self.violations.append(Violation("presence", name, "the instance has no such job"))
         attempts: list[Booking] = []
         for one in sorted(read, key=lambda one: one.start):
-            attempts.append(replace(one, job=self._job(one.id) or one.job, is_cut=True))
+            job = replace(one.job, running=()) if one.id in self._cut else one.job
+            attempts.append(replace(one, job=job, is_cut=True))
             if one.is_running:
                 self._cut.add(one.id)
         return tuple(attempts)
@@ -156,14 +157,19 @@ class PlanReader:
     def _read_run(self, item: Cursor) -> Booking | None:
         """Read a run of a job: its times and segments; None if it cannot be read or is unknown."""
         with self._forgiving():
-            members = item.members(["id", "start", "end", "segments"])
+            members = item.members(["id", "start", "end", "segments"], ["alternative"])
             start, end = _times(members)
             segments = tuple(self._read_segment(segment) for segment in members["segments"].items())
             if not segments:
                 members["segments"].refuse("expected at least one segment")
             name = members["id"].name()
             job = self._job(name)
-            return None if job is None else Booking(name, job, start, end, segments)
+            if "alternative" in members:
+                number = members["alternative"].integer(0, MAX_AMOUNT)
+                if job is not None and number > len(job.alternatives):
+                    members["alternative"].refuse(f"expected at most {len(job.alternatives)}, the job's last one")
+                return None if job is None else Booking(name, job.chosen(number), start, end, segments)
+            return None if job is None else Booking(name, job.chosen(0), start, end, segments)
         return None
 
     def _read_segment(self, cursor: Cursor) -> Segment:

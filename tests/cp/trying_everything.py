@@ -77,6 +77,8 @@ def best_plan(instance: Instance, *, keeps_share: bool = False) -> list[PlannedJ
 
 
 def _slowest(job: Job) -> int:
+    if job.alternatives:
+        return max(one.walltime for one in job.choices)
     return job.walltime if job.is_evolving else modes(job)[-1].time_for(job.walltime)
 
 
@@ -85,6 +87,11 @@ def choices_of(instance: Instance, job: Job, horizon: int, *, keeps_share: bool 
     if job.running is not None:
         yield repeated(job)
         yield from _continuations(instance, job, keeps_share=keeps_share)
+        return
+    if job.alternatives:
+        for number, one in enumerate(job.choices):
+            for planned in choices_of(instance, one, horizon):
+                yield replace(planned, alternative=number)
         return
     for start in range(max(instance.now, job.submit), instance.now + horizon + 1):
         for lengths, requests in _modes(job, horizon, keeps_share=keeps_share):
@@ -210,7 +217,7 @@ def add_job(
     needs: Counter[tuple[str, str, int]] = Counter()
     for node, second, resources in held:
         needs.update({(node, name, second): amount for name, amount in resources.items()})
-    is_exclusive = job.steps[0].request.place.exclusive
+    is_exclusive = job.choices[planned.alternative].steps[0].request.place.exclusive
     for (node, name, second), amount in needs.items():
         if used[node, name, second] + amount > instance.cluster.class_of[node].resources.get(name, 0):
             return False
@@ -238,5 +245,5 @@ def remove_job(
         used.subtract({(node, name, second): amount for name, amount in resources.items()})
     for node, second in {(node, second) for node, second, _ in held}:
         holders[node, second] -= 1
-        if job.steps[0].request.place.exclusive:
+        if job.choices[planned.alternative].steps[0].request.place.exclusive:
             owner.pop((node, second))

@@ -94,3 +94,25 @@ def test_segments_in_the_page() -> None:
     ]
     shrunk, full = malleable[-1]
     assert (texts[shrunk[3]], shrunk[4], len(full)) == ("50 %", 1, 3)
+
+
+def test_the_alternative_that_was_chosen_is_shown() -> None:
+    """The page has the request and the walltime of the alternative, which is named in the box and in words."""
+    instance, plan = changing()
+    nodes = instance.cluster.node_names
+    choice = Job(id="c", submit=0, steps=(_step(600, 2),), alternatives=(_step(1100, 1), _step(300, 4)))
+    planned = PlannedJob(
+        id="c",
+        start=0,
+        end=1100,
+        segments=(Segment(start=0, end=1100, allocation=_on(4, nodes[2])),),
+        alternative=1,
+    )
+    instance, plan = replace(instance, jobs=(*instance.jobs, choice)), replace(plan, jobs=(*plan.jobs, planned))
+    words = change_description(instance, choice, planned)
+    assert words.startswith("alternative 1 of 2")
+    assert change_description(instance, choice, replace(planned, alternative=0)) == ""
+    row = (data := embedded(gantt_html(instance, plan)))["jobs"][-1]
+    assert 1100 in row
+    assert words in [data["texts"][place] for place in row if isinstance(place, int) and place < len(data["texts"])]
+    assert data["texts"][row[-1][0][3]] == "alternative 1 of 2"

@@ -11,7 +11,7 @@ keep_free, exclusive nodes), so a start fits if it fits at that start and wherev
 the first one that fits is the earliest allowed or the end of another job.
 
 Known to it: rigid jobs, places, node states, guards, properties, keep_free, licences, running jobs, submit, not_before,
-and the prices of max_wait (not hard) and of told starts.
+the prices of max_wait (not hard) and of told starts, and alternatives that take longer than the job's own request.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ class Best:
     value: float
     starts: Mapping[str, int]
     layouts: Mapping[str, Layout]
+    #: Which of its choices each job has.
+    choices: Mapping[str, int]
 
 
 def least_weighted_wait(instance: Instance) -> Best:
@@ -58,28 +60,34 @@ def least_weighted_wait(instance: Instance) -> Best:
     """
     running = [_running_booking(instance.cluster, job) for job in instance.jobs if job.running is not None]
     waiting = [job for job in instance.jobs if job.running is None]
-    layouts = {job.id: list(_layouts(instance.cluster, job)) for job in waiting}
+    layouts = {
+        job.id: [(n, one, layout) for n, one in enumerate(job.choices) for layout in _layouts(instance.cluster, one)]
+        for job in waiting
+    }
     placeable = [job for job in waiting if layouts[job.id]]
-    best = Best(float("inf"), {}, {})
+    best = Best(float("inf"), {}, {}, {})
 
     @cache
     def cost(job: Job, start: int) -> float:
         return objective_value(instance, [PlannedJob(id=job.id, start=start, end=start + job.walltime, segments=())])
 
-    def insert(rest: list[Job], booked: list[Booking], value: float, chosen: dict[str, tuple[int, Layout]]) -> None:
+    def insert(
+        rest: list[Job], booked: list[Booking], value: float, chosen: dict[str, tuple[int, Layout, int]]
+    ) -> None:
         nonlocal best
         if value >= best.value:
             return
         if not rest:
-            starts = {job: start for job, (start, _) in chosen.items()}
-            best = Best(value, starts, {job: layout for job, (_, layout) in chosen.items()})
+            starts = {job: start for job, (start, _, _) in chosen.items()}
+            laid = {job: layout for job, (_, layout, _) in chosen.items()}
+            best = Best(value, starts, laid, {job: number for job, (_, _, number) in chosen.items()})
             return
         for job in rest:
             others = [other for other in rest if other is not job]
-            for layout in layouts[job.id]:
-                booking = _earliest(instance, job, layout, booked)
-                after = value + cost(job, booking.start)
-                insert(others, [*booked, booking], after, {**chosen, job.id: (booking.start, layout)})
+            for number, one, layout in layouts[job.id]:
+                booking = _earliest(instance, one, layout, booked)
+                after = value + cost(one, booking.start)
+                insert(others, [*booked, booking], after, {**chosen, job.id: (booking.start, layout, number)})
 
     insert(placeable, running, 0.0, {})
     return best

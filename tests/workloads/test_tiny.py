@@ -21,13 +21,18 @@ def test_optimum_is_confirmed_by_brute_force(case: TinyCase) -> None:
     best = least_weighted_wait(case.instance)
     assert best.value == pytest.approx(case.optimum, abs=1e-12)
     assert best.starts == case.starts
+    assert {job: number for job, number in best.choices.items() if number} == case.alternatives
 
 
 @pytest.mark.parametrize("case", tiny_cases(), ids=lambda case: case.instance.name)
 def test_claimed_starts_have_the_claimed_value(case: TinyCase) -> None:
     """The optimum claimed is the weighted wait of the starts claimed, by the formula of the documents."""
     jobs = {job.id: job for job in case.instance.jobs}
-    waits = [(start - jobs[job].submit) / case.instance.expected_wait(jobs[job]) for job, start in case.starts.items()]
+    stretch = {job: jobs[job].choices[n].walltime - jobs[job].walltime for job, n in case.alternatives.items()}
+    waits = [
+        (start - jobs[job].submit + stretch.get(job, 0)) / case.instance.expected_wait(jobs[job])
+        for job, start in case.starts.items()
+    ]
     assert sum(waits) == pytest.approx(case.optimum, abs=1e-12)
 
 
@@ -50,7 +55,11 @@ def test_no_job_of_the_best_plan_can_start_a_second_earlier(case: TinyCase) -> N
 def plan_document(instance: Instance, best: Best) -> dict[str, Any]:
     """Write the plan as a document, with the value of its starts as its value and as its bound."""
     planned = [job for job in instance.jobs if job.id in best.starts]
-    value = sum((best.starts[job.id] - job.submit) / instance.expected_wait(job) for job in planned)
+    chosen = {job.id: job.choices[best.choices[job.id]] for job in planned}
+    value = sum(
+        (best.starts[job.id] - job.submit + chosen[job.id].walltime - job.walltime) / instance.expected_wait(job)
+        for job in planned
+    )
     suffered = sum((instance.earliest_start(job) - job.submit) / instance.expected_wait(job) for job in planned)
     missing = [job.id for job in instance.jobs if job.running is None and job.id not in best.starts]
     return {
@@ -82,17 +91,19 @@ def planned_job(job: Job, best: Best) -> dict[str, Any]:
             {"node": held.node, "resources": dict(held.resources)} for held in segment.allocation
         ]
     else:
-        start = best.starts[job.id]
-        end = start + job.walltime
+        start, alternative = best.starts[job.id], best.choices[job.id]
+        chosen = job.choices[alternative]
+        end = start + chosen.walltime
         allocation = [
             {
                 "node": node,
                 "chunk": kind,
                 "count": count,
-                "resources": {name: count * amount for name, amount in job.request.chunks[kind].resources.items()},
+                "resources": {name: count * amount for name, amount in chosen.request.chunks[kind].resources.items()},
             }
             for kind, nodes in enumerate(best.layouts[job.id])
             for node, count in Counter(nodes).items()
         ]
     segments = [{"start": start, "end": end, "allocation": allocation}]
-    return {"id": job.id, "start": start, "end": end, "segments": segments}
+    said = {"alternative": alternative} if job.running is None and job.alternatives else {}
+    return {"id": job.id, "start": start, "end": end, "segments": segments, **said}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cpsched.domain import (
     Amounts,
@@ -42,6 +42,8 @@ class TinyCase:
     starts: Mapping[str, int]
     #: How the optimum is known, in one or two sentences.
     argument: str
+    #: Which of its alternatives that plan chooses for each job that has some.
+    alternatives: Mapping[str, int] = FrozenMap()
 
 
 def tiny_cases() -> tuple[TinyCase, ...]:
@@ -65,6 +67,7 @@ def tiny_cases() -> tuple[TinyCase, ...]:
         _order(),
         _hold_back(),
         _unsatisfiable(),
+        _moldable(),
     )
 
 
@@ -246,6 +249,20 @@ def _unsatisfiable() -> TinyCase:
         starts={"b": 3, "c": 0},
         argument="a asks for 3 GPUs in one chunk and no node has more than 2: it is left to the waiting room. b needs "
         "all four GPUs, so it follows c: 3/10, against 6/10 the other way round.",
+    )
+
+
+def _moldable() -> TinyCase:
+    own = _job("a", 10, [(2, {"cores": 4})], queue="q")
+    one_node = _job("a", 14, [(1, {"cores": 4})]).steps
+    jobs = [replace(own, id=name, alternatives=one_node) for name in ("a", "b")]
+    return TinyCase(
+        instance=_instance("moldable", classes=[_nodes("node001 node002", cores=4)], queues={"q": 10}, jobs=jobs),
+        optimum=0.8,
+        starts={"a": 0, "b": 0},
+        alternatives={"a": 1, "b": 1},
+        argument="On both nodes a job takes 10 s, on one 14 s. One after the other the second waits 10 s (1.0); side "
+        "by side each takes 4 s longer: 4/10 + 4/10. With one on each size the wide one waits for 14 s.",
     )
 
 

@@ -62,7 +62,8 @@ def lower_bound(
     keep free, the steps of an evolving job after its first, the cores of malleable jobs) can only make plans more
     expensive. Running
     jobs whose share a plan may change count with the least that they can hold, and with the most that they can gain.
-    The slowdown of a waiting job counts as if it took as long as is cheapest, where a plan chooses that.
+    The slowdown of a waiting job counts as if it took as long as is cheapest, where a plan chooses that. A job with
+    alternatives counts by its earliest start and its shortest duration alone.
 
     Raises `ValueError` if a job is not a waiting job of the instance.
 
@@ -86,10 +87,10 @@ def lower_bound(
     eased = with_least_running(instance)
     starts = earliest_starts(eased, chosen, budget)
     base = sum_down(least_cost(instance, job, start).value for job, start in zip(chosen, starts, strict=True))
-    ends = [start + job.walltime - instance.now for job, start in zip(chosen, starts, strict=True)]
+    ends = [start + job.shortest - instance.now for job, start in zip(chosen, starts, strict=True)]
     factor = Fraction(instance.objective.weights.get(ObjectiveTerm.MAKESPAN, 0.0))
     makespan, gain, how = max(ends, default=0), Fraction(0), "each job at its own earliest start"
-    relaxed = [place for place, job in enumerate(chosen) if job.malleability is None]
+    relaxed = [place for place, job in enumerate(chosen) if job.malleability is None and not job.alternatives]
     if relaxed and (budget.remaining > least_seconds(len(relaxed)) or evaluations is not None):
         relaxation = relax(
             eased,

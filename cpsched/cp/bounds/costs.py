@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from cpsched.domain import Instance, Job, ObjectiveTerm
-from cpsched.metrics import delay_rates, stretched_slowdown
+from cpsched.metrics import delay_rates, end_rate, stretched_slowdown
 
 #: Binary digits behind the point that are kept of a sum of many different quotients.
 _FRACTION_BITS = 128
@@ -40,10 +40,13 @@ def job_cost(instance: Instance, job: Job, start: int, shortest: int) -> JobCost
 
 def least_cost(instance: Instance, job: Job, start: int) -> JobCost:
     """Return the least cost of one job that can start at `start`, for any duration that a plan may choose: that of
-    `job_cost`, and the least cost of its slowdown.
+    `job_cost`, and the least cost of its slowdown; of a job with alternatives, by the shortest of them.
 
     `start`: the earliest start, on the instance's clock.
     """
+    if job.alternatives:
+        cost = _cost(instance, job, start, job.walltime, delay_rates(instance, job))
+        return replace(cost, value=cost.value - end_rate(instance, job) * (job.walltime - job.shortest))
     stretched = stretched_slowdown(instance, job, start)
     if stretched is None:
         return _cost(instance, job, start, job.walltime, delay_rates(instance, job, job.walltime))

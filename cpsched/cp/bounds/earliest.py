@@ -16,18 +16,20 @@ def earliest_starts(instance: Instance, jobs: Sequence[Job], budget: Budget) -> 
 
     It is exact for one kind of chunks: nodes are filled completely, and running jobs only end. A request of
     several kinds is searched kind by kind, since its mapping to nodes is no exact search; the latest start counts.
-    Evolving jobs count with their first step. Malleable jobs are left out. When the budget is spent, the remaining
+    Evolving jobs count with their first step, those with alternatives by the one that starts first. Malleable jobs are
+    left out. When the budget is spent, the remaining
     jobs get the earliest start of their own limits.
     """
     starts = [own_start(instance, job) for job in jobs]
     if all(job.running is None for job in instance.jobs):
         return starts
     probes: dict[Job, int] = {}
-    asked: list[list[Job]] = []
+    asked: list[list[list[Job]]] = []
     for job, start in zip(jobs, starts, strict=True):
-        asked.append([] if job.malleability is not None else _probes(job, start))
-        for probe in asked[-1]:
-            probes.setdefault(probe, len(probes))
+        asked.append([[]] if job.malleability is not None else [_probes(one, start) for one in job.choices])
+        for of_choice in asked[-1]:
+            for probe in of_choice:
+                probes.setdefault(probe, len(probes))
     admitted = [replace(probe, id=str(number)) for probe, number in probes.items() if refusal(instance, probe) is None]
     ledger = Ledger(instance, admitted)
     found: dict[str, int] = {}
@@ -40,7 +42,7 @@ def earliest_starts(instance: Instance, jobs: Sequence[Job], budget: Budget) -> 
             found[probe.id] = planned.start
             ledger.release(probe.id)
     return [
-        max([start, *(found.get(str(probes[probe]), start) for probe in of_job)])
+        min(max([start, *(found.get(str(probes[probe]), start) for probe in of_choice)]) for of_choice in of_job)
         for of_job, start in zip(asked, starts, strict=True)
     ]
 

@@ -42,15 +42,15 @@ class Order:
 def best_order(instance: Instance, jobs: Collection[str]) -> Order | None:
     """Return what no plan of some rigid jobs can undercut, and in which order they start then.
 
-    None where there are too many jobs or too many orders, where a job can change while it runs, or where the objective
-    pays for delay. The answer does not depend on the clock.
+    None where there are too many jobs or too many orders, where a job can change while it runs or has alternatives, or
+    where the objective pays for delay. The answer does not depend on the clock.
 
     `jobs`: ids of waiting jobs, as `lower_bound` has them.
     """
     if not 0 < len(jobs) <= MOST_JOBS or any(weight < 0 for weight in instance.objective.weights.values()):
         return None
     chosen = waiting_jobs(instance, jobs)
-    if any(job.is_evolving or job.malleability is not None for job in chosen):
+    if any(job.changes or job.alternatives for job in chosen):
         return None
     eased = with_least_running(instance)
     starts = earliest_starts(eased, chosen, Budget(_ENOUGH))

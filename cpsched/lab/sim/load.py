@@ -43,6 +43,8 @@ def unsupported(instance: Instance) -> tuple[str, ...]:
     if instance.now < 0:
         found.append(f"now: a clock that begins at {instance.now}, before second 0")
     for job in instance.jobs:
+        if job.alternatives:
+            found.append(f"job {job.id}: has alternatives, of which no simulated scheduler chooses one yet")
         if job.is_evolving:
             beside = {
                 "runs already": job.running is not None,
@@ -80,7 +82,8 @@ class Load:
         self.stated, self.slices = instance, slices_of(instance) if instance.reservations else ()
         self.problem = compiled(instance, self.slices, record=True)
         self.instance = instance = self.problem.instance
-        features = unsupported(instance)
+        features = unsupported(self.stated)
+        features = features or unsupported(instance)
         if features:
             raise UnsupportedError("simulation", features)
         self.now = instance.now

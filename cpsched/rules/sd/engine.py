@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from cpsched.domain import Instance
 from cpsched.engine import Outcome, Progress
-from cpsched.planner import AdmissionResult, unsupported, warmup
+from cpsched.planner import AdmissionResult, unsupported, warmup, with_alternatives
 from cpsched.rules.sd.event_loop import EventLoop
 from cpsched.rules.sd.rule import SdRule
 
@@ -28,7 +28,7 @@ class SdEngine:
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
         """Return the features of the instance that the rules' ledger cannot honour yet."""
-        return unsupported(_rigid(instance))
+        return (*unsupported(_rigid(instance)), *with_alternatives(instance))
 
     def plan(self, instance: Instance, progress: Progress | None) -> Outcome:
         """Plan all jobs by the rule. Raises `UnsupportedError` if it cannot honour something."""

@@ -276,6 +276,8 @@ class World:
         """Take a job now, or note when it arrives."""
         if job.is_evolving:
             raise BridgeError(("memory",), f"Expected jobs of one step each, got the evolving job {job.id}")
+        if job.alternatives:
+            raise BridgeError(("memory",), f"Expected jobs without a choice, got alternatives of the job {job.id}")
         if job.running is None and job.submit > self.now:
             self._arrivals[job.id] = job
             self._events.add(job.submit, _Kind.SUBMIT, job.id)

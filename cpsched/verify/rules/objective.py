@@ -28,7 +28,8 @@ class Run(NamedTuple):
     job: Job
     start: int
     end: int
-    #: Seconds by which a malleable job takes longer than its work takes at full share.
+    #: Seconds by which a malleable job takes longer than its work takes at full share, and one with alternatives than
+    #: the walltime that it asks for itself: less than 0 where it takes less.
     stretch: int = 0
     #: Cores of each step times the seconds for which it is held longer than it asks for.
     waste: int = 0
@@ -144,10 +145,14 @@ def value_of(instance: Instance, runs: Iterable[Run]) -> Fraction:
 
 
 def _run_of(case: Case, booking: Booking) -> Run:
-    """Return a planned job with its times, the stretch of a malleable one, and the waste of an evolving one."""
+    """Return a planned job with its times, the stretch of one whose duration a plan chooses, and the waste of an
+    evolving one.
+    """
     job, stretch = booking.job, 0
     if job.malleable is not None and not job.is_evolving:
         stretch = booking.end - booking.start - case.seconds_of(job)
+    if job.usual is not None:
+        stretch = booking.end - booking.start - job.usual
     steps = job.steps if job.is_evolving else ()
     waste = sum(
         max(0, segment.end - segment.start - step.walltime) * step.request.totals().get("cores", 0)
@@ -209,7 +214,8 @@ def check_objective(case: Case) -> Iterator[Violation]:
     value = value_of(instance, (_run_of(case, booking) for booking in waited)) + _cost_of_changes(case)
     earliest = ((run.job, max(instance.now, run.job.submit)) for run in waited)
     suffered = value_of(
-        instance, (Run(job, start, start + job.walltime, expected=job.expected) for job, start in earliest)
+        instance,
+        (Run(job, start, start + (job.usual or job.walltime), expected=job.expected) for job, start in earliest),
     )
     for key, exact in (("value", value), ("suffered", suffered)):
         got = score.get(key)

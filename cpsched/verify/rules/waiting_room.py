@@ -8,7 +8,7 @@ kind of chunks that does not fit alone proves that it cannot; mapping many kinds
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from cpsched.verify.case import Case
@@ -36,6 +36,8 @@ class WaitingRoom:
     def __init__(self, case: Case) -> None:
         self.case = case
         self._answers: dict[tuple[int, bool], str | bool | None] = {}
+        #: The job of each entry in each of its choices.
+        self._choices: dict[str, list[Job]] = {}
 
     def denial(self, entry: Waiting) -> str | None:
         """Return why the claim of an entry is false, or None if that is not found out."""
@@ -51,7 +53,25 @@ class WaitingRoom:
             "not_started": self._not_started,
         }
         claim = claims.get(entry.reason)  # that no mapping was found is believed
-        return None if claim is None else claim(entry.job)
+        if claim is None:
+            return None
+        choices = self._choices.setdefault(
+            entry.job.entry, [entry.job.chosen(number) for number in range(len(entry.job.alternatives) + 1)]
+        )
+        return claim(choices[0]) or self._by_alternatives(entry.reason, choices)
+
+    def _by_alternatives(self, reason: str, choices: Sequence[Job]) -> str | None:
+        """Return which alternative of a job could run on empty nodes, although the job is said not to fit or to be too
+        long.
+        """
+        if reason not in ("walltime", "unsatisfiable", "unavailable"):
+            return None
+        for number, job in enumerate(choices[1:], start=1):
+            if self.case.instance.is_beyond_queue(job) or self._is_beyond_nodes(job):
+                continue
+            if nodes := self._fits(job, only_up=reason != "unsatisfiable"):
+                return f"by its alternative {number} it could run on {nodes}"
+        return None
 
     def _fits(self, job: Job, *, only_up: bool) -> str | bool | None:
         """Name nodes on which a job would fit if it were alone; False proves that there are none, None is no answer."""

@@ -1,0 +1,107 @@
+"""Jobs with alternatives through the recipe: with rules, dependencies, rules of queueing systems, and later windows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cpsched import solve
+from cpsched.answers import Answers
+from cpsched.errors import UnsupportedError
+from cpsched.formats import instance_to_document, parse_instance, parse_plan, plan_to_document
+from cpsched.planner import advanced
+from cpsched.verify import verify
+
+NARROW = {"walltime": 18, "request": "1:ncpus=4"}
+
+
+def window(*jobs: dict[str, Any], **keys: Any) -> Any:
+    """Return a window of two nodes with these jobs, each of which asks for both for 10 s where it does not say else."""
+    asked = [{"submit": 0, "walltime": 10, "request": "2:ncpus=4"} | job for job in jobs]
+    nodes = {"nodes": [{"names": "n[1-2]", "resources": {"cores": 4}}]}
+    return parse_instance(
+        {"format": "cpsched-instance/1", "name": "w", "now": 0, "cluster": nodes, "jobs": asked, **keys}
+    )
+
+
+def planned(instance: Any, engine: str = "planner") -> dict[str, tuple[int, int, int]]:
+    """Return start, end and alternative of each planned job, in a plan that the verifier passes again."""
+    plan = solve(instance, engine=engine, budget=0)
+    document = plan_to_document(plan)
+    assert not verify(instance_to_document(instance), document)
+    assert parse_plan(document) == plan
+    return {job.id: (job.start, job.end, job.alternative) for job in plan}
+
+
+def test_the_planner_chooses_for_those_behind() -> None:
+    """A job takes the alternative in which it loses less than the jobs behind it gain."""
+    jobs = [{"id": name, "alternatives": [NARROW | {"walltime": 11}]} for name in "abc"]
+    assert planned(window(*jobs)) == {"a": (0, 11, 1), "b": (0, 11, 1), "c": (11, 21, 0)}
+
+
+@pytest.mark.parametrize("engine", ["fcfs", "easy", "conservative", "conservative_on_nodes"])
+def test_queue_rules_take_the_first_that_fits(engine: str) -> None:
+    """While one node is taken, a job starts at once by its narrow alternative, however long that takes."""
+    taken = {"node": "n1", "resources": {"cores": 4}}
+    running = {"id": "r", "request": "1:ncpus=4", "running": {"start": -1, "allocation": [taken]}}
+    found = planned(window(running, {"id": "a", "alternatives": [NARROW]}), engine)
+    assert found["a"] == (0, 18, 1)
+    assert planned(window({"id": "a", "alternatives": [NARROW]}), engine)["a"] == (0, 10, 0)
+
+
+def test_rules_and_dependencies_leave_no_choice() -> None:
+    """Where others wait for its end, or rules count what it takes, a job runs by the first request that is possible."""
+    wide = {"id": "a", "request": "3:ncpus=4", "alternatives": [NARROW, {"walltime": 9, "request": "2:ncpus=4"}]}
+    after = {"id": "b", "after": [{"job": "a", "type": "afterok"}]}
+    assert planned(window(wide, after)) == {"a": (0, 18, 1), "b": (18, 28, 0)}
+    limit = {"consumer": {"each": "user"}, "resource": "cores", "items": "4"}
+    narrow = wide | {"user": "eve"}
+    assert planned(window(narrow, limits=[limit])) == {"a": (0, 18, 1)}
+
+
+def test_a_job_that_has_started_has_no_choice_any_more() -> None:
+    """In the window some seconds later it runs as the rigid job of its alternative, and the plan still holds."""
+    instance = window(*({"id": name, "alternatives": [NARROW | {"walltime": 11}]} for name in "abc"))
+    plan = solve(instance, engine="planner", budget=0)
+    later = advanced(instance, plan, 5)
+    ran = {job.id: job for job in later.jobs if job.running is not None}
+    assert {name: (job.walltime, job.alternatives) for name, job in ran.items()} == {"a": (11, ()), "b": (11, ())}
+    assert parse_instance(instance_to_document(later)) == later
+    assert solve(later, engine="planner", budget=0, warm=plan)["c"].start == 11
+
+
+def test_an_explanation_looks_for_each_alternative() -> None:
+    """Beside a running job only the narrow alternative can start at once, which the answer says."""
+    taken = {"node": "n1", "resources": {"cores": 4}}
+    running = {"id": "r", "request": "1:ncpus=4", "running": {"start": -1, "allocation": [taken]}}
+    instance = window(running)
+    (job,) = window({"id": "x", "alternatives": [NARROW]}).jobs
+    found = Answers(instance, solve(instance, engine="planner", budget=0)).submit(job).planned
+    assert found is not None
+    assert (found.start, found.end, found.alternative) == (0, 18, 1)
+
+
+@pytest.mark.parametrize("engine", ["sd_dyn", "minizinc"])
+def test_engines_without_a_choice_refuse_it_by_name(engine: str) -> None:
+    """What cannot choose says so, and plans nothing by a choice of its own."""
+    with pytest.raises(UnsupportedError, match="job a: has alternatives"):
+        solve(window({"id": "a", "alternatives": [NARROW]}), engine=engine, budget=1)
+
+
+@pytest.mark.slow
+def test_jobs_of_all_kinds_in_one_window() -> None:
+    """Beside malleable and evolving jobs, those with alternatives have one of them, in planner and search."""
+    kinds: list[dict[str, Any]] = [
+        {"id": "a", "alternatives": [NARROW | {"walltime": 11}]},
+        {"id": "b", "alternatives": [NARROW | {"walltime": 11}]},
+        {"id": "m", "malleable": {"shares": [0.5]}},
+    ]
+    steps = [{"walltime": 5, "request": "1:ncpus=4"}, {"walltime": 5, "request": "2:ncpus=4"}]
+    instance = window(*kinds)
+    assert planned(instance).keys() == {"a", "b", "m"}
+    searched = solve(instance, engine="search", budget=60, steps=40)
+    assert searched.objective.value <= solve(instance, engine="planner", budget=0).objective.value
+    document = instance_to_document(instance)
+    document["jobs"].append({"id": "e", "submit": 0, "steps": steps})
+    assert len(solve(parse_instance(document), engine="search", budget=60, steps=40)) == 4
