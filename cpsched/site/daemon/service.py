@@ -159,6 +159,7 @@ class Daemon:
 
     def run(self) -> bool:
         """Work until told to stop; then hand everything back, and tell whether that went well."""
+        self.log.info("preparing: a first start compiles, which takes half a minute or so")
         self.planner.prepare()
         if self.settings.forecast_every:
             warm_up_forecasts()
