@@ -131,8 +131,9 @@ class Daemon:
         self._next_improvement = 0.0
         #: Whether this cycle has no plan, or orders that cpsched may not give.
         self._is_bad = False
-        #: Whether the cycle before was good: then the heart beats in this one too, however long it takes.
-        self._was_good = False
+        #: Whether the cycle before was good: then the heart beats in this one too, however long it takes. In the first
+        #: one, for which that is None, it beats when orders are given.
+        self._was_good: bool | None = None
         #: Whether another daemon has the cluster.
         self._is_superseded = False
 
@@ -447,6 +448,9 @@ class Daemon:
         except StoreError as error:
             self.journal.failed("store", error)
             return
+        if self._was_good is None and not all(isinstance(one, Gate) for one in orders):
+            self._was_good = not (self._is_bad or self.journal.has_failed)
+        self._beat()
         try:
             receipts = self.manager.apply(orders)
         except BridgeError as error:
