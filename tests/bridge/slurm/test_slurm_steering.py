@@ -13,6 +13,7 @@ import pytest
 
 from cpsched.site.bridge import JobState
 from tests.bridge.slurm.conftest import ADMINISTRATOR, OPERATOR, USER
+from tests.bridge.slurm.faulty import FaultyCommands
 from tests.bridge.slurm.laboratory import Laboratory
 from tests.bridge.slurm.site import MANAGER_FAILED, STORE_FAILED, Site
 from tests.bridge.slurm.test_slurm_rights import commands_of
@@ -20,6 +21,7 @@ from tests.bridge.slurm.test_slurm_rights import commands_of
 pytestmark = [pytest.mark.slow, pytest.mark.slurm]
 
 REFUSED = 'cpsched_failures_total{what="refused"}'
+GOOD = "cpsched_last_good_cycle_timestamp_seconds"
 MakeSite = Callable[..., Site]
 #: Seconds of a hold, where a test waits for the end of holds.
 SHORT = 12
@@ -30,10 +32,13 @@ def make(accounting: Laboratory, tmp_path: Path) -> Iterator[MakeSite]:
     """Make sites on the Slurm with all factors of priorities; their processes end with the test."""
     made: list[Site] = []
 
-    def one(steering: str, account: str | None = None, name: str = "site", hold: int = 60) -> Site:
+    def one(
+        steering: str, account: str | None = None, name: str = "site", hold: int = 60, commands: str | None = None
+    ) -> Site:
         folder = tmp_path / name
         folder.mkdir(exist_ok=True)
-        commands = None if account is None else str(commands_of(accounting, account, folder))
+        if commands is None and account is not None:
+            commands = str(commands_of(accounting, account, folder))
         made.append(Site(accounting, folder, commands=commands, steering=steering, engine="wspt_list", hold=hold))
         return made[-1]
 
@@ -123,6 +128,53 @@ def test_a_daemon_that_is_gone_stops_nobody(make: MakeSite, steering: str, sign:
     jobs += submit(site, 1)
     site.lab.run("scancel", blocker)
     assert_all_run(site, jobs)
+
+
+def test_a_daemon_that_reaches_slurm_no_more_stops_nobody(
+    accounting: Laboratory, make: MakeSite, tmp_path: Path
+) -> None:
+    """No command is answered any more: what is held runs when its hold ends; when they are, the daemon goes on."""
+    faults = FaultyCommands(tmp_path / "faulty", accounting.commands)
+    site = make("exact", hold=SHORT, commands=str(faults.path))
+    blocker = block(site)
+    jobs = submit(site, 2)
+    daemon = site.daemon()
+    wait_until_held(site, jobs)
+    failed, good = site.metric(MANAGER_FAILED), site.metric(GOOD)
+    faults.set("any", "hang")
+    jobs += submit(site, 1)
+    site.wait_for_more(lambda: site.metric(MANAGER_FAILED), failed)
+    site.lab.run("scancel", blocker)
+    assert_all_run(site, jobs)
+    faults.clear()
+    site.wait_for_more(lambda: site.metric(GOOD), good)
+    site.stop(daemon)
+
+
+@pytest.mark.parametrize("steering", ["order", "exact"])
+def test_an_administrator_who_works_against_it(make: MakeSite, steering: str) -> None:
+    """Whatever it has written is written over, again and again; it goes on, and all jobs run."""
+    site = make(steering)
+    lab = site.lab
+    blocker = block(site)
+    jobs = [*submit(site, 2, "--time=200"), *submit(site, 1, "--time=1")]
+    daemon = site.daemon()
+    changes = {
+        "order": ("SiteFactor=0", "Nice=50", "Nice=0"),
+        "exact": ("AdminComment=", "StartTime=now+60", "ReqNodeList=g1 NumNodes=8"),
+    }
+    for change in changes[steering]:
+        cycles = site.metric("cpsched_cycles_total")
+        lab.wait(lambda: factors(lab) if steering == "order" else any(note for *_, note in site.waiting()))
+        for job in jobs:
+            lab.run("scontrol", "update", f"JobId={job}", *change.split(), is_fine=False)
+        lab.run("scontrol", "hold", jobs[0])
+        site.wait_for_more(lambda: site.metric("cpsched_cycles_total"), cycles)
+        lab.run("scontrol", "release", jobs[0])
+    lab.run("scontrol", "update", f"JobId={','.join(jobs)}", "ReqNodeList=", "StartTime=now")
+    lab.run("scancel", blocker)
+    assert_all_run(site, jobs)
+    site.stop(daemon)
 
 
 @pytest.mark.parametrize(("steering", "account"), [("order", USER), ("exact", USER), ("exact", OPERATOR)])
