@@ -313,7 +313,7 @@ def _most_nodes(number: int | None) -> int | None:
 
 def _exclusive(entry: Fields) -> str:
     """Return how a job has its nodes for itself: ``shared`` says "none", ``exclusive`` says "true"."""
-    words = {*entry.texts("shared"), *entry.texts("exclusive")} - {"oversubscribe", "false", ""}
+    words = {*entry.texts("shared"), *entry.texts("exclusive")} - {"oversubscribe", "shared", "false", ""}
     if words & {"none", "true"}:
         return "node"
     return min(words, default="")
