@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,14 +33,12 @@ def make(accounting: Laboratory, tmp_path: Path) -> Iterator[MakeSite]:
     """Make sites on the Slurm with all factors of priorities; their processes end with the test."""
     made: list[Site] = []
 
-    def one(
-        steering: str, account: str | None = None, name: str = "site", hold: int = 60, commands: str | None = None
-    ) -> Site:
+    def one(steering: str, account: str | None = None, name: str = "site", **choices: Any) -> Site:
         folder = tmp_path / name
         folder.mkdir(exist_ok=True)
-        if commands is None and account is not None:
-            commands = str(commands_of(accounting, account, folder))
-        made.append(Site(accounting, folder, commands=commands, steering=steering, engine="wspt_list", hold=hold))
+        if account is not None:
+            choices["commands"] = str(commands_of(accounting, account, folder))
+        made.append(Site(accounting, folder, steering=steering, engine="wspt_list", **choices))
         return made[-1]
 
     yield one
@@ -135,7 +134,7 @@ def test_a_daemon_that_reaches_slurm_no_more_stops_nobody(
 ) -> None:
     """No command is answered any more: what is held runs when its hold ends; when they are, the daemon goes on."""
     faults = FaultyCommands(tmp_path / "faulty", accounting.commands)
-    site = make("exact", hold=SHORT, commands=str(faults.path))
+    site = make("exact", hold=SHORT, commands=str(faults.path), seconds=5)
     blocker = block(site)
     jobs = submit(site, 2)
     daemon = site.daemon()
@@ -171,7 +170,8 @@ def test_an_administrator_who_works_against_it(make: MakeSite, steering: str) ->
         lab.run("scontrol", "hold", jobs[0])
         site.wait_for_more(lambda: site.metric("cpsched_cycles_total"), cycles)
         lab.run("scontrol", "release", jobs[0])
-    lab.run("scontrol", "update", f"JobId={','.join(jobs)}", "ReqNodeList=", "StartTime=now")
+    for job in jobs:
+        lab.run("scontrol", "update", f"JobId={job}", "ReqNodeList=", "StartTime=now")
     lab.run("scancel", blocker)
     assert_all_run(site, jobs)
     site.stop(daemon)
