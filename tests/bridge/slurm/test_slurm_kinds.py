@@ -131,7 +131,7 @@ class Held(NamedTuple):
         """Return that of an allocation."""
         amounts = Counter[str]()
         for place in allocation:
-            amounts.update({name: place.count * place.resources.get(name, 0) for name in RESOURCES})
+            amounts.update({name: (place.count or 1) * place.resources.get(name, 0) for name in RESOURCES})
         return cls(len({place.node for place in allocation}), amounts)
 
 
