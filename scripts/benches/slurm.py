@@ -78,6 +78,8 @@ period = 10
 least = {least}
 horizon = 0
 patience = 20
+[promises]
+forecasts = {forecasts}
 [store]
 url = "sqlite:///{lab}/cpsched.db"
 [log]
@@ -250,6 +252,7 @@ def daemon_of(cluster: Cluster, steered: Steered, given: argparse.Namespace) -> 
     # a rule takes no budget
     budget = 0.0 if steered.engine in ("planner", "wspt_list") else given.budget
     values = {"engine": steered.engine, "budget": budget, "least": given.least, "steering": steered.how}
+    values["forecasts"] = given.forecasts
     site.write_text(SITE.format(lab=cluster.directory, queues=queues, choices="\n".join(given.choices), **values))
     store = Store(f"sqlite:///{cluster.directory}/cpsched.db")
     remember(store, EARLIER)
@@ -370,6 +373,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engines", nargs="+", default=["wspt_list"], help="of the daemons  [default: wspt_list]")
     parser.add_argument("--choices", nargs="*", default=[], help="lines for [manager] of the daemons' files")
     parser.add_argument("--budget", type=float, default=0.5, help="seconds of a solver's cycles  [default: 0.5]")
+    parser.set_defaults(forecasts=300)
     parser.add_argument(
         "--least", type=float, default=0.2, help="the fewest seconds between two cycles  [default: 0.2]"
     )

@@ -39,13 +39,13 @@ class Lines:
         return [json.loads(line) for line in self._stream.getvalue().splitlines()]
 
 
-def planner(gain: float = 0.01) -> Planner:
+def planner(gain: float = 0.01, engine: str = "planner") -> Planner:
     """Make a planner without solvers, whose failures are raised."""
 
     def report(what: str, error: Exception) -> None:
         raise AssertionError(what) from error
 
-    return Planner(WindowPlanner(name="planner", budget=0.0), gain=gain, report=report)
+    return Planner(WindowPlanner(name=engine, budget=0.0), gain=gain, report=report)
 
 
 def daemon_on(

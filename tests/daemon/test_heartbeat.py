@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from cpsched.errors import BridgeError
-from cpsched.site.bridge import JobState
+from cpsched.site.bridge import JobState, MemoryManager, Order, Receipt, Snapshot, World
 from cpsched.site.daemon import Watchdog, hand_back
 from cpsched.site.daemon.heartbeat import beat
 from tests.bridge.small_world import job, world
@@ -55,6 +56,64 @@ def test_a_beating_heart_keeps_the_watchdog_still(tmp_path: Path) -> None:
         "handed back to the manager's own scheduler",
         "the heart beats again",
     ]
+
+
+class Tired(MemoryManager):
+    """A manager each command of which takes eight seconds, amid which a watchdog looks, and a test. Mutable."""
+
+    def __init__(self, world: World, heart: Path) -> None:
+        super().__init__(world)
+        self.lines = Lines()
+        self.watchdog = Watchdog(MemoryManager(world), heart, 180, self.lines.log, clock=self.clock)
+        self.held: set[str] = set()
+        self.was_freed: list[str] = []
+
+    def clock(self) -> float:
+        """Return seconds."""
+        return float(self.world.now)
+
+    def _wait(self, commands: int) -> None:
+        for _ in range(commands):
+            self.world.advance(self.world.now + 8)
+            self.watchdog.look()
+            waiting = {name for name, entry in self.world.jobs.items() if entry.state is JobState.WAITING}
+            held = {name for name in waiting if self.world.jobs[name].is_steered}
+            self.was_freed += sorted(self.held & waiting - held)
+            self.held = held
+
+    def snapshot(self) -> Snapshot:
+        """Ask what Slurm is asked: for a look, lines, jobs, factors, nodes, and so on."""
+        self._wait(12)
+        return super().snapshot()
+
+    def apply(self, orders: Sequence[Order]) -> tuple[Receipt, ...]:
+        """Look before, order, and look afterwards."""
+        self._wait(2)
+        receipts = super().apply(orders)
+        self._wait(3)
+        return receipts
+
+
+def test_a_slow_manager_lengthens_cycles_and_nothing_is_handed_back(tmp_path: Path) -> None:
+    """No job of a living daemon is handed back, in its first cycle either; no hold ends, and jobs run as planned."""
+    long = [job(f"j{number}", "2:ncpus=4", walltime=900, runtime=800) for number in range(4)]
+    there = world(*long, gate_is_closed=False)
+    heart = tmp_path / "heart"
+    manager = Tired(there, heart)
+    settings = replace(LIVE, heartbeat=heart, budget=10.0)
+    daemon, lines = daemon_on(there, tmp_path, settings, manager=manager, clock=manager.clock)
+    assert daemon.cycle()
+    assert manager.held
+    manager.lines.clear()  # the gate may have been opened before there was a plan
+    for _ in range(80):
+        assert daemon.cycle()
+        if all(entry.state.is_over for entry in there.jobs.values()):
+            break
+    assert manager.was_freed == []
+    assert manager.lines.read() == []
+    assert {entry.state for entry in there.jobs.values()} == {JobState.COMPLETED}
+    started = [line["job"] for line in lines.read() if line["event"] == "JobStarted"]
+    assert sorted(started) == ["j1", "j2", "j3"]  # before the first look the manager had started one itself
 
 
 def test_a_watchdog_tries_again(tmp_path: Path) -> None:

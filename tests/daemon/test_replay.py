@@ -30,6 +30,26 @@ def optimiser() -> Planner:
     return Planner(engine, gain=0.0, report=lambda what, error: pytest.fail(f"{what}: {error!r}"))
 
 
+def test_jobs_that_have_not_started_are_in_nobodys_way(tmp_path: Path) -> None:
+    """A job that still waits, whose runtime nobody knows, is not played for its whole walltime before others."""
+    one = [
+        job("r", "2:ncpus=4", walltime=50, runtime=50),
+        job("ran", "2:ncpus=4", walltime=900, submit=1, runtime=20),
+        job("waits", "2:ncpus=4", walltime=100, submit=2, runtime=20),
+    ]
+    watched = world(*one, gate_is_closed=False)
+    daemon, _ = daemon_on(watched, tmp_path, replace(LIVE, policy=Policy()))
+    for second in (20, 60, 80):
+        watched.advance(second)
+        if second == 60:
+            watched.hold("waits")
+        daemon.cycle()
+    assert watched.jobs["ran"].state is JobState.COMPLETED
+    found = replay(daemon.store, planner(engine="wspt_list"))
+    assert found is not None
+    assert (found.jobs, found.wait, found.wait_planned) == (1, 49, 49)
+
+
 @pytest.mark.slow
 def test_a_report_compares_the_same_jobs_with_their_real_runtimes(tmp_path: Path) -> None:
     """The waits as they were are exactly those of the world; with cpsched the short jobs go first."""

@@ -50,6 +50,16 @@ def test_a_budget_has_to_fit_into_the_period(tmp_path: Path) -> None:
         read_site(written(tmp_path, f"{LEAST}[planning]\nbudget = 20\n[cycle]\nperiod = 10\n"))
 
 
+def test_a_hold_lasts_for_two_periods(tmp_path: Path) -> None:
+    """One that ends before the cycle that renews it would hold nobody."""
+    with pytest.raises(DocumentError, match=r"cycle\.hold"):
+        read_site(written(tmp_path, f"{LEAST}[cycle]\nhold = 59\n"))
+    assert (
+        read_site(written(tmp_path, f"{LEAST}[cycle]\nhold = 10\nperiod = 5\n[planning]\nbudget = 1\n")).cycle.hold
+        == 10
+    )
+
+
 @pytest.mark.parametrize(("mode", "is_fine"), [(0o600, True), (0o640, False), (0o644, False)])
 def test_a_password_is_for_its_owner_only(tmp_path: Path, mode: int, is_fine: bool) -> None:
     """A file with a password that others can read is refused, and the message does not tell the password."""

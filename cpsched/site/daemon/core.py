@@ -213,6 +213,8 @@ def _give_up(state: State, snapshot: Snapshot, plannable: set[str], changes: _Ch
     """Take those jobs from the plan that it cannot start any more, and their promises back."""
     why_left = {left.id: left.reason for left in snapshot.left}
     seen, due = snapshot.jobs, snapshot.taken_at - state.policy.patience
+    # what was planned after the last look is ordered in this one, however long looks take
+    last = snapshot.taken_at if state.snapshot is None else state.snapshot.taken_at
     for job, entry in state.plan.items():
         facts = seen.get(job)
         if job not in plannable or facts is None:
@@ -220,7 +222,7 @@ def _give_up(state: State, snapshot: Snapshot, plannable: set[str], changes: _Ch
         elif facts.revision != entry.revision:
             changes.plan[job] = None
             changes.stale.append(f"job {job} has changed")
-        elif entry.planned.start < due:
+        elif entry.planned.start < (due if facts.due is not None else min(due, last)):
             changes.plan[job] = None
             changes.stale.append(f"job {job} has not started at its second")
     for job in [job for job in state.promises if job not in plannable]:

@@ -2,7 +2,8 @@
 
 The machine and its jobs are those that the store has seen, and each job takes as long as it really took. So the figures
 are of whole histories, in which each start has its consequences, and not of plans that nobody followed. They are an
-estimate: jobs that came and went between two snapshots, and nodes that failed, are not in it.
+estimate: jobs that came and went between two snapshots, jobs that have not started yet, which took nobody's place, and
+nodes that failed are not in it.
 """
 
 from __future__ import annotations
@@ -86,11 +87,10 @@ def _is_waiting(world: World) -> bool:
 
 
 def _watched(first: Mapping[str, Any], history: Iterable[StoredRecord]) -> tuple[Instance, dict[str, int]]:
-    """Return the first window with all jobs that came after it, with their runtimes; and the real starts of jobs."""
+    """Return the first window with all jobs that came after it and started, with their runtimes; and their starts."""
     entries: dict[str, dict[str, Any]] = {entry["id"]: dict(entry) for entry in first["jobs"]}
     here = set(entries)
     starts = {name: entry["running"]["start"] for name, entry in entries.items() if "running" in entry}
-    never: set[str] = set()
     for record in history:
         content = record.content
         if record.kind == "JobSeen" and record.job not in here:
@@ -100,13 +100,10 @@ def _watched(first: Mapping[str, Any], history: Iterable[StoredRecord]) -> tuple
             entries[record.job] = entry
         elif record.kind == "JobStarted":
             starts[record.job] = content["at"]
-        elif record.kind == "JobOver" and record.job in entries:
-            if content["start"] is None or content["end"] is None:
-                never.add(record.job)
-            else:
-                starts[record.job] = content["start"]
-                entries[record.job]["runtime"] = max(1, content["end"] - content["start"])
-    kept = {name: entry for name, entry in entries.items() if name not in never}
+        elif record.kind == "JobOver" and record.job in entries and None not in (content["start"], content["end"]):
+            starts[record.job] = content["start"]
+            entries[record.job]["runtime"] = max(1, content["end"] - content["start"])
+    kept = {name: entry for name, entry in entries.items() if name in starts}
     for entry in kept.values():
         entry.pop("told", None)
         if "after" in entry:

@@ -131,8 +131,9 @@ class Daemon:
         self._next_improvement = 0.0
         #: Whether this cycle has no plan, or orders that cpsched may not give.
         self._is_bad = False
-        #: Whether the cycle before was good: then the heart beats in this one too, however long it takes.
-        self._was_good = False
+        #: Whether the cycle before was good: then the heart beats in this one too, however long it takes. In the first
+        #: one, for which that is None, it beats when orders are given.
+        self._was_good: bool | None = None
         #: Whether another daemon has the cluster.
         self._is_superseded = False
 
@@ -159,6 +160,7 @@ class Daemon:
 
     def run(self) -> bool:
         """Work until told to stop; then hand everything back, and tell whether that went well."""
+        self.log.info("preparing: a first start compiles, which takes half a minute or so")
         self.planner.prepare()
         if self.settings.forecast_every:
             warm_up_forecasts()
@@ -446,6 +448,9 @@ class Daemon:
         except StoreError as error:
             self.journal.failed("store", error)
             return
+        if self._was_good is None and not all(isinstance(one, Gate) for one in orders):
+            self._was_good = not (self._is_bad or self.journal.has_failed)
+        self._beat()
         try:
             receipts = self.manager.apply(orders)
         except BridgeError as error:

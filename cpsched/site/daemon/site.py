@@ -43,6 +43,9 @@ def read_site(path: Path) -> SiteModel:
     if site.planning.budget > site.cycle.period:
         said = f"Expected a budget within the period of {site.cycle.period} s, got {site.planning.budget:g}"
         faults.add(("planning", "budget"), said)
+    if site.cycle.hold < 2 * site.cycle.period:  # it is renewed when half of it is over
+        said = f"Expected at least two periods of {site.cycle.period} s, got {site.cycle.hold}"
+        faults.add(("cycle", "hold"), said)
     faults.raise_if_any(str(path))
     return site
 

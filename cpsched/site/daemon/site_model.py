@@ -79,8 +79,8 @@ class CycleModel(DocumentModel):
     period: Annotated[int, Field(ge=1, le=30)] = Field(30, description="The most seconds between two cycles")
     least: Annotated[Finite, Field(ge=0, le=30)] = Field(1.0, description="The fewest seconds between two cycles")
     horizon: Seconds = Field(30, description="Seconds before its start from which on a job is ordered to start")
-    hold: Annotated[int, Field(ge=60, le=3600)] = Field(
-        300, description="Seconds for which a job is held, and the gate closed, unless it is done anew (exact)"
+    hold: Annotated[int, Field(ge=2, le=3600)] = Field(
+        300, description="Seconds of a hold, or of a closed gate, unless it is done anew (exact); at least two periods"
     )
     patience: Seconds = Field(60, description="Seconds after its start at which a job that waits is planned anew")
 

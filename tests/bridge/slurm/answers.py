@@ -1,4 +1,7 @@
-"""One small cluster as four generations of Slurm tell of it: documents of our own, with the shapes of real ones."""
+"""One small cluster as generations of Slurm tell of it: documents of our own, with the shapes of real ones.
+
+Those of 25.11 follow its documented types (data_parser v0.0.44) alone.
+"""
 
 from __future__ import annotations
 
@@ -200,7 +203,7 @@ def answers_2108() -> dict[str, Document]:
 
 
 def answers_2405() -> dict[str, Document]:
-    """Return the answers of 24.05 and 25.05: numbers as objects, states as lists, other places for many things."""
+    """Return the answers of 24.05 (v0.0.41): numbers as objects, states as lists, other places for many things."""
     plain = ("job_id", "user_id", "restart_cnt")
 
     def newer(job: Document) -> Document:
@@ -254,6 +257,72 @@ def answers_2405() -> dict[str, Document]:
         "slurm-partitions.json": {**said, "partitions": [newer_partition(one) for one in PARTITIONS_2205]},
         "slurm-reservations.json": {**said, "reservations": [reservation]},
         "slurm-licenses.json": {**said, "licenses": LICENSES_2205},
+    }
+
+
+def answers_2311() -> dict[str, Document]:
+    """Return the answers of 23.11 (v0.0.40): those of 24.05, but for what a job holds."""
+
+    def older(job: Document, before: Document) -> Document:
+        if not before["job_resources"]:
+            return job
+        held = before["job_resources"]["allocated_nodes"]
+        nodes = [{**entry, "sockets": {"1": {**entry["sockets"]["0"]}}, "cpus_used": 0} for entry in held]
+        counts = {"allocated_cores": job["cpus"]["number"], "allocated_cpus": 0, "allocated_hosts": len(held)}
+        return {**job, "job_resources": {"nodes": job["nodes"], **counts, "allocated_nodes": nodes}}
+
+    answers = answers_2405()
+    jobs = [older(*pair) for pair in zip(answers["slurm-jobs.json"]["jobs"], JOBS_2205, strict=True)]
+    return {**answers, "slurm-jobs.json": {"meta": meta("23.11.1"), "errors": [], "jobs": jobs}}
+
+
+def answers_2505() -> dict[str, Document]:
+    """Return the answers of 25.05 (v0.0.43): more ids are numbers as objects, and more is said of licences."""
+
+    def newer(job: Document) -> Document:
+        ids = {key: number(0) for key in ("het_job_id", "het_job_offset")}
+        return {
+            **job,
+            **ids,
+            "licenses_allocated": job.get("licenses", "") if job["job_state"] == ["RUNNING"] else "",
+            "segment_size": 0,
+            "priority_by_partition": [],
+            "required_switches": 0,
+            "core_spec": None,
+        }
+
+    answers = answers_2405()
+    nodes = [
+        {**one, "gres_drained": "N/A", "gres_used": "", "topology": "", "specialized_memory": 0, "gpu_spec": ""}
+        for one in answers["slurm-nodes.json"]["nodes"]
+    ]
+    said = {"meta": meta("25.05.4"), "errors": [], "warnings": []}
+    return {
+        **answers,
+        "slurm-jobs.json": {**said, "jobs": [newer(job) for job in answers["slurm-jobs.json"]["jobs"]]},
+        "slurm-nodes.json": {**said, "nodes": nodes},
+    }
+
+
+def answers_2511() -> dict[str, Document]:
+    """Return the answers of 25.11 (v0.0.44): steps have ids, licences nodes, and partitions a topology."""
+    answers = answers_2505()
+    jobs = [
+        {**job, "step_id": {"job_id": job["job_id"], "sluid": "s1", "step_id": "batch"}, "submit_line": "sbatch x"}
+        for job in answers["slurm-jobs.json"]["jobs"]
+    ]
+    nodes = [
+        {**one, "cert_flags": [], "tls_cert_last_renewal": number(0)} for one in answers["slurm-nodes.json"]["nodes"]
+    ]
+    partitions = [{**one, "topology": "default"} for one in answers["slurm-partitions.json"]["partitions"]]
+    licenses = [{**one, "Nodes": "", "LastDeficit": 0} for one in LICENSES_2205]
+    said = {"meta": meta("25.11.0"), "errors": [], "warnings": []}
+    return {
+        **answers,
+        "slurm-jobs.json": {**said, "jobs": jobs},
+        "slurm-nodes.json": {**said, "nodes": nodes},
+        "slurm-partitions.json": {**said, "partitions": partitions},
+        "slurm-licenses.json": {**said, "licenses": licenses},
     }
 
 
@@ -353,7 +422,10 @@ def write_answers(folder: Path, answers: Mapping[str, Document | str]) -> Path:
 GENERATIONS: dict[str, Callable[[], Mapping[str, Document | str]]] = {
     "21.08": answers_2108,
     "22.05": answers_2205,
+    "23.11": answers_2311,
     "24.05": answers_2405,
+    "25.05": answers_2505,
+    "25.11": answers_2511,
     "text": text_2205,
     "text -o": lambda: {name: one_line(text) for name, text in text_2205().items()},
 }

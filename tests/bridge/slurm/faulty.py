@@ -24,7 +24,8 @@ case "$name $*" in
 *) call=config;;
 esac
 echo "$call" >> "$here/calls"
-read -r what kind code 2>/dev/null < "$here/fault" && [ "$what" = "$call" ] || exec "$real" "$@"
+read -r what kind code 2>/dev/null < "$here/fault" || exec "$real" "$@"
+[ "$what" = "$call" ] || [ "$what" = any ] || exec "$real" "$@"
 case $kind in pause|die*) mv "$here/fault" "$here/taken" 2>/dev/null || exec "$real" "$@";; esac
 echo "$call" >> "$here/hits"
 case $kind in
@@ -52,7 +53,7 @@ class FaultyCommands:
     """A directory with ``squeue``, ``sinfo`` and ``scontrol``, which are Slurm's own until a fault is set.
 
     A call is ``look``, ``lines``, ``jobs``, ``nodes``, ``partitions``, ``reservations``, ``licenses``, ``config``,
-    ``version`` or ``orders``. Mutable.
+    ``version`` or ``orders``; ``any`` is each of them. Mutable.
     """
 
     def __init__(self, folder: Path, real: str) -> None:

@@ -47,13 +47,13 @@ gate = "{gate}"
 steering = "{steering}"
 seconds = {seconds}
 [planning]
-engine = "planner"
+engine = "{engine}"
 budget = 0
 [cycle]
 period = 5
 least = 0.3
 horizon = 3
-hold = 60
+hold = {hold}
 patience = 30
 [promises]
 grain = 10
@@ -82,11 +82,13 @@ class Site:
         clock: Path | None = None,
         account: str | None = None,
         steering: str = "exact",
+        engine: str = "planner",
+        hold: int = 60,
     ) -> None:
         self.lab, self.folder, self.path = lab, folder, folder / "site.toml"
         self._program = ("-m", "cpsched") if clock is None else ("-c", SHIFTED.format(clock=clock))
         self._commands, self._seconds = commands or lab.commands, seconds
-        self._account, self._steering = account, steering
+        self._account, self._steering, self._engine, self._hold = account, steering, engine, hold
         #: Where each job writes a line when it begins to run.
         self._begun = folder / "begun"
         with socket.socket() as free:
@@ -104,6 +106,8 @@ class Site:
                 lab=self.lab.directory,
                 gate=self.lab.gate,
                 steering=self._steering,
+                engine=self._engine,
+                hold=self._hold,
                 folder=self.folder,
                 commands=self._commands,
                 seconds=self._seconds,

@@ -20,6 +20,7 @@ from tests.bridge.slurm.answers import (
     GENERATIONS,
     NODES_2205,
     NOW,
+    PARTITIONS_2205,
     answers_2205,
     running,
     text_2205,
@@ -30,7 +31,7 @@ from tests.bridge.slurm.answers import (
 
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_every_generation_tells_of_the_same_cluster(generation: str, tmp_path: Path) -> None:
-    """21.08, 22.05, 24.05 and the texts of scontrol give the same instance, the same left jobs and the same facts."""
+    """Answers from 21.08 to 25.11 and the texts of scontrol give the same instance, left jobs and facts."""
     reading = read_directory(write_answers(tmp_path / "x", GENERATIONS[generation]()))
     base = read_directory(write_answers(tmp_path / "base", answers_2205()))
     got = make_snapshot(reading.records, NOW, SiteChoices())
@@ -39,6 +40,18 @@ def test_every_generation_tells_of_the_same_cluster(generation: str, tmp_path: P
     assert replace(got.instance, jobs=jobs) == wanted.instance
     assert got.left == wanted.left
     assert got.jobs == wanted.jobs
+
+
+def test_what_newer_slurms_say_besides() -> None:
+    """From 25.05 on segments are asked for, and a running job that had a choice of licences says which it has."""
+    held = {"licenses": "matlab:2|ansys:1", "licenses_allocated": "ansys:1"}
+    jobs = [running(3, "m1", {"m1": (1, 100)}, **held), waiting(8, segment_size=2), waiting(9, segment_size=0)]
+    licenses = [{"LicenseName": "ansys", "Total": 2, "Free": 1}]
+    answer = {"jobs": jobs, "nodes": NODES_2205, "partitions": PARTITIONS_2205, "licenses": licenses}
+    snapshot = make_snapshot(read_answer(answer, "test"), NOW, SiteChoices())
+    assert {job.id: dict(job.licenses) for job in snapshot.instance.jobs} == {"3": {"ansys": 1}, "9": {}}
+    (left,) = snapshot.left
+    assert (left.id, "--segment" in left.reason) == ("8", True)
 
 
 def test_the_small_cluster_is_what_slurm_said(tmp_path: Path) -> None:

@@ -101,6 +101,29 @@ def test_planned_jobs_start_on_exactly_the_planned_nodes(lab: Laboratory) -> Non
     assert set(results(lab.manager.apply(orders))) == {Result.ALREADY}
 
 
+def test_a_maintenance(lab: Laboratory) -> None:
+    """A reservation with MAINT costs nobody the plan: others are planned beside and after it, and its job in it."""
+    lab.close()
+    made = "ReservationName=works StartTime=now Duration=60 Nodes=g[1-2] Flags=MAINT,IGNORE_JOBS Users=root"
+    lab.run("scontrol", "create", "reservation", *made.split())
+    try:
+        inside = lab.submit("--reservation=works", "--nodes=1")
+        beside, after = lab.submit("--nodes=1"), lab.submit("--nodes=8")
+        lab.submit("--nodelist=g1", "--time=120")
+        snapshot = lab.manager.snapshot()
+        plan = cpsched.solve(snapshot.instance, engine="planner")
+        assert verify(instance_to_document(snapshot.instance), plan_to_document(plan)) == ()
+        starts = {job.id: job.segments[0] for job in plan.jobs}
+        over = snapshot.taken_at + 3500
+        assert starts[after].start > over > starts[beside].start
+        assert {one.node for one in starts[beside].allocation}.isdisjoint({"g1", "g2"})
+        assert all({one.node for one in starts[job].allocation} <= {"g1", "g2"} for job in {inside} & starts.keys())
+        assert inside in starts or inside in {left.id for left in snapshot.left}
+    finally:
+        lab.run("scancel", "--user=root", is_fine=False)
+        lab.run("scontrol", "delete", "ReservationName=works")
+
+
 def test_the_gate(lab: Laboratory) -> None:
     """Behind a closed gate nothing starts; behind an open one, or one whose time is over, Slurm starts jobs itself."""
     lab.close()

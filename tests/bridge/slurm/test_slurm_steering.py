@@ -6,20 +6,26 @@ import signal
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cpsched.site.bridge import JobState
 from tests.bridge.slurm.conftest import ADMINISTRATOR, OPERATOR, USER
+from tests.bridge.slurm.faulty import FaultyCommands
 from tests.bridge.slurm.laboratory import Laboratory
-from tests.bridge.slurm.site import MANAGER_FAILED, Site
+from tests.bridge.slurm.site import MANAGER_FAILED, STORE_FAILED, Site
 from tests.bridge.slurm.test_slurm_rights import commands_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.slurm]
 
 REFUSED = 'cpsched_failures_total{what="refused"}'
+GOOD = "cpsched_last_good_cycle_timestamp_seconds"
 MakeSite = Callable[..., Site]
+#: Seconds of a hold, where a test waits for the end of holds.
+SHORT = 12
 
 
 @pytest.fixture
@@ -27,11 +33,12 @@ def make(accounting: Laboratory, tmp_path: Path) -> Iterator[MakeSite]:
     """Make sites on the Slurm with all factors of priorities; their processes end with the test."""
     made: list[Site] = []
 
-    def one(steering: str, account: str | None = None, name: str = "site") -> Site:
+    def one(steering: str, account: str | None = None, name: str = "site", **choices: Any) -> Site:
         folder = tmp_path / name
         folder.mkdir(exist_ok=True)
-        commands = None if account is None else str(commands_of(accounting, account, folder))
-        made.append(Site(accounting, folder, commands=commands, steering=steering))
+        if account is not None:
+            choices["commands"] = str(commands_of(accounting, account, folder))
+        made.append(Site(accounting, folder, steering=steering, engine="wspt_list", **choices))
         return made[-1]
 
     yield one
@@ -39,12 +46,24 @@ def make(accounting: Laboratory, tmp_path: Path) -> Iterator[MakeSite]:
         site.end()
 
 
-def submit(site: Site, count: int, *arguments: str, seconds: int = 4) -> list[str]:
+def submit(site: Site, count: int, *arguments: str, seconds: int = 1) -> list[str]:
     """Submit jobs of a user that need the whole machine."""
     command = ("sbatch", "--parsable", f"--uid={USER}", "--chdir=/", "--output=/dev/null", "--nodes=8", "--exclusive")
     return [
         site.lab.run(*command, "--time=3", *arguments, "--wrap", f"exec sleep {seconds}").strip() for _ in range(count)
     ]
+
+
+def block(site: Site, minutes: int = 20) -> str:
+    """Let a job have the whole machine until it is cancelled, and return its id."""
+    (blocker,) = submit(site, 1, f"--time={minutes}", seconds=900)
+    site.lab.wait(lambda: site.lab.facts(blocker).state is JobState.RUNNING)
+    return blocker
+
+
+def wait_until_held(site: Site, jobs: list[str]) -> None:
+    """Wait until all of some jobs are held."""
+    site.lab.wait(lambda: {job for job, _, note in site.waiting() if "until=" in note} >= set(jobs))
 
 
 def factors(lab: Laboratory) -> dict[str, int]:
@@ -69,11 +88,10 @@ def assert_all_run(site: Site, jobs: list[str]) -> None:
 def test_order_is_the_plans_and_nothing_is_held(make: MakeSite, account: str) -> None:
     """Jobs that the plan starts first come first; an operator's rights are enough; stopped, nothing is left of it."""
     site = make("order", account)
-    site.path.write_text(site.path.read_text().replace('engine = "planner"', 'engine = "wspt_list"'))
     lab = site.lab
-    (blocker,) = submit(site, 1, "--time=20", seconds=900)
+    blocker = block(site)
     long = submit(site, 2, "--time=200")
-    (array,) = submit(site, 1, "--array=1-6", "--time=30")
+    (array,) = submit(site, 1, "--array=1-3", "--time=30")
     short = submit(site, 2, "--time=1")
     daemon = site.daemon()
     lab.wait(lambda: factors(lab), 60)
@@ -81,41 +99,96 @@ def test_order_is_the_plans_and_nothing_is_held(make: MakeSite, account: str) ->
     lab.run("scancel", blocker)
     assert not any(note for *_, note in site.waiting())
     assert not lab.gate.exists()
-    tasks = [f"{array}_{index}" for index in range(1, 7)]
+    tasks = [f"{array}_{index}" for index in (1, 2, 3)]
     assert_all_run(site, [*long, *short, *tasks])
     starts = {job: one.start or 0 for job, one in lab.manager.snapshot().jobs.items()}
     assert max(starts[job] for job in short) < min(starts[job] for job in long)
-    later = submit(site, 3, "--time=100")
+    blocker = block(site)
+    later = [*submit(site, 2, "--time=100"), *submit(site, 1, "--time=1")]
+    lab.wait(lambda: factors(lab), 60)
     site.stop(daemon)
     assert factors(lab) == {}
-    lab.run("scancel", *later)
+    lab.run("scancel", blocker, *later)
 
 
 @pytest.mark.parametrize("steering", ["order", "exact"])
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 def test_a_daemon_that_is_gone_stops_nobody(make: MakeSite, steering: str, sign: signal.Signals) -> None:
-    """Killed or stopped amid its work, with no watchdog: all that waits runs within the minutes of a hold."""
-    site = make(steering)
-    jobs = submit(site, 4)
+    """Killed or stopped while it steers, with no watchdog: all that waits runs within the minutes of a hold."""
+    site = make(steering, hold=SHORT)
+    blocker = block(site)
+    jobs = [*submit(site, 1, "--time=200"), *submit(site, 1, "--time=1")]
     daemon = site.daemon()
-    jobs += submit(site, 3)
-    site.lab.wait(lambda: site.lab.facts(jobs[1]).state is not JobState.WAITING)
+    if steering == "order":
+        site.lab.wait(lambda: factors(site.lab))
+    else:
+        wait_until_held(site, jobs)
     daemon.send_signal(sign)
-    jobs += submit(site, 2)
+    jobs += submit(site, 1)
+    site.lab.run("scancel", blocker)
     assert_all_run(site, jobs)
+
+
+def test_a_daemon_that_reaches_slurm_no_more_stops_nobody(
+    accounting: Laboratory, make: MakeSite, tmp_path: Path
+) -> None:
+    """No command is answered any more: what is held runs when its hold ends; when they are, the daemon goes on."""
+    faults = FaultyCommands(tmp_path / "faulty", accounting.commands)
+    site = make("exact", hold=SHORT, commands=str(faults.path), seconds=5)
+    blocker = block(site)
+    jobs = submit(site, 2)
+    daemon = site.daemon()
+    wait_until_held(site, jobs)
+    failed, good = site.metric(MANAGER_FAILED), site.metric(GOOD)
+    faults.set("any", "hang")
+    jobs += submit(site, 1)
+    site.wait_for_more(lambda: site.metric(MANAGER_FAILED), failed)
+    site.lab.run("scancel", blocker)
+    assert_all_run(site, jobs)
+    faults.clear()
+    site.wait_for_more(lambda: site.metric(GOOD), good)
+    site.stop(daemon)
+
+
+@pytest.mark.parametrize("steering", ["order", "exact"])
+def test_an_administrator_who_works_against_it(make: MakeSite, steering: str) -> None:
+    """Whatever it has written is written over, again and again; it goes on, and all jobs run."""
+    site = make(steering)
+    lab = site.lab
+    blocker = block(site)
+    jobs = [*submit(site, 2, "--time=200"), *submit(site, 1, "--time=1")]
+    daemon = site.daemon()
+    changes = {
+        "order": ("SiteFactor=0", "Nice=50", "Nice=0"),
+        "exact": ("AdminComment=", "StartTime=now+60", "ReqNodeList=g1 NumNodes=8"),
+    }
+    for change in changes[steering]:
+        cycles = site.metric("cpsched_cycles_total")
+        lab.wait(lambda: factors(lab) if steering == "order" else any(note for *_, note in site.waiting()))
+        for job in jobs:
+            lab.run("scontrol", "update", f"JobId={job}", *change.split(), is_fine=False)
+        lab.run("scontrol", "hold", jobs[0])
+        site.wait_for_more(lambda: site.metric("cpsched_cycles_total"), cycles)
+        lab.run("scontrol", "release", jobs[0])
+    for job in jobs:
+        lab.run("scontrol", "update", f"JobId={job}", "ReqNodeList=", "StartTime=now")
+    lab.run("scancel", blocker)
+    assert_all_run(site, jobs)
+    site.stop(daemon)
 
 
 @pytest.mark.parametrize(("steering", "account"), [("order", USER), ("exact", USER), ("exact", OPERATOR)])
 def test_without_rights_everything_runs(make: MakeSite, steering: str, account: str) -> None:
     """Failures are counted, and it says that it gave up; and all jobs run."""
-    site = make(steering, account)
-    site.path.write_text(site.path.read_text().replace('engine = "planner"', 'engine = "wspt_list"'))
+    site = make(steering, account, hold=SHORT)
+    blocker = block(site)
+    jobs = submit(site, 2, "--time=10")
     site.start()
     site.lab.wait(lambda: site.metric("cpsched_cycles_total") >= 1, 120)
-    jobs = submit(site, 8, "--time=10")
-    site.lab.run("scontrol", "update", f"JobId={jobs[-1]}", "TimeLimit=1")
+    jobs += submit(site, 1, "--time=1")
     site.lab.wait(lambda: site.metric(REFUSED) >= 1, 120)
-    site.lab.wait(lambda: site.metric("cpsched_gave_up") == 1 or not site.waiting(), 120)
+    site.lab.wait(lambda: site.metric("cpsched_gave_up") == 1, 120)
+    site.lab.run("scancel", blocker)
     assert_all_run(site, jobs)
 
 
@@ -123,9 +196,10 @@ def test_rights_that_are_lost_and_what_hand_back_says(make: MakeSite) -> None:
     """Without rights --hand-back names what is still steered and fails; the gate's file is gone all the same."""
     site = make("exact")
     lab = site.lab
+    blocker = block(site)
+    jobs = submit(site, 2)
     daemon = site.daemon()
-    jobs = submit(site, 5, seconds=8)
-    lab.wait(lambda: any("until=" in note for *_, note in site.waiting()))
+    wait_until_held(site, jobs)
     daemon.kill()
     lab.gate.write_text("closed until 1\n")
     weak = make("exact", USER, "weak")
@@ -133,46 +207,58 @@ def test_rights_that_are_lost_and_what_hand_back_says(make: MakeSite) -> None:
     assert not lab.gate.exists()
     assert site.start("--hand-back").wait(150) == 0
     assert not any(note for *_, note in site.waiting())
+    lab.run("scancel", blocker)
     assert_all_run(site, jobs)
 
 
 def test_two_daemons(make: MakeSite) -> None:
     """A second one on the same store does not begin; one with another store ends when it sees the first one's holds."""
     site = make("exact")
+    blocker = block(site)
+    jobs = submit(site, 2)
     daemon = site.daemon()
-    jobs = submit(site, 6, seconds=40)
-    site.lab.wait(lambda: any(";by=" in note for *_, note in site.waiting()))
+    wait_until_held(site, jobs)
+    assert all(";by=" in note for *_, note in site.waiting())
     same = site.start()
     assert same.wait(150) != 0
     other = make("exact", None, "other")
     assert other.start().wait(150) != 0
     assert "another cpsched steers these jobs" in other.log()
     assert daemon.poll() is None
-    site.lab.run("scancel", *jobs[:-1], is_fine=False)
-    assert_all_run(site, jobs[-1:])
+    site.lab.run("scancel", blocker)
+    assert_all_run(site, jobs)
     site.stop(daemon)
 
 
-def test_a_corrupt_store(make: MakeSite) -> None:
-    """A daemon whose store is no database any more gives no orders, and all jobs run."""
-    site = make("exact")
-    jobs = submit(site, 4)
+@pytest.mark.parametrize("fault", ["corrupt", "locked"])
+def test_a_store_that_fails_holds_nobody(make: MakeSite, fault: str) -> None:
+    """The store is no database any more, or somebody else has it locked: no orders are given, and all jobs run."""
+    site = make("exact", hold=SHORT)
+    blocker = block(site)
+    jobs = submit(site, 2)
     site.daemon()
-    for path in site.folder.glob("cpsched.db*"):
-        if not path.name.endswith(".lock"):
-            path.write_bytes(b"nonsense" * 1000)
-    jobs += submit(site, 2)
-    assert_all_run(site, jobs)
+    wait_until_held(site, jobs)
+    with closing(sqlite3.connect(site.folder / "cpsched.db", isolation_level=None)) as other:
+        if fault == "locked":
+            other.execute("BEGIN IMMEDIATE")
+        else:
+            for path in site.folder.glob("cpsched.db*"):
+                if not path.name.endswith(".lock"):
+                    path.write_bytes(b"nonsense" * 1000)
+        jobs += submit(site, 1)
+        site.lab.wait(lambda: site.metric(STORE_FAILED) >= 1)
+        site.lab.run("scancel", blocker)
+        assert_all_run(site, jobs)
 
 
 def test_slurmctld_forgets_orders(make: MakeSite) -> None:
     """Killed before it has written its state, slurmctld comes back with older jobs; the daemon goes on."""
     site = make("order")
-    site.path.write_text(site.path.read_text().replace('engine = "planner"', 'engine = "wspt_list"'))
-    (blocker,) = submit(site, 1, "--time=20", seconds=900)  # while it runs no start of a job can be forgotten
+    blocker = block(site)  # while it runs no start of a job can be forgotten
     jobs = [*submit(site, 2, "--time=200"), *submit(site, 2, "--time=1")]
-    site.lab.wait(lambda: site.lab.facts(blocker).state is JobState.RUNNING)
-    time.sleep(8)  # until slurmctld has written what it knows
+    known = time.time()  # slurmctld writes what it knows some seconds after a change
+    site.lab.run("scontrol", "update", f"JobId={blocker}", "Comment=changed")
+    site.lab.wait(lambda: (site.lab.directory / "state" / "job_state").stat().st_mtime > known)
     daemon = site.daemon()
     site.lab.wait(lambda: factors(site.lab))
     site.lab.script("kill", "slurmctld", "--signal", "KILL")
@@ -181,14 +267,3 @@ def test_slurmctld_forgets_orders(make: MakeSite) -> None:
     site.lab.run("scancel", blocker)
     assert_all_run(site, jobs)
     site.stop(daemon)
-
-
-def test_a_locked_store_holds_nobody(make: MakeSite) -> None:
-    """While somebody else has the database locked, holds end, and jobs run."""
-    site = make("exact")
-    jobs = submit(site, 4)
-    site.daemon()
-    other = sqlite3.connect(site.folder / "cpsched.db", isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    assert_all_run(site, jobs)
-    other.close()

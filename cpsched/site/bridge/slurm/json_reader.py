@@ -33,14 +33,15 @@ _Unread = Callable[[Fields, _Record | None, str], _Record | None]
 _MINUTE = 60
 #: Keys in which many jobs are alike.
 _SHARED = (
-    "account", "array_job_id", "array_max_tasks", "array_task_string", "burst_buffer", "cluster_features",
-    "contiguous", "core_spec", "cores_per_socket", "cpus", "cpus_per_task", "cpus_per_tres", "deadline", "dependency",
+    "account", "array_job_id", "array_max_tasks", "array_task_string", "burst_buffer", "cluster_features", "contiguous",
+    "core_spec", "cores_per_socket", "cpus", "cpus_per_task", "cpus_per_tres", "deadline", "dependency",
     "excluded_nodes", "exclusive", "features", "group_id", "group_name", "het_job_id", "hold", "job_state", "licenses",
-    "max_nodes", "memory_per_cpu", "memory_per_node", "memory_per_tres", "minimum_cpus_per_node", "minimum_switches",
-    "minimum_tmp_disk_per_node", "node_count", "partition", "qos", "required_nodes", "required_switches",
-    "restart_cnt", "resv_name", "shared", "sockets_per_node", "state_description", "state_reason", "tasks",
-    "tasks_per_board", "tasks_per_core", "tasks_per_node", "tasks_per_socket", "threads_per_core", "time_limit",
-    "tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task", "tres_req_str", "user_id", "user_name",
+    "licenses_allocated", "max_nodes", "memory_per_cpu", "memory_per_node", "memory_per_tres", "minimum_cpus_per_node",
+    "minimum_switches", "minimum_tmp_disk_per_node", "node_count", "partition", "qos", "required_nodes",
+    "required_switches", "restart_cnt", "resv_name", "segment_size", "shared", "sockets_per_node", "state_description",
+    "state_reason", "tasks", "tasks_per_board", "tasks_per_core", "tasks_per_node", "tasks_per_socket",
+    "threads_per_core", "time_limit", "tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task",
+    "tres_req_str", "user_id", "user_name",
 )  # fmt: skip
 _HELD = frozenset({"JobHeldUser", "JobHeldAdmin", "JobHoldMaxRequeue"})
 
@@ -288,7 +289,7 @@ def _shared(entry: Fields) -> tuple[JobRecord, bool]:
         features=entry.text("features"),
         required_nodes=entry.text("required_nodes"),
         excluded_nodes=entry.text("excluded_nodes"),
-        licenses=entry.text("licenses"),
+        licenses=_licenses(entry, state),
         dependency=entry.text("dependency"),
         reservation=entry.text("resv_name"),
         exclusive=_exclusive(entry),
@@ -300,13 +301,19 @@ def _shared(entry: Fields) -> tuple[JobRecord, bool]:
     return job, entry.flag("hold") or reason in _HELD
 
 
+def _licenses(entry: Fields, state: JobState) -> str:
+    """Return the licences of a job; of one that runs, and had a choice, those that it has (from 25.05 on)."""
+    asked = entry.text("licenses")
+    return (entry.text("licenses_allocated") or asked) if "|" in asked and state is JobState.RUNNING else asked
+
+
 def _most_nodes(number: int | None) -> int | None:
     return number if number and number < MANY_NODES else None
 
 
 def _exclusive(entry: Fields) -> str:
     """Return how a job has its nodes for itself: ``shared`` says "none", ``exclusive`` says "true"."""
-    words = {*entry.texts("shared"), *entry.texts("exclusive")} - {"oversubscribe", "false", ""}
+    words = {*entry.texts("shared"), *entry.texts("exclusive")} - {"oversubscribe", "shared", "false", ""}
     if words & {"none", "true"}:
         return "node"
     return min(words, default="")
@@ -320,6 +327,8 @@ def _others(entry: Fields) -> Iterator[str]:
         yield "it asks for specialised cores (--core-spec)"
     if entry.number("required_switches", "minimum_switches"):
         yield "it asks for few switches (--switches)"
+    if entry.number("segment_size"):
+        yield "it asks for segments of nodes (--segment)"
     if entry.text("burst_buffer"):
         yield "it asks for a burst buffer"
     if entry.text("cluster_features"):

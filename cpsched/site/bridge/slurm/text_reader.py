@@ -251,8 +251,10 @@ def _others(record: _Record) -> Iterator[str]:
         yield "it asks for neighbouring nodes (--contiguous)"
     if record["CoreSpec"] not in ("", "*", "0"):
         yield "it asks for specialised cores (--core-spec)"
-    if record["ReqSwitch"] not in ("", "0"):
+    if record["Switches"] or record["ReqSwitch"] not in ("", "0"):
         yield "it asks for few switches (--switches)"
+    if record["SegmentSize"] not in ("", "0"):
+        yield "it asks for segments of nodes (--segment)"
     if record["BurstBuffer"]:
         yield "it asks for a burst buffer"
     if record["MinTmpDiskNode"] not in ("", "0"):
