@@ -12,7 +12,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-__all__ = ["opener"]
+__all__ = ["later", "opener"]
 
 
 def opener(room: str) -> Callable[[str], Any]:
@@ -31,6 +31,11 @@ def opener(room: str) -> Callable[[str], Any]:
         return found
 
     return fetch
+
+
+def later(room: str, name: str) -> Any:
+    """Fetch a public name of a room, for a noun that shows itself by what a room above it makes."""
+    return getattr(import_module(f"cpsched.{room}"), name)
 
 
 @cache

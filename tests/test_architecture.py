@@ -48,7 +48,7 @@ ARROWS: dict[str, frozenset[str]] = {
         "doors": "",
         "gc_pauses": "",
         "text": "",
-        "domain": "arguments text",
+        "domain": "arguments doors text",
         "rusv": "gc_pauses",
         "verify": "errors",
         "writing": "errors",

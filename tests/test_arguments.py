@@ -36,6 +36,7 @@ RECIPE: dict[str, list[Any]] = {
     "bound": SECONDS_WRONG,
     "warm": ["plan.json", 3, {}],
     "solver": TEXT_WRONG,
+    "live": [1, "yes", None],
 }
 BOTH = {"instance": DOCUMENT_WRONG, "plan": DOCUMENT_WRONG}
 

@@ -13,7 +13,7 @@ from typing import Any
 from cpsched.charts.chart import Axis, Bars, Box, Chart, Heat, Layer, Line, ReferenceLine
 from cpsched.charts.palette import DASHES, SYMBOLS
 from cpsched.charts.units import Unit, date_of, shortened
-from cpsched.errors import ReportError
+from cpsched.errors import ReportError, how_to_install
 from cpsched.text import printable
 
 #: The most characters of a name on an axis.
@@ -29,7 +29,7 @@ def plotly_script() -> str:
     try:
         from plotly.offline import get_plotlyjs
     except ImportError as error:
-        raise ReportError("A page with charts needs plotly: pip install 'cpsched[report]'") from error
+        raise ReportError(f"A page with charts needs plotly; {how_to_install('report')}") from error
     return str(get_plotlyjs())
 
 

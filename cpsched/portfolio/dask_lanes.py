@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from cpsched.domain import Instance, PlannedJob
 from cpsched.engine import Board, Budget, Improver, Offer, Proof
-from cpsched.errors import EngineError
+from cpsched.errors import EngineError, how_to_install
 from cpsched.metrics import objective_value
 from cpsched.portfolio.lanes import run_lanes
 from cpsched.portfolio.preparing import prepare
@@ -171,7 +171,7 @@ def with_dask_lanes(team: Team, engine: str, address: str) -> Iterator[Team]:
     """
     if find_spec("distributed") is None:
         raise EngineError(
-            "Lanes on a Dask cluster need distributed, which is not installed: pip install 'cpsched[bench]'"
+            f"Lanes on a Dask cluster need distributed, which is not installed; {how_to_install('bench')}"
         )
     from distributed import Client
 

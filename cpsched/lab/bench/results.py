@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from cpsched.errors import CampaignError, DocumentError, Fault
+from cpsched.errors import CampaignError, DocumentError, Fault, how_to_install
 from cpsched.lab.bench.campaign import Campaign, Cell, Workload, workload_label
 from cpsched.lab.bench.figures import FIGURES, Row, rows_of
 from cpsched.metrics import MeanInterval, mean_interval, unserved_rank
@@ -141,7 +141,7 @@ def read_cells(path: Path) -> tuple[CampaignCell, ...]:
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError as error:
-        raise CampaignError("The results of a campaign need pyarrow: pip install 'cpsched[report]'") from error
+        raise CampaignError(f"The results of a campaign need pyarrow; {how_to_install('report')}") from error
     named = ["workload", "sample", "model", "load", "malleable", "policy", "seed", "by"]
     try:
         table = parquet.read_table(path)
