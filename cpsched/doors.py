@@ -26,7 +26,10 @@ def opener(room: str) -> Callable[[str], Any]:
         if name not in _origins(room):
             raise AttributeError(f"module {room!r} has no attribute {name!r}")
         module, there = _origins(room)[name]
-        found = getattr(import_module(module), there)
+        try:
+            found = getattr(import_module(module), there)
+        except AttributeError:  # a room itself: `cpsched.gym`
+            found = import_module(f"{module}.{there}")
         setattr(sys.modules[room], name, found)
         return found
 
