@@ -303,6 +303,7 @@ def _figure_section(figure: _Figure, compared: Mapping[str, _Comparison], polici
     return Section(
         title=figure.label,
         text=f"{better} In the tables ★ marks the best mean, ≈ what cannot be told from it.",
+        is_folded=figure.name not in _MAIN,
         charts=tuple(charts),
         tables=tuple(_table(figure, workload, one) for workload, one in compared.items()),
     )

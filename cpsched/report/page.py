@@ -116,10 +116,12 @@ def _section(place: int, section: Section) -> str:
     if section.frame is not None:
         page = html.escape(section.frame.html)
         parts.append(f'<iframe title="{_text(section.frame.title)}" srcdoc="{page}"></iframe>')
+    if section.is_folded:  # open, until its charts are drawn as wide as they are shown
+        parts.append(f'<details class="part" open><summary>Charts and tables: {_text(section.title)}</summary>')
     if section.charts:
         parts += _columns(place, section.charts)
     parts += [_table(table) for table in section.tables]
-    return "".join([*parts, "</section>"])
+    return "".join([*parts, "</details>" if section.is_folded else "", "</section>"])
 
 
 def _columns(place: int, charts: tuple[Chart, ...]) -> Iterator[str]:
