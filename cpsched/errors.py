@@ -41,11 +41,6 @@ __all__ = [
 ]
 
 
-def how_to_install(extra: str) -> str:
-    """Say how an extra of the package is installed: no index has cpsched yet, so from its checkout."""
-    return f"in a checkout of cpsched: pip install '.[{extra}]'"
-
-
 class CpschedError(Exception):
     """Base of every error that cpsched raises on purpose."""
 

@@ -64,16 +64,16 @@ ARROWS: dict[str, frozenset[str]] = {
         "rules": "doors errors problem domain rusv booking engine planner",
         "policies": "arguments doors errors problem domain rusv engine portfolio rules sim text",
         "cp": "doors errors problem domain booking engine metrics planner",
-        "mzn": "doors errors problem domain engine metrics planner",
+        "mzn": "doors errors problem domain engine metrics planner text",
         "forecast": "doors domain problem rusv booking planner",
         "report": "arguments charts domain errors metrics formats text",
         "bridge": "errors domain formats text writing",
         "search": "doors domain problem rusv booking engine metrics planner",
         "portfolio": (
-            "arguments doors errors domain engine formats metrics planner rules problem search cp mzn verify"
+            "arguments doors errors domain engine formats metrics planner rules problem search cp mzn text verify"
         ),
         "bench": "arguments charts doors errors domain formats metrics policies report sim workloads writing text",
-        "gym": "doors domain errors sim",
+        "gym": "doors domain sim text",
         "answers": "arguments doors errors domain rusv booking formats metrics planner portfolio problem report text",
         "daemon": (
             "arguments doors errors gc_pauses bridge domain engine forecast formats planner portfolio text verify "

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from cpsched.charts.chart import Axis, Bars, Box, Chart, Heat, Layer, Line, ReferenceLine
 from cpsched.charts.palette import COLOURS, DASHES, SYMBOLS
 from cpsched.charts.units import Unit, date_ticks, duration_ticks, shortened, unit_text
-from cpsched.errors import ReportError, how_to_install
-from cpsched.text import printable
+from cpsched.errors import ReportError
+from cpsched.text import how_to_install, printable
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

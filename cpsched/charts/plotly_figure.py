@@ -13,8 +13,8 @@ from typing import Any
 from cpsched.charts.chart import Axis, Bars, Box, Chart, Heat, Layer, Line, ReferenceLine
 from cpsched.charts.palette import DASHES, SYMBOLS
 from cpsched.charts.units import Unit, date_of, shortened
-from cpsched.errors import ReportError, how_to_install
-from cpsched.text import printable
+from cpsched.errors import ReportError
+from cpsched.text import how_to_install, printable
 
 #: The most characters of a name on an axis.
 _LONGEST = 26

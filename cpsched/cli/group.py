@@ -32,9 +32,8 @@ from cpsched.errors import (
     StoreError,
     SyntaxFault,
     UnverifiedError,
-    how_to_install,
 )
-from cpsched.text import did_you_mean, printable
+from cpsched.text import did_you_mean, how_to_install, printable
 from cpsched.writing import NO_ROOM
 
 #: Python looks for cyclic garbage after so many new objects: after 700, its own number, a start took a tenth longer.

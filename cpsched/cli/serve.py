@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 
 from cpsched.cli.options import AS_JSON, EXISTING_FILE
-from cpsched.errors import how_to_install
-from cpsched.text import printable
+from cpsched.text import how_to_install, printable
 
 
 @click.command("serve", epilog="Example: cpsched serve site.toml --check; without --check: open http://127.0.0.1:8765/")

@@ -16,7 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cpsched.errors import EngineError, how_to_install
+from cpsched.errors import EngineError
+from cpsched.text import how_to_install
 
 #: Seconds between two checks whether the work is over.
 _LOOK = 0.02

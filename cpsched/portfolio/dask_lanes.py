@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING
 
 from cpsched.domain import Instance, PlannedJob
 from cpsched.engine import Board, Budget, Improver, Offer, Proof
-from cpsched.errors import EngineError, how_to_install
+from cpsched.errors import EngineError
 from cpsched.metrics import objective_value
 from cpsched.portfolio.lanes import run_lanes
 from cpsched.portfolio.preparing import prepare
 from cpsched.portfolio.teams import Team, team_of
+from cpsched.text import how_to_install
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from cpsched.errors import CampaignError, how_to_install
+from cpsched.errors import CampaignError
+from cpsched.text import how_to_install
 
 if TYPE_CHECKING:
     from distributed import Client

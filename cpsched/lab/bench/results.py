@@ -9,11 +9,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from cpsched.errors import CampaignError, DocumentError, Fault, how_to_install
+from cpsched.errors import CampaignError, DocumentError, Fault
 from cpsched.lab.bench.campaign import Campaign, Cell, Workload, workload_label
 from cpsched.lab.bench.figures import FIGURES, Row, rows_of
 from cpsched.metrics import MeanInterval, mean_interval, unserved_rank
 from cpsched.report import CampaignCell
+from cpsched.text import how_to_install
 from cpsched.writing import whole_file
 
 #: The file with the figures of all cells, in a campaign's folder.

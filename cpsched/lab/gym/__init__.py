@@ -1,6 +1,6 @@
 """An environment of gymnasium: an agent picks which waiting job is next.
 
-May import: `domain`, `doors`, `errors` and `sim`; numpy and gymnasium, which is not installed with cpsched by default.
+May import: `domain`, `doors`, `sim` and `text`; numpy and gymnasium, which is not installed with cpsched by default.
 Begin with `environment.py`.
 """
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.domain import Instance
-from cpsched.errors import how_to_install
 from cpsched.lab.sim import Picks
+from cpsched.text import how_to_install
 
 try:
     import gymnasium

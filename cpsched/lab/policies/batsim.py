@@ -14,8 +14,9 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from cpsched.domain import Amounts, Instance, Job, Placement
-from cpsched.errors import EngineError, how_to_install
+from cpsched.errors import EngineError
 from cpsched.lab.sim import Decision, News, Site
+from cpsched.text import how_to_install
 
 if TYPE_CHECKING:
     import zmq
