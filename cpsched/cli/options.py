@@ -25,7 +25,7 @@ class _Stdin(type(Path())):  # type: ignore[misc]  # the class of paths of this 
         return "<stdin>"
 
     def __fspath__(self) -> str:
-        return super().__str__()
+        return str(super().__str__())
 
 
 class InputFile(click.Path):

@@ -99,7 +99,8 @@ class Runs:
     @property
     def running(self) -> NDArray[np.bool_]:
         """Which jobs still ran when a simulation was interrupted."""
-        return (self.ending == Ending.WAITING) & (self.start >= 0)
+        found: NDArray[np.bool_] = (self.ending == Ending.WAITING) & (self.start >= 0)
+        return found
 
     def until(self, now: int) -> Runs:
         """Return what has happened by a second: the jobs submitted by then, running ones with their cores up to it."""

@@ -17,7 +17,7 @@ def live_line(on_plan: OnPlan | None, budget: float) -> Iterator[OnPlan]:
     """
     written = 0
 
-    def show(value: float, bound: float | None, elapsed: float) -> bool | None:
+    def show(value: float, bound: float | None, elapsed: float) -> object:
         nonlocal written
         proven = "no bound yet" if bound is None else f"bound {bound:,.6g}"
         line = f"best {value:,.6g}, {proven}, {elapsed:.0f} of {budget:.0f} s"
