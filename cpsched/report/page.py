@@ -155,7 +155,7 @@ def _figure(name: str, chart: Chart) -> str:
     return (
         f'<figure aria-labelledby="{name}-title">'
         f'<h3 id="{name}-title">{_text(chart.title)}</h3>{about}'
-        f'<div class="plot" id="{name}" role="img" aria-label="{_text(_alternative(chart))}" '
+        f'<div class="plot" id="{name}" role="group" aria-label="{_text(_alternative(chart))}" '
         f'data-height="{_height(chart)}"></div><ul class="legend" id="{name}-legend" hidden></ul>{numbers}</figure>'
     )
 
