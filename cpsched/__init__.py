@@ -43,6 +43,7 @@ __all__ = [
     "__version__",
     "explain",
     "gantt_html",
+    "gym",
     "make_scheduler",
     "prepare",
     "read_instance",
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
     from cpsched.formats import read_plan as read_plan
     from cpsched.formats import write_instance as write_instance
     from cpsched.formats import write_plan as write_plan
+    from cpsched.lab import gym as gym
     from cpsched.lab.policies import make_scheduler as make_scheduler
     from cpsched.lab.sim import simulate as simulate
     from cpsched.metrics import summarise as summarise

@@ -12,7 +12,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-__all__ = ["opener"]
+__all__ = ["later", "opener"]
 
 
 def opener(room: str) -> Callable[[str], Any]:
@@ -26,11 +26,19 @@ def opener(room: str) -> Callable[[str], Any]:
         if name not in _origins(room):
             raise AttributeError(f"module {room!r} has no attribute {name!r}")
         module, there = _origins(room)[name]
-        found = getattr(import_module(module), there)
+        try:
+            found = getattr(import_module(module), there)
+        except AttributeError:  # a room itself: `cpsched.gym`
+            found = import_module(f"{module}.{there}")
         setattr(sys.modules[room], name, found)
         return found
 
     return fetch
+
+
+def later(room: str, name: str) -> Any:
+    """Fetch a public name of a room, for a noun that shows itself by what a room above it makes."""
+    return getattr(import_module(f"cpsched.{room}"), name)
 
 
 @cache

@@ -9,11 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-__all__ = ["csv_cell", "did_you_mean", "natural", "printable"]
+__all__ = ["csv_cell", "did_you_mean", "how_to_install", "natural", "printable"]
 
 _NUMBERS = re.compile(r"([0-9]+)")
 #: A cell that begins with one of these is a formula for spreadsheets, which may run commands.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def how_to_install(extra: str) -> str:
+    """Say how an extra of the package is installed: no index has cpsched yet, so from its checkout."""
+    return f"in a checkout of cpsched: pip install '.[{extra}]'"
 
 
 def printable(text: str, *, keep_lines: bool = False) -> str:

@@ -31,7 +31,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "sim rules search cp mzn bridge report forecast",
         "portfolio",
         "answers daemon modelling policies",
-        "bench",
+        "bench gym",
         "serve",
         "cli",
     )
@@ -48,7 +48,7 @@ ARROWS: dict[str, frozenset[str]] = {
         "doors": "",
         "gc_pauses": "",
         "text": "",
-        "domain": "arguments text",
+        "domain": "arguments doors text",
         "rusv": "gc_pauses",
         "verify": "errors",
         "writing": "errors",
@@ -64,15 +64,16 @@ ARROWS: dict[str, frozenset[str]] = {
         "rules": "doors errors problem domain rusv booking engine planner",
         "policies": "arguments doors errors problem domain rusv engine portfolio rules sim text",
         "cp": "doors errors problem domain booking engine metrics planner",
-        "mzn": "doors errors problem domain engine metrics planner",
+        "mzn": "doors errors problem domain engine metrics planner text",
         "forecast": "doors domain problem rusv booking planner",
         "report": "arguments charts domain errors metrics formats text",
         "bridge": "errors domain formats text writing",
         "search": "doors domain problem rusv booking engine metrics planner",
         "portfolio": (
-            "arguments doors errors domain engine formats metrics planner rules problem search cp mzn verify"
+            "arguments doors errors domain engine formats metrics planner rules problem search cp mzn text verify"
         ),
         "bench": "arguments charts doors errors domain formats metrics policies report sim workloads writing text",
+        "gym": "doors domain sim text",
         "answers": "arguments doors errors domain rusv booking formats metrics planner portfolio problem report text",
         "daemon": (
             "arguments doors errors gc_pauses bridge domain engine forecast formats planner portfolio text verify "
@@ -96,7 +97,7 @@ GUESTS: dict[str, frozenset[str]] = {
 #: The folders with the rooms of a wing: the laboratory plays histories, the site runs a cluster. All other rooms are
 #: the core, which plans. The wings do not know each other, the core knows neither, and the command line knows all.
 WINGS: dict[str, frozenset[str]] = {
-    "lab": frozenset({"sim", "policies", "workloads", "bench"}),
+    "lab": frozenset({"sim", "policies", "workloads", "bench", "gym"}),
     "site": frozenset({"bridge", "daemon", "serve"}),
 }
 
@@ -120,12 +121,15 @@ HOMES: dict[str, frozenset[str]] = {
         # portfolio: lanes on the workers of a Dask cluster
         "distributed": "bench portfolio",
         "fastapi": "serve",
+        "gymnasium": "gym",
         "matplotlib": "charts",
         "minizinc": "mzn",
         "msgspec": "bridge daemon",
         "llvmlite": "rusv",
         "numba": "rusv",
-        "numpy": "answers booking charts cp forecast metrics planner policies report rules rusv search sim workloads",
+        "numpy": (
+            "answers booking charts cp forecast gym metrics planner policies report rules rusv search sim workloads"
+        ),
         "ortools": "cp",
         # domain: a plan makes a table of itself
         "pandas": "domain metrics modelling",
@@ -138,6 +142,8 @@ HOMES: dict[str, frozenset[str]] = {
         "sqlalchemy": "daemon",
         "starlette": "serve",
         "structlog": "daemon",
+        # policies: schedulers of Batsim are asked over it
+        "zmq": "policies",
         "uvicorn": "serve",
         # cp: multiprocessing would run the unguarded script of whoever calls us a second time
         # bridge: the commands of a resource manager

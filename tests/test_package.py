@@ -22,6 +22,7 @@ from zipfile import ZipFile
 import pytest
 import yaml
 from click import Context
+from packaging.metadata import Metadata
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -31,7 +32,7 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 #: The folders of the repository that are released as source; a wheel has the package, the models and the examples.
-SOURCE = ("campaigns", "cpsched", "docs", "instances", "models", "scripts", "tests")
+SOURCE = (".github", "campaigns", "cpsched", "docs", "instances", "models", "scripts", "tests")
 
 
 def files_in(folder: Path) -> set[str]:
@@ -160,6 +161,35 @@ def test_the_wheel_is_the_package_with_models_and_examples(wheel: Path) -> None:
     assert described.partition("\n\n")[2] == (ROOT / "README.md").read_text()
 
 
+def test_an_index_takes_the_metadata(wheel: Path) -> None:
+    """It is valid by the standard, says what the package is and who may use it, and has a README that indexes show."""
+    with ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith("METADATA"))
+        metadata = Metadata.from_email(archive.read(name), validate=True)
+    assert (metadata.name, str(metadata.version), metadata.license_expression) == (
+        "cpsched",
+        PROJECT["version"],
+        "Apache-2.0",
+    )
+    assert metadata.summary
+    assert metadata.description_content_type == "text/markdown"
+    assert metadata.requires_python is not None
+
+
+def test_the_workflow_that_publishes_has_no_secret() -> None:
+    """A trusted publisher: only its last job may ask for a token, after the files were built, checked and tried."""
+    text = (ROOT / ".github" / "workflows" / "publish.yml").read_text()
+    workflow = yaml.safe_load(text)
+    assert "secrets." not in text
+    assert workflow["permissions"] == {"contents": "read"}
+    build, publish = workflow["jobs"]["build"], workflow["jobs"]["publish"]
+    assert "permissions" not in build
+    assert publish["permissions"] == {"id-token": "write"}
+    assert (publish["needs"], publish["environment"]["name"]) == ("build", "pypi")
+    commands = " ".join(step.get("run", "") for step in build["steps"])
+    assert all(command in commands for command in ("python -m build", "twine check --strict", "cpsched verify"))
+
+
 def test_what_is_required_is_lean() -> None:
     """Neither SciPy nor what only an extra needs is installed with cpsched alone."""
     core = set(required(PROJECT["dependencies"]))
@@ -252,7 +282,7 @@ def test_an_extra_that_is_missing_is_named(line: str, extra: str, installed: Ins
     """A command that needs more says what to install, without a traceback."""
     done = installed.run(*line.split())
     assert done.returncode in (2, 4)
-    assert f"pip install 'cpsched[{extra}]'" in done.stderr
+    assert f"pip install '.[{extra}]'" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -16,7 +16,7 @@ from cpsched.charts.chart import Axis, Bars, Box, Chart, Heat, Layer, Line, Refe
 from cpsched.charts.palette import COLOURS, DASHES, SYMBOLS
 from cpsched.charts.units import Unit, date_ticks, duration_ticks, shortened, unit_text
 from cpsched.errors import ReportError
-from cpsched.text import printable
+from cpsched.text import how_to_install, printable
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -87,7 +87,7 @@ def picture_settings(style: Mapping[str, object] | None = None) -> Iterator[None
     try:
         from matplotlib import rc_context
     except ImportError as error:
-        raise ReportError("Pictures of charts need matplotlib: pip install 'cpsched[report]'") from error
+        raise ReportError(f"Pictures of charts need matplotlib; {how_to_install('report')}") from error
     settings: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "cpsched", "pdf.fonttype": 42}
     with rc_context(settings | dict(style or {})):
         yield

@@ -14,7 +14,7 @@ from cpsched.charts.chart import Axis, Bars, Box, Chart, Heat, Layer, Line, Refe
 from cpsched.charts.palette import DASHES, SYMBOLS
 from cpsched.charts.units import Unit, date_of, shortened
 from cpsched.errors import ReportError
-from cpsched.text import printable
+from cpsched.text import how_to_install, printable
 
 #: The most characters of a name on an axis.
 _LONGEST = 26
@@ -29,7 +29,7 @@ def plotly_script() -> str:
     try:
         from plotly.offline import get_plotlyjs
     except ImportError as error:
-        raise ReportError("A page with charts needs plotly: pip install 'cpsched[report]'") from error
+        raise ReportError(f"A page with charts needs plotly; {how_to_install('report')}") from error
     return str(get_plotlyjs())
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cpsched.cli.options import STDOUT
 from cpsched.text import printable
 
 if TYPE_CHECKING:
@@ -23,6 +24,12 @@ _MOST_WAITING = 10
 _MOST_EVENTS = 40
 
 
+def check_stdout(*files: Path | None, as_json: bool) -> None:
+    """Refuse two outputs on standard output."""
+    if sum(file == STDOUT for file in files) + as_json > 1:
+        raise click.UsageError("Standard output takes one document: -o -, --instance-output - or --json.")
+
+
 def answer_plan(
     command: str,
     instance: Instance,
@@ -36,21 +43,22 @@ def answer_plan(
     quiet: bool,
 ) -> None:
     """Write the files of a plan that are asked for, none before all can be made, and print the plan."""
-    from cpsched.formats import write_instance, write_plan
+    from cpsched.cli.outputs import put_document
+    from cpsched.formats import instance_to_document, plan_to_document
     from cpsched.report import gantt_html
     from cpsched.writing import write_text
 
     chart = "" if gantt is None else gantt_html(instance, plan)
     if output is not None:
-        write_plan(plan, output)
+        put_document(plan_to_document(plan), output)
     if instance_output is not None:
-        write_instance(instance, instance_output)
+        put_document(instance_to_document(instance), instance_output)
     if gantt is not None:
         write_text(gantt, chart)
     written = {"plan": output, "instance_output": instance_output, "gantt": gantt}
     if as_json:
         _print_as_json(command, instance, plan, written, warnings)
-    elif not quiet:
+    elif not quiet and STDOUT not in written.values():
         _print_summary(instance, plan, written)
 
 

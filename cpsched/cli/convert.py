@@ -10,7 +10,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 
-from cpsched.cli.options import AS_JSON, EXISTING_FILE, NEW_INSTANCE
+from cpsched.cli.answer import check_stdout
+from cpsched.cli.options import AS_JSON, EXISTING_FILE, INPUT_FILE, NEW_INSTANCE
 from cpsched.cli.workload import echo_counts, log_options
 from cpsched.text import printable
 
@@ -35,8 +36,8 @@ def _zone(ctx: click.Context, param: click.Parameter, name: str | None) -> tzinf
 @click.command(
     "convert", epilog="Example: cpsched convert log.swf.gz machine.json --status 1 --jobs 500 -o window.json.gz"
 )
-@click.argument("log", type=EXISTING_FILE, required=False)
-@click.argument("cluster", type=EXISTING_FILE, required=False)
+@click.argument("log", type=INPUT_FILE, required=False)
+@click.argument("cluster", type=INPUT_FILE, required=False)
 @NEW_INSTANCE
 @log_options(cluster=False)
 @click.option("--now", type=int, help="Second of the log's clock at which the plan begins.  [default: last submission]")
@@ -79,6 +80,7 @@ def command(
 
     With --slurm or --pbs neither is given: running jobs stay where they run, and the filters are not used.
     """
+    check_stdout(output, as_json=as_json)
     if [log, slurm, pbs].count(None) != 2 or (log is not None and options.cluster is None):
         raise click.UsageError("Expected one of these: LOG and CLUSTER, --slurm, --pbs.")
     if slurm is not None:
@@ -89,9 +91,9 @@ def command(
         return
     if log is None:
         return
-    from cpsched.cli.outputs import echo_output
+    from cpsched.cli.outputs import echo_output, echo_written, put_document
     from cpsched.cli.screen import warn
-    from cpsched.formats import write_instance
+    from cpsched.formats import instance_to_document
     from cpsched.formats.logs import take_jobs
 
     taken = take_jobs(log, options, arriving=False, now=now)
@@ -103,7 +105,7 @@ def command(
     warn(window.oversized, "too large")
     if not window.instance.jobs:
         raise click.UsageError("No job of the log is in this window.")
-    write_instance(window.instance, output)
+    put_document(instance_to_document(window.instance), output)
     if as_json:
         content = {
             "output": str(output),
@@ -116,7 +118,7 @@ def command(
         }
         echo_output("convert", content)
         return
-    click.echo(f"{len(window.instance.jobs)} jobs in {printable(str(output))}")
+    echo_written(f"{len(window.instance.jobs)} jobs", output)
 
 
 def _tell(snapshot: Snapshot, output: Path, *, as_json: bool) -> None:

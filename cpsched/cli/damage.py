@@ -45,7 +45,11 @@ def damage_of(error: BaseException) -> str | None:
     elif isinstance(error, ImportError):
         path, what = error.path, "is empty" if error.path and _is_empty(Path(error.path)) else ""
     distributions = _distributions_of(Path(path)) if path is not None and what else None
-    return _told(str(path), what, ["pip", "install", "--force-reinstall", *distributions]) if distributions else None
+    if not distributions:
+        return None
+    if "cpsched" in distributions:  # no index has it yet
+        return _told(str(path), what, ["pip", "install", "--force-reinstall", "."]) + "  (in a checkout of cpsched)"
+    return _told(str(path), what, ["pip", "install", "--force-reinstall", *distributions])
 
 
 def _frames(traceback: TracebackType | None) -> Iterator[FrameType]:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
-from cpsched.cli.options import AS_JSON, EXISTING_FILE
+from cpsched.cli.options import AS_JSON, INPUT_FILE
 from cpsched.text import printable
 
 
 @click.command("explain", epilog="Example: cpsched explain window.json plan.json 1201 --at 600")
-@click.argument("instance", type=EXISTING_FILE)
-@click.argument("plan", type=EXISTING_FILE)
+@click.argument("instance", type=INPUT_FILE)
+@click.argument("plan", type=INPUT_FILE)
 @click.argument("job")
 @click.option(
     "--at",
@@ -23,7 +23,7 @@ from cpsched.text import printable
 )
 @click.option(
     "--log",
-    type=EXISTING_FILE,
+    type=INPUT_FILE,
     help="Also say when it will most likely start, by what is learnt from this log, as cpsched forecast does.",
 )
 @AS_JSON

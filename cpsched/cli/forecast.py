@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cpsched.cli.options import AS_JSON, EXISTING_FILE, SEED_RANGE
+from cpsched.cli.options import AS_JSON, INPUT_FILE, SEED_RANGE
 from cpsched.text import printable
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ _LEAST, _MOST = 10, 10_000
 
 
 @click.command("forecast", epilog="Example: cpsched forecast window.json log.swf.gz")
-@click.argument("instance", type=EXISTING_FILE)
-@click.argument("log", type=EXISTING_FILE, required=False)
+@click.argument("instance", type=INPUT_FILE)
+@click.argument("log", type=INPUT_FILE, required=False)
 @click.option(
     "--futures",
     type=click.IntRange(_LEAST, _MOST),

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cpsched.cli.options import AS_JSON, NEW_INSTANCE, SEED_RANGE, Number
-from cpsched.text import printable
 
 if TYPE_CHECKING:
     from cpsched.domain import Instance
@@ -197,17 +196,19 @@ def _write(
     as_json: bool,
 ) -> None:
     """Scale a workload, make jobs malleable, write it, and print its figures."""
-    from cpsched.cli.outputs import echo_output
-    from cpsched.formats import write_instance
+    from cpsched.cli.answer import check_stdout
+    from cpsched.cli.outputs import echo_output, echo_written, put_document
+    from cpsched.formats import instance_to_document
     from cpsched.lab import workloads
 
+    check_stdout(output, as_json=as_json)
     if load is not None:
         if _is_at_once(workload):
             raise click.UsageError("All jobs arrive in the same second: there is no load to scale; take more jobs.")
         workload = workloads.scaled(workload, load)
     if malleable is not None:
         workload = workloads.with_malleable(workload, seed, share=malleable)
-    write_instance(workload, output)
+    put_document(instance_to_document(workload), output)
     count = None if malleable is None else sum(job.malleability is not None for job in workload.jobs)
     offered = None if _is_at_once(workload) else workloads.offered_load(workload)
     if as_json:
@@ -219,7 +220,7 @@ def _write(
         said.append(f"{count} malleable")
     if offered is not None:
         said.append(f"load {offered:.2f}")
-    click.echo(f"{', '.join(said)} in {printable(str(output))}")
+    echo_written(", ".join(said), output)
 
 
 def _is_at_once(workload: Instance) -> bool:

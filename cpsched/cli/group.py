@@ -33,7 +33,7 @@ from cpsched.errors import (
     SyntaxFault,
     UnverifiedError,
 )
-from cpsched.text import did_you_mean, printable
+from cpsched.text import did_you_mean, how_to_install, printable
 from cpsched.writing import NO_ROOM
 
 #: Python looks for cyclic garbage after so many new objects: after 700, its own number, a start took a tenth longer.
@@ -140,7 +140,7 @@ class CommandGroup(click.Group):
 def _end(ctx: click.Context, error: Exception) -> NoReturn:
     """End with a line where the process or the installation lacks something; raise what else went wrong."""
     if isinstance(error, ModuleNotFoundError) and (extra := _EXTRAS.get((error.name or "").partition(".")[0])):
-        _fail(ctx, f"Expected {error.name}, which is not installed: pip install 'cpsched[{extra}]'", ExitCode.BAD_INPUT)
+        _fail(ctx, f"Expected {error.name}, which is not installed; {how_to_install(extra)}", ExitCode.BAD_INPUT)
     if (damage := damage_of(error)) is not None:
         _fail(ctx, damage, ExitCode.DAMAGED)
     if isinstance(error, MemoryError | OSError | ImportError | RuntimeError) and _is_out_of_memory(error):

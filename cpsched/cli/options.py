@@ -4,16 +4,60 @@ from __future__ import annotations
 
 import contextlib
 import math
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import click
 
 from cpsched.arguments import SECONDS, SEED, STEPS, WORKERS, Limits, plain_argument
 
+#: Read at a time, and at most: a log of more bytes is refused by its reader.
+_PORTION, _MOST_BYTES = 2**20, 2**31
+
+
+class _Stdin(type(Path())):  # type: ignore[misc]  # the class of paths of this system
+    """A file with what came from standard input, which messages call ``<stdin>``."""
+
+    def __str__(self) -> str:
+        return "<stdin>"
+
+    def __fspath__(self) -> str:
+        return str(super().__str__())
+
+
+class InputFile(click.Path):
+    """A file that exists, or ``-`` for standard input, which one argument of a command may be.
+
+    Standard input is kept in a file until the command ends, since some readers read twice.
+    """
+
+    def __init__(self, *, or_folder: bool = False) -> None:
+        super().__init__(exists=True, dir_okay=or_folder, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path."""
+        if value != "-" or ctx is None:
+            return super().convert(value, param, ctx)
+        if __name__ in ctx.meta:
+            self.fail("Standard input can be read once: name a file for the other document.", param, ctx)
+        ctx.meta[__name__] = folder = TemporaryDirectory(prefix="cpsched-")
+        ctx.find_root().call_on_close(folder.cleanup)  # this one is not closed where an option is refused
+        kept, left = _Stdin(folder.name, "<stdin>"), _MOST_BYTES
+        with kept.open("wb") as file:
+            while left >= 0 and (portion := sys.stdin.buffer.read(_PORTION)):
+                file.write(portion)
+                left -= len(portion)
+        return kept
+
+
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+INPUT_FILE = InputFile()
 OUTPUT_FILE = click.Path(dir_okay=False, path_type=Path)
+#: In place of the name of a file for a document: standard output, which then has nothing else.
+STDOUT = Path("-")
 
 
 class Number(click.FloatRange):
@@ -52,12 +96,17 @@ WORKERS_RANGE = Within(WORKERS, int)
 _LONGEST_NAME = 256
 
 
-def ends_in(*suffixes: str) -> Callable[[click.Context, click.Parameter, Path | None], Path | None]:
-    """Return a callback that accepts an output file if its name has one of these endings and its folder exists."""
+def ends_in(
+    *suffixes: str, or_stdout: bool = False
+) -> Callable[[click.Context, click.Parameter, Path | None], Path | None]:
+    """Return a callback that accepts an output file if its name has one of these endings and its folder exists.
+
+    `or_stdout`: whether `STDOUT` is accepted as well.
+    """
 
     def check(ctx: click.Context, param: click.Parameter, path: Path | None) -> Path | None:
-        if path is None:
-            return None
+        if path is None or (or_stdout and path == STDOUT):
+            return path
         if not path.name.endswith(suffixes):
             raise click.BadParameter(f"Expected a name that ends in {' or '.join(suffixes)}, got {path.name!r}.")
         if not path.parent.is_dir():
@@ -73,17 +122,17 @@ NEW_INSTANCE = click.option(
     "--output",
     required=True,
     type=OUTPUT_FILE,
-    callback=ends_in(".json", ".json.gz"),
-    help="File for the instance.",
+    callback=ends_in(".json", ".json.gz", or_stdout=True),
+    help="File for the instance; - for standard output.",
 )
 #: Options for the output of a plan.
 PLAN_FILE = click.option(
     "-o",
     "--output",
     type=OUTPUT_FILE,
-    callback=ends_in(".json", ".json.gz"),
+    callback=ends_in(".json", ".json.gz", or_stdout=True),
     metavar="PLAN",
-    help="File for the plan.",
+    help="File for the plan; - for standard output, which then has nothing else.",
 )
 INSTANCE_FILE = click.option(
     "--instance-output",

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
+
+import click
+
+from cpsched.cli.options import STDOUT
+from cpsched.text import printable
 
 Schema = dict[str, Any]
 
@@ -198,6 +204,24 @@ OUTPUTS: Mapping[str, dict[str, Schema]] = {
     "completion": {"shell": {"enum": ["bash", "zsh", "fish"]}, "script": _TEXT},
     "example": {"examples": _list(_object(name=_TEXT, what=_TEXT, bytes=_INTEGER)), "written": _PATH},
 }
+
+
+def put_document(document: Mapping[str, Any], path: Path) -> None:
+    """Write a document to a file, whole or not at all, or to standard output. Raises `DocumentError` if it fails."""
+    from cpsched.formats import document_text, write_document
+
+    if path == STDOUT:
+        click.echo(document_text(document), nl=False)
+    else:
+        write_document(document, path)
+
+
+def echo_written(what: str, path: Path) -> None:
+    """Say what was written, and where: on stderr if it went to stdout."""
+    click.echo(
+        f"{what} in {'standard output' if path == STDOUT else printable(str(path))}",
+        err=path == STDOUT,
+    )
 
 
 def output_schema(name: str) -> Schema:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cpsched.cli.answer import answer_plan
-from cpsched.cli.options import AS_JSON, EXISTING_FILE, GANTT_FILE, INSTANCE_FILE, PLAN_FILE
+from cpsched.cli.answer import answer_plan, check_stdout
+from cpsched.cli.options import AS_JSON, GANTT_FILE, INPUT_FILE, INSTANCE_FILE, PLAN_FILE
 
 if TYPE_CHECKING:
     from cpsched.domain import Instance, WindowEvent
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     epilog="Example: cpsched replan window.json plan.json --at 600 "
     """--event '{"event": "node_down", "nodes": "n[1-3]"}' -o new-plan.json --instance-output new-window.json""",
 )
-@click.argument("instance", type=EXISTING_FILE)
-@click.argument("plan", type=EXISTING_FILE)
+@click.argument("instance", type=INPUT_FILE)
+@click.argument("plan", type=INPUT_FILE)
 @click.option(
     "--at",
     type=int,
@@ -61,6 +61,7 @@ def command(
     from cpsched.formats import read_instance, read_plan
     from cpsched.portfolio import replan
 
+    check_stdout(output, instance_output, as_json=as_json)
     warnings: list[Fault] = []
     window = read_instance(instance, on_warning=warnings.append)
     warn(warnings, "warning")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cpsched.cli.options import AS_JSON, EXISTING_FILE
+from cpsched.cli.options import AS_JSON, INPUT_FILE, InputFile
 from cpsched.text import printable
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def _is_format(ctx: click.Context, param: click.Parameter, path: Path | None) ->
     "report",
     epilog="Example: cpsched report plan.json --instance window.json -o report.html; cpsched report out -o waits.pdf",
 )
-@click.argument("source", type=click.Path(exists=True, path_type=Path), metavar="PLAN|RUN|CAMPAIGN")
+@click.argument("source", type=InputFile(or_folder=True), metavar="PLAN|RUN|CAMPAIGN")
 @click.option(
     "-o",
     "--output",
@@ -45,8 +45,8 @@ def _is_format(ctx: click.Context, param: click.Parameter, path: Path | None) ->
     type=click.Choice([suffix[1:] for suffix in _SUFFIXES]),
     help="html: one page that opens offline; png, svg, pdf: pictures of its charts.  [default: by the file's name]",
 )
-@click.option("--instance", type=EXISTING_FILE, help="The instance of a plan.")
-@click.option("--against", type=EXISTING_FILE, metavar="PLAN", help="An earlier plan to compare a plan with.")
+@click.option("--instance", type=INPUT_FILE, help="The instance of a plan.")
+@click.option("--against", type=INPUT_FILE, metavar="PLAN", help="An earlier plan to compare a plan with.")
 @AS_JSON
 def command(
     source: Path, output: Path, kind: str | None, instance: Path | None, against: Path | None, as_json: bool

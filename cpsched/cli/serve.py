@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from cpsched.cli.options import AS_JSON, EXISTING_FILE
-from cpsched.text import printable
+from cpsched.text import how_to_install, printable
 
 
 @click.command("serve", epilog="Example: cpsched serve site.toml --check; without --check: open http://127.0.0.1:8765/")
@@ -48,7 +48,7 @@ def command(
         package = (error.name or "").partition(".")[0]
         if package == "cpsched":
             raise
-        raise click.UsageError(f"serve needs {package}, which is not installed: pip install 'cpsched[web]'") from error
+        raise click.UsageError(f"serve needs {package}, which is not installed; {how_to_install('web')}") from error
 
     if as_json and not check:
         raise click.UsageError("--json needs --check.")

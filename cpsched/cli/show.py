@@ -8,19 +8,24 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cpsched.cli.options import AS_JSON, EXISTING_FILE, OUTPUT_FILE, ends_in
+from cpsched.cli.options import AS_JSON, INPUT_FILE, OUTPUT_FILE, ends_in
 from cpsched.text import printable
 
 if TYPE_CHECKING:
     from cpsched.domain import Instance, Plan, Segment
 
 
+def _or_stdin(ctx: click.Context, param: click.Parameter, instance: str) -> str | Path:
+    """Return the file with standard input in place of ``-``."""
+    return INPUT_FILE.convert(instance, param, ctx) if instance == "-" else instance
+
+
 @click.command(
     "show",
     epilog="Example: cpsched show window.json plan.json --gantt; a daemon's plan as it changes: show site.toml --live",
 )
-@click.argument("instance")
-@click.argument("plan", type=EXISTING_FILE, required=False)
+@click.argument("instance", callback=_or_stdin)
+@click.argument("plan", type=INPUT_FILE, required=False)
 @click.option("--gantt", is_flag=True, help="Draw a Gantt chart in the terminal instead of the table.")
 @click.option("--job", metavar="ID", help="Show the times and nodes of one job, or the reason why it waits.")
 @click.option("--html", type=OUTPUT_FILE, callback=ends_in(".html"), help="Write the Gantt chart as one HTML file.")
@@ -31,7 +36,7 @@ if TYPE_CHECKING:
 )
 @AS_JSON
 def command(
-    instance: str, plan: Path | None, gantt: bool, job: str | None, html: Path | None, live: bool, as_json: bool
+    instance: str | Path, plan: Path | None, gantt: bool, job: str | None, html: Path | None, live: bool, as_json: bool
 ) -> None:
     """Show a plan as tables, as a chart, or one of its jobs.
 

@@ -12,7 +12,7 @@ import click
 
 from cpsched.cli.exits import ExitCode
 from cpsched.cli.interrupts import finished
-from cpsched.cli.options import AS_JSON, EXISTING_FILE, OUTPUT_FILE, SECONDS_RANGE
+from cpsched.cli.options import AS_JSON, INPUT_FILE, OUTPUT_FILE, SECONDS_RANGE
 from cpsched.cli.replicas import simulate_replicas
 from cpsched.cli.results import SUMMARY, check_free, folder_names, found_in, identity_of, write_results
 from cpsched.cli.schedulers import Asked, Contender, contenders, echo_schedulers, read_policies, read_settings
@@ -35,7 +35,7 @@ def _list_policies(ctx: click.Context, param: click.Parameter, wanted: bool) -> 
 
 
 @click.command("simulate", epilog="Example: cpsched simulate log.swf.gz --policy easy --policy fcfs -o out")
-@click.argument("workload", type=EXISTING_FILE)
+@click.argument("workload", type=INPUT_FILE)
 @click.option(
     "--policy",
     "policies",
@@ -187,7 +187,8 @@ def command(
         kept = _kept(checkpoint, contender, conditions, resume=resume, interval=interval)
         history, is_whole = _play(instance, contender, conditions, kept, quiet=quiet)
         with finished("the results are written") as is_interrupted:
-            summaries[contender.label] = summary = history.summary()
+            heading = contender.label if is_whole else f"{contender.label} (interrupted)"
+            summaries[heading] = summary = history.summary()
             if summary.total.overdue and not quiet:
                 late = f"{summary.total.overdue:,} x waited longer than the max_wait of the queue"
                 click.echo(f"{contender.label}: {late}", err=True)
@@ -245,8 +246,9 @@ def _play(
             history = simulate(instance, contender.scheduler, progress=progress, checkpoint=kept, **conditions)
     except Interrupted as interrupt:
         history = interrupt.history
-        over, jobs = int(history.runs.over.sum()), len(history.runs)
-        click.echo(f"{contender.label}: interrupted when {over:,} of {jobs:,} jobs were over", err=True)
+        runs, jobs = history.runs, len(instance.jobs)
+        over, came = int(runs.over.sum()), f"{len(runs):,} had arrived and {int(runs.running.sum()):,} were running"
+        click.echo(f"{contender.label}: interrupted when {over:,} of {jobs:,} jobs were over; {came}", err=True)
         if kept is not None:
             click.echo(f"checkpoint: {printable(str(kept.path))}", err=True)
         return history, False

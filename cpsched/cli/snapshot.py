@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cpsched.cli.answer import check_stdout
 from cpsched.cli.options import AS_JSON, EXISTING_FILE, NEW_INSTANCE
-from cpsched.text import printable
 
 if TYPE_CHECKING:
     from cpsched.site.bridge import Snapshot
@@ -35,6 +35,7 @@ def command(manager: str, config: Path | None, output: Path, as_json: bool) -> N
     from cpsched.cli.outputs import echo_output
     from cpsched.site.bridge.slurm import SiteChoices, SlurmModel, client_of, make_snapshot, read_site
 
+    check_stdout(output, as_json=as_json)
     site = SlurmModel(kind="slurm") if config is None else read_site(config)
     client = client_of(site)
     records = client.records(client.jobs())
@@ -49,18 +50,19 @@ def tell_snapshot(snapshot: Snapshot, output: Path, *, as_json: bool) -> dict[st
 
     `as_json`: whether what is in it is printed by the caller.
     """
+    from cpsched.cli.outputs import echo_written, put_document
     from cpsched.cli.screen import warn
     from cpsched.errors import Fault
-    from cpsched.formats import write_instance
+    from cpsched.formats import instance_to_document
 
     instance = snapshot.instance
     left_out = [*snapshot.notes, *(Fault(f"job {left.id}", left.reason) for left in snapshot.left)]
     warn(left_out, "left out")
-    write_instance(instance, output)
+    put_document(instance_to_document(instance), output)
     running = sum(job.running is not None for job in instance.jobs)
     waiting = len(instance.jobs) - running
     if not as_json:
-        click.echo(f"{running} running and {waiting} waiting jobs in {printable(str(output))}")
+        echo_written(f"{running} running and {waiting} waiting jobs", output)
     return {
         "output": str(output),
         "running": running,

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from cpsched.cli.answer import answer_plan
+from cpsched.cli.answer import answer_plan, check_stdout
 from cpsched.cli.options import (
     AS_JSON,
     GANTT_FILE,
+    INPUT_FILE,
     INSTANCE_FILE,
     PLAN_FILE,
     SECONDS_RANGE,
@@ -112,7 +112,7 @@ def _aims(ctx: click.Context, param: click.Parameter, value: str | None) -> list
     "solve",
     epilog="Example: cpsched solve window.json -o plan.json --gantt plan.html; with a Dask cluster: --dask tcp://head:8786",
 )
-@click.argument("instance", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@click.argument("instance", type=INPUT_FILE)
 @click.option(
     "--engine",
     default="portfolio",
@@ -188,7 +188,7 @@ def _aims(ctx: click.Context, param: click.Parameter, value: str | None) -> list
 @AS_JSON
 @click.option("--quiet", is_flag=True, help="Print no summary and no progress.")
 def command(
-    instance: str,
+    instance: Path,
     engine: str,
     budget: float,
     workers: int,
@@ -213,17 +213,18 @@ def command(
     answer.
     """
     from cpsched.cli.screen import improvement_bar, progress_bar, say_first_start, warn
-    from cpsched.formats import checked, instance_to_document, parse_instance
+    from cpsched.formats import checked, instance_to_document, load_document, parse_instance
     from cpsched.planner import compiling_announced, with_promised_starts
     from cpsched.portfolio import prepare, solve, team_of, with_dask_lanes
 
     _check_promise(promise, warm)
     _check_output({"--promise": promise, "--objective": objective}, output, instance_output)
-    document, source = _load_document(instance)
+    check_stdout(output, instance_output, as_json=as_json)
+    document = load_document(instance)
     if objective is not None:
         document = document | {"objective": objective[0] if len(objective) == 1 else objective}
     warnings: list[Fault] = []
-    parsed = parse_instance(document, source=source, on_warning=warnings.append)
+    parsed = parse_instance(document, source=str(instance), on_warning=warnings.append)
     earlier = None if warm is None else _earlier(parsed, warm, warnings, is_needed=promise is None)
     warn(warnings, "warning")
     if promise is not None and earlier is not None:
@@ -289,18 +290,3 @@ def _earlier(instance: Instance, path: str, warnings: list[Fault], *, is_needed:
         )
         warnings.append(Fault(f"{path}: instance", message))
     return plan
-
-
-def _load_document(source: str) -> tuple[dict[str, Any], str]:
-    """Load the raw document of a file, or of standard input where `source` is ``-``; plain or gzip.
-
-    Raises `DocumentError` if it is no JSON object.
-
-    Returns the document, and the name under which faults are reported.
-    """
-    from cpsched.formats import load_document, read_document
-
-    if source != "-":
-        return load_document(source), source
-    name = "<stdin>"
-    return read_document(sys.stdin.buffer, name), name

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cpsched.cli.exits import ExitCode
-from cpsched.cli.options import AS_JSON, EXISTING_FILE
+from cpsched.cli.options import AS_JSON, INPUT_FILE
 from cpsched.text import printable
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 @click.command("verify", epilog="Example: cpsched verify window.json plan.json")
-@click.argument("instance", type=EXISTING_FILE)
-@click.argument("plan", type=EXISTING_FILE)
+@click.argument("instance", type=INPUT_FILE)
+@click.argument("plan", type=INPUT_FILE)
 @AS_JSON
 @click.pass_context
 def command(ctx: click.Context, instance: Path, plan: Path, as_json: bool) -> None:

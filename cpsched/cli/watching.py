@@ -26,7 +26,7 @@ class Watched(Protocol):
         """Give back what it holds of the system."""
 
 
-def open_watched(instance: str, plan: Path | None) -> Watched:
+def open_watched(instance: str | Path, plan: Path | None) -> Watched:
     """Return the two files; without a plan, the store of a daemon.
 
     Raises `DocumentError` if it is the site's file of a daemon, and not in order; or an instance, which has no plan;
@@ -35,7 +35,8 @@ def open_watched(instance: str, plan: Path | None) -> Watched:
     from cpsched.errors import DocumentError, Fault
 
     if plan is not None:
-        return _Files(Path(instance), plan)
+        return _Files(instance if isinstance(instance, Path) else Path(instance), plan)
+    instance = str(instance)
     if "://" not in instance and instance.endswith((".json", ".json.gz")):
         raise DocumentError(instance, [Fault("", "Expected a PLAN beside an instance; solve makes one")])
     from cpsched.site.serve import open_source

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cpsched.cli.options import AS_JSON, EXISTING_FILE, PLAN_FILE, SECONDS_RANGE
+from cpsched.cli.answer import check_stdout
+from cpsched.cli.options import AS_JSON, INPUT_FILE, PLAN_FILE, SECONDS_RANGE, STDOUT
 from cpsched.errors import SyntaxFault
 from cpsched.text import printable
 
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
 
 @click.command("whatif", epilog="Example: cpsched whatif window.json plan.json --drain 'node[1-4]'")
-@click.argument("instance", type=EXISTING_FILE)
-@click.argument("plan", type=EXISTING_FILE, required=False)
+@click.argument("instance", type=INPUT_FILE)
+@click.argument("plan", type=INPUT_FILE, required=False)
 @click.option(
     "--add",
     multiple=True,
@@ -62,9 +63,10 @@ def command(
     and moves no job.
     """
     from cpsched.answers import WhatIf, comparison_lines, what_if
-    from cpsched.cli.outputs import echo_output
-    from cpsched.formats import read_instance, write_plan
+    from cpsched.cli.outputs import echo_output, put_document
+    from cpsched.formats import plan_to_document, read_instance
 
+    check_stdout(output, as_json=as_json)
     request = WhatIf(
         add=tuple(map(_text, add)),
         drop=drop,
@@ -81,13 +83,13 @@ def command(
         return
     comparison = what_if(window, before, request, budget=budget)
     if output is not None:
-        write_plan(comparison.plan, output)
+        put_document(plan_to_document(comparison.plan), output)
     if as_json:
         echo_output("whatif", _document(before, comparison, output))
         return
     for line in comparison_lines(window, comparison, before.objective.name):
-        click.echo(line)
-    if output is not None:
+        click.echo(line, err=output == STDOUT)
+    if output not in (None, STDOUT):
         click.echo(f"plan: {printable(str(output))}")
 
 

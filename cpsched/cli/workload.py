@@ -11,8 +11,8 @@ import click
 from cpsched.cli.options import (
     CORES_PER_CHUNK,
     DEPENDENCIES,
-    EXISTING_FILE,
     FIRST,
+    INPUT_FILE,
     JOBS,
     MEMORY_FIELD,
     PARTITION,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _CLUSTER = click.option(
     "--cluster",
-    type=EXISTING_FILE,
+    type=INPUT_FILE,
     help="Instance document with the machine of a log.  [default: the machine in the log's header]",
 )
 _OPTIONS = (STATUS, QUEUE, PARTITION, SUBMITTED, FIRST, JOBS, CORES_PER_CHUNK, MEMORY_FIELD, DEPENDENCIES)

@@ -1,7 +1,8 @@
 """The nouns: cluster, request, job, rules, instance and plan. All frozen.
 
-May import: `arguments` and `text`. Nothing here reads or writes; documents become these values in `cpsched.formats`,
-where they are checked once. Begin with `instance.py` and `plan.py`: they are the two documents of ``docs/formats.md``.
+May import: `arguments`, `doors` and `text`. Nothing here reads or writes; documents become these values in
+`cpsched.formats`, where they are checked once. Begin with `instance.py` and `plan.py`: they are the two documents of
+``docs/formats.md``.
 """
 
 from cpsched.domain.annotations import (

@@ -6,14 +6,17 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cpsched.domain.annotations import Bounds, Entries, Key, Name, Number, PlanTime, Price, Time, Words
 from cpsched.domain.job import Job, Placement, Segment
 from cpsched.domain.solve_params import SolveParams
+from cpsched.doors import later
+from cpsched.text import natural
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 
 #: So many nodes are named where a job shows itself in a line.
@@ -219,6 +222,26 @@ class Plan:
             if waiting.id == job_id:
                 raise KeyError(f"job {job_id} has no start ({waiting.reason}): {waiting.detail}")
         raise KeyError(f"there is no job {job_id} in the plan of {self.instance}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as its document has it: values of JSON."""
+        return dict(later("formats", "plan_to_document")(self))
+
+    def plot(self) -> Figure:
+        """Draw the plan by nodes over time as a figure of matplotlib: ``plan.plot().savefig("plan.png")``.
+
+        Raises `ReportError` if matplotlib is not installed.
+        """
+        bars = [
+            (number, node, segment.start, segment.end)
+            for number, job in enumerate(self.jobs)
+            for segment in job.segments
+            for node in dict.fromkeys(place.node for place in segment.allocation)
+        ]
+        nodes = sorted({node for _, node, _, _ in bars}, key=natural)
+        title = f"{self.instance}: {self.objective.name} {self.objective.value:,.6g}"
+        figure: Figure = later("charts", "gantt_figure")(title, nodes, bars, now=self.now)
+        return figure
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table with a row for each job, those of the waiting room last.

@@ -19,7 +19,7 @@ from cpsched.doors import opener
 from cpsched.errors import Fault
 from cpsched.formats.event_document import parse_events
 from cpsched.formats.faults import Faults, Location, path_of, shown
-from cpsched.formats.files import load_document, load_json, read_document, read_json, write_document
+from cpsched.formats.files import document_text, load_document, load_json, read_document, read_json, write_document
 from cpsched.formats.hostlist import expand_hostlist, fold_hostlist
 from cpsched.formats.instance_reader import instance_schema, instance_to_document, parse_instance, trusted
 from cpsched.formats.plan_document import parse_plan, plan_schema, plan_to_document, read_solve_params

@@ -131,7 +131,7 @@ def write_document(document: Mapping[str, Any], path: str | Path) -> None:
 
     Raises `DocumentError` if the file cannot be written.
     """
-    write_whole(path, _layout(document).encode("utf-8"))
+    write_whole(path, document_text(document).encode("utf-8"))
 
 
 def write_whole(path: str | Path, content: bytes) -> None:
@@ -260,8 +260,8 @@ def _members(value: object) -> Iterator[tuple[str | int, object]]:
     return enumerate(value) if isinstance(value, list) else iter(())
 
 
-def _layout(document: Mapping[str, Any]) -> str:
-    """Write JSON with one line for each key and for each entry of a list of objects."""
+def document_text(document: Mapping[str, Any]) -> str:
+    """Return a document as text: JSON with one line for each key and for each entry of a list of objects."""
     lines = []
     for key, value in document.items():
         if isinstance(value, list) and value:

@@ -2,8 +2,9 @@
 
 `plans.py` has the value of a plan by the instance's objective, and the figures that people read; `least.py` has a
 lower bound of the value that ignores the machine. `runs.py` has the outcome of each job of a workload. `summary.py`,
-`fairness.py` and `series.py` compute figures from it, `intervals.py` combines those of several seeds, `files.py`
-writes them, `run_file.py` keeps a whole simulation for reports, and `log_rows.py` has the runs as a log.
+`fairness.py` and `series.py` compute figures from it, `intervals.py` combines those of several seeds, `unserved.py` has
+the jobs that count before all figures, `files.py` writes them, `run_file.py` keeps a whole simulation for reports, and
+`log_rows.py` has the runs as a log.
 
 May import: `arguments`, `domain`, `errors`; numpy, and inside functions pandas, which is slow to load. Begin with
 `objective_value`, the number that engines compare, and with `runs_summary`.
@@ -37,3 +38,4 @@ from cpsched.metrics.run_file import SimulatedRun, read_run, write_run
 from cpsched.metrics.runs import Ending, Runs
 from cpsched.metrics.series import Steps, load_over_time, series
 from cpsched.metrics.summary import Decisions, Distribution, Figures, Group, ResourceUse, RunsSummary, runs_summary
+from cpsched.metrics.unserved import UNSERVED, unserved_counts, unserved_rank, unserved_text

@@ -6,7 +6,7 @@ A simulator fills `Runs`; every figure and every file of its results is computed
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -48,7 +48,7 @@ class Runs:
     walltime: NDArray[np.int64]
     #: The duration without a walltime limit; -1: unknown, the job then ran for its walltime.
     runtime: NDArray[np.int64]
-    #: Start and end of the last attempt; -1: never started.
+    #: Start and end of the last attempt; -1: never started. What ran when the simulation was interrupted ends then.
     start: NDArray[np.int64]
     end: NDArray[np.int64]
     #: The job's total request: cores, and every resource of the machine by its name, licences too.
@@ -95,6 +95,24 @@ class Runs:
     def over(self) -> NDArray[np.bool_]:
         """Which jobs are over: completed or killed. Only they have a wait, a response and a slowdown."""
         return self.ending >= Ending.COMPLETED
+
+    @property
+    def running(self) -> NDArray[np.bool_]:
+        """Which jobs still ran when a simulation was interrupted."""
+        found: NDArray[np.bool_] = (self.ending == Ending.WAITING) & (self.start >= 0)
+        return found
+
+    def until(self, now: int) -> Runs:
+        """Return what has happened by a second: the jobs submitted by then, running ones with their cores up to it."""
+        there = np.flatnonzero(self.submit <= now)
+        columns = {
+            name: tuple(column[job] for job in there.tolist()) if isinstance(column, tuple) else column[there]
+            for name, column in self._columns().items()
+            if not name.startswith("asked_")
+        }
+        asked = {name: amounts[there] for name, amounts in self.asked.items()}
+        found = Runs(**columns, asked=asked)  # type: ignore[arg-type]  # each column has its own type
+        return replace(found, end=np.where(found.running, now, found.end))
 
     @property
     def horizon(self) -> int:

@@ -38,7 +38,7 @@ def load_over_time(runs: Runs) -> Steps:
     queued, held = runs.ending != Ending.REFUSED, runs.end > runs.start
     changes = [  # which jobs, when, and the changes of used cores, queue length and queued core-seconds
         (queued, runs.submit, none, one, asks),
-        (runs.over, runs.start, none, -one, -asks),
+        (runs.over | runs.running, runs.start, none, -one, -asks),
         (held, runs.start, runs.cores, none, none),
         (held, runs.end, -runs.cores, none, none),
     ]

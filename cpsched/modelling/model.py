@@ -436,12 +436,13 @@ class Model:
         solver: str = "gecode",
         steps: Steps | None = None,
         on_plan: OnPlan | None = None,
+        live: bool = False,
     ) -> Plan:
         """Plan every job, verify the plan, and return it.
 
         Parameters
         ----------
-        engine, budget, seed, workers, bound, warm, solver, steps, on_plan
+        engine, budget, seed, workers, bound, warm, solver, steps, on_plan, live
             As `cpsched.solve` has them; budget and bound are seconds.
 
         Raises
@@ -462,6 +463,7 @@ class Model:
             solver=solver,
             steps=steps,
             on_plan=on_plan,
+            live=live,
         )
 
     def __repr__(self) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cpsched.errors import EngineError
+from cpsched.text import how_to_install
 
 #: Seconds between two checks whether the work is over.
 _LOOK = 0.02
@@ -196,5 +197,5 @@ def _package() -> Any:
             import minizinc
             import minizinc.error
     except ImportError as error:
-        raise EngineError("The Python package minizinc is not installed: pip install 'cpsched[minizinc]'") from error
+        raise EngineError(f"The Python package minizinc is not installed; {how_to_install('minizinc')}") from error
     return minizinc

@@ -22,6 +22,7 @@ from cpsched.metrics import objective_value
 from cpsched.portfolio.lanes import run_lanes
 from cpsched.portfolio.preparing import prepare
 from cpsched.portfolio.teams import Team, team_of
+from cpsched.text import how_to_install
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -171,7 +172,7 @@ def with_dask_lanes(team: Team, engine: str, address: str) -> Iterator[Team]:
     """
     if find_spec("distributed") is None:
         raise EngineError(
-            "Lanes on a Dask cluster need distributed, which is not installed: pip install 'cpsched[bench]'"
+            f"Lanes on a Dask cluster need distributed, which is not installed; {how_to_install('bench')}"
         )
     from distributed import Client
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Protocol, runtime_checkable
 
 from cpsched import cp
 from cpsched.arguments import Seconds, Seed, Steps, Workers, at_the_door
@@ -20,6 +22,7 @@ from cpsched.portfolio.aims import InOrder, in_order
 from cpsched.portfolio.classes import ByClass
 from cpsched.portfolio.lanes import Lanes, OnPlan, run_lanes
 from cpsched.portfolio.leftovers import filled
+from cpsched.portfolio.live_line import live_line
 from cpsched.portfolio.preparing import prepare_first
 from cpsched.portfolio.repair import verified
 from cpsched.portfolio.scoring import scored
@@ -31,10 +34,19 @@ from cpsched.portfolio.warm_start import begun, better
 from cpsched.problem import placeable
 
 
+@runtime_checkable
+class ModelLike(Protocol):
+    """What makes an instance, as `cpsched.Model` does."""
+
+    def instance(self) -> Instance:
+        """Return the instance. Raises `DocumentError` with all that is wrong with it."""
+        ...
+
+
 @at_the_door
 @own_interpretation()
 def solve(
-    instance: Instance,
+    instance: Instance | ModelLike,
     *,
     engine: str = "portfolio",
     budget: Seconds = 10.0,
@@ -48,6 +60,7 @@ def solve(
     document: object | None = None,
     progress: Progress | None = None,
     on_plan: OnPlan | None = None,
+    live: bool = False,
 ) -> Plan:
     """Plan every job of an instance, and verify the plan.
 
@@ -60,7 +73,7 @@ def solve(
     Parameters
     ----------
     instance
-        The window.
+        The window: an instance, or a `cpsched.Model` of one.
     engine
         One of `ENGINES`.
     budget
@@ -92,6 +105,8 @@ def solve(
         Called some ten times a second while the plan is improved, with its value, the bound (None: there is none yet)
         and the seconds since the budget began; where it returns False, the best plan so far is the answer. Where
         priorities are strict, value and bound are those of one class.
+    live
+        Whether stderr, a terminal or a notebook, has a line with value, bound and seconds meanwhile.
 
     Raises
     ------
@@ -107,6 +122,8 @@ def solve(
     params = SolveParams(
         engine=engine, budget=budget, seed=seed, workers=workers, bound=bound, solver=solver, steps=steps
     )
+    if not isinstance(instance, Instance):
+        instance = instance.instance()
     instance = checked(instance) if document is None else instance
     task = Task(
         instance=instance,
@@ -119,7 +136,8 @@ def solve(
         progress=progress,
         on_plan=on_plan,
     )
-    plan, failures = _solved(task)
+    with live_line(on_plan, budget + bound) if live else nullcontext(on_plan) as told:
+        plan, failures = _solved(replace(task, on_plan=told))
     for words in dict.fromkeys(f"the solver {one.by} died: {one.what}" for one in failures):
         warnings.warn(words, SolverWarning, stacklevel=4)
     return plan

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cpsched.charts import Axis, Chart, Line, Table, Unit, unit_text
 from cpsched.errors import ReportError
-from cpsched.metrics import MeanInterval, mean_interval
+from cpsched.metrics import UNSERVED, MeanInterval, mean_interval, unserved_rank, unserved_text
 from cpsched.report.report import Report, Section
 
 
@@ -58,19 +58,34 @@ OVERVIEW = "Overview"
 
 #: Values by policy and replica, of one workload and figure.
 _Values = Mapping[str, Mapping[str, float]]
+#: The figures of all cells of one workload, by policy and replica.
+_Cells = Mapping[str, Mapping[str, Mapping[str, float | None]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Comparison:
-    """The policies on one workload by one figure, over the replicas that all of them have."""
+    """The policies on one workload by one figure, over the replicas that all of them have.
+
+    A policy that serves fewer jobs than another one is behind it, whatever its figures: see `unserved_rank`.
+    """
 
     means: Mapping[str, MeanInterval]
+    #: The policies from the best to the last.
+    order: Sequence[str]
+    #: The rank of each policy by the jobs that it did not serve.
+    unserved: Mapping[str, tuple[float, float]]
+    #: The same in words.
+    unserved_words: Mapping[str, str]
     #: What each policy has more than the best one, replica by replica.
     differences: Mapping[str, MeanInterval]
     #: In how many replicas no policy is better.
     won: Mapping[str, int]
-    best: str
     replicas: int
+
+    @property
+    def best(self) -> str:
+        """The first policy."""
+        return self.order[0]
 
     @property
     def level(self) -> frozenset[str]:
@@ -78,7 +93,8 @@ class _Comparison:
         return frozenset(
             policy
             for policy, one in self.differences.items()
-            if policy == self.best or abs(one.mean) <= (one.half_width or 0.0)
+            if policy == self.best
+            or (self.unserved[policy] == self.unserved[self.best] and abs(one.mean) <= (one.half_width or 0.0))
         )
 
 
@@ -97,35 +113,46 @@ def campaign_report(name: str, cells: Sequence[CampaignCell]) -> Report:
         compared = {
             workload: comparison
             for workload in workloads
-            if (comparison := _compared(_values(cells, workload, figure.name), figure)) is not None
+            if (comparison := _compared(_cells_of(cells, workload), figure)) is not None
         }
         if compared:
             found[figure.name] = compared
     shown = [figure for figure in _FIGURES if figure.name in found]
-    sections = [_overview(shown, found, policies, workloads)]
+    sections = [_overview(shown, found, policies, workloads, cells)]
     sections += [_figure_section(figure, found[figure.name], policies) for figure in shown]
     replicas = len({(cell.workload, cell.replica) for cell in cells})
     sentences = [
         f"{len(policies):,} policies on {len(workloads):,} workload{'s' if len(workloads) > 1 else ''}, "
         f"{len(cells):,} simulations of {replicas:,} replicas."
     ]
+    sentences += _behind(found, policies)
     sentences += _verdicts(shown, found)
     sentences += _missing(cells, workloads, policies)
     return Report(kind="Campaign", name=name, sentences=tuple(sentences), figures=(), sections=tuple(sections))
 
 
-def _values(cells: Sequence[CampaignCell], workload: str, figure: str) -> _Values:
-    """Return a figure of a workload by policy and replica, where it was measured."""
-    found: dict[str, dict[str, float]] = {}
+def _cells_of(cells: Sequence[CampaignCell], workload: str) -> _Cells:
+    """Return the figures of a workload's cells by policy and replica."""
+    found: dict[str, dict[str, Mapping[str, float | None]]] = {}
     for cell in cells:
-        value = cell.figures.get(figure) if cell.workload == workload else None
-        if value is not None:
-            found.setdefault(cell.policy, {})[cell.replica] = value
+        if cell.workload == workload:
+            found.setdefault(cell.policy, {})[cell.replica] = cell.figures
     return found
 
 
-def _compared(values: _Values, figure: _Figure) -> _Comparison | None:
+def _measured(cells: _Cells, figure: str) -> _Values:
+    """Return a figure by policy and replica, where it was measured."""
+    found: dict[str, dict[str, float]] = {}
+    for policy, by_replica in cells.items():
+        for replica, figures in by_replica.items():
+            if (value := figures.get(figure)) is not None:
+                found.setdefault(policy, {})[replica] = value
+    return found
+
+
+def _compared(cells: _Cells, figure: _Figure) -> _Comparison | None:
     """Compare the policies on the replicas that all have; None where there is none."""
+    values = _measured(cells, figure.name)
     if not values:
         return None
     shared = [replica for replica in next(iter(values.values())) if all(replica in one for one in values.values())]
@@ -133,14 +160,27 @@ def _compared(values: _Values, figure: _Figure) -> _Comparison | None:
         return None
     means = {policy: mean_interval([one[replica] for replica in shared]) for policy, one in values.items()}
     sign = -1 if figure.is_gain else 1
-    best = min(means, key=lambda policy: sign * means[policy].mean)
+    played = {policy: [cells[policy][replica] for replica in shared] for policy in values}
+    unserved = {policy: unserved_rank(figures) for policy, figures in played.items()}
+    order = sorted(means, key=lambda policy: (unserved[policy], sign * means[policy].mean))
     differences = {
-        policy: mean_interval([one[replica] - values[best][replica] for replica in shared])
+        policy: mean_interval([one[replica] - values[order[0]][replica] for replica in shared])
         for policy, one in values.items()
     }
-    tops = {replica: min(sign * one[replica] for one in values.values()) for replica in shared}
-    won = {policy: sum(sign * one[replica] <= tops[replica] for replica in shared) for policy, one in values.items()}
-    return _Comparison(means=means, differences=differences, won=won, best=best, replicas=len(shared))
+    ranks = {
+        policy: {replica: (unserved_rank([cells[policy][replica]]), sign * one[replica]) for replica in shared}
+        for policy, one in values.items()
+    }
+    tops = {replica: min(one[replica] for one in ranks.values()) for replica in shared}
+    return _Comparison(
+        means=means,
+        order=order,
+        unserved=unserved,
+        unserved_words={policy: unserved_text(figures) for policy, figures in played.items()},
+        differences=differences,
+        won={policy: sum(one[replica] <= tops[replica] for replica in shared) for policy, one in ranks.items()},
+        replicas=len(shared),
+    )
 
 
 def _verdicts(shown: Sequence[_Figure], found: Mapping[str, Mapping[str, _Comparison]]) -> Iterator[str]:
@@ -157,13 +197,26 @@ def _verdicts(shown: Sequence[_Figure], found: Mapping[str, Mapping[str, _Compar
             shared = sum(len(one.level) > 1 for one in compared.values())
             words = f"{best} is best on {wins[best]:,} of {len(compared):,} workloads"
             yield f"{figure.label}: {words}" + (
-                f"; on {shared:,} others cannot be told from the best." if shared else "."
+                f"; on {shared:,} of them the best cannot be told from another policy." if shared else "."
             )
             continue
         (only,) = compared.values()
         words = f"{best} is best, {_mean_text(only.means[best], figure.unit)}"
         others = ", ".join(policy for policy in only.means if policy in only.level and policy != best)
         yield f"{figure.label}: {words}" + (f"; {others} cannot be told from it." if others else ".")
+
+
+def _behind(found: Mapping[str, Mapping[str, _Comparison]], policies: Sequence[str]) -> Iterator[str]:
+    """Yield which policies serve fewer jobs than others, and so are best by no figure."""
+    for policy in policies:
+        where: dict[str, str] = {}
+        for compared in found.values():
+            for workload, one in compared.items():
+                if policy in one.unserved and one.unserved[policy] > min(one.unserved.values()):
+                    where.setdefault(workload, one.unserved_words[policy])
+        if where:
+            named = "; ".join(f"{workload}: {words}" for workload, words in where.items())
+            yield f"{policy} serves fewer jobs than others do, and is best by no figure there ({UNSERVED}: {named})."
 
 
 def _missing(cells: Sequence[CampaignCell], workloads: Sequence[str], policies: Sequence[str]) -> Iterator[str]:
@@ -189,11 +242,13 @@ def _overview(
     found: Mapping[str, Mapping[str, _Comparison]],
     policies: Sequence[str],
     workloads: Sequence[str],
+    cells: Sequence[CampaignCell],
 ) -> Section:
-    """Return which policy wins how often."""
-    rows: list[tuple[str, ...]] = []
+    """Return which policy wins how often, below the jobs that each did not serve."""
+    left = (unserved_text(cell.figures for cell in cells if cell.policy == policy) for policy in policies)
+    rows: list[tuple[str, ...]] = [(f"Jobs: {UNSERVED}", *left)]
     marked: set[tuple[int, int]] = set()
-    for number, figure in enumerate(shown):
+    for number, figure in enumerate(shown, start=1):
         row = [figure.label]
         for place, policy in enumerate(policies, start=1):
             compared = found[figure.name].values()
@@ -209,9 +264,13 @@ def _overview(
     text = (
         "★ is the best mean. ≈ cannot be told from it: the 95% interval of the paired difference, replica by replica, "
         "has 0 in it. Intervals are of one pair each, not corrected for their number. "
+        "A policy that leaves more jobs unfinished or killed, or else starved, is behind, whatever its figures. "
     )
     if len(workloads) > 1:
-        text = f"On how many of {len(workloads):,} workloads each policy is best, or level with the best one. "
+        text = (
+            f"On how many of {len(workloads):,} workloads each policy is best, or level with the best one. "
+            "A policy that leaves more jobs unfinished or killed, or else starved, is behind, whatever its figures. "
+        )
     return Section(
         title=OVERVIEW,
         text=text + "Policies that are best or level everywhere are marked.",
@@ -244,6 +303,7 @@ def _figure_section(figure: _Figure, compared: Mapping[str, _Comparison], polici
     return Section(
         title=figure.label,
         text=f"{better} In the tables ★ marks the best mean, ≈ what cannot be told from it.",
+        is_folded=figure.name not in _MAIN,
         charts=tuple(charts),
         tables=tuple(_table(figure, workload, one) for workload, one in compared.items()),
     )
@@ -302,22 +362,29 @@ def _points(compared: Mapping[str, _Comparison], policies: Sequence[str], of: _P
 
 def _table(figure: _Figure, workload: str, one: _Comparison) -> Table:
     """Return a workload's policies, the best first."""
-    order = sorted(one.means, key=lambda policy: (-1 if figure.is_gain else 1) * one.means[policy].mean)
     rows = tuple(
         (
             _marked(one, policy, policy),
             _mean_text(one.means[policy], figure.unit),
             "-" if policy == one.best else _mean_text(one.differences[policy], figure.unit),
             _percent(one, policy),
+            one.unserved_words[policy],
             f"{one.won[policy]:,} of {one.replicas:,}",
         )
-        for policy in order
+        for policy in one.order
     )
     return Table(
         title=workload,
-        headings=("policy", figure.label.lower(), "difference to the best, paired", "in percent", "best in replicas"),
+        headings=(
+            "policy",
+            figure.label.lower(),
+            "difference to the best, paired",
+            "in percent",
+            UNSERVED,
+            "best in replicas",
+        ),
         rows=rows,
-        marked=frozenset((row, 0) for row, policy in enumerate(order) if policy in one.level),
+        marked=frozenset((row, 0) for row, policy in enumerate(one.order) if policy in one.level),
     )
 
 

@@ -248,8 +248,11 @@ function drawLegend(id) {
 
 const all = Object.keys(data.charts);
 
+/** What is folded has no width: it is drawn when it is opened. */
+const isShown = (id) => at(id).clientWidth > 0;
+
 function drawAll() {
-  for (const id of all) if (at(id).data) draw(id);
+  for (const id of all) if (at(id).data && isShown(id)) draw(id);
   for (const frame of document.querySelectorAll("iframe")) tellTheme(frame);
 }
 
@@ -292,16 +295,34 @@ addEventListener("resize", () => {
 function paper(isIt) {
   isPaper = isIt;
   document.documentElement.classList.toggle("paper", isIt);
-  for (const id of all) draw(id);
+  for (const part of parts) {
+    if (isIt) part.dataset.before = part.open ? "open" : "";
+    part.open = isIt || part.dataset.before === "open";
+  }
+  for (const id of all) if (isShown(id)) draw(id);
   // after the style: the frame draws for the height that it has then
   for (const frame of document.querySelectorAll("iframe")) frame.contentWindow.dispatchEvent(new Event(isIt ? "beforeprint" : "afterprint"));
 }
 addEventListener("beforeprint", () => paper(true));
 addEventListener("afterprint", () => paper(false));
 
+// sections that fold: a link to one opens it
+const parts = [...document.querySelectorAll("details.part")];
+for (const part of parts) {
+  part.addEventListener("toggle", () => {
+    if (part.open && report.ready === "yes" && !isPaper) for (const plot of part.querySelectorAll(".plot")) draw(plot.id);
+  });
+  const heading = part.closest("section").querySelector("h2");
+  document.querySelector(`nav a[href="#${heading.id}"]`).addEventListener("click", () => { part.open = true; });
+}
+
 // one after the other, so that the page can be read and scrolled meanwhile
 function drawNext(place) {
-  if (place === all.length) { report.ready = "yes"; return; }
+  if (place === all.length) {
+    for (const part of parts) part.open = location.hash === `#${part.closest("section").querySelector("h2").id}`;
+    report.ready = "yes";
+    return;
+  }
   if (!at(all[place]).data) draw(all[place]);
   report.drawn = String(place + 1);
   setTimeout(drawNext, 0, place + 1);

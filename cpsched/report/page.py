@@ -116,10 +116,12 @@ def _section(place: int, section: Section) -> str:
     if section.frame is not None:
         page = html.escape(section.frame.html)
         parts.append(f'<iframe title="{_text(section.frame.title)}" srcdoc="{page}"></iframe>')
+    if section.is_folded:  # open, until its charts are drawn as wide as they are shown
+        parts.append(f'<details class="part" open><summary>Charts and tables: {_text(section.title)}</summary>')
     if section.charts:
         parts += _columns(place, section.charts)
     parts += [_table(table) for table in section.tables]
-    return "".join([*parts, "</section>"])
+    return "".join([*parts, "</details>" if section.is_folded else "", "</section>"])
 
 
 def _columns(place: int, charts: tuple[Chart, ...]) -> Iterator[str]:
@@ -153,7 +155,7 @@ def _figure(name: str, chart: Chart) -> str:
     return (
         f'<figure aria-labelledby="{name}-title">'
         f'<h3 id="{name}-title">{_text(chart.title)}</h3>{about}'
-        f'<div class="plot" id="{name}" role="img" aria-label="{_text(_alternative(chart))}" '
+        f'<div class="plot" id="{name}" role="group" aria-label="{_text(_alternative(chart))}" '
         f'data-height="{_height(chart)}"></div><ul class="legend" id="{name}-legend" hidden></ul>{numbers}</figure>'
     )
 

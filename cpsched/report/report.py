@@ -24,6 +24,8 @@ class Section:
     frame: Frame | None = None
     charts: tuple[Chart, ...] = ()
     tables: tuple[Table, ...] = ()
+    #: Whether a page shows its charts and tables when they are asked for.
+    is_folded: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

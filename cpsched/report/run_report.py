@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import chain
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from cpsched.charts import Axis, Chart, Heat, Line, ReferenceLine, Table, Unit, duration, unit_text
 from cpsched.errors import ReportError
-from cpsched.metrics import RunsSummary, SimulatedRun, load_over_time, runs_summary
+from cpsched.metrics import RunsSummary, SimulatedRun, load_over_time, runs_summary, unserved_rank
 from cpsched.report.distributions import SHARES, binned, box_chart, ecdf_chart, step_points
 from cpsched.report.report import Report, Section
 from cpsched.report.run_groups import by_queue, by_size, by_user, cells_of
@@ -102,7 +103,9 @@ def _half(median: float) -> str:
 
 
 def _verdict(summaries: Mapping[str, RunsSummary]) -> str:
-    """Return which policy has the least waits and slowdowns."""
+    """Return which policy has the least waits and slowdowns, of those that serve the most jobs."""
+    ranks = {label: unserved_rank([asdict(one.total)]) for label, one in summaries.items()}
+    behind = [label for label, rank in ranks.items() if rank > min(ranks.values())]
     parts = []
     for name, of in (
         ("mean wait", {label: one.total.wait for label, one in summaries.items()}),
@@ -110,9 +113,15 @@ def _verdict(summaries: Mapping[str, RunsSummary]) -> str:
     ):
         means = {label: value.mean for label, value in of.items() if value is not None}
         if means:
-            best = min(means, key=lambda label: means[label])
+            best = min(means, key=lambda label: (ranks[label], means[label]))
             parts.append(f"the least {name} is that of {best}")
-    return f"{len(summaries)} policies on the same jobs: {', '.join(parts)}." if parts else "No job has run."
+    if not parts:
+        return "No job has run."
+    words = f"{len(summaries)} policies on the same jobs: {', '.join(parts)}."
+    if behind:
+        more = "leaves" if len(behind) == 1 else "leave"
+        words += f" {', '.join(behind)} {more} more jobs unfinished, killed or starved: not compared by these figures."
+    return words
 
 
 # --- comparison ---------------------------------------------------------------------------------------------------

@@ -45,14 +45,14 @@ def test_missing_packages_are_told_before_anything_is_run(monkeypatch: pytest.Mo
     """The error names what is missing and how it is installed."""
     require_packages()
     monkeypatch.setattr("cpsched.lab.bench.clusters.find_spec", lambda name: None if name == "pyarrow" else object())
-    with pytest.raises(CampaignError, match=r"Campaigns need pyarrow, .* pip install 'cpsched\[bench\]'"):
+    with pytest.raises(CampaignError, match=r"Campaigns need pyarrow, .* pip install '\.\[bench\]'"):
         require_packages()
 
 
 def test_slurm_needs_dask_jobqueue(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the package the error says how to install it."""
     monkeypatch.setitem(sys.modules, "dask_jobqueue", None)
-    with pytest.raises(CampaignError, match=r"pip install 'cpsched\[slurm\]'"), on_slurm(2):
+    with pytest.raises(CampaignError, match=r"pip install '\.\[slurm\]'"), on_slurm(2):
         pass
 
 

@@ -92,10 +92,10 @@ def test_a_table_for_people(two_policies: Given) -> None:
         "",
         "Workload: made-up",
         "",
-        "| policy | weighted queue time | wait, mean |",
-        "| --- | ---: | ---: |",
-        r"| slow\|y | 2.000 ± 2.484 | 5 ± 0 |",
-        "| fast | 10 ± 0 | - |",
+        "| policy | weighted queue time | wait, mean | unfinished / killed / lost / starved |",
+        "| --- | ---: | ---: | ---: |",
+        r"| slow\|y | 2.000 ± 2.484 | 5 ± 0 | 0 / 0 / 0 / 0 |",
+        "| fast | 10 ± 0 | - | 0 / 0 / 0 / 0 |",
         "",
         "**Failed cells, which are not in the figures: 1 of fast.**",
     ]
@@ -142,12 +142,12 @@ def test_published_figures_stand_beside_ours(tmp_path: Path) -> None:
     }
     text = as_markdown(results_of(cells, published=published), table_of("wqt", "late"))
     assert [line for line in text.splitlines() if line.startswith("|")] == [
-        "| policy | source | weighted queue time | late jobs |",
-        "| --- | --- | ---: | ---: |",
-        "| fast | ours | 10 | 0 |",
-        "| fast | C 2002 | 1,234 | - |",
-        "| slow | ours | 10 | 0 |",
-        "| theirs | B 2001 | - | 7 |",
+        "| policy | source | weighted queue time | late jobs | unfinished / killed / lost / starved |",
+        "| --- | --- | ---: | ---: | ---: |",
+        "| fast | ours | 10 | 0 | 0 / 0 / 0 / 0 |",
+        "| fast | C 2002 | 1,234 | - | - |",
+        "| slow | ours | 10 | 0 | 0 / 0 / 0 / 0 |",
+        "| theirs | B 2001 | - | 7 | - |",
     ]
 
 
@@ -164,9 +164,9 @@ def test_instances_of_one_workload_are_samples(tmp_path: Path) -> None:
     assert text.splitlines()[2:] == [
         "Workload: made-up",
         "",
-        "| policy | weighted queue time |",
-        "| --- | ---: |",
-        "| slow | 2.000 ± 2.484 |",
+        "| policy | weighted queue time | unfinished / killed / lost / starved |",
+        "| --- | ---: | ---: |",
+        "| slow | 2.000 ± 2.484 | 0 / 0 / 0 / 0 |",
         "",
         "Means over 3 instances ± half widths of their 95 % confidence intervals.",
     ]
@@ -191,11 +191,11 @@ def test_figures_in_proportion_to_a_policy(tmp_path: Path) -> None:
     table = replace(table_of("wqt", "late"), relative_to="base")
     text = as_markdown(results_of(cells, published=published), table)
     assert [line for line in text.splitlines() if line.startswith("|")][2:] == [
-        "| base | ours | 1 ± 0 | - |",
-        "| base | S | 1 | - |",
-        "| x | ours | 1.250 ± 9.530 | - |",
-        "| theirs | S | 0.5000 | - |",
-        "| theirs | T | - | - |",
+        "| base | ours | 1 ± 0 | - | 0 / 0 / 0 / 0 |",
+        "| base | S | 1 | - | - |",
+        "| x | ours | 1.250 ± 9.530 | - | 0 / 0 / 0 / 0 |",
+        "| theirs | S | 0.5000 | - | - |",
+        "| theirs | T | - | - | - |",
     ]
     assert "\n\nRelative to base (divided by its figures); cells where these are 0 do not count.\n\n" in text
 
@@ -207,10 +207,10 @@ def test_a_table_by_queue_has_a_row_for_each_queue_and_policy(tmp_path: Path) ->
         results_of({fake_cell(tmp_path, name): result for name in ("a", "b")}), table_of("wqt", by="queue")
     )
     assert [line for line in text.splitlines() if line.startswith("| ")][2:] == [
-        "| debug | a | 1 |",
-        "| debug | b | 1 |",
-        "| (none) | a | 2 |",
-        "| (none) | b | 2 |",
+        "| debug | a | 1 | 0 / 0 / 0 / 0 |",
+        "| debug | b | 1 | 0 / 0 / 0 / 0 |",
+        "| (none) | a | 2 | 0 / 0 / 0 / 0 |",
+        "| (none) | b | 2 | 0 / 0 / 0 / 0 |",
     ]
 
 
@@ -381,6 +381,24 @@ def test_the_share_of_cells_that_a_policy_wins(tmp_path: Path) -> None:
     (table,) = results.campaign.tables
     assert "has the least weighted queue time" in as_markdown(results, table).splitlines()[4]
     assert "least wqt cells" in as_csv(results, table).splitlines()[0]
+
+
+def test_a_policy_that_leaves_jobs_unstarted_wins_no_cell(tmp_path: Path) -> None:
+    """It has the least figure, and is neither the best of a cell nor the best rule in hindsight."""
+    cells: Given = {}
+    for policy, wqt, waiting in (("leaves", 1.0, 7), ("serves", 2.0, 0)):
+        result = fake_result(wqt=wqt)
+        result["summary"]["total"]["waiting"] = waiting
+        cells[fake_cell(tmp_path, policy)] = result
+    table = replace(table_of("wqt"), won="wqt", hindsight=("leaves", "serves"))
+    rows = [line for line in as_markdown(results_of(cells, table=table), table).splitlines() if line.startswith("|")]
+    assert rows[2:] == [
+        "| leaves | 1 | 0 | 7 / 0 / 0 / 0 |",
+        "| serves | 2 | 1 | 0 / 0 / 0 / 0 |",
+        "| best rule in hindsight: serves | 2 | 1 | 0 / 0 / 0 / 0 |",
+    ]
+    (first, *_) = csv.DictReader(io.StringIO(as_csv(results_of(cells, table=table), table)))
+    assert (first["unfinished jobs"], first["starved jobs"]) == ("7", "0")
 
 
 def test_the_best_rule_in_hindsight_has_a_row(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ __all__ = [
     "WIDE",
     "Visits",
     "chromium",
+    "is_hard_to_use",
     "is_wider_than_screen",
     "looks_wrong",
     "report_of",
@@ -126,6 +127,19 @@ def looks_wrong(page: Page) -> list[str]:
     What is drawn on a canvas is not seen.
     """
     found: list[str] = page.evaluate(_LOOKS)
+    return found
+
+
+def is_hard_to_use(page: Page) -> list[str]:
+    """Return what axe-core finds of serious or critical faults for those who use keys or a screen reader."""
+    import axe_playwright_python
+
+    page.evaluate(Path(axe_playwright_python.__file__).with_name("axe.min.js").read_text(encoding="utf-8"))
+    found: list[str] = page.evaluate(
+        """async () => (await axe.run(document, {iframes: false, resultTypes: ["violations"]})).violations
+          .filter(({impact}) => impact === "serious" || impact === "critical")
+          .map(({id, help, nodes}) => [id, help, ...nodes.slice(0, 3).map(({html}) => html)].join(": "))"""
+    )
     return found
 
 

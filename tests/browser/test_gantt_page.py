@@ -13,7 +13,16 @@ from cpsched.domain import Incumbent, Instance, Plan
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.report import gantt_html
 from cpsched.verify import verify
-from tests.browser.driving import NARROW, SCREENS, Visits, is_wider_than_screen, looks_wrong, report_of, swipe
+from tests.browser.driving import (
+    NARROW,
+    SCREENS,
+    Visits,
+    is_hard_to_use,
+    is_wider_than_screen,
+    looks_wrong,
+    report_of,
+    swipe,
+)
 from tests.browser.wide_plan import wide_plan
 from tests.report.report_plans import HOSTILE, a_plan
 from tests.report.test_changing_jobs import changing
@@ -91,6 +100,7 @@ def test_it_opens_on_every_screen(charts: Charts, screen: tuple[int, int], schem
     assert min(colours.get(blue, 0), colours.get(red, 0)) > 100
     assert report_of(page)["ink"] == ("#e6eaf0" if scheme == "dark" else "#1b2330")
     assert looks_wrong(page) == []
+    assert is_hard_to_use(page) == []
 
 
 @pytest.mark.parametrize(("screen", "scheme"), [SCREENS[0], SCREENS[-1]])

@@ -16,7 +16,7 @@ import pytest
 from cpsched.formats import read_instance
 from cpsched.site.serve import DocumentSource, StoreSource, Token, Visibility
 from tests.bridge.small_world import job, site
-from tests.browser.driving import NARROW, SCREENS, WIDE, Visits, is_wider_than_screen, looks_wrong
+from tests.browser.driving import NARROW, SCREENS, WIDE, Visits, is_hard_to_use, is_wider_than_screen, looks_wrong
 from tests.browser.wide_plan import wide_plan
 from tests.report.report_plans import HOSTILE, a_plan
 from tests.serve.in_thread import QUICK, live, served
@@ -70,6 +70,7 @@ def test_it_opens_on_every_screen(address: str, visits: Visits, screen: tuple[in
     eventually(page.locator("#map figure").first, "nodes in use")
     assert not is_wider_than_screen(page)
     assert looks_wrong(page) == []
+    assert is_hard_to_use(page) == []
 
 
 def test_search_sort_and_pages(address: str, visits: Visits) -> None:

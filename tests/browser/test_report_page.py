@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cpsched.report import Report, campaign_report, plan_report, report_page, run_report
-from tests.browser.driving import NARROW, SCREENS, WIDE, Visits, is_wider_than_screen, looks_wrong, report_of
+from tests.browser.driving import (
+    NARROW,
+    SCREENS,
+    WIDE,
+    Visits,
+    is_hard_to_use,
+    is_wider_than_screen,
+    looks_wrong,
+    report_of,
+)
 from tests.metrics.made_runs import runs_of
 from tests.report.report_plans import HOSTILE, a_plan
 from tests.report.test_campaign_report import cells_of
@@ -57,8 +66,32 @@ def test_every_chart_is_drawn(visits: Visits, tmp_path: Path, kind: str, screen:
     assert not is_wider_than_screen(page)
     assert page.evaluate("innerWidth") == screen[0]
     assert looks_wrong(page) == []
+    assert is_hard_to_use(page) == []
     if scheme == "dark":
         print_dark(page, kind)
+
+
+@pytest.mark.slow
+def test_lesser_figures_of_a_campaign_are_folded(visits: Visits, tmp_path: Path) -> None:
+    """A phone sees the summary and the main figures; a link or a click opens the others, whose charts fit then, and
+    paper has all.
+    """
+    cells = cells_of({one: [1, 2, 3] for one in "ab"}) + cells_of({one: [1, 2, 3] for one in "ab"}, figure="makespan")
+    page = opened(visits, tmp_path, campaign_report("c", cells), screen=NARROW)
+    assert page.locator("details.part").count() == 1
+    assert not page.locator("details.part .plot").first.is_visible()
+    folded = page.evaluate("document.documentElement.scrollHeight")
+    page.get_by_role("link", name="Makespan").click()
+    plot = page.locator("details.part .plot").first
+    plot.wait_for(state="visible")
+    assert page.evaluate("document.documentElement.scrollHeight") > folded
+    assert plot.locator(".main-svg").first.bounding_box()["width"] <= NARROW[0]  # type: ignore[index]  # it is visible
+    assert not is_wider_than_screen(page)
+    page.locator("details.part > summary").click()
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("details.part").evaluate("part => part.open")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert not page.locator("details.part").evaluate("part => part.open")
 
 
 def print_dark(page: Page, kind: str) -> None:

@@ -149,7 +149,7 @@ def test_a_library_of_an_extra_that_is_missing_is_told(run: Run, monkeypatch: py
         fail(name)
         shown = run("schema")
         assert shown.exit_code == ExitCode.BAD_INPUT
-        assert f"pip install 'cpsched[{extra}]'" in shown.stderr
+        assert f"pip install '.[{extra}]'" in shown.stderr
     fail("no_such_module")
     with pytest.raises(ModuleNotFoundError):
         run("schema")

@@ -83,5 +83,7 @@ def test_what_is_not_installed_is_named(tmp_path: Path, package: str) -> None:
         [sys.executable, "-c", code, "serve", str(tmp_path)], capture_output=True, text=True, check=False
     )
     assert found.returncode == ExitCode.BAD_INPUT
-    assert f"serve needs {package}, which is not installed: pip install 'cpsched[web]'" in found.stderr
+    assert (
+        f"serve needs {package}, which is not installed; in a checkout of cpsched: pip install '.[web]'" in found.stderr
+    )
     assert "Traceback" not in found.stderr

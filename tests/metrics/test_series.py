@@ -16,7 +16,7 @@ def load_at(rows: list[Row], second: int) -> tuple[int, int, int]:
         for row in rows
         if row.ending is not Ending.REFUSED
         and row.submit <= second
-        and (row.ending is Ending.WAITING or second < row.start)
+        and ((row.ending is Ending.WAITING and row.start < 0) or second < row.start)
     ]
     return used, len(queued), sum(row.cores * row.walltime for row in queued)
 

@@ -131,7 +131,7 @@ def test_the_machine_is_measured_over_the_jobs_that_count(rows: list[Row], warm_
     seconds = range(begin, end)
     queued = [
         sum(
-            row.submit <= second and (row.ending is Ending.WAITING or second < row.start)
+            row.submit <= second and ((row.ending is Ending.WAITING and row.start < 0) or second < row.start)
             for row in rows
             if row.ending is not Ending.REFUSED
         )

@@ -100,7 +100,7 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the Python package is missing, the error says how to get it."""
     monkeypatch.setitem(sys.modules, "minizinc", None)
     solver._package.cache_clear()
-    with pytest.raises(EngineError, match=r"pip install 'cpsched\[minizinc\]'"):
+    with pytest.raises(EngineError, match=r"pip install '\.\[minizinc\]'"):
         MiniZinc().prepare()
 
 

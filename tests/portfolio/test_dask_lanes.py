@@ -137,7 +137,7 @@ def test_a_missing_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error says what is missing and how it is installed."""
     monkeypatch.setattr("cpsched.portfolio.dask_lanes.find_spec", lambda name: None)
     with (
-        pytest.raises(EngineError, match=r"need distributed, .* pip install 'cpsched\[bench\]'"),
+        pytest.raises(EngineError, match=r"need distributed, .* pip install '\.\[bench\]'"),
         with_dask_lanes(team_of("search"), "search", "tcp://127.0.0.1:1"),
     ):
         pass

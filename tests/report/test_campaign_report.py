@@ -81,10 +81,32 @@ def test_workloads_are_rows() -> None:
     cells = cells_of(REPLICAS) + cells_of({"a": [5, 6], "b": [1, 2], "c": [5, 6]}, workload="v")
     report = campaign_report("c", cells)
     assert report.charts[0].y.names == ("w", "v")
-    assert report.sections[0].tables[0].rows == (
+    assert report.sections[0].tables[0].rows[1:] == (
         ("Mean wait", "1 best, 0 level", "1 best, 0 level", "0 best, 1 level"),
     )
     parsed(report)
+
+
+def test_who_leaves_jobs_unstarted_never_wins() -> None:
+    """The least wait is that of a policy under which jobs never run: it is behind, not level, and that is said; a
+    policy under which a job starves is behind those under which none does.
+    """
+    left = {"crowned": {"waiting": 1.0}, "hungry": {"starved": 2.0}, "fair": {"restarts": 3.0}}
+    waits = {"crowned": 1.0, "hungry": 2.0, "fair": 9.0}
+    cells = [
+        CampaignCell(workload="w", policy=policy, replica=str(number), figures={"wait.mean": wait, **left[policy]})
+        for policy, wait in waits.items()
+        for number in range(2)
+    ]
+    report = campaign_report("c", cells)
+    (table,) = report.sections[1].tables
+    assert [(row[0], row[4], row[-1]) for row in table.rows] == [
+        ("★ fair", "0 / 0 / 6 / 0", "2 of 2"),
+        ("hungry", "0 / 0 / 0 / 4", "0 of 2"),
+        ("crowned", "2 / 0 / 0 / 0", "0 of 2"),
+    ]
+    assert report.sections[0].tables[0].rows[0][1:] == ("2 / 0 / 0 / 0", "0 / 0 / 0 / 4", "0 / 0 / 6 / 0")
+    assert [policy in " ".join(report.sentences[1:3]) for policy in waits] == [True, True, False]
 
 
 def test_a_campaign_without_results_is_refused() -> None:

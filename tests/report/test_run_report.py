@@ -84,6 +84,14 @@ def test_classes_of_jobs_are_cells() -> None:
     assert found == [((50,), (0,), (None,), (90,)), ((6,), (1,), (None,), (7290 / 7200,))]
 
 
+def test_who_leaves_a_job_waiting_has_not_the_least_wait() -> None:
+    """A policy that does not start the job that waits longest has less mean wait, and is told as behind."""
+    fewer = [row if row.submit != 10 else Row(10, cores=16, ending=Ending.WAITING, attempts=0) for row in ROWS]
+    report = run_report([a_run(runs_of(*fewer), policy="leaves"), a_run(runs_of(*ROWS))])
+    assert "the least mean wait is that of easy" in report.sentences[0]
+    assert "leaves leaves more jobs unfinished" in report.sentences[0]
+
+
 def test_policies_are_compared_on_the_same_jobs() -> None:
     """The figures of each are columns, and cells of a class are ratios to the first one."""
     slower = [

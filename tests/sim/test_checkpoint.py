@@ -40,6 +40,7 @@ from cpsched.lab.sim.checkpoint import Keeper
 from cpsched.lab.sim.load import Load
 from cpsched.lab.sim.world import SimWorld
 from cpsched.lab.workloads import lublin, with_malleable
+from cpsched.metrics import load_over_time
 from cpsched.verify import verify
 from tests.oracle.random_workloads import restricted_workloads, rules, workloads
 from tests.sim.interrupted import forged, written
@@ -159,11 +160,12 @@ def test_an_interrupt_while_a_scheduler_thinks(tmp_path: Path, decision: int) ->
     checkpoint = Checkpoint(path=tmp_path / "state", scheduler="any")
     with pytest.raises(Interrupted) as interrupted:
         simulate(workload, OneByOne(interrupt_at=decision), checkpoint=checkpoint)
-    started = interrupted.value.history.runs.start >= 0
-    assert started.sum() < 40
+    runs = interrupted.value.history.runs
+    started = {name: start for name, start in zip(runs.ids, runs.start.tolist(), strict=True) if start >= 0}
+    assert len(started) < 40
     resumed = simulate(workload, OneByOne(), checkpoint=replace(checkpoint, resume=True))
     assert what_happened(resumed) == what_happened(simulate(workload, OneByOne()))
-    assert (resumed.runs.start[started] == interrupted.value.history.runs.start[started]).all()
+    assert started.items() <= dict(zip(resumed.runs.ids, resumed.runs.start.tolist(), strict=True)).items()
     assert not verify(instance_to_document(workload), plan_to_document(resumed.record()))
 
 
@@ -173,8 +175,15 @@ def test_an_interrupt_without_checkpoint(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(KeyboardInterrupt) as interrupt:
         simulate(lublin(200, 1), EASY, progress=interrupting(2))
     assert isinstance(interrupt.value, Interrupted)
-    runs = interrupt.value.history.runs
-    assert 0 < runs.over.sum() < 200
+    history, whole = interrupt.value.history, simulate(lublin(200, 1), EASY).runs
+    runs, now = history.runs, history.runs.horizon
+    assert 0 < runs.over.sum() < len(runs) < 200
+    assert set(runs.ids) == {name for name, submit in zip(whole.ids, whole.submit, strict=True) if submit <= now}
+    assert (runs.end[runs.running] == now).all()
+    steps, running = load_over_time(runs), (whole.start <= now) & (whole.end > now)
+    assert steps.queue_length[-1] == ((whole.submit <= now) & (whole.start > now)).sum()
+    assert running.sum() == runs.running.sum()
+    assert len(history.allocations()) == len(runs)
 
 
 @pytest.mark.parametrize(("interval", "writings"), [(0.0, 4), (3600.0, 0)])

@@ -31,6 +31,8 @@ _FIRST_LINES = 20
 _HEAD = 4096
 #: What our own documents begin with.
 _OURS = re.compile(r'"format"\s*:\s*"cpsched-')
+#: A line of Standard Workload Format: of its header, or a job, of 18 numbers.
+_SWF = re.compile(r";.*|(?:-?\d+(?:\.\d+)?\s+){17}-?\d+(?:\.\d+)?(?:\s.*)?")
 _ELASTISIM = re.compile(r'"application_model"\s*:')
 
 
@@ -58,6 +60,8 @@ def kind_of(path: Path) -> LogKind | None:
         return LogKind.SACCT
     if lines and lines[0].startswith("{") and _is_foreign_json(path):
         return _kind_of_json(path)
+    if any(lines) and all(_SWF.fullmatch(line) for line in lines if line):
+        return LogKind.SWF
     return LogKind.SBATCH if any(map(EVENT.fullmatch, lines)) else None
 
 

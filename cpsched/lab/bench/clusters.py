@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from cpsched.errors import CampaignError
+from cpsched.text import how_to_install
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -22,8 +23,7 @@ def require_packages() -> None:
     """Raise `CampaignError` if a package of campaigns is missing, before anything is computed."""
     missing = [name for name in ("distributed", "matplotlib", "pyarrow") if find_spec(name) is None]
     if missing:
-        how = "pip install 'cpsched[bench]', or in a checkout ./scripts/venv bench"
-        raise CampaignError(f"Campaigns need {', '.join(missing)}, not installed here: {how}")
+        raise CampaignError(f"Campaigns need {', '.join(missing)}, not installed here; {how_to_install('bench')}")
 
 
 @contextmanager
@@ -71,7 +71,7 @@ def on_slurm(workers: int) -> Iterator[Client]:
     try:
         from dask_jobqueue import SLURMCluster
     except ImportError as error:
-        raise CampaignError("--slurm needs dask-jobqueue: pip install 'cpsched[slurm]'") from error
+        raise CampaignError(f"--slurm needs dask-jobqueue; {how_to_install('slurm')}") from error
     try:
         cluster = SLURMCluster(n_workers=workers, cores=1, processes=1)
     except ValueError as error:

@@ -12,8 +12,9 @@ from typing import Any
 from cpsched.errors import CampaignError, DocumentError, Fault
 from cpsched.lab.bench.campaign import Campaign, Cell, Workload, workload_label
 from cpsched.lab.bench.figures import FIGURES, Row, rows_of
-from cpsched.metrics import MeanInterval, mean_interval
+from cpsched.metrics import MeanInterval, mean_interval, unserved_rank
 from cpsched.report import CampaignCell
+from cpsched.text import how_to_install
 from cpsched.writing import whole_file
 
 #: The file with the figures of all cells, in a campaign's folder.
@@ -74,15 +75,27 @@ class Results:
         ratios = [value / other for sample, value in ours.items() if (other := theirs.get(sample))]
         return mean_interval(ratios) if ratios else None
 
+    def unserved(self, workload: str, contender: str, by: str, key: str | None) -> list[Mapping[str, float | None]]:
+        """Return the figures of each cell, for `cpsched.metrics.unserved_text` and its like."""
+        return [one.row.figures for one in self._of_rows.get((workload, contender, by, key), ())]
+
     def won(self, workload: str, contender: str, by: str, key: str | None, figure: str) -> MeanInterval | None:
-        """Return the share of the samples that all contenders have in which none has less than this one, or None."""
-        labels = [one.label for one in self.campaign.contenders]
-        values = {label: self._values(workload, label, by, key, figure) for label in labels}
-        shared = [sample for sample in values[contender] if all(sample in of_label for of_label in values.values())]
-        least = {sample: min(of_label[sample] for of_label in values.values()) for sample in shared}
-        return (
-            mean_interval([float(values[contender][sample] <= least[sample]) for sample in shared]) if shared else None
-        )
+        """Return the share of the samples that all contenders have in which none is before this one, or None.
+
+        A contender that serves fewer jobs is behind; of those that serve the same, the least figure is first.
+        """
+        ranks = {
+            label: {
+                (one.cell.workload, one.cell.seed): (unserved_rank([one.row.figures]), value)
+                for one in self._of_rows.get((workload, label, by, key), ())
+                if (value := one.row.figures[figure]) is not None
+            }
+            for label in (one.label for one in self.campaign.contenders)
+        }
+        ours = ranks[contender]
+        shared = [sample for sample in ours if all(sample in of_label for of_label in ranks.values())]
+        least = {sample: min(of_label[sample] for of_label in ranks.values()) for sample in shared}
+        return mean_interval([float(ours[sample] <= least[sample]) for sample in shared]) if shared else None
 
     def _values(
         self, workload: str, contender: str, by: str, key: str | None, figure: str
@@ -129,7 +142,7 @@ def read_cells(path: Path) -> tuple[CampaignCell, ...]:
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError as error:
-        raise CampaignError("The results of a campaign need pyarrow: pip install 'cpsched[report]'") from error
+        raise CampaignError(f"The results of a campaign need pyarrow; {how_to_install('report')}") from error
     named = ["workload", "sample", "model", "load", "malleable", "policy", "seed", "by"]
     try:
         table = parquet.read_table(path)

@@ -14,7 +14,7 @@ from cpsched.errors import DocumentError, Fault
 from cpsched.lab.bench.campaign import LogFile, Published, Table, Workload
 from cpsched.lab.bench.figures import words_of
 from cpsched.lab.bench.results import Results
-from cpsched.metrics import MeanInterval, mean_interval
+from cpsched.metrics import UNSERVED, MeanInterval, mean_interval, unserved_counts, unserved_rank, unserved_text
 from cpsched.text import csv_cell
 
 #: The digits of a number that are shown.
@@ -31,6 +31,8 @@ class _Line:
     #: None: ours.
     source: str | None
     cells: tuple[MeanInterval | None, ...]
+    #: The figures of each cell, for the jobs that it did not serve; None: published ones.
+    unserved: tuple[Mapping[str, float | None], ...] | None
 
 
 def as_markdown(results: Results, table: Table) -> str:
@@ -60,12 +62,14 @@ def as_csv(results: Results, table: Table) -> str:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     columns = [f"{figure}{part}" for figure in _headings(table) for part in ("", " half width", " cells")]
+    columns += [f"{part} jobs" for part in UNSERVED.split(" / ")]
     writer.writerow(["workload", "load", "malleable", "model", table.by, "policy", "source", *columns])
     for workload in results.campaign.samples:
         for line in _lines(results, table, workload):
             numbers: list[object] = []
             for cell in line.cells:
                 numbers += [None, None, 0] if cell is None else [cell.mean, cell.half_width, cell.count]
+            numbers += [None] * len(UNSERVED.split(" / ")) if line.unserved is None else unserved_counts(line.unserved)
             what = [csv_cell(workload.name), workload.load, workload.malleable, workload.model]
             writer.writerow([*what, *(csv_cell(text or "") for text in (line.key, line.policy, line.source)), *numbers])
     return stream.getvalue()
@@ -94,24 +98,27 @@ def _lines(results: Results, table: Table, workload: Workload) -> Iterator[_Line
             means = [_mean(results, table, workload.label, policy, key, figure) for figure in table.figures]
             if table.won is not None:
                 means.append(results.won(workload.label, policy, table.by, key, table.won))
-            yield _Line(key=key, policy=policy, source=None, cells=tuple(means))
+            unserved = tuple(results.unserved(workload.label, policy, table.by, key))
+            yield _Line(key=key, policy=policy, source=None, cells=tuple(means), unserved=unserved)
             yield from (_published_line(one, table, published) for one in published if one.policy == policy)
         if table.won is not None and (best := _best(results, table, workload, key)) is not None:
             means = [_mean(results, table, workload.label, best, key, figure) for figure in table.figures]
             means.append(results.won(workload.label, best, table.by, key, table.won))
-            yield _Line(key=key, policy=f"best rule in hindsight: {best}", source=None, cells=tuple(means))
+            unserved = tuple(results.unserved(workload.label, best, table.by, key))
+            name = f"best rule in hindsight: {best}"
+            yield _Line(key=key, policy=name, source=None, cells=tuple(means), unserved=unserved)
     yield from (_published_line(one, table, published) for one in published if one.policy not in contenders)
 
 
 def _best(results: Results, table: Table, workload: Workload, key: str | None) -> str | None:
     """Return the policy that is the best choice for a workload when its figures are known; None if none has any."""
     figures = [
-        (mean.mean, place, policy)
+        (unserved_rank(results.unserved(workload.label, policy, table.by, key)), mean.mean, place, policy)
         for place, policy in enumerate(table.hindsight)
         if table.won is not None
         and (mean := results.mean(workload.label, policy, table.by, key, table.won)) is not None
     ]
-    return min(figures)[2] if figures else None
+    return min(figures)[-1] if figures else None
 
 
 def _mean(
@@ -136,7 +143,7 @@ def _published_line(one: Published, table: Table, published: Sequence[Published]
         figures = {name: value / theirs[name] for name, value in figures.items() if name in theirs}
     cells = [mean_interval([figures[name]]) if name in figures else None for name in table.figures]
     won = [] if table.won is None else [None]
-    return _Line(key=None, policy=one.policy, source=one.source, cells=(*cells, *won))
+    return _Line(key=None, policy=one.policy, source=one.source, cells=(*cells, *won), unserved=None)
 
 
 def _grid(table: Table, lines: Sequence[_Line]) -> str:
@@ -145,11 +152,13 @@ def _grid(table: Table, lines: Sequence[_Line]) -> str:
     texts = [*([table.by] if has_keys else []), "policy", *(["source"] if has_sources else [])]
     figures = [words_of(figure) for figure in table.figures]
     figures += [] if table.won is None else [f"has the least {words_of(table.won)}"]
+    figures.append(UNSERVED)
     rows = [[*texts, *figures], ["---"] * len(texts) + ["---:"] * len(figures)]
     for line in lines:
         key = [line.key or "(none)"] if has_keys else []
         source = [line.source or "ours"] if has_sources else []
-        rows.append([*key, line.policy, *source, *map(in_words, line.cells)])
+        unserved = "-" if line.unserved is None else unserved_text(line.unserved)
+        rows.append([*key, line.policy, *source, *map(in_words, line.cells), unserved])
     return "\n".join(" | ".join(["", *(cell.replace("|", r"\|") for cell in row), ""]).strip() for row in rows)
 
 

@@ -4,7 +4,8 @@ May import: `arguments`, `portfolio`, `rules`, `sim`, `problem`, `engine`, `rusv
 with `queue_rules.py`, the table of the queue rules, and `catalogue.py`, which makes each scheduler by its name.
 `engine_scheduler.py` makes a scheduler of an engine, `portfolio_rule.py` is the one that is recommended. Rules that
 take more have folders: `conservative`, `sd`, `maui`, `slurm`. `ranking.py` orders the queue by priority, and
-`future_map.py` keeps reservations on nodes. What these rules plan for one window is in `rules`.
+`future_map.py` keeps reservations on nodes; `batsim.py` asks a process of Batsim. What these rules plan for one window
+is in `rules`.
 """
 
 from typing import TYPE_CHECKING

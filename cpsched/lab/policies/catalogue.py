@@ -12,6 +12,7 @@ from typing import get_args
 from cpsched.arguments import at_the_door, plain_argument
 from cpsched.domain import FrozenMap
 from cpsched.errors import DocumentError, Fault
+from cpsched.lab.policies.batsim import Batsim
 from cpsched.lab.policies.conservative import Conservative, ConservativeOnNodes
 from cpsched.lab.policies.engine_scheduler import make_engine_scheduler
 from cpsched.lab.policies.evolving_online import EvolvingOnline
@@ -43,6 +44,8 @@ SCHEDULERS: dict[str, Callable[..., QueueRule | Scheduler]] = {
     "malleable_value": malleable_value,
 }
 
+#: Schedulers that are processes of others. They need more than a name, and are not in `scheduler_names`.
+_OUTSIDE: dict[str, Callable[..., QueueRule | Scheduler]] = {"batsim": Batsim}
 #: The rules for windows that have no counterpart for streams of jobs.
 _WSPT = "wspt_list"
 #: The factory of each of our schedulers, engines too, with its parameters as keywords.
@@ -76,8 +79,8 @@ def factory_of(name: str) -> Callable[..., QueueRule | Scheduler] | None:
     `QueueRule`, or of an engine, which then plans one window after the other. Raises `DocumentError` if one from
     outside cannot be loaded, or is nothing of this.
     """
-    if name in _FACTORIES:
-        return _FACTORIES[name]
+    if name in _FACTORIES or name in _OUTSIDE:
+        return (_FACTORIES | _OUTSIDE)[name]
     found = load_outside(name, POLICY_GROUP, ENGINE_GROUP)
     if isinstance(found, QueueRule):
         return partial(_itself, found)

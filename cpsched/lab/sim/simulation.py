@@ -142,7 +142,7 @@ class History:
         return PlannedJob(id=job.id, start=start, end=end, segments=segments)
 
     def allocations(self) -> list[str]:
-        """Return the nodes of each job, in document order, as ranges of their numbers in the cluster: ``0-3 7``."""
+        """Return the nodes of each job of `runs`, as ranges of their numbers in the cluster: ``0-3 7``."""
         world, load = self._world, self._world.load
         number = {name: index for index, name in enumerate(load.stated.cluster.node_names)}
         stated = map(stated_node, load.columns.node_names)
@@ -154,7 +154,11 @@ class History:
             if running is not None and not nodes:
                 nodes = [number[stated_node(held.node)] for held in running.segments[-1].allocation]
             found[int(load.places[job])] = _ranges(sorted(set(nodes)))
-        return found
+        if len(self.runs) == len(found):
+            return found
+        there = set(self.runs.ids)
+        order = np.argsort(load.places, kind="stable").tolist()
+        return [nodes for nodes, index in zip(found, order, strict=True) if load.jobs[index].id in there]
 
 
 def _check_evolving(world: SimWorld, scheduler: QueueRule | Scheduler, *, is_charged: bool, is_kept: bool) -> None:
@@ -193,7 +197,7 @@ class Interrupted(KeyboardInterrupt):
 
     def __init__(self, history: History) -> None:
         super().__init__()
-        #: The history up to then; running jobs count as waiting.
+        #: What was simulated: the jobs submitted by then. Running ones hold their cores up to then, and are not over.
         self.history = history
 
 
@@ -261,10 +265,10 @@ def simulate(
         if keeper is not None:
             keeper.look()
 
-    def history() -> History:
+    def history(*, is_whole: bool) -> History:
         return History(
             scheduler=scheduler.name,
-            runs=world.runs(),
+            runs=world.runs() if is_whole else world.runs().until(world.now),
             decision_seconds=np.array(seconds, dtype=np.float64),
             elapsed=time.perf_counter() - began if keeper is None else keeper.elapsed,
             counters=scheduler.counters if isinstance(scheduler, Counting) else {},
@@ -283,5 +287,5 @@ def simulate(
     except KeyboardInterrupt:
         if keeper is not None:
             keeper.write()
-        raise Interrupted(history()) from None
-    return history()
+        raise Interrupted(history(is_whole=False)) from None
+    return history(is_whole=True)

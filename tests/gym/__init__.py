@@ -1,0 +1,1 @@
+"""Tests of the environment for agents that learn."""
