@@ -467,6 +467,14 @@ class _Play:
 
     def key(self, life: _Life, now: int) -> float:
         """Return by what a job stands in the queue, the least first."""
+        if self.rule.order is Order.SMITH or self.rule.due_after is not None:
+            promised = min(life.latest, inf if (due := self.instance.must_start_by(life.job)) is None else due)
+            if promised < inf:
+                return promised - 4e15
+        return self.aged(self.index(life, now), life, now)
+
+    def index(self, life: _Life, now: int) -> float:
+        """Return the same where nobody is due, or has a promise."""
         length, cores = max(life.predicted, 1), life.job.request.totals.get("cores", 0)
         wait = now - life.job.submit
         match self.rule.order:
@@ -481,10 +489,7 @@ class _Play:
             case Order.WSPT:
                 return length * self.smith(life.job)
             case Order.SMITH:
-                promised = min(life.latest, inf if (due := self.instance.must_start_by(life.job)) is None else due)
-                if promised < inf:
-                    return promised - 4e15
-                return self.aged(sqrt(length * life.job.walltime) * self.smith(life.job), life, now)
+                return sqrt(length * life.job.walltime) * self.smith(life.job)
             case Order.WFP3:
                 return -((wait / length) ** 3) * cores
             case Order.UNICEF:
@@ -611,7 +616,8 @@ class _Play:
         if self.rule.due_after is not None:
             work = sum(ceil(1000.0 * self.share(life.job) * self.expected_by_classes(life.job)) for life in queue)
             self.limit = int(self.rule.due_after * max(0.5 * work, 1000.0 * self.longest))
-        if learns or self.rule.order in (Order.SMITH, Order.WFP3, Order.UNICEF):
+        is_due = self.rule.due_after is not None
+        if learns or is_due or self.rule.order in (Order.SMITH, Order.WFP3, Order.UNICEF):
             for life in queue:
                 if learns:
                     self.expect(life)
@@ -624,17 +630,19 @@ class _Play:
         self.blocked, self.head = [], None
         horizon = now + max((life.job.walltime for life in queue), default=0)
         for life in sorted(queue, key=lambda life: (life.key, life.rank)):
-            if not self.is_let_in(life):
-                return
+            if not self.is_let_in(life, now):
+                continue
             if self.start_if_mapped(life, self.room_between(now, life.job.walltime), now):
                 continue
             if life.key >= 0 and self.head is None:
                 self.head = life
             self.reserve_for(life, horizon)
 
-    def is_let_in(self, life: _Life) -> bool:
+    def is_let_in(self, life: _Life, now: int) -> bool:
         """Return whether the gate lets a job in."""
-        return self.rule.gate is None or self.head is None or life.key <= exp(self.rule.gate) * self.head.key
+        if self.rule.gate is None or self.head is None or life.key < 0:
+            return True
+        return self.index(life, now) <= exp(self.rule.gate) * self.index(self.head, now)
 
     def reserve_for(self, life: _Life, horizon: int) -> None:
         """Reserve nodes for a job at its earliest start, if that is not too late, and before the horizon."""

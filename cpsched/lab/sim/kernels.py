@@ -703,7 +703,8 @@ def advance(rule, most_passes, s, m, t, x):
             continue
         if rule.order >= BY_WFP3:
             s.clock[C_IS_FULL] = 1  # keys change with time
-        if s.clock[C_IS_FULL] and (rule.order >= BY_SMITH or rule.expects == EXPECTS_CLASSES):
+        is_changing = rule.order >= BY_SMITH or rule.expects == EXPECTS_CLASSES or rule.due_after >= 0
+        if s.clock[C_IS_FULL] and is_changing:
             sort_queue(rule, now, s)
         passes += 1
         s.clock[C_PASSES] += 1

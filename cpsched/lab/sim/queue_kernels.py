@@ -127,10 +127,22 @@ def aged(key, job, now, s):
 def key_of(rule, job, now, s):
     """Return a job's key in the queue; the smallest key is served first.
 
+    Under a rule by Smith's index, or one under which jobs are due, those with promises come first, by the last second
+    that was promised; see `aged`.
+    """
+    if (rule.order == BY_SMITH or rule.due_after >= 0) and s.promised[job] < FOREVER:
+        return _PROMISED + s.promised[job]
+    key = index_of(rule, job, now, s)
+    return key if rule.due_after < 0 else aged(key, job, now, s)
+
+
+@inner_kernel
+def index_of(rule, job, now, s):
+    """Return what a job's key is as long as nobody is due or has a promise.
+
     F1, WFP3 and UNICEF as in Carastan-Santos and de Camargo (SC'17), negated where the highest score is served first;
-    WSPT is Smith's rule (1956). SMITH is the same with the geometric mean of expected runtime and walltime, after jobs
-    with promises, by the last second that was promised; see `aged`. KEY is a key of the rule's own, which is not
-    computed here.
+    WSPT is Smith's rule (1956). SMITH is the same with the geometric mean of expected runtime and walltime. KEY is a
+    key of the rule's own, which is not computed here.
     """
     order = rule.order
     submit, length, cores = s.jobs[job, J_SUBMIT], float(max(s.predicted[job], 1)), s.cores[job]
@@ -146,10 +158,7 @@ def key_of(rule, job, now, s):
     if order == BY_KEY:
         return s.smith[job]
     if order == BY_SMITH:
-        if s.promised[job] < FOREVER:
-            return _PROMISED + s.promised[job]
-        key = np.sqrt(length * s.jobs[job, J_WALLTIME]) * s.smith[job]
-        return key if rule.due_after < 0 else aged(key, job, now, s)
+        return np.sqrt(length * s.jobs[job, J_WALLTIME]) * s.smith[job]
     if order == BY_WFP3:
         ratio = wait / length
         return -(ratio * ratio * ratio) * cores
