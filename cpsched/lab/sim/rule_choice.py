@@ -33,9 +33,9 @@ _MOST = 4_000
 _DAY = 86_400
 #: Replicas of them, and by how many seconds a submission is moved there at the most.
 _REPLICAS, _MOVED = 4, 600
-#: Another rule has to win in each replica: weighted queue time by this share, on all jobs. On the jobs of each of so
-#: many parts of the past, and in the mean bounded slowdown and the longest wait, it may lose by that share.
-_LEAST_GAIN, _PARTS, _MOST_LOSS = 0.02, 3, 0.05
+#: Another rule has to win in each replica: weighted queue time by this share, on all jobs. On each third of them, if it
+#: has so many jobs, and in the mean bounded slowdown and the longest wait, it may lose by that share.
+_LEAST_GAIN, _THIRD, _MOST_LOSS = 0.02, 500, 0.05
 #: Passes until the next look whether the rules are to be compared.
 _PORTION = 100
 #: A runtime counts as at least so many seconds in a slowdown.
@@ -182,8 +182,9 @@ def _played(load: Load, rule: QueueRule) -> _Figures:
     weights = np.array([float(load.instance.weight(job)) for job in load.jobs])[has_run]
     weighted = weights * (start - submit) / load.expected_wait[has_run]
     slowdowns = np.maximum(1.0, (end - submit) / np.maximum(end - start, _TAU))
+    parts = np.array_split(weighted, 3 if len(weighted) >= 3 * _THIRD else 1)
     return _Figures(
-        weighted_waits=(*(float(part.sum()) for part in np.array_split(weighted, _PARTS)), float(weighted.sum())),
+        weighted_waits=(*(float(part.sum()) for part in parts), float(weighted.sum())),
         slowdown=float(slowdowns.mean()) if len(slowdowns) else 1.0,
         longest=float((start - submit).max(initial=0)),
     )
