@@ -41,6 +41,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", help="the logs whose names begin so")
     parser.add_argument("--due-after", type=float, nargs="*", default=[1.5, 2.0, 3.0], help="the promises of smith")
     parser.add_argument("--replicas", type=int, default=3, help="the replicas of each log")
+    parser.add_argument("--no-portfolio", action="store_true", help="leave it out: it takes ten times as long")
     parser.add_argument("--lublin", type=int, default=0, help="so many jobs of Lublin's model on 256 nodes, too")
 
 
@@ -75,8 +76,8 @@ def workloads(options: argparse.Namespace) -> Iterator[tuple[str, Instance]]:
 
 def rows_of(name: str, workload: Instance, options: argparse.Namespace, replicas: int) -> Iterator[list[str]]:
     """Yield a row for each policy."""
-    policies = [EASY, WSPT, NO_PROMISE, *(("smith", {"due_after": promise}) for promise in options.due_after),
-                ("portfolio", {})]  # fmt: skip
+    policies = [EASY, WSPT, NO_PROMISE, *(("smith", {"due_after": promise}) for promise in options.due_after)]
+    policies += [] if options.no_portfolio else [("portfolio", {})]
     played = [
         [waits(replica, *policy) for policy in policies]
         for replica in (moved(workload, MOVED, seed) for seed in range(1, replicas + 1))
