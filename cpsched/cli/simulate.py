@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ from cpsched.text import printable
 if TYPE_CHECKING:
     from cpsched.domain import Instance
     from cpsched.formats.logs import LogOptions
-    from cpsched.lab.sim import Checkpoint, History
+    from cpsched.lab.sim import Checkpoint, History, RuleUse
     from cpsched.verify import Violation
 
 
@@ -182,7 +182,7 @@ def command(
     targets = [] if output is None else _targets(output, instance, chosen, conditions)
     with compiling_announced(lambda: say_first_start(quiet=quiet)):
         warm_up_simulation()
-    code, summaries, played = ExitCode.FINE, {}, list[dict[str, Any]]()
+    code, summaries, played, said = ExitCode.FINE, {}, list[dict[str, Any]](), list[str]()
     for number, contender in enumerate(chosen):
         kept = _kept(checkpoint, contender, conditions, resume=resume, interval=interval)
         history, is_whole = _play(instance, contender, conditions, kept, quiet=quiet)
@@ -196,7 +196,9 @@ def command(
                 "interrupted": not is_whole,
                 "seconds": round(history.elapsed, 3),
                 "unkept": not_kept[contender.label],
+                "rules": [asdict(use) for use in history.rules],
             }
+            said += [f"{contender.label}: {line}" for line in _rules_in_words(history.rules, instance.now)]
             played.append(
                 {"label": contender.label, **_policy_of(contender), **about, "folder": None, "violations": None}
             )
@@ -228,6 +230,8 @@ def command(
         for label, parts in not_kept.items():
             for part in parts:
                 click.echo(printable(f"{label} does not keep {part}"))
+        for line in said:
+            click.echo(printable(line))
         if output is not None:
             click.echo(f"results: {printable(str(output))}")
     ctx.exit(code)
@@ -257,6 +261,14 @@ def _play(
         rate = jobs / max(seconds, 1e-9)
         click.echo(f"{contender.label}: {jobs:,} jobs in {seconds:.1f} s, {rate:,.0f} jobs/s", err=True)
     return history, True
+
+
+def _rules_in_words(uses: Sequence[RuleUse], begin: int) -> Iterator[str]:
+    """Yield for each rule that a choice has used when, and why."""
+    for number, use in enumerate(uses):
+        how = f"won on the last {use.jobs:,} jobs, with {use.ratio:.2f} of the weighted queue time of {uses[0].rule}"
+        why = how if use.jobs else "no rule wins on the jobs so far" if number else "the usual rule"
+        yield f"{use.rule} from day {(use.since - begin) / 86_400:.1f} on: {why}"
 
 
 def _policy_of(contender: Contender) -> dict[str, Any]:

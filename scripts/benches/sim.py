@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import resource
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -96,9 +96,9 @@ def workloads(options: argparse.Namespace) -> Iterator[tuple[Instance, Log]]:
     yield from whole_logs(options.folder)
 
 
-def whole_logs(folder: Path) -> Iterator[tuple[Instance, Log]]:
+def whole_logs(folder: Path, logs: Iterable[Log] = LOGS) -> Iterator[tuple[Instance, Log]]:
     """Yield the logs of a folder as workloads."""
-    for log in LOGS:
+    for log in logs:
         for path in sorted(folder.glob(f"{log.name}*.swf.gz")):
             say(path.name)
             read = read_swf(path)

@@ -18,10 +18,11 @@ A rule with several reservations makes all anew whenever anything happens: in th
 fits beside those before it, or gets one itself, if that begins before the last of all that wait would end if it started
 at once.
 
-By Smith's index jobs are due that have waited for so many times as long as in turn: the longest wait so far at one
-server that has the whole machine and takes jobs as they come, each for its work, or as long as is expected by then; or
-the work of the whole queue, whichever is longer. They come before all without promises, in the order in which they
-became eligible. The index of others falls to 1 until then, by the fourth power of the wait.
+By Smith's index jobs are due that have waited for so many times the longest wait so far under EASY, or half of the time
+that the whole machine needs for the queue, whichever is longer. EASY has the same jobs and real runtimes, on a machine
+without nodes, of which a job takes its share; what depends on runtimes that are not known has not happened there yet.
+They come before all without promises, in the order in which they became eligible. The index of others falls to 1 until
+then, by the third power of the wait.
 """
 
 from __future__ import annotations
@@ -150,10 +151,12 @@ class _Play:
         #: blocked.
         self.blocked: list[tuple[_Life, int, int, _Amounts]] = []
         self.head: _Life | None = None
-        #: At the server that takes jobs in turn: who has come and is not done, what is done of the first one's work,
-        #: and the longest wait so far (milliseconds of the whole machine); the limit of waits by that.
+        #: Under EASY: who has not come yet, who waits, the starts of those that run; up to which second all that is
+        #: known, and the longest wait so far (s); the limit of waits by that (ms).
         self.turns: list[_Life] = []
-        self.served, self.served_until, self.longest, self.limit = 0, instance.now, 0, 0
+        self.replay_queue: list[_Life] = []
+        self.replay_starts: dict[str, int] = {}
+        self.replayed, self.longest, self.limit = -inf, 0, 0
         self.attempts: list[tuple[str, Run]] = []
         #: For whom there is a reservation, when and where.
         self.reservation: tuple[_Life, int, Mapped] | None = None
@@ -216,7 +219,8 @@ class _Play:
                 self.begin_booked(now),
                 self.arrive(now),
             ]
-            self.serve_in_turn(now)
+            if self.rule.due_after is not None:
+                self.replay_easy(now)
             if any(happens) and self.rule.backfill is BackfillRule.RESERVING:
                 self.serve_reserving(now)
             elif any(happens):
@@ -463,6 +467,14 @@ class _Play:
 
     def key(self, life: _Life, now: int) -> float:
         """Return by what a job stands in the queue, the least first."""
+        if self.rule.order is Order.SMITH or self.rule.due_after is not None:
+            promised = min(life.latest, inf if (due := self.instance.must_start_by(life.job)) is None else due)
+            if promised < inf:
+                return promised - 4e15
+        return self.aged(self.index(life, now), life, now)
+
+    def index(self, life: _Life, now: int) -> float:
+        """Return the same where nobody is due, or has a promise."""
         length, cores = max(life.predicted, 1), life.job.request.totals.get("cores", 0)
         wait = now - life.job.submit
         match self.rule.order:
@@ -477,10 +489,7 @@ class _Play:
             case Order.WSPT:
                 return length * self.smith(life.job)
             case Order.SMITH:
-                promised = min(life.latest, inf if (due := self.instance.must_start_by(life.job)) is None else due)
-                if promised < inf:
-                    return promised - 4e15
-                return self.aged(sqrt(length * life.job.walltime) * self.smith(life.job), life, now)
+                return sqrt(length * life.job.walltime) * self.smith(life.job)
             case Order.WFP3:
                 return -((wait / length) ** 3) * cores
             case Order.UNICEF:
@@ -493,30 +502,66 @@ class _Play:
         part = 1000.0 * (now - life.eligible) / max(self.limit, 1)
         if part >= 1.0:
             return -2e15 + life.eligible
-        return exp(log(key) * (1.0 - part * part * part * part)) if key > 1.0 else key
+        return exp(log(key) * (1.0 - part * part * part)) if key > 1.0 else key
 
-    def work(self, life: _Life) -> int:
-        """Return the work of a job, in milliseconds of the whole machine."""
-        seconds = self.expected_by_classes(life.job)
-        if life.ending in (Ending.COMPLETED, Ending.KILLED):
-            assert life.start is not None
-            seconds = life.end - life.start
-        elif life.ending == Ending.REFUSED:
-            seconds = 0
-        return ceil(1000.0 * self.share(life.job) * seconds)
-
-    def serve_in_turn(self, now: int) -> None:
-        """Let the server work until now."""
-        left, self.served_until = 1000 * (now - self.served_until), now
-        while self.turns:
-            need = max(0, self.work(self.turns[0]) - self.served)
-            if need > left:
-                self.served += left
+    def replay_easy(self, now: int) -> None:
+        """Go on with what EASY would have done, up to the first second that hangs on an end that is not known."""
+        while True:
+            ends, unknown = dict[str, int](), list[int]()
+            for name, start in self.replay_starts.items():
+                life = self.by_id[name]
+                if life.ending != Ending.WAITING:
+                    is_over = life.ending in (Ending.COMPLETED, Ending.KILLED)
+                    ends[name] = start + (life.end - (life.start or 0) if is_over else 0)
+                else:
+                    unknown.append(start + (0 if life.start is None else now - life.start))
+            at = max(min([now, *ends.values(), *(life.eligible for life in self.turns[:1])]), self.replayed)
+            if any(second < at for second in unknown):
                 return
-            left, self.served = left - need, 0
-            del self.turns[0]
-            if self.turns:
-                self.longest = max(self.longest, 1000 * (now - self.turns[0].eligible) - left)
+            self.replayed = at
+            ended = [name for name, end in ends.items() if end <= at]
+            for name in ended:
+                del self.replay_starts[name]
+            come = 0
+            while self.turns and self.turns[0].eligible <= at:
+                self.replay_queue.append(self.turns.pop(0))
+                come += 1
+            if ended or come:
+                self.backfill_replayed(int(at))
+            waits = [int(at) - life.eligible for life in self.replay_queue[:1]]
+            self.longest = max(self.longest, *waits, 0)
+            if not ended and not come:
+                return
+
+    def backfill_replayed(self, at: int) -> None:
+        """Start whom EASY starts at a second."""
+        free = 10**9 - sum(self.parts(self.by_id[name]) for name in self.replay_starts)
+        beside: tuple[int, int] | None = None
+        for life in list(self.replay_queue):
+            parts, end = self.parts(life), at + life.job.walltime
+            is_short = beside is None or end <= beside[0]
+            if parts <= free and (beside is None or is_short or parts <= beside[1]):
+                self.replay_queue.remove(life)
+                self.replay_starts[life.job.id] = at
+                self.longest = max(self.longest, at - life.eligible)
+                free -= parts
+                if beside is not None and not is_short:
+                    beside = beside[0], beside[1] - parts
+            elif beside is None:
+                beside = self.reserved_in_replay(parts, free)
+
+    def reserved_in_replay(self, parts: int, free: int) -> tuple[int, int]:
+        """Return the first second at which so many parts are free by walltimes, and how many more are."""
+        ends = {name: start + self.by_id[name].job.walltime for name, start in self.replay_starts.items()}
+        for second in sorted(set(ends.values())):
+            then = free + sum(self.parts(self.by_id[name]) for name, end in ends.items() if end <= second)
+            if then >= parts:
+                return second, then - parts
+        raise AssertionError("the job is larger than the machine")
+
+    def parts(self, life: _Life) -> int:
+        """Return how many of a billion parts of the machine a job takes."""
+        return int(self.share(life.job) * 10**9)
 
     def expected_by_classes(self, job: Job) -> int:
         """Return the runtime that jobs like this one lead to expect."""
@@ -569,8 +614,10 @@ class _Play:
         """Work out the keys anew where they change with time, or with what is learnt."""
         learns = self.rule.expect is Expectation.CLASSES
         if self.rule.due_after is not None:
-            self.limit = int(self.rule.due_after * max(self.longest, sum(map(self.work, queue))))
-        if learns or self.rule.order in (Order.SMITH, Order.WFP3, Order.UNICEF):
+            work = sum(ceil(1000.0 * self.share(life.job) * self.expected_by_classes(life.job)) for life in queue)
+            self.limit = int(self.rule.due_after * max(0.5 * work, 1000.0 * self.longest))
+        is_due = self.rule.due_after is not None
+        if learns or is_due or self.rule.order in (Order.SMITH, Order.WFP3, Order.UNICEF):
             for life in queue:
                 if learns:
                     self.expect(life)
@@ -583,17 +630,19 @@ class _Play:
         self.blocked, self.head = [], None
         horizon = now + max((life.job.walltime for life in queue), default=0)
         for life in sorted(queue, key=lambda life: (life.key, life.rank)):
-            if not self.is_let_in(life):
-                return
+            if not self.is_let_in(life, now):
+                continue
             if self.start_if_mapped(life, self.room_between(now, life.job.walltime), now):
                 continue
             if life.key >= 0 and self.head is None:
                 self.head = life
             self.reserve_for(life, horizon)
 
-    def is_let_in(self, life: _Life) -> bool:
+    def is_let_in(self, life: _Life, now: int) -> bool:
         """Return whether the gate lets a job in."""
-        return self.rule.gate is None or self.head is None or life.key <= exp(self.rule.gate) * self.head.key
+        if self.rule.gate is None or self.head is None or life.key < 0:
+            return True
+        return self.index(life, now) <= exp(self.rule.gate) * self.index(self.head, now)
 
     def reserve_for(self, life: _Life, horizon: int) -> None:
         """Reserve nodes for a job at its earliest start, if that is not too late, and before the horizon."""

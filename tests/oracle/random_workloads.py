@@ -199,7 +199,9 @@ def restricted_workloads(draw: st.DrawFn) -> Instance:
 
 #: The orders of rules that reserve for one job at the most, and of those that reserve for several.
 _USUAL = [order for order in Order if order is not Order.SMITH]
-_RESERVING = [Order.SUBMISSION, Order.WALLTIME, Order.WSPT, Order.SMITH, Order.SMITH]
+_RESERVING = [Order.SUBMISSION, Order.WALLTIME, Order.AREA, Order.WSPT, Order.SMITH, Order.SMITH]
+#: Those under which jobs may be due.
+_DUE = [Order.SMITH, Order.SMITH, Order.WALLTIME, Order.AREA, Order.WSPT]
 _DUE_AFTER = [0.0, 0.5, 1.0, 2.0]
 
 
@@ -227,7 +229,7 @@ def rules() -> st.SearchStrategy[QueueRule]:
     return (
         usual
         | reserving
-        | st.builds(replace, reserving, order=st.just(Order.SMITH), due_after=st.sampled_from(_DUE_AFTER))
+        | st.builds(replace, reserving, order=st.sampled_from(_DUE), due_after=st.sampled_from(_DUE_AFTER))
     )
 
 
@@ -449,7 +451,7 @@ class BusyMachine:
                 backfill=BackfillRule.RESERVING,
                 order=(order := self._one_of(_RESERVING)),
                 gate=self._one_of([None, None, 0.0, 1.0, 2.0]),
-                due_after=self._one_of([None, *_DUE_AFTER]) if order is Order.SMITH else None,
+                due_after=self._one_of([None, *_DUE_AFTER]) if order in _DUE else None,
                 expect=self._one_of([*Expectation]),
             )
         return QueueRule(

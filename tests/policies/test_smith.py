@@ -192,7 +192,8 @@ def test_wrong_parameters_are_refused(parameters: dict[str, Any], said: str) -> 
     [
         {"backfill": BackfillRule.RESERVING, "depth": 3},
         {"backfill": BackfillRule.RESERVING, "order": Order.WFP3},
-        {"backfill": BackfillRule.RESERVING, "order": Order.WSPT, "due_after": 2.0},
+        {"backfill": BackfillRule.RESERVING, "order": Order.SUBMISSION, "due_after": 2.0},
+        {"backfill": BackfillRule.NOT_DELAYING, "order": Order.WSPT, "due_after": 2.0},
         {"backfill": BackfillRule.NOT_DELAYING, "order": Order.SMITH},
     ],
 )

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from random import Random
 
 import pytest
 
 from cpsched.domain import Instance, Step
 from cpsched.lab.policies import make_scheduler
-from cpsched.lab.sim import BackfillRule, Decision, Expectation, News, Order, QueueRule, RuleChoice, Site, rule_choice
+from cpsched.lab.sim import (
+    BackfillRule,
+    Decision,
+    Expectation,
+    News,
+    Order,
+    QueueRule,
+    RuleChoice,
+    Site,
+    rule_choice,
+    simulate,
+)
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.sim.played import played, starts
 
@@ -39,7 +51,8 @@ def smith(gate: float | None) -> QueueRule:
 
 def chosen(usual: float | None, other: float | None) -> RuleChoice:
     """Return a rule with one gate, or another one where that wins."""
-    return RuleChoice(name="tested", usual=smith(usual), other=smith(other), otherwise=Refusing())
+    rules = smith(usual), replace(smith(other), name="other")
+    return RuleChoice(name="tested", rules=rules, otherwise=Refusing())
 
 
 def busy(seed: int, number: int = 200) -> Instance:
@@ -59,6 +72,12 @@ def figures(instance: Instance, rule: QueueRule | RuleChoice) -> float:
     return sum(begun[job.id] - job.submit for job in instance.jobs)
 
 
+def frequent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have rules compared often."""
+    for name, number in {"_MOVED": 30, "_FIRST": 40, "_NEXT": 40, "_PORTION": 10}.items():
+        monkeypatch.setattr(rule_choice, name, number)
+
+
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_usual_rule_stays_where_the_other_one_loses(seed: int) -> None:
     """Each job starts when it starts under the usual rule."""
@@ -66,11 +85,10 @@ def test_the_usual_rule_stays_where_the_other_one_loses(seed: int) -> None:
     assert starts(played(instance, chosen(None, 0.0))) == starts(played(instance, smith(None)))
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, 4])
 def test_the_other_rule_is_used_where_it_wins(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the usual rule and the other one exchanged the sum of waits falls, from the first comparison on."""
-    for name, number in {"_MOVED": 30, "_FIRST": 40, "_NEXT": 40, "_PORTION": 10}.items():
-        monkeypatch.setattr(rule_choice, name, number)
+    frequent(monkeypatch)
     instance = busy(seed)
     worse, better, found = (figures(instance, rule) for rule in (smith(0.0), smith(None), chosen(0.0, None)))
     assert better < worse
@@ -115,6 +133,57 @@ def test_the_portfolio_is_smith_where_nothing_wins() -> None:
     assert starts(played(instance, make_scheduler("portfolio", {}))) == starts(played(instance, smith(None)))
 
 
+def test_the_history_says_which_rule_was_used_when(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the beginning the usual one; after the change the other one for a day, whatever happens, with its
+    evidence.
+    """
+    frequent(monkeypatch)
+    instance = busy(1)
+    uses = simulate(instance, chosen(0.0, None)).rules
+    assert [use.rule for use in uses] == ["smith", "other"]
+    assert (uses[0].since, uses[0].jobs, uses[0].ratio) == (instance.now, 0, 1.0)
+    assert uses[1].since > instance.jobs[39].submit
+    assert uses[1].jobs >= 40
+    assert uses[1].ratio < 0.98
+    assert simulate(instance, smith(None)).rules == ()
+
+
+def test_a_rule_stays_for_a_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two workloads one after the other each is another rule's: it changes only when a day is over."""
+    frequent(monkeypatch)
+    monkeypatch.setattr(rule_choice, "_MOST", 60)
+    monkeypatch.setattr(rule_choice, "_DAY", 5_000)
+    second = busy(4, 400)
+    calm = tuple(
+        replace(job, id=f"c{place}", runtime=1, submit=second.jobs[-1].submit + 2_000 * place)
+        for place, job in enumerate(second.jobs[:100], 1)
+    )
+    uses = simulate(replace(second, jobs=(*second.jobs, *calm)), chosen(0.0, None)).rules
+    assert [use.rule for use in uses[:3]] == ["smith", "other", "smith"]
+    assert all(after.since >= before.since + 5_000 for before, after in pairwise(uses[1:]))
+
+
+def test_a_rule_of_another_order_takes_the_queue_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On one core jobs start in the order of their lengths, and from the change on as they came, those too that wait by
+    then.
+    """
+    frequent(monkeypatch)
+    monkeypatch.setattr(rule_choice, "_best", lambda rules, *_: (rules[1], 0.9))
+    random = Random(1)
+    jobs = [waiting(f"j{n}", random.randint(1, 30), chunk(1, cores=1), submit=10 * n) for n in range(120)]
+    shortest = QueueRule(name="sjf", backfill=BackfillRule.RESERVING, order=Order.WALLTIME, due_after=9.0)
+    in_order = QueueRule(name="in_order", backfill=BackfillRule.RESERVING)
+    instance = window([nodes("n", cores=1)], *jobs)
+    history = simulate(instance, RuleChoice(name="tested", rules=(shortest, in_order), otherwise=Refusing()))
+    change = history.rules[1].since
+    begun = {job.id: job.start for job in history.record().jobs}
+    late = [begun[job.id] for job in jobs if begun[job.id] > change]
+    early = [begun[job.id] for job in jobs if begun[job.id] <= change]
+    assert len(late) > 60
+    assert late == sorted(late)
+    assert early != sorted(early)
+
+
 @pytest.mark.parametrize(
     "other",
     [
@@ -122,7 +191,7 @@ def test_the_portfolio_is_smith_where_nothing_wins() -> None:
         QueueRule(name="other", backfill=BackfillRule.RESERVING, order=Order.SMITH, expect=Expectation.WALLTIME),
     ],
 )
-def test_rules_of_other_orders_are_refused(other: QueueRule) -> None:
-    """The queue of one rule is that of the other one, so both have one order."""
-    with pytest.raises(ValueError, match="Expected two rules by Smith's index"):
-        RuleChoice(name="tested", usual=smith(None), other=other, otherwise=Refusing())
+def test_rules_under_which_jobs_may_starve_are_refused(other: QueueRule) -> None:
+    """No choice may break the promise, and all rules have reservations."""
+    with pytest.raises(ValueError, match="nobody starves"):
+        RuleChoice(name="tested", rules=(smith(None), other), otherwise=Refusing())

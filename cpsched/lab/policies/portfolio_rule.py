@@ -1,20 +1,35 @@
-"""The portfolio on-line: it starts from the decisions of the rule `smith`, and differs where that wins when tested."""
+"""The portfolio on-line: the rule `smith`, and another one where that wins on the site's own past."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cpsched.arguments import Seconds, Seed, Workers
 from cpsched.lab.policies.engine_scheduler import make_engine_scheduler
-from cpsched.lab.policies.queue_rules import smith
-from cpsched.lab.sim import RuleChoice
+from cpsched.lab.policies.queue_rules import DUE_AFTER, smith
+from cpsched.lab.sim import BackfillRule, Order, QueueRule, RuleChoice
 
-#: The gate of the other rule: see `smith` in `docs/simulator.md`.
-_GATE = 2.0
+
+def _promising(name: str, order: Order) -> QueueRule:
+    """Return a list with the promise of `smith`; in the order of submission nobody waits longer than under EASY."""
+    due_after = None if order is Order.SUBMISSION else DUE_AFTER
+    return QueueRule(name=name, backfill=BackfillRule.RESERVING, order=order, due_after=due_after)
+
+
+#: The rules that may win, each with reservations for all blocked jobs.
+_OTHERS = (
+    replace(smith(expect="walltime"), name="smith_by_walltime"),
+    replace(smith(gate=2.0), name="smith_gated"),
+    _promising("saf_promising", Order.AREA),
+    _promising("sjf_promising", Order.WALLTIME),
+    _promising("in_order", Order.SUBMISSION),
+)
 
 
 def make_online_portfolio(
     *, budget: Seconds = 1.0, min_interval: int = 0, window: int | None = None, workers: Workers = 1, seed: Seed = 0
 ) -> RuleChoice:
-    """Make the scheduler that is `smith`, with its gate where that wins on replicas of what has happened so far.
+    """Make the scheduler that is `smith`, or another rule where that wins on replicas of what has happened so far.
 
     Workloads with jobs that change as they run, and with strict priorities, are planned in rolling windows, as
     `make_engine_scheduler` says; so all figures but the seed are for these.
@@ -25,8 +40,7 @@ def make_online_portfolio(
     """
     return RuleChoice(
         name="portfolio",
-        usual=smith(),
-        other=smith(gate=_GATE),
+        rules=(smith(), *_OTHERS),
         otherwise=make_engine_scheduler(
             "portfolio", budget=budget, min_interval=min_interval, window=window, workers=workers, seed=seed
         ),

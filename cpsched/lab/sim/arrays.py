@@ -12,8 +12,8 @@ from cpsched.rusv import inner_kernel, kernel
     C_NOW, C_SUBMITTED, C_QUEUED, C_RUNNING, C_HEAP, C_POOL, C_OUTAGE, C_ATTEMPTS, C_PASSES, C_STAMP, C_SHADOW, C_HEAD,
     C_UNTIL, C_DONE, C_IS_FULL, C_LACKS, C_RESERVED, C_GONE, C_CHANGES, C_MODES,
     C_FIXED, C_OVERTAKING, C_RESUME, C_LEVEL, C_SPARE, C_BOOKINGS, C_EXPIRED, C_BLOCKED, C_STEPS,
-    C_HORIZON, C_LIMIT, C_LONGEST, C_COME, C_TURN, C_SERVED, C_SINCE, CLOCK,
-) = range(37)  # fmt: skip
+    C_HORIZON, C_LIMIT, C_LONGEST, C_COME, C_TURN, C_REPLAYED, C_REPLAY_QUEUED, C_REPLAY_RUNNING, C_REPLAY_TAKEN, CLOCK,
+) = range(39)  # fmt: skip
 
 J_SUBMIT, J_ARRIVAL, J_WALLTIME, J_LENGTH, J_ENDING = 0, 1, 2, 3, 4
 R_START, R_END, R_ENDING, R_STARTS, R_FIRST, R_COUNT = 0, 1, 2, 3, 4, 5
@@ -53,7 +53,7 @@ class RuleNumbers(NamedTuple):
     expects: int
     #: The most that a key may be in multiples of that of the first blocked job; -1: anything.
     gate: float
-    #: A job is due when it has waited for so many times as long as in turn (`queue_kernels`); -1: none is.
+    #: A job is due when it has waited for so many times as long as under EASY (`queue_kernels`); -1: none is.
     due_after: float
     #: Whether jobs are counted on interchangeable nodes: one that does not fit beside the head's reservation does not
     #: fit either after others have started, and several reservations need no nodes.
@@ -100,8 +100,12 @@ class SimState(NamedTuple):
     smith: NDArray[Any]
     #: float64 (jobs,): the largest share of the machine that it takes of anything.
     share: NDArray[Any]
-    #: int64 (jobs,): the jobs that have come, `C_COME` of them, as they would have their turns.
+    #: int64 (jobs,): the jobs in the order in which they came, `C_COME` of them; `C_TURN` have come in the replay.
     turns: NDArray[Any]
+    #: int64 (jobs,) and (jobs, 2): the jobs that wait in the replay (`easy_kernels`), in the order in which they came,
+    #: and those that run there, ascending by their ends if they run for their walltimes, (end, job).
+    replay_queue: NDArray[Any]
+    replay_ends: NDArray[Any]
     #: float64 (jobs,): its key in the queue.
     keys: NDArray[Any]
     #: int64 (jobs, Q): the amounts that a running job holds of the system columns.

@@ -69,6 +69,7 @@ def wrong_arrays(world: SimWorld, state: arrays.SimState, machine: arrays.Machin
 def _has_good_counters(world: SimWorld, s: arrays.SimState) -> bool:
     """Return whether each counter lies within the array that it counts."""
     jobs = len(world.load.jobs)
+    clock = s.clock.tolist()
     counted = {
         arrays.C_SUBMITTED: jobs,
         arrays.C_QUEUED: jobs,
@@ -90,10 +91,11 @@ def _has_good_counters(world: SimWorld, s: arrays.SimState) -> bool:
         arrays.C_BLOCKED: len(s.reserved),
         arrays.C_STEPS: len(s.step_times),
         arrays.C_COME: jobs,
-        arrays.C_TURN: jobs,
+        arrays.C_TURN: clock[arrays.C_COME],
+        arrays.C_REPLAY_QUEUED: jobs,
+        arrays.C_REPLAY_RUNNING: jobs,
     }
     of_jobs = (arrays.C_HEAD, arrays.C_RESERVED, arrays.C_RESUME)
-    clock = s.clock.tolist()
     return (
         clock[arrays.C_SPARE] == world.state.clock[arrays.C_SPARE]
         and all(0 <= clock[counter] <= most for counter, most in counted.items())
@@ -156,6 +158,12 @@ def _checked(world: SimWorld, s: arrays.SimState) -> Iterator[tuple[str, bool]]:
     yield "down", _within(s.down, 0, len(s.outages))
     yield "arrived", _within(s.arrived, 0, jobs)
     yield "turns", _within(s.turns[: clock[arrays.C_COME]], 0, jobs - 1)
+    replayed = np.append(
+        s.replay_queue[: clock[arrays.C_REPLAY_QUEUED]], s.replay_ends[: clock[arrays.C_REPLAY_RUNNING], 1]
+    )
+    is_once = len(np.unique(replayed)) == len(replayed) <= clock[arrays.C_TURN]
+    for name in ("replay_queue", "replay_ends"):
+        yield name, is_once and _within(replayed, 0, jobs - 1) and len(getattr(s, name)) == jobs
     yield "gone", _within(s.gone, 0, jobs)
     yield "expired", _within(s.expired, 0, jobs)
     yield "learnt", bool((s.learnt >= 0).all())

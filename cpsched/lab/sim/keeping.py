@@ -18,7 +18,7 @@ def unkept(instance: Instance, scheduler: QueueRule | Scheduler) -> tuple[str, .
     jobs with a hard ``max_wait`` come first, though they may be late.
     """
     if isinstance(scheduler, RuleChoice):
-        scheduler = scheduler.usual if is_plain(instance) else scheduler.otherwise
+        scheduler = scheduler.rules[0] if is_plain(instance) else scheduler.otherwise
     if getattr(scheduler, "plans_windows", False):
         return ()
     found = []

@@ -68,6 +68,7 @@ from cpsched.lab.sim.arrays import (
     remove_end,
     sort_by_key,
 )
+from cpsched.lab.sim.easy_kernels import replay_easy
 from cpsched.lab.sim.hold_kernels import (
     has_asides,
     hold_all,
@@ -81,7 +82,7 @@ from cpsched.lab.sim.hold_kernels import (
     set_aside,
     set_node_aside,
 )
-from cpsched.lab.sim.queue_kernels import expect, key_of, serve_in_turn, sort_queue
+from cpsched.lab.sim.queue_kernels import expect, key_of, sort_queue
 from cpsched.lab.sim.reserving_kernels import can_any_start, pass_reserving
 from cpsched.lab.sim.run_kernels import begin_run, end_run, leave, move_until, spell_job
 from cpsched.rusv import FOREVER, allocating_kernel, inner_kernel, instant_kernels, kernel, kernels
@@ -695,14 +696,15 @@ def advance(rule, most_passes, s, m, t, x):
             pass_changes(now, s, m, t)
             count = let_come(now, rule, s, m, t, x)
             if rule.due_after >= 0:
-                serve_in_turn(now, s)
+                replay_easy(now, s)
         if s.clock[C_QUEUED] == 0 or (count == 0 and not s.clock[C_IS_FULL]):
             continue
         if rule.backfill == RESERVING and not can_any_start(s, m, t):
             continue
         if rule.order >= BY_WFP3:
             s.clock[C_IS_FULL] = 1  # keys change with time
-        if s.clock[C_IS_FULL] and (rule.order >= BY_SMITH or rule.expects == EXPECTS_CLASSES):
+        is_changing = rule.order >= BY_SMITH or rule.expects == EXPECTS_CLASSES or rule.due_after >= 0
+        if s.clock[C_IS_FULL] and is_changing:
             sort_queue(rule, now, s)
         passes += 1
         s.clock[C_PASSES] += 1

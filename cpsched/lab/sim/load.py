@@ -385,7 +385,7 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.SimState:
     columns = len(load.timeline.free_at(0)[0])
     clock = np.zeros(arrays.CLOCK, dtype=np.int64)
     clock[arrays.C_FIXED] = len(load.fixed.columns)
-    clock[arrays.C_SPARE], clock[arrays.C_SINCE] = load.asides.spare, load.now
+    clock[arrays.C_SPARE], clock[arrays.C_REPLAYED] = load.asides.spare, -FOREVER
     clock[arrays.C_NOW], clock[arrays.C_UNTIL], clock[arrays.C_HEAD], clock[arrays.C_RESERVED] = (
         load.now,
         load.now - 1,
@@ -418,6 +418,8 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.SimState:
         smith=load.smith(),
         share=load.shares,
         turns=zeros(count),
+        replay_queue=zeros(count),
+        replay_ends=zeros(count, 2),
         keys=np.zeros(count, dtype=np.float64),
         sums=sums,
         queue=zeros(count),

@@ -13,22 +13,13 @@ from cpsched.lab.sim.arrays import (
     BY_WALLTIME,
     BY_WFP3,
     BY_WSPT,
-    C_COME,
     C_LIMIT,
     C_LONGEST,
     C_QUEUED,
-    C_SERVED,
-    C_SINCE,
-    C_TURN,
-    COMPLETED,
     EXPECTS_CLASSES,
     J_SUBMIT,
     J_WALLTIME,
     PREDICTS_NOTHING,
-    R_END,
-    R_ENDING,
-    R_START,
-    REFUSED,
     sort_by_key,
 )
 from cpsched.rusv import FOREVER, allocating_kernel, inner_kernel, kernel
@@ -100,59 +91,28 @@ def expect(job, rule, s):
 # --- the order of the queue ------------------------------------------------------------------------------------------
 
 
-# Were the machine one server, and came everybody in turn, a job would wait for all that came before it. The longest
-# such wait is known by now of the jobs whose turn has come: their work is known, or as much as is expected by then. For
-# those that wait now it is, at most, the time that the machine needs for the whole queue. What a job may wait is
-# measured by the longer of both. A forecast alone, noted for ever, would do harm: a hundred jobs that are expected to
-# take days, and fail at once, would let others wait for weeks from then on.
-
-
-@inner_kernel
-def work_of(job, s):
-    """Return the work of a job: milliseconds of the whole machine, as it was if the job has ended, else as expected."""
-    seconds = expected_by_classes(job, s)
-    if s.runs[job, R_ENDING] >= COMPLETED:
-        seconds = s.runs[job, R_END] - s.runs[job, R_START]
-    elif s.runs[job, R_ENDING] == REFUSED:
-        seconds = 0
-    return int(np.ceil(1000.0 * s.share[job] * seconds))
-
-
-@inner_kernel
-def serve_in_turn(now, s):
-    """Let one server have worked until now on the jobs that have come, in turn; note the longest wait there (ms)."""
-    left = 1000 * (now - s.clock[C_SINCE])
-    s.clock[C_SINCE] = now
-    while s.clock[C_TURN] < s.clock[C_COME]:
-        need = max(0, work_of(s.turns[s.clock[C_TURN]], s) - s.clock[C_SERVED])
-        if need > left:
-            s.clock[C_SERVED] += left
-            return
-        left -= need
-        s.clock[C_TURN], s.clock[C_SERVED] = s.clock[C_TURN] + 1, 0
-        if s.clock[C_TURN] < s.clock[C_COME]:
-            wait = 1000 * (now - s.release[s.turns[s.clock[C_TURN]]]) - left
-            s.clock[C_LONGEST] = max(s.clock[C_LONGEST], wait)
+# What a job may wait is measured by the longest wait that EASY would have made so far, and by half of the time that the
+# machine needs for the whole queue, whichever is longer: on a new site, and in a crowd as there was none before, that
+# says more. A forecast noted for ever would do harm: a hundred jobs that are expected to take days, and fail at once,
+# would let others wait for weeks from then on.
 
 
 @inner_kernel
 def note_limit(rule, s):
-    """Note by what the waits of the queue are measured (ms): the longest wait in turn so far, or the work of the queue,
-    whichever is longer.
-    """
+    """Note for how long a job of the queue may wait until it is due (ms)."""
     work, is_known = 0, rule.expects == EXPECTS_CLASSES and rule.predicts != PREDICTS_NOTHING
     for i in range(s.clock[C_QUEUED]):
         job = s.queue[i]
-        work += int(np.ceil(1000.0 * s.share[job] * s.predicted[job])) if is_known else work_of(job, s)
-    s.clock[C_LIMIT] = int(rule.due_after * max(work, s.clock[C_LONGEST]))
+        work += int(np.ceil(1000.0 * s.share[job] * (s.predicted[job] if is_known else expected_by_classes(job, s))))
+    s.clock[C_LIMIT] = int(rule.due_after * max(0.5 * work, 1000.0 * s.clock[C_LONGEST]))
 
 
 @inner_kernel
 def aged(key, job, now, s):
-    """Return the key of a job by Smith's index that has waited: key^(1 - (wait / limit)^4), and when it has waited for
+    """Return the key of a job by Smith's index that has waited: key^(1 - (wait / limit)^3), and when it has waited for
     the limit one by which it is before all that are not due, in the order of submission.
 
-    The power 4 hardly helps a job in the first half of the limit, and spreads in the second half what would else all be
+    The power 3 hardly helps a job in the first half of the limit, and spreads in the second half what would else all be
     due at the end of a crowd.
     """
     part = 1000.0 * (now - s.release[job]) / max(s.clock[C_LIMIT], 1)
@@ -160,17 +120,29 @@ def aged(key, job, now, s):
         return _DUE + s.release[job]
     if key <= 1.0:
         return key
-    return np.exp(np.log(key) * (1.0 - part * part * part * part))
+    return np.exp(np.log(key) * (1.0 - part * part * part))
 
 
 @inner_kernel
 def key_of(rule, job, now, s):
     """Return a job's key in the queue; the smallest key is served first.
 
+    Under a rule by Smith's index, or one under which jobs are due, those with promises come first, by the last second
+    that was promised; see `aged`.
+    """
+    if (rule.order == BY_SMITH or rule.due_after >= 0) and s.promised[job] < FOREVER:
+        return _PROMISED + s.promised[job]
+    key = index_of(rule, job, now, s)
+    return key if rule.due_after < 0 else aged(key, job, now, s)
+
+
+@inner_kernel
+def index_of(rule, job, now, s):
+    """Return what a job's key is as long as nobody is due or has a promise.
+
     F1, WFP3 and UNICEF as in Carastan-Santos and de Camargo (SC'17), negated where the highest score is served first;
-    WSPT is Smith's rule (1956). SMITH is the same with the geometric mean of expected runtime and walltime, after jobs
-    with promises, by the last second that was promised; see `aged`. KEY is a key of the rule's own, which is not
-    computed here.
+    WSPT is Smith's rule (1956). SMITH is the same with the geometric mean of expected runtime and walltime. KEY is a
+    key of the rule's own, which is not computed here.
     """
     order = rule.order
     submit, length, cores = s.jobs[job, J_SUBMIT], float(max(s.predicted[job], 1)), s.cores[job]
@@ -186,10 +158,7 @@ def key_of(rule, job, now, s):
     if order == BY_KEY:
         return s.smith[job]
     if order == BY_SMITH:
-        if s.promised[job] < FOREVER:
-            return _PROMISED + s.promised[job]
-        key = np.sqrt(length * s.jobs[job, J_WALLTIME]) * s.smith[job]
-        return key if rule.due_after < 0 else aged(key, job, now, s)
+        return np.sqrt(length * s.jobs[job, J_WALLTIME]) * s.smith[job]
     if order == BY_WFP3:
         ratio = wait / length
         return -(ratio * ratio * ratio) * cores

@@ -40,6 +40,7 @@ from cpsched.lab.sim.arrays import (
     V_START,
 )
 from cpsched.lab.sim.hold_kernels import has_asides, level_at, lower_at, lower_room, lower_until, next_change, shift_row
+from cpsched.lab.sim.queue_kernels import index_of
 from cpsched.lab.sim.run_kernels import begin_run, move_until, spell_job
 from cpsched.rusv import FOREVER, inner_kernel, instant_kernels, kernels
 
@@ -329,11 +330,13 @@ def start_beside_reserved(job, now, is_counted, s, m, t, x):
 
 
 @inner_kernel
-def is_let_in(job, rule, s):
-    """Tell whether the gate lets a job in: its key is at most so many times that of the first blocked job. Keys of jobs
-    that have promises, or are due, are negative.
+def is_let_in(job, rule, now, s):
+    """Tell whether the gate lets a job in: its index is at most so many times that of the first blocked job. Keys of
+    jobs that have promises, or are due, are negative: it is open for them.
     """
-    return rule.gate < 0 or s.clock[C_HEAD] < 0 or s.keys[job] <= rule.gate * s.keys[s.clock[C_HEAD]]
+    if rule.gate < 0 or s.clock[C_HEAD] < 0 or s.keys[job] < 0:
+        return True
+    return index_of(rule, job, now, s) <= rule.gate * index_of(rule, s.clock[C_HEAD], now, s)
 
 
 @inner_kernel
@@ -382,8 +385,8 @@ def pass_reserving(now, rule, s, m, t, x):
         job = s.queue[i]
         if s.runs[job, R_START] >= 0:
             continue  # it has started before the arrays had to grow
-        if not is_let_in(job, rule, s):
-            return
+        if not is_let_in(job, rule, now, s):
+            continue
         if start_beside_reserved(job, now, rule.is_counted, s, m, t, x):
             s.clock[C_OVERTAKING] += 1
             continue

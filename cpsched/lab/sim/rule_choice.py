@@ -1,8 +1,8 @@
-"""A queue rule that gives way to another one while that one wins on what has happened so far.
+"""A queue rule that gives way to another one where that wins on the site's own past.
 
-Now and then the last jobs that have come are played again by both rules, at other times: each submission is moved at
-random by some minutes, since one run of a log proves little. A job takes as long as it did, or, where it has not ended,
-as long as it is expected to. No decision looks at anything that is not known at its second.
+Now and then the last weeks are played again by each rule, at other times: each submission is moved at random by some
+minutes, since one run of a log proves little. A job takes as long as it did, or, where it has not ended, as long as it
+is expected to. No decision looks at anything that is not known at its second.
 """
 
 from __future__ import annotations
@@ -10,73 +10,98 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import exp, log
 from random import Random
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from cpsched.domain import Instance, Job
-from cpsched.lab.sim import arrays
+from cpsched.lab.sim import arrays, queue_kernels
 from cpsched.lab.sim.load import Load
-from cpsched.lab.sim.rule_loop import play_rule
-from cpsched.lab.sim.rules import Order, QueueRule
+from cpsched.lab.sim.rule_loop import is_counted, play_rule
+from cpsched.lab.sim.rules import BackfillRule, Order, QueueRule
 from cpsched.lab.sim.scheduler import Decision, News, Scheduler
 from cpsched.lab.sim.site import Site
 from cpsched.lab.sim.world import SimWorld
 
 #: The rules are compared when so many jobs have come, and again when half as many more have, or so many.
-_FIRST, _NEXT = 100, 400
+_FIRST, _NEXT = 100, 2_000
 #: The most jobs that are played again.
-_MOST = 600
+_MOST = 4_000
+#: After a change the rule stays for so many seconds.
+_DAY = 86_400
 #: Replicas of them, and by how many seconds a submission is moved there at the most.
-_REPLICAS, _MOVED = 3, 600
-#: The other rule has to win in each replica: weighted queue time by this share, and the mean bounded slowdown may be
-#: larger by this share.
-_LEAST_GAIN, _MOST_LOSS = 0.02, 0.05
+_REPLICAS, _MOVED = 4, 600
+#: Another rule has to win in each replica: weighted queue time by this share, on all jobs. On each third of them, if it
+#: has so many jobs, and in the mean bounded slowdown and the longest wait, it may lose by that share.
+_LEAST_GAIN, _THIRD, _MOST_LOSS = 0.02, 500, 0.05
 #: Passes until the next look whether the rules are to be compared.
 _PORTION = 100
 #: A runtime counts as at least so many seconds in a slowdown.
 _TAU = 10
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleUse:
+    """A rule that a choice has used from a second on."""
+
+    since: int
+    rule: str
+    #: The jobs of the past on which it won, and its weighted queue time there, relative to that of the usual rule (the
+    #: geometric mean of the replicas); 0 and 1 of the usual rule.
+    jobs: int
+    ratio: float
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class RuleChoice:
-    """A scheduler that is a queue rule, and another one of the same order where that wins; where no queue rule plays a
-    workload as the workload's rules say (see `is_plain`) it is a third one.
+    """A scheduler that is the first of some queue rules, and another one where that wins; where no queue rule plays a
+    workload as the workload's rules say (see `is_plain`) it is one that is no queue rule.
 
-    Raises `ValueError` if the rules differ in their orders or in what they expect: then a queue would have to be sorted
-    anew.
+    Raises `ValueError` if a rule is no rule with reservations, or one under which jobs may starve.
     """
 
     #: In a few letters, without spaces.
     name: str
-    usual: QueueRule
-    other: QueueRule
+    rules: tuple[QueueRule, ...]
     otherwise: Scheduler
     #: Where replicas begin.
     seed: int = 0
-    #: Only the third one is asked for that.
+    #: Only `otherwise` is asked for that.
     starts_evolving: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        same = {(rule.backfill, rule.order, rule.expect) for rule in (self.usual, self.other)}
-        if len(same) > 1 or self.usual.order is not Order.SMITH:
-            raise ValueError(f"Expected two rules by Smith's index with the same expectation, got {same}")
+        for rule in self.rules:
+            starves = rule.due_after is None and rule.order is not Order.SUBMISSION
+            if rule.backfill is not BackfillRule.RESERVING or starves:
+                raise ValueError(f"Expected rules with reservations under which nobody starves, got {rule}")
 
     def begin(self, site: Site) -> None:
-        """Begin as the third one."""
+        """Begin as the one that is no queue rule."""
         self.otherwise.begin(site)
 
     def decide(self, site: Site, news: News) -> Decision:
-        """Decide as the third one."""
+        """Decide as the one that is no queue rule."""
         return self.otherwise.decide(site, news)
 
 
 class _Figures(NamedTuple):
-    """What a rule makes of jobs: the weighted sum of wait / expected wait, and the mean bounded slowdown."""
+    """What a rule makes of jobs: the weighted sums of wait / expected wait of each part and of all, the mean bounded
+    slowdown, the longest wait.
+    """
 
-    weighted_wait: float
+    weighted_waits: tuple[float, ...]
     slowdown: float
+    longest: float
+
+    def wins_over(self, usual: _Figures) -> bool:
+        """Tell whether this is better than the usual rule's, and nowhere much worse."""
+        if not self.weighted_waits[-1] < (1 - _LEAST_GAIN) * usual.weighted_waits[-1]:
+            return False
+        pairs = [*zip(self.weighted_waits, usual.weighted_waits, strict=True),
+            (self.slowdown, usual.slowdown), (self.longest, usual.longest)]  # fmt: skip
+        return all(one <= (1 + _MOST_LOSS) * other for one, other in pairs)
 
 
 def is_plain(instance: Instance) -> bool:
@@ -87,29 +112,59 @@ def is_plain(instance: Instance) -> bool:
     return not changing and not instance.has_strict_priorities
 
 
-def play_choice(world: SimWorld, choice: RuleChoice, seconds: list[float], *, look: Callable[[], None]) -> None:
-    """Run a simulation under a choice of rules, as `play_rule` does under a rule."""
-    rule, due, random = choice.usual, _FIRST, Random(choice.seed)  # noqa: S311 - replicas, no secret
+def play_choice(
+    world: SimWorld, choice: RuleChoice, seconds: list[float], uses: list[RuleUse], *, look: Callable[[], None]
+) -> None:
+    """Run a simulation under a choice of rules, as `play_rule` does under a rule; note in `uses` which one when."""
+    rule, due, random = choice.rules[0], _FIRST, Random(choice.seed)  # noqa: S311 - replicas, no secret
+    uses.append(RuleUse(since=world.now, rule=rule.name, jobs=0, ratio=1.0))
     while not play_rule(world, rule, seconds, predicts=None, look=look, portion=_PORTION):
-        if int(world.state.clock[arrays.C_SUBMITTED]) >= due:
-            due += min(due // 2, _NEXT)
-            began = time.perf_counter()
-            rule = choice.other if _wins(choice, _past(world), random) else choice.usual
-            seconds.append(time.perf_counter() - began)
+        come = int(world.state.clock[arrays.C_SUBMITTED])
+        if come < due or (len(uses) > 1 and world.now < uses[-1].since + _DAY):
+            continue
+        due = come + min(come // 2, _NEXT)
+        began = time.perf_counter()
+        past = _past(world)
+        best, ratio = (choice.rules[0], 1.0) if past is None else _best(choice.rules, past, random)
+        if best is not rule:
+            rule = best
+            _sort_queue(world, rule)
+            jobs = 0 if past is None or rule is choice.rules[0] else len(past.jobs)
+            uses.append(RuleUse(since=world.now, rule=rule.name, jobs=jobs, ratio=ratio))
+        seconds.append(time.perf_counter() - began)
 
 
-def _wins(choice: RuleChoice, past: Instance | None, random: Random) -> bool:
-    """Tell whether the other rule is better than the usual one in each replica of the past."""
-    if past is None:
-        return False
+def _sort_queue(world: SimWorld, rule: QueueRule) -> None:
+    """Sort the queue as another rule does."""
+    s = world.state
+    numbers = rule.in_numbers(predicts=None, is_counted=is_counted(world, rule))
+    if numbers.predicts == arrays.PREDICTS_NOTHING:
+        queue = s.queue[: s.clock[arrays.C_QUEUED]]
+        s.predicted[queue] = s.jobs[queue, arrays.J_WALLTIME]
+    queue_kernels.sort_queue(numbers, world.now, s)
+
+
+def _best(rules: tuple[QueueRule, ...], past: Instance, random: Random) -> tuple[QueueRule, float]:
+    """Return the rule that is best of those that win over the first one in each replica of the past, and its weighted
+    queue time relative to that; the first one, if none does. A rule that has lost once is not played again.
+    """
+    usual, *left = rules
+    logs = dict.fromkeys(range(len(rules)), 0.0)
     for _ in range(_REPLICAS):
-        replica = replace(past, jobs=tuple(_moved(job, past.now, random) for job in past.jobs))
-        usual, other = (_played(replica, rule) for rule in (choice.usual, choice.other))
-        if not other.weighted_wait < (1 - _LEAST_GAIN) * usual.weighted_wait:
-            return False
-        if other.slowdown > (1 + _MOST_LOSS) * usual.slowdown:
-            return False
-    return True
+        if not left:
+            break
+        load = Load(replace(past, jobs=tuple(_moved(job, past.now, random) for job in past.jobs)))
+        base = _played(load, usual)
+        for rule in list(left):
+            found = _played(load, rule)
+            if found.wins_over(base):
+                logs[rules.index(rule)] += log(max(found.weighted_waits[-1], 1e-9) / base.weighted_waits[-1])
+            else:
+                left.remove(rule)
+    if not left:
+        return usual, 1.0
+    best = min(left, key=lambda rule: logs[rules.index(rule)])
+    return best, exp(logs[rules.index(best)] / _REPLICAS)
 
 
 def _moved(job: Job, first: int, random: Random) -> Job:
@@ -117,18 +172,21 @@ def _moved(job: Job, first: int, random: Random) -> Job:
     return replace(job, submit=max(first, job.submit + random.randint(-_MOVED, _MOVED)))
 
 
-def _played(replica: Instance, rule: QueueRule) -> _Figures:
+def _played(load: Load, rule: QueueRule) -> _Figures:
     """Return what a rule makes of a replica."""
-    world = SimWorld(Load(replica))
+    world = SimWorld(load)
     play_rule(world, rule, [], predicts=None, look=lambda: None)
-    load, runs = world.load, world.state.runs
+    runs = world.state.runs
     has_run = runs[:, arrays.R_ENDING] >= arrays.COMPLETED
     start, end, submit = runs[has_run, arrays.R_START], runs[has_run, arrays.R_END], load.submit[has_run]
-    weights = np.array([float(replica.weight(job)) for job in load.jobs])[has_run]
+    weights = np.array([float(load.instance.weight(job)) for job in load.jobs])[has_run]
+    weighted = weights * (start - submit) / load.expected_wait[has_run]
     slowdowns = np.maximum(1.0, (end - submit) / np.maximum(end - start, _TAU))
+    parts = np.array_split(weighted, 3 if len(weighted) >= 3 * _THIRD else 1)
     return _Figures(
-        weighted_wait=float((weights * (start - submit) / load.expected_wait[has_run]).sum()),
+        weighted_waits=(*(float(part.sum()) for part in parts), float(weighted.sum())),
         slowdown=float(slowdowns.mean()) if len(slowdowns) else 1.0,
+        longest=float((start - submit).max(initial=0)),
     )
 
 
@@ -145,11 +203,12 @@ def _past(world: SimWorld) -> Instance | None:
         job, (start, end, ending) = load.jobs[number], s.runs[number, :3].tolist()
         if job.running is not None or ending == arrays.REFUSED or (start < 0 and s.jobs[number, arrays.J_ARRIVAL] < 0):
             continue
-        runtime = int(s.predicted[number])
         if ending >= arrays.COMPLETED:
             runtime = end - start
-        elif start >= 0:
-            runtime = max(runtime, world.now - start + 1)
+        else:
+            runtime = int(queue_kernels.expected_by_classes(number, s))
+            if start >= 0:
+                runtime = max(runtime, world.now - start + 1)
         jobs.append(
             replace(job, runtime=runtime, after=(), not_before=None, start_at=None, deadline=None, reservation=None)
         )

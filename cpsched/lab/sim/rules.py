@@ -91,10 +91,10 @@ class QueueRule:
     #: A job that was eligible (submitted, its ``not_before`` over, its dependencies fulfilled) for this many seconds
     #: starves: no other job starts before it (PBS-2). None: no job starves.
     max_starve: int | None = None
-    #: A job is let in only if its key is at most e^gate times that of the first blocked job; None: any job is.
+    #: A job starts only if its index is at most e^gate times that of the first blocked job; None: any may.
     gate: float | None = None
-    #: A job is due when it has waited for so many times as long as jobs wait in turn (`Order.SMITH` only), see
-    #: `queue_kernels`; None: no job is, and some may starve.
+    #: A job is due when it has waited for so many times the longest wait under EASY so far, see
+    #: `queue_kernels` (rules with reservations only); None: no job is, and some may starve.
     due_after: float | None = None
     #: The runtimes that are expected in the order of the queue.
     expect: Expectation = Expectation.WALLTIME
@@ -116,8 +116,9 @@ class QueueRule:
                 )
         elif self.gate is not None or self.order is Order.SMITH:
             raise ValueError(f"Expected gate and SMITH of a rule with reservations, got {self}")
-        if self.due_after is not None and self.order is not Order.SMITH:
-            raise ValueError(f"Expected due_after of a rule by Smith's index, got {self}")
+        has_lengths = self.order in (Order.WALLTIME, Order.AREA, Order.WSPT, Order.SMITH)
+        if self.due_after is not None and not (has_lengths and self.backfill is BackfillRule.RESERVING):
+            raise ValueError(f"Expected due_after of a rule with reservations by length, area or index, got {self}")
 
     def in_numbers(self, *, predicts: Prediction | None, is_counted: bool = False) -> arrays.RuleNumbers:
         """Return the rule as the kernels take it.

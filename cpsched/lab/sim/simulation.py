@@ -26,7 +26,7 @@ from cpsched.formats import checked
 from cpsched.lab.sim import arrays
 from cpsched.lab.sim.checkpoint import Checkpoint, Keeper
 from cpsched.lab.sim.load import Load
-from cpsched.lab.sim.rule_choice import RuleChoice, is_plain, play_choice
+from cpsched.lab.sim.rule_choice import RuleChoice, RuleUse, is_plain, play_choice
 from cpsched.lab.sim.rule_loop import play_rule
 from cpsched.lab.sim.rules import Prediction, QueueRule
 from cpsched.lab.sim.scheduler import Counting, Scheduler
@@ -60,6 +60,8 @@ class History:
     elapsed: float
     #: The scheduler's counters, see `Counting`.
     counters: Mapping[str, int]
+    #: Of a choice of rules: which one was used from when on.
+    rules: Sequence[RuleUse]
     _world: SimWorld
 
     def record(self) -> Plan:
@@ -256,7 +258,7 @@ def simulate(
         world.order_by(scheduler.key)
     if world.load.evolving:
         _check_evolving(world, scheduler, is_charged=charge_overhead, is_kept=checkpoint is not None)
-    count, seconds = len(world.load.jobs), list[float]()
+    count, seconds, uses = len(world.load.jobs), list[float](), list[RuleUse]()
     keeper = None if checkpoint is None else Keeper(checkpoint, world, seconds)
 
     def look() -> None:
@@ -272,6 +274,7 @@ def simulate(
             decision_seconds=np.array(seconds, dtype=np.float64),
             elapsed=time.perf_counter() - began if keeper is None else keeper.elapsed,
             counters=scheduler.counters if isinstance(scheduler, Counting) else {},
+            rules=tuple(uses),
             _world=world,
         )
 
@@ -281,7 +284,7 @@ def simulate(
         if isinstance(scheduler, QueueRule):
             play_rule(world, scheduler, seconds, predicts=predict, look=look)
         elif isinstance(scheduler, RuleChoice) and is_plain(instance):
-            play_choice(world, scheduler, seconds, look=look)
+            play_choice(world, scheduler, seconds, uses, look=look)
         else:
             play_scheduler(world, scheduler, seconds, predicts=predict, charges=charge_overhead, look=look)
     except KeyboardInterrupt:
