@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cpsched.report import Replay
 
 
-@click.command("replay", epilog="Example: cpsched replay log.swf --change 'engine=smith' --change 'remove 2 nodes'")
+@click.command("replay", epilog="Example: cpsched replay log.swf.gz --change 'engine=smith' --change 'remove 2 nodes'")
 @click.argument("source", metavar="STORE|LOG")
 @click.option(
     "--from",
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 @click.option(
     "--replicas",
     type=click.IntRange(1, 10_000),
-    default=4,
+    default=3,
     show_default=True,
     metavar="N",
     help="Plays of each replay: the first as the jobs came, the others with each submission moved at random by up to "
