@@ -125,7 +125,9 @@ HOMES: dict[str, frozenset[str]] = {
         "msgspec": "bridge daemon",
         "llvmlite": "rusv",
         "numba": "rusv",
-        "numpy": "answers bench booking charts cp forecast metrics planner policies report rules rusv search sim workloads",
+        "numpy": (
+            "answers bench booking charts cp forecast metrics planner policies report rules rusv search sim workloads"
+        ),
         "ortools": "cp",
         # domain: a plan makes a table of itself
         "pandas": "domain metrics modelling",
