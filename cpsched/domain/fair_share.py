@@ -10,7 +10,7 @@ from functools import cached_property
 from math import floor
 from typing import Annotated, NamedTuple
 
-from cpsched.domain.annotations import Amount, Duration, Entries, Key, Name, UnitSeconds
+from cpsched.domain.annotations import Amount, Bounds, Duration, Entries, Key, Name, UnitSeconds
 from cpsched.domain.frozen import FrozenMap
 
 #: A weight is a whole number of such parts, and at least one of them.
@@ -52,6 +52,7 @@ class FairShare:
     """The shares of users and accounts, and what users have used; usage counts less as it gets older."""
 
     half_life: Annotated[Duration, Key("Seconds after which usage counts half")]
+    influence: Annotated[float, Bounds(0, 1), Key("How much of the factor counts: 0 nothing, 1 all of it")] = 0.5
     accounts: Annotated[FrozenMap[Name, Account], Key("By name: a tree")] = FrozenMap()
     users: Annotated[tuple[UserShare, ...], Entries(1), Key("Jobs of all others keep their weights")]
 
@@ -90,8 +91,8 @@ class FairShare:
 
     @cached_property
     def _weights(self) -> Mapping[tuple[str | None, str | None], Fraction]:
-        is_used = any(user.usage for user in self.users)
-        return {key: _weight(standing) if is_used else Fraction(1) for key, standing in self.standings.items()}
+        influence = Fraction(str(self.influence)) if any(user.usage for user in self.users) else Fraction(0)
+        return {key: _weight(standing, influence) for key, standing in self.standings.items()}
 
     def weight(self, user: str | None, account: str | None) -> Fraction:
         """Return the factor of the weights of a user's jobs: 1 where the user has had its share, more below, up to 2,
@@ -100,8 +101,8 @@ class FairShare:
         return self._weights.get((user, account), Fraction(1))
 
 
-def _weight(standing: Standing) -> Fraction:
-    """Return 2 share / (share + usage), rounded half up to a thousandth, and at least that; nothing without a share."""
+def _weight(standing: Standing, influence: Fraction) -> Fraction:
+    """Return 1 + influence x (2 share / (share + usage) - 1), rounded half up to a thousandth, and at least that."""
     share, usage = standing
     value = 2 * share / (share + usage) if share else Fraction(0)
-    return Fraction(max(1, floor(_PARTS * value + Fraction(1, 2))), _PARTS)
+    return Fraction(max(1, floor(_PARTS * (1 + influence * (value - 1)) + Fraction(1, 2))), _PARTS)

@@ -19,8 +19,11 @@ class _Node(NamedTuple):
 
 def read_fair_share(cursor: Cursor) -> Mapping[tuple[str | None, str | None], Fraction]:
     """Read shares and usage; return the factor of each user in each account."""
-    members = cursor.members(["half_life", "users"], ["accounts"])
+    members = cursor.members(["half_life", "users"], ["accounts", "influence"])
     members["half_life"].duration()
+    influence = members["influence"].number() if "influence" in members else Fraction(1, 2)
+    if not 0 <= influence <= 1:
+        members["influence"].refuse(f"expected an influence from 0 to 1, got {members['influence'].value!r}")
     accounts: dict[str, _Node] = {}
     for name, entry in members["accounts"].entries() if "accounts" in members else ():
         keys = entry.members([], ["shares", "parent"])
@@ -48,11 +51,12 @@ def read_fair_share(cursor: Cursor) -> Mapping[tuple[str | None, str | None], Fr
     for node in users.values():
         for account_name in (None, *(paths[node.parent] if node.parent is not None else ())):
             used[account_name] = used.get(account_name, 0) + node.usage
-    found = {}
+    found: dict[tuple[str | None, str | None], Fraction] = {}
     for key, node in users.items():
         above = () if node.parent is None else paths[node.parent]
         path = [*((accounts[name], used.get(name, 0)) for name in above), (node, node.usage)]
-        found[key] = _factor(path, among, used[None])
+        found[key] = 1 + influence * (_factor(path, among, used[None]) - 1)
+        found[key] = Fraction(max(int(1000 * found[key] + Fraction(1, 2)), 1), 1000)
     return found
 
 
@@ -66,9 +70,7 @@ def _factor(path: list[tuple[_Node, int]], among: Mapping[str | None, int], tota
         own = Fraction(used, total)
         usage = own if node.parent is None else own * (1 - part) + usage * part
         share *= part
-    twice = 2 * share / (share + usage) if share else Fraction(0)
-    thousandths = int(1000 * twice + Fraction(1, 2))
-    return Fraction(max(thousandths, 1), 1000)
+    return 2 * share / (share + usage) if share else Fraction(0)
 
 
 def _path(cursor: Cursor, accounts: Mapping[str, _Node], name: str) -> list[str]:

@@ -118,6 +118,7 @@ _INSTANCE: dict[str, Any] = {
     "usage": [{"consumer": {"user": "u1"}, "resource": "cores", "area": 1000}],
     "fair_share": {
         "half_life": 604800,
+        "influence": 0.25,
         "accounts": {"physics": {"shares": 3}, "qcd": {"parent": "physics"}},
         "users": [{"user": "u1", "account": "qcd", "shares": 2, "usage": 3600}, {"user": "u2"}],
     },

@@ -89,7 +89,7 @@ def _weighed(document: Document, random: Random) -> Document:
         for job in document["jobs"]:
             job["user"] = random.choice("abc")
         shares = [{"user": user, "shares": random.randint(1, 3), "usage": random.randint(0, 50)} for user in "ab"]
-        document |= {"fair_share": {"half_life": 100, "users": shares}}
+        document |= {"fair_share": {"half_life": 100, "influence": random.choice([0.5, 1]), "users": shares}}
     return document
 
 

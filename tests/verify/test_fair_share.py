@@ -32,6 +32,7 @@ def window(shares: dict[str, Any], *users: tuple[str | None, str | None]) -> dic
 #: ann's, who has a third of physics, and bob two.
 WORKED = {
     "half_life": 604800,
+    "influence": 1,
     "accounts": {"physics": {"shares": 3}},
     "users": [
         {"user": "ann", "account": "physics", "usage": 400},
@@ -48,6 +49,8 @@ def test_worked_factors() -> None:
     weights = [instance.weight(job) for job in instance.jobs]
     assert weights == [Fraction(667, 1000), Fraction(6, 5), Fraction(667, 1000), 1, 1]
     assert instance_to_document(instance)["fair_share"] == WORKED
+    half = parse_instance(document | {"fair_share": {**WORKED, "influence": 0.5}})
+    assert [half.weight(job) for job in half.jobs] == [Fraction(833, 1000), Fraction(11, 10), Fraction(833, 1000), 1, 1]
 
 
 def test_who_has_had_less_goes_first() -> None:
@@ -74,7 +77,8 @@ def a_tree(random: Random) -> dict[str, Any]:
         | ({} if account is None else {"account": account})
         for user, account in sorted(users, key=str)
     ]
-    return {"half_life": random.randint(1, 10**6), "accounts": accounts, "users": entries}
+    influence = {} if random.random() < 0.5 else {"influence": random.choice([0, 0.3, 1])}
+    return {"half_life": random.randint(1, 10**6), "accounts": accounts, "users": entries} | influence
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -101,6 +105,7 @@ def test_both_readers_have_the_same_factors(seed: int) -> None:
         ({"users": [{"user": "ann"}, {"user": "ann"}]}, "fair_share.users[1].user"),
         ({"users": []}, "fair_share.users"),
         ({"half_life": 0}, "fair_share.half_life"),
+        ({"influence": 1.5}, "fair_share.influence"),
     ],
 )
 def test_what_is_no_tree_of_shares_is_refused(change: dict[str, Any], path: str) -> None:
