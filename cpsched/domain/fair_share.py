@@ -69,18 +69,18 @@ class FairShare:
         for user in self.users:
             used[user.account] += user.usage
             among[user.account] += user.shares
-        for name in reversed(downwards):
-            if name is not None:
-                used[self.accounts[name].parent] += used[name]
-                among[self.accounts[name].parent] += self.accounts[name].shares
+        for place in reversed(downwards):
+            if place is not None:
+                used[self.accounts[place].parent] += used[place]
+                among[self.accounts[place].parent] += self.accounts[place].shares
         total = max(1, used[None])
         of_account: dict[str | None, Standing] = {None: Standing(Fraction(1), Fraction(1))}
-        for name in downwards:
-            if name is not None:
-                account = self.accounts[name]
+        for place in downwards:
+            if place is not None:
+                account = self.accounts[place]
                 part = Fraction(account.shares, among[account.parent])
-                of_account[name] = of_account[account.parent].below(
-                    part, Fraction(used[name], total), is_top=account.parent is None
+                of_account[place] = of_account[account.parent].below(
+                    part, Fraction(used[place], total), is_top=account.parent is None
                 )
         return {
             (user.user, user.account): of_account[user.account].below(

@@ -101,9 +101,7 @@ def replay_report(replay: Replay) -> Report:
     """Return a report on a replay: first how near it is to what happened."""
     differences = replay.differences()
     jobs = {run.policy: np.flatnonzero(replay.only & run.runs.over) for run in replay._all}
-    sections = [
-        Section(title="How near the replay is", text=" ".join(_nearness(replay.fidelity)), tables=_near(replay))
-    ]
+    sections = [Section(title="How near the replay is", text=_NEAR_TEXT, tables=_near(replay))]
     sections += [
         Section(title=f"Changed: {label}", text=_HOW, tables=(_changes(label, differences),))
         for label in dict.fromkeys(one.label for one in differences)
@@ -130,6 +128,7 @@ def replay_tables(replay: Replay) -> Iterator[TerminalTable]:
     yield runs_table(replay.name, replay.summaries())
 
 
+_NEAR_TEXT = "The replay without a change beside what happened, over the jobs that count and ended in both."
 _HOW = (
     "Means over the replicas with their 95% confidence intervals (Student's t); the difference is within each replica: "
     "an interval without 0 is more than chance."

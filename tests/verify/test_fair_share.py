@@ -30,7 +30,7 @@ def window(shares: dict[str, Any], *users: tuple[str | None, str | None]) -> dic
 
 #: Three quarters of the machine are physics', one quarter is eve's. Physics has had half of 800 core-seconds, all of it
 #: ann's, who has a third of physics, and bob two.
-WORKED = {
+WORKED: dict[str, Any] = {
     "half_life": 604800,
     "influence": 1,
     "accounts": {"physics": {"shares": 3}},
