@@ -21,6 +21,8 @@ from cpsched.report.tables import grid, runs_table
 _NEAR, _ROUGH = (0.1, 0.8), (0.5, 0.5)
 #: Seconds by which the mean wait may always be off.
 _NOTHING = 60
+#: Where so large a share of the jobs starts within a minute of the real start, the replay is near in any case.
+_ALIKE = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +156,7 @@ def _nearness(found: Fidelity | None) -> Iterator[str]:
     def is_within(bounds: tuple[float, float]) -> bool:
         return apart <= max(_NOTHING, bounds[0] * found.wait) and alike >= bounds[1]
 
-    if is_within(_NEAR):
+    if is_within(_NEAR) or found.within_minute >= _ALIKE:
         yield "That is near: what changes do here they would have done there."
     elif is_within(_ROUGH):
         yield "That is rough: believe whether a change helps, and its order of magnitude, not its figures."
