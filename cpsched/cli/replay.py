@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cpsched.report import Replay
 
 
-@click.command("replay", epilog="Example: cpsched replay log.swf.gz --change 'engine=smith' --change 'remove 2 nodes'")
+@click.command("replay", epilog="Example: cpsched replay log.swf.gz --change 'engine=smith' --change 'add 2 nodes'")
 @click.argument("source", metavar="STORE|LOG")
 @click.option(
     "--from",
