@@ -82,6 +82,7 @@ class Slurm:
         self._demands = site.demand.astype(np.int64)
         self._estimates = np.array([site.estimate(job) for job in range(len(site.jobs))], dtype=np.int64)
         self._rank = ranks(site)
+        self._tiers = np.array([site.instance.priority(job) for job in site.jobs], dtype=np.int64)
         #: The priorities of ``priority/multifactor``, and the time at which all are calculated next.
         self._priority = np.zeros(len(site.jobs), dtype=np.int64)
         self._next_priorities = site.now
@@ -115,8 +116,7 @@ class Slurm:
             self._next_priorities = news.now + self.parameters.calc_period
         if len(new):
             self._priority[new] = multifactor.priorities(site, new, self.parameters)
-        tiers = np.array([site.instance.priority(site.jobs[job]) for job in queue.tolist()], dtype=np.int64)
-        return queue[np.lexsort((queue, -self._priority[queue], -tiers))]
+        return queue[np.lexsort((queue, -self._priority[queue], -self._tiers[queue]))]
 
     def _in_order(self, queue: NDArray[np.int64], now: int) -> Iterator[Start]:
         """Start jobs from the front of the queue, up to the first one that does not fit."""
