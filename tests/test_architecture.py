@@ -128,7 +128,8 @@ HOMES: dict[str, frozenset[str]] = {
         "llvmlite": "rusv",
         "numba": "rusv",
         "numpy": (
-            "answers booking charts cp forecast gym metrics planner policies report rules rusv search sim workloads"
+            "answers bench booking charts cp forecast gym metrics planner policies report rules rusv search sim "
+            "workloads"
         ),
         "ortools": "cp",
         # domain: a plan makes a table of itself

@@ -69,7 +69,7 @@ WRONG: dict[str, dict[str, list[Any]]] = {
     "explain": BOTH | {"job_id": TEXT_WRONG, "at": ["5", 1.5, True]},
     "whatif": BOTH | {"request": ["drop", 3, {}], "budget": SECONDS_WRONG, "seed": SEED_WRONG},
     "Answers": BOTH,
-    "WhatIf": {name: [3, [3], None] for name in ("add", "drop", "drain", "limit")} | {"walltime": [3, "a=5"]},
+    "WhatIf": {name: [3, [3], None] for name in ("add", "drop", "drain", "limit", "nodes")} | {"walltime": [3, "a=5"]},
     "verify_plan": BOTH,
     "verify_files": {"instance_path": PATH_WRONG, "plan_path": PATH_WRONG},
     "summarise": BOTH,

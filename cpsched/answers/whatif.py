@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
+from cpsched.answers.machine_changes import with_nodes
 from cpsched.answers.submission import parse_submission, under_free_id
 from cpsched.arguments import Seconds, Seed, at_the_door, plain_argument
 from cpsched.domain import Instance, Job, NodeClass, NodeState, Plan, PlannedJob
@@ -34,10 +35,12 @@ class WhatIf:
     walltime: Mapping[str, int] | None = None
     #: Further limits, each as JSON as in ``limits`` of an instance.
     limit: tuple[str, ...] = ()
+    #: Other nodes: ``add 20 nodes with gpus=4``, ``remove node[1-4]``.
+    nodes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Take a single text as a tuple of it, as a list of texts too."""
-        for name in ("add", "drop", "drain", "limit"):
+        for name in ("add", "drop", "drain", "limit", "nodes"):
             given = getattr(self, name)
             listed = plain_argument([given] if isinstance(given, str) else given, Sequence[str], name=name)
             object.__setattr__(self, name, tuple(listed))
@@ -46,7 +49,7 @@ class WhatIf:
     @property
     def is_empty(self) -> bool:
         """Whether nothing is different."""
-        return not (self.add or self.drop or self.drain or self.walltime or self.limit)
+        return not (self.add or self.drop or self.drain or self.walltime or self.limit or self.nodes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +145,11 @@ def changed_instance(instance: Instance, request: WhatIf) -> Instance:
     if request.drain:
         classes = tuple(part for one in instance.cluster.classes for part in _drained(one, frozenset(request.drain)))
         changed = replace(changed, cluster=replace(instance.cluster, classes=classes))
+    for text in request.nodes:
+        try:
+            changed = with_nodes(changed, text)
+        except ValueError as error:
+            raise DocumentError(SOURCE, [Fault("nodes", f"{error} ({text})")]) from None
     for text in request.add:
         job = under_free_id(parse_submission(text, changed, source=SOURCE), changed.members())
         changed = replace(changed, jobs=(*changed.jobs, job))

@@ -53,6 +53,7 @@ COMMANDS = (
     "convert",
     "generate",
     "simulate",
+    "replay",
     "bench",
     "daemon",
     "serve",
@@ -63,7 +64,19 @@ COMMANDS = (
 )
 
 #: MiB without which a command would be aborted by a library, without a word of ours: those that compile need most.
-_COMPILING = ("solve", "replan", "explain", "whatif", "forecast", "simulate", "bench", "daemon", "serve", "warmup")
+_COMPILING = (
+    "solve",
+    "replan",
+    "explain",
+    "whatif",
+    "forecast",
+    "simulate",
+    "replay",
+    "bench",
+    "daemon",
+    "serve",
+    "warmup",
+)
 _NEEDED_MIB = dict.fromkeys(_COMPILING, 1024)
 _NEEDED_MIB |= dict.fromkeys(("show", "report", "snapshot", "convert", "generate"), 384)
 #: The extras of the package, by the libraries that are only there with them.

@@ -65,6 +65,7 @@ _PLANNING: dict[str, Schema] = {
 }
 _START, _COMPARED = _or_null(_INTEGER), _object(jobs=_INTEGER, seconds=_INTEGER)
 _FORECAST = _object(job=_TEXT, likely=_START, by=_START, earliest=_START, latest=_START)
+_MEAN = _object(mean=_NUMBER, half_width=_or_null(_NUMBER))
 _TAKEN: dict[str, Schema] = {
     "output": _TEXT,
     "running": _INTEGER,
@@ -167,6 +168,29 @@ OUTPUTS: Mapping[str, dict[str, Schema]] = {
                 summary={**_OPEN, "description": "the figures of summary.json"},
             )
         ),
+    },
+    "replay": {
+        "history": _TEXT,
+        "begin": _INTEGER,
+        "end": _INTEGER,
+        "jobs": {**_INTEGER, "description": "those that count"},
+        "replicas": _INTEGER,
+        "fidelity": _or_null(
+            _object(
+                jobs=_INTEGER,
+                wait=_NUMBER,
+                simulated_wait=_NUMBER,
+                within_minute=_NUMBER,
+                within_hour=_NUMBER,
+                correlation=_or_null(_NUMBER),
+            )
+        ),
+        "replays": _list(_object(label=_TEXT, summary={**_OPEN, "description": "as in summary.json"})),
+        "differences": _list(
+            _object(label=_TEXT, figure=_TEXT, unchanged=_MEAN, changed=_MEAN, difference=_MEAN),
+        ),
+        "notes": _COUNTS,
+        "output": _PATH,
     },
     "bench": {
         "campaign": _TEXT,

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 @click.option("--walltime", multiple=True, metavar="JOB=TIME", help="Another walltime of a job, as in 71=1h30m.")
 @click.option("--limit", multiple=True, metavar="JSON", help="A further limit, as in an instance; or a file with one.")
 @click.option(
+    "--nodes", multiple=True, metavar="CHANGE", help="Other nodes: 'add 20 nodes with gpus=4', 'remove node[1-4]'."
+)
+@click.option(
     "--submit", metavar="REQUEST", help="When would this job start, beside PLAN as it is? Written as for --add."
 )
 @click.option(
@@ -52,6 +55,7 @@ def command(
     drain: str | None,
     walltime: tuple[str, ...],
     limit: tuple[str, ...],
+    nodes: tuple[str, ...],
     submit: str | None,
     budget: float,
     output: Path | None,
@@ -68,18 +72,19 @@ def command(
 
     check_stdout(output, as_json=as_json)
     request = WhatIf(
-        add=tuple(map(_text, add)),
+        add=tuple(map(text_or_file, add)),
         drop=drop,
         drain=() if drain is None else _nodes(drain),
         walltime=dict(map(_walltime, walltime)),
-        limit=tuple(map(_text, limit)),
+        limit=tuple(map(text_or_file, limit)),
+        nodes=nodes,
     )
     if request.is_empty is (submit is None):
         raise click.UsageError("Expected changes, or --submit alone.")
     window = read_instance(instance)
     before = _plan_of(window, plan)
     if submit is not None:
-        _submit(window, before, _text(submit), as_json=as_json)
+        _submit(window, before, text_or_file(submit), as_json=as_json)
         return
     comparison = what_if(window, before, request, budget=budget)
     if output is not None:
@@ -101,7 +106,7 @@ def _plan_of(window: Instance, path: Path | None) -> Plan:
     return solve(window, engine="planner", budget=0) if path is None else read_plan(path)
 
 
-def _text(value: str) -> str:
+def text_or_file(value: str) -> str:
     """Return the text of a file of this name, or the value itself where it is no file."""
     try:
         path = Path(value)

@@ -40,6 +40,7 @@ from cpsched.domain.events import (
     ReservationMade,
     WindowEvent,
 )
+from cpsched.domain.fair_share import Account, FairShare, UserShare
 from cpsched.domain.frozen import Amounts, FrozenMap, with_fields
 from cpsched.domain.instance import (
     DEFAULT_EXPECTED_WAIT,

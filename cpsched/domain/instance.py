@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 from cpsched.domain.annotations import Key, Name, Text, Time, Weight, Written
 from cpsched.domain.cluster import Cluster, Outage
+from cpsched.domain.fair_share import FairShare
 from cpsched.domain.frozen import Amounts, FrozenMap
 from cpsched.domain.job import Job, Placement
 from cpsched.domain.rules import FreePool, Limit, Queue, Reservation, Usage
@@ -106,6 +107,9 @@ class Instance:
     free_pools: Annotated[tuple[FreePool, ...], Key("What is left free for some")] = ()
     reservations: Annotated[tuple[Reservation, ...], Key("Slices of the cluster that are set aside")] = ()
     usage: Annotated[tuple[Usage, ...], Key("What consumers have used up, for area limits")] = ()
+    fair_share: Annotated[
+        FairShare | None, Key("What users may have and have had: a factor of the weights of their jobs")
+    ] = None
     objective: Annotated[
         Objective, Key("What is to be small: a term, weights of terms, or a list of such aims in order")
     ] = field(default_factory=Objective)
@@ -146,7 +150,12 @@ class Instance:
         return 0 if job.queue is None else self.queues[job.queue].priority
 
     def weight(self, job: Job) -> Fraction:
-        """Return the factor of a job's terms in the objective: its own or, where it has none, its queue's."""
+        """Return the factor of a job's terms in the objective: `own_weight`, and what fair shares make of it."""
+        own = self.own_weight(job)
+        return own if self.fair_share is None else own * self.fair_share.weight(job.user, job.project)
+
+    def own_weight(self, job: Job) -> Fraction:
+        """Return a job's own weight or, where it has none, its queue's."""
         if job.weight is not None:
             return _as_written(job.weight)
         return _as_written(1 if job.queue is None else self.queues[job.queue].weight)

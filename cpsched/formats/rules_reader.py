@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from graphlib import CycleError, TopologicalSorter
 from typing import Annotated, Any
 
 from cpsched.domain import (
@@ -12,6 +14,7 @@ from cpsched.domain import (
     Consumer,
     ConsumerKind,
     Entries,
+    FairShare,
     FrozenMap,
     ItemBound,
     Key,
@@ -145,6 +148,38 @@ def _write_reservation(reservation: Reservation, requests: Requests) -> dict[str
         "allocation": kind_of(tuple[Placement, ...]).write(reservation.allocation, None) or None,
         "place": None if request is None else written_place(request),
     }
+
+
+def _read_fair_share(reading: Reading, where: Location, entry: _Entry, said: dict[str, Any]) -> FairShare:
+    """Return the shares; note faults where they are no tree, or where those below an account sum to nothing."""
+    found = FairShare(**said)
+    names = set(found.accounts)
+    shares = Counter[str | None]()
+    for name, account in found.accounts.items():
+        shares[account.parent] += account.shares
+        if account.parent is not None:
+            at = (*where, "accounts", name, "parent")
+            reading.check_known(at, "account", account.parent, names, "fair_share")
+    first: dict[tuple[str, str | None], int] = {}
+    for place, user in enumerate(found.users):
+        shares[user.account] += user.shares
+        if user.account is not None:
+            reading.check_known((*where, "users", place, "account"), "account", user.account, names, "fair_share")
+        if first.setdefault((user.user, user.account), place) != place:
+            at = (*where, "users", place, "user")
+            reading.faults.add(at, f"Expected each user of an account once, got {shown(user.user)} again")
+    for account_name, total in shares.items():
+        if not total:
+            at = where if account_name is None else (*where, "accounts", account_name)
+            reading.faults.add(at, "Expected shares below it that sum to more than 0, got 0")
+    try:
+        above = {name: [] if one.parent is None else [one.parent] for name, one in found.accounts.items()}
+        TopologicalSorter(above).prepare()
+    except CycleError as error:
+        cycle = error.args[1][:-1]
+        at = (*where, "accounts", min(cycle, key=list(above).index), "parent")
+        reading.faults.add(at, f"Expected a tree, got a cycle of {first_few(cycle)}")
+    return found
 
 
 def _read_items(text: str, where: Location, reading: Reading) -> ItemBound:
@@ -282,6 +317,7 @@ FORMS[Consumer] = Form(
 FORMS[Usage] = Form(
     rule=lambda usage: "Expected a user or a group by name, got each" if "each" in usage["consumer"] else None
 )
+FORMS[FairShare] = Form(read=_read_fair_share)
 FORMS[Outage] = Form(
     rule=lambda outage: (
         f"Expected start < end, got {outage['start']} and {outage['end']}" if outage["start"] >= outage["end"] else None

@@ -1,10 +1,10 @@
 """Metrics: the figures of a plan, and of a simulation.
 
-`plans.py` has the value of a plan by the instance's objective, and the figures that people read; `least.py` has a
-lower bound of the value that ignores the machine. `runs.py` has the outcome of each job of a workload. `summary.py`,
-`fairness.py` and `series.py` compute figures from it, `intervals.py` combines those of several seeds, `unserved.py` has
-the jobs that count before all figures, `files.py` writes them, `run_file.py` keeps a whole simulation for reports, and
-`log_rows.py` has the runs as a log.
+`plans.py` has the value of a plan by the instance's objective, and the figures that people read; `least.py` has a lower
+bound of the value that ignores the machine. `runs.py` has the outcome of each job of a workload. `summary.py`,
+`fairness.py` and `series.py` compute figures from it, `fidelity.py` says how near it is to what happened,
+`intervals.py` combines those of several seeds, `unserved.py` has the jobs that count before all figures, `files.py`
+writes them, `run_file.py` keeps a whole simulation for reports, and `log_rows.py` has the runs as a log.
 
 May import: `arguments`, `domain`, `errors`; numpy, and inside functions pandas, which is slow to load. Begin with
 `objective_value`, the number that engines compare, and with `runs_summary`.
@@ -13,6 +13,7 @@ May import: `arguments`, `domain`, `errors`; numpy, and inside functions pandas,
 from __future__ import annotations
 
 from cpsched.metrics.fairness import jain_index, overtaken
+from cpsched.metrics.fidelity import Fidelity, fidelity
 from cpsched.metrics.files import write_jobs_csv, write_series_csv, write_summary
 from cpsched.metrics.intervals import MeanInterval, mean_interval
 from cpsched.metrics.least import StretchedSlowdown, least_value, stretched_slowdown

@@ -21,6 +21,7 @@ import numpy as np
 from cpsched.domain import Instance
 from cpsched.errors import DocumentError, Fault
 from cpsched.metrics.runs import Ending, Runs
+from cpsched.metrics.summary import RunsSummary, runs_summary
 from cpsched.writing import whole_file
 
 if TYPE_CHECKING:
@@ -77,6 +78,16 @@ class SimulatedRun:
     #: Second 0 on the calendar, and the site's time zone; None where they are not known.
     epoch: datetime | None = None
     time_zone: str | None = None
+
+    def summary(self, *, only: NDArray[np.bool_] | None = None) -> RunsSummary:
+        """Return the figures of the simulation, or of the jobs that count, see `runs_summary`."""
+        return runs_summary(
+            self.runs,
+            max(1, self.capacity.get("cores", 0)),
+            resources={name: amount for name, amount in self.capacity.items() if name in self.runs.asked},
+            only=only,
+            decision_seconds=self.decision_seconds,
+        )
 
     def local_time(self, time: float) -> datetime | None:
         """Return a second of the clock as the site's clocks show it; None without an epoch, or beyond all dates."""

@@ -155,6 +155,7 @@ def runs_summary(
     resources: Mapping[str, int] | None = None,
     warm_up: float = 0.0,
     cool_down: float = 0.0,
+    only: NDArray[np.bool_] | None = None,
     decision_seconds: Sequence[float] | NDArray[np.float64] = (),
 ) -> RunsSummary:
     """Return the figures of a simulation.
@@ -174,6 +175,8 @@ def runs_summary(
         while they are there. They are shares of the jobs and not seconds, so that one setting fits logs of every
         length, and the same jobs count for each policy, whose figures can then be compared job by job. The jobs that
         are cut off still hold cores, wait in the queue and overtake.
+    only
+        Which jobs count, in place of these shares; at least one does. All others are as those that are cut off.
     decision_seconds
         Seconds that each decision of the scheduler took.
     """
@@ -181,7 +184,7 @@ def runs_summary(
         raise ValueError(f"expected capacity > 0, got {capacity}")
     if warm_up < 0 or cool_down < 0 or warm_up + cool_down >= 1:
         raise ValueError(f"expected warm_up and cool_down >= 0 with a sum below 1, got {warm_up} and {cool_down}")
-    counted, begin, end = _measured(runs, warm_up, cool_down)
+    counted, begin, end = _measured(runs, warm_up, cool_down, only)
     fates = _fates(runs, capacity)
     mean_queue_length, max_queue_length = _queue_lengths(runs, begin, end)
     by_user = _groups(runs, fates, counted, runs.users)
@@ -213,15 +216,20 @@ def runs_summary(
     )
 
 
-def _measured(runs: Runs, warm_up: float, cool_down: float) -> tuple[NDArray[np.int64], int, int]:
+def _measured(
+    runs: Runs, warm_up: float, cool_down: float, only: NDArray[np.bool_] | None
+) -> tuple[NDArray[np.int64], int, int]:
     """Return the jobs that count, in document order, and the time over which the machine is measured."""
     in_order = np.argsort(runs.submit, kind="stable")
     first, last = int(len(runs) * warm_up), len(runs) - int(len(runs) * cool_down)
+    if only is not None:
+        places = np.flatnonzero(only[in_order])
+        first, last = int(places[0]), int(places[-1]) + 1
     if first == last:
         return in_order[first:last], 0, 0
     begin = int(runs.submit[in_order[first]])
     end = int(runs.submit[in_order[last]]) if last < len(runs) else runs.horizon
-    return np.sort(in_order[first:last]), begin, end
+    return np.sort(in_order[first:last]) if only is None else np.flatnonzero(only), begin, end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -38,7 +38,7 @@ class Model:
         The second at which it is planned: no job starts earlier.
     objective
         A term such as ``"slowdown"``, weights of several, or a list of such aims in order.
-    epoch, time_zone, priorities, usage, outages
+    epoch, time_zone, priorities, usage, fair_share, outages
         As the instance has them.
 
     Examples
@@ -63,11 +63,18 @@ class Model:
         time_zone: str | None = None,
         priorities: str | None = None,
         usage: Sequence[Entry] | None = None,
+        fair_share: Entry | None = None,
         outages: Sequence[Entry] | None = None,
     ) -> None:
         self._document: dict[str, Any] = {"format": "cpsched-instance/1", "name": name, "now": plain(now)}
         self._document |= without_missing(
-            objective=objective, epoch=epoch, time_zone=time_zone, priorities=priorities, usage=usage, outages=outages
+            objective=objective,
+            epoch=epoch,
+            time_zone=time_zone,
+            priorities=priorities,
+            usage=usage,
+            fair_share=fair_share,
+            outages=outages,
         )
         self._document["cluster"] = {"nodes": []}
 

@@ -3,7 +3,8 @@
 May import: `arguments`, `charts`, `domain`, `errors`, `formats`, `metrics` and `text`; numpy and rich. Names from
 documents never reach a page as markup, nor a terminal as markup or escape codes. Begin with `gantt.py` and its
 ``gantt_*.js`` (a plan as one interactive chart), with `tables.py` and `terminal.py`, or with `report.py`, the nouns of
-a report: `plan_report.py`, `run_report.py` and `campaign_report.py` make them, `page.py` and its ``page.js`` show them.
+a report: `plan_report.py`, `run_report.py`, `campaign_report.py` and `replay_report.py` make them, `page.py` and its
+``page.js`` show them.
 """
 
 from cpsched.charts import duration as duration
@@ -11,6 +12,7 @@ from cpsched.report.campaign_report import CampaignCell, campaign_report
 from cpsched.report.gantt import gantt_html
 from cpsched.report.page import report_page
 from cpsched.report.plan_report import plan_report
+from cpsched.report.replay_report import Difference, Replay, replay_report, replay_tables
 from cpsched.report.report import Frame, Report, Section
 from cpsched.report.run_report import run_report
 from cpsched.report.tables import (

@@ -34,7 +34,7 @@ class _Figure:
     is_gain: bool = False
 
 
-_FIGURES = (
+FIGURES = (
     _Figure(name="wait.mean", label="Mean wait", unit=Unit.SECONDS),
     _Figure(name="wait.median", label="Median wait", unit=Unit.SECONDS),
     _Figure(name="wait.p95", label="Wait of the 95th percentile", unit=Unit.SECONDS),
@@ -53,7 +53,7 @@ _FIGURES = (
 #: The figures of the overview.
 _MAIN = ("wait.mean", "bounded_slowdown.mean", "wqt", "allocated")
 #: The titles of their sections, and of the overview.
-MAIN_LABELS = tuple(figure.label for figure in _FIGURES if figure.name in _MAIN)
+MAIN_LABELS = tuple(figure.label for figure in FIGURES if figure.name in _MAIN)
 OVERVIEW = "Overview"
 
 #: Values by policy and replica, of one workload and figure.
@@ -109,7 +109,7 @@ def campaign_report(name: str, cells: Sequence[CampaignCell]) -> Report:
     workloads = list(dict.fromkeys(cell.workload for cell in cells))
     policies = list(dict.fromkeys(cell.policy for cell in cells))
     found: dict[str, dict[str, _Comparison]] = {}
-    for figure in _FIGURES:
+    for figure in FIGURES:
         compared = {
             workload: comparison
             for workload in workloads
@@ -117,7 +117,7 @@ def campaign_report(name: str, cells: Sequence[CampaignCell]) -> Report:
         }
         if compared:
             found[figure.name] = compared
-    shown = [figure for figure in _FIGURES if figure.name in found]
+    shown = [figure for figure in FIGURES if figure.name in found]
     sections = [_overview(shown, found, policies, workloads, cells)]
     sections += [_figure_section(figure, found[figure.name], policies) for figure in shown]
     replicas = len({(cell.workload, cell.replica) for cell in cells})
@@ -201,7 +201,7 @@ def _verdicts(shown: Sequence[_Figure], found: Mapping[str, Mapping[str, _Compar
             )
             continue
         (only,) = compared.values()
-        words = f"{best} is best, {_mean_text(only.means[best], figure.unit)}"
+        words = f"{best} is best, {mean_text(only.means[best], figure.unit)}"
         others = ", ".join(policy for policy in only.means if policy in only.level and policy != best)
         yield f"{figure.label}: {words}" + (f"; {others} cannot be told from it." if others else ".")
 
@@ -254,7 +254,7 @@ def _overview(
             compared = found[figure.name].values()
             if len(workloads) == 1:
                 (comparison,) = compared
-                row.append(_marked(comparison, policy, _mean_text(comparison.means.get(policy), figure.unit)))
+                row.append(_marked(comparison, policy, mean_text(comparison.means.get(policy), figure.unit)))
             else:
                 wins = sum(one.best == policy for one in compared)
                 row.append(f"{wins} best, {sum(policy in one.level for one in compared) - wins} level")
@@ -285,7 +285,7 @@ def _marked(comparison: _Comparison, policy: str, text: str) -> str:
     return f"≈ {text}" if policy in comparison.level else text
 
 
-def _mean_text(interval: MeanInterval | None, unit: Unit) -> str:
+def mean_text(interval: MeanInterval | None, unit: Unit) -> str:
     """Return a mean with its interval."""
     if interval is None:
         return "-"
@@ -365,8 +365,8 @@ def _table(figure: _Figure, workload: str, one: _Comparison) -> Table:
     rows = tuple(
         (
             _marked(one, policy, policy),
-            _mean_text(one.means[policy], figure.unit),
-            "-" if policy == one.best else _mean_text(one.differences[policy], figure.unit),
+            mean_text(one.means[policy], figure.unit),
+            "-" if policy == one.best else mean_text(one.differences[policy], figure.unit),
             _percent(one, policy),
             one.unserved_words[policy],
             f"{one.won[policy]:,} of {one.replicas:,}",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cpsched.charts import Axis, Chart, Heat, Line, ReferenceLine, Table, Unit, duration, unit_text
 from cpsched.errors import ReportError
-from cpsched.metrics import RunsSummary, SimulatedRun, load_over_time, runs_summary, unserved_rank
+from cpsched.metrics import RunsSummary, SimulatedRun, load_over_time, unserved_rank
 from cpsched.report.distributions import SHARES, binned, box_chart, ecdf_chart, step_points
 from cpsched.report.report import Report, Section
 from cpsched.report.run_groups import by_queue, by_size, by_user, cells_of
@@ -36,7 +36,7 @@ def run_report(runs: Sequence[SimulatedRun]) -> Report:
         raise ReportError(f"Expected simulations of one workload, got {names}")
     if not all(len(run.runs) for run in runs):
         raise ReportError("Expected simulations with jobs, got one without any")
-    summaries = {label: _summary(run) for label, run in _labelled(runs).items()}
+    summaries = {label: run.summary() for label, run in _labelled(runs).items()}
     sections: list[Section] = []
     if len(runs) > 1:
         sections += _compared(_labelled(runs), summaries)
@@ -64,15 +64,6 @@ def _labelled(runs: Sequence[SimulatedRun]) -> dict[str, SimulatedRun]:
             label, number = f"{run.policy} ({number})", number + 1
         found[label] = run
     return found
-
-
-def _summary(run: SimulatedRun) -> RunsSummary:
-    return runs_summary(
-        run.runs,
-        max(1, run.capacity.get("cores", 0)),
-        resources={name: amount for name, amount in run.capacity.items() if name in run.runs.asked},
-        decision_seconds=run.decision_seconds,
-    )
 
 
 def _sentence(label: str, run: SimulatedRun, summary: RunsSummary) -> str:
@@ -129,27 +120,42 @@ def _verdict(summaries: Mapping[str, RunsSummary]) -> str:
 
 def _compared(runs: Mapping[str, SimulatedRun], summaries: Mapping[str, RunsSummary]) -> Iterator[Section]:
     """Yield the sections in which the policies stand side by side."""
-    waits = {label: _waits(run, _over(run)) for label, run in runs.items()}
-    slowdowns = {label: _slowdowns(run, _over(run)) for label, run in runs.items()}
-    columns = [dict(run_figures(summary, seconds=duration)) for summary in summaries.values()]
-    rows = tuple((name, *(column[name] for column in columns)) for name in columns[0])
-    yield Section(title="Figures", tables=(Table(headings=("figure", *runs), rows=rows),))
-    yield Section(
-        title="Policies side by side",
-        charts=(
-            ecdf_chart("Waits of all jobs", _WAIT, waits, by="policy", what="jobs"),
-            ecdf_chart("Bounded slowdowns of all jobs", _SLOWDOWN, slowdowns, by="policy", what="jobs"),
-            box_chart("Waits by policy", "wait", _WAIT, waits, by="policy"),
-            box_chart("Bounded slowdowns by policy", "slowdown", _SLOWDOWN, slowdowns, by="policy"),
-            _queue_chart(runs),
-            *_use_charts(runs, is_compared=True),
-        ),
-    )
+    yield figures_section(summaries)
+    yield side_by_side("Policies side by side", runs, {label: _over(run) for label, run in runs.items()}, by="policy")
     first = next(iter(runs))
     others = [label for label in runs if label != first]
     yield Section(
         title=f"Beside {first}, by run time and nodes",
         charts=tuple(_ratio_chart(runs[first], runs[label], first, label) for label in others),
+    )
+
+
+def figures_section(summaries: Mapping[str, RunsSummary]) -> Section:
+    """Return the figures of several simulations, a column each."""
+    columns = [dict(run_figures(summary, seconds=duration)) for summary in summaries.values()]
+    rows = tuple((name, *(column[name] for column in columns)) for name in columns[0])
+    return Section(title="Figures", tables=(Table(headings=("figure", *summaries), rows=rows),))
+
+
+def side_by_side(
+    title: str, runs: Mapping[str, SimulatedRun], jobs: Mapping[str, NDArray[np.int64]], *, by: str
+) -> Section:
+    """Return the waits and slowdowns of the jobs that count in each simulation, and the machine over time.
+
+    `jobs`: their numbers; each is over. `by`: in which the simulations differ, ``policy``.
+    """
+    waits = {label: _waits(run, jobs[label]) for label, run in runs.items()}
+    slowdowns = {label: _slowdowns(run, jobs[label]) for label, run in runs.items()}
+    return Section(
+        title=title,
+        charts=(
+            ecdf_chart("Waits of all jobs", _WAIT, waits, by=by, what="jobs"),
+            ecdf_chart("Bounded slowdowns of all jobs", _SLOWDOWN, slowdowns, by=by, what="jobs"),
+            box_chart(f"Waits by {by}", "wait", _WAIT, waits, by=by),
+            box_chart(f"Bounded slowdowns by {by}", "slowdown", _SLOWDOWN, slowdowns, by=by),
+            _queue_chart(runs),
+            *_use_charts(runs, is_compared=True),
+        ),
     )
 
 

@@ -24,6 +24,7 @@ from cpsched.verify.cluster import (
     with_states,
 )
 from cpsched.verify.documents import MAX_AREA, Cursor, refuse_format
+from cpsched.verify.fair_share import read_fair_share
 from cpsched.verify.jobs import JobReader, join_licenses, parsed, read_allocation, read_request, read_weight
 from cpsched.verify.model import (
     Access,
@@ -61,7 +62,7 @@ def read_instance(document: object, source: str) -> Instance:
         ["format", "name", "cluster"],
         [
             "epoch", "time_zone", "now", "queues", "jobs", "limits", "free_pools", "reservations", "usage", "objective",
-            "priorities", "outages",
+            "priorities", "outages", "fair_share",
         ],
     )  # fmt: skip
     if "priorities" in members:
@@ -102,6 +103,7 @@ def read_instance(document: object, source: str) -> Instance:
         usage=tuple(_read_usage(item, known) for item in items_of(members, "usage")),
         weights=weights,
         later_aims=tuple(later_aims),
+        factors=read_fair_share(members["fair_share"]) if "fair_share" in members else {},
         outages=_read_outages(items_of(members, "outages"), nodes, jobs.jobs, now),
         warnings=(*jobs.warnings, *overcommitments(jobs.running, nodes, licenses)),
     )

@@ -195,6 +195,7 @@ class JobReader:
             expected=_read_expected(members["expected"], members, steps) if "expected" in members else None,
             runtime=members["runtime"].duration() if "runtime" in members else None,
             weight=read_weight(members["weight"]) if "weight" in members else None,
+            project=members["project"].name() if "project" in members else None,
         )
         if job.reservation is not None and self._reservations[job.reservation].is_downtime:
             members["reservation"].refuse(f"expected a reservation for jobs, got {job.reservation!r}, a downtime")
@@ -207,8 +208,6 @@ class JobReader:
     @staticmethod
     def _check_quiet_members(members: Mapping[str, Cursor]) -> None:
         """Check what no rule looks at."""
-        if "project" in members:
-            members["project"].name()
         if "priority" in members:
             members["priority"].integer(-MAX_AMOUNT, MAX_AMOUNT)
 

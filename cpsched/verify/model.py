@@ -173,6 +173,7 @@ class Job:
     expected: int | None = None
     runtime: int | None = None
     weight: Fraction | None = None
+    project: str | None = None
     #: Of a job that a plan runs in one of its choices: the walltime that it asks for itself (s).
     usual: int | None = None
 
@@ -382,6 +383,8 @@ class Instance:
     weights: Mapping[str, Fraction]
     #: Those of the aims after it.
     later_aims: tuple[Mapping[str, Fraction], ...] = ()
+    #: What fair shares make of the weights of a user's jobs in an account.
+    factors: Mapping[tuple[str | None, str | None], Fraction] = field(default_factory=dict)
     #: The outages of nodes during a record.
     outages: tuple[Outage, ...] = ()
     #: What is odd about the running jobs.
@@ -392,10 +395,10 @@ class Instance:
         return DEFAULT_EXPECTED_WAIT if job.queue is None else self.queues[job.queue].expected_wait
 
     def weight(self, job: Job) -> Fraction:
-        """Return the factor of what a job adds to the objective: its own, or its queue's."""
-        if job.weight is not None:
-            return job.weight
-        return Fraction(1) if job.queue is None else self.queues[job.queue].weight
+        """Return the factor of what a job adds to the objective: its own, or its queue's, times that of its user."""
+        own = Fraction(1) if job.queue is None else self.queues[job.queue].weight
+        own = own if job.weight is None else job.weight
+        return own * self.factors.get((job.user, job.project), 1)
 
     def is_beyond_queue(self, job: Job) -> bool:
         """Return whether a job's walltime is longer than its queue accepts."""

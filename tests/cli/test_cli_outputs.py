@@ -35,6 +35,7 @@ CALLS: dict[str, list[str]] = {
     "convert": ["convert", "log.swf", "machine.json", "-o", "converted.json"],
     "generate": ["generate", "eurora", "--jobs", "5", "--malleable", "0.5", "-o", "generated.json"],
     "simulate": ["simulate", "log.swf", "--policy", "easy", "--policy", "sjf backfill=easy", "--verify", "-o", "out"],
+    "replay": ["replay", "log.swf", "--change", "engine=fcfs", "--replicas", "2", "-o", "replay.html"],
     "bench": ["bench", "quick.toml", "--workers", "1", "-o", "results"],
     "daemon-check": ["daemon", "--config", "site.toml", "--check"],
     "daemon-once": ["daemon", "--config", "site.toml", "--once"],

@@ -116,6 +116,12 @@ _INSTANCE: dict[str, Any] = {
                         {"node": "fat1", "chunk": 0, "count": 1, "resources": {"cores": 1}}]},
     ],
     "usage": [{"consumer": {"user": "u1"}, "resource": "cores", "area": 1000}],
+    "fair_share": {
+        "half_life": 604800,
+        "influence": 0.25,
+        "accounts": {"physics": {"shares": 3}, "qcd": {"parent": "physics"}},
+        "users": [{"user": "u1", "account": "qcd", "shares": 2, "usage": 3600}, {"user": "u2"}],
+    },
     "objective": {"weighted_wait": 1.0, "makespan": 0.001},
     "outages": [{"nodes": "cn[1-2]", "start": 500, "end": 600}, {"nodes": "fat1", "start": -5, "end": 0}],
 }  # fmt: skip

@@ -14,7 +14,7 @@ FALSE = (11, 61, 68, 107)
 
 FEATURES = (
     "arrays, cores kept free, deadlines, dependencies, drained nodes, earliest starts, evolving, excl, fixed starts, "
-    "guards, hard max_wait, held steps, licences, malleable, max_wait, max_walltime, nodes that are down, "
+    "fair shares, guards, hard max_wait, held steps, licences, malleable, max_wait, max_walltime, nodes that are down, "
     "objective: a sum, objective: slowdown, objective: waste, objective: tardiness, objective: makespan, pack, "
     "promised starts, properties, running jobs, running jobs that are malleable, running jobs with segments, scatter, "
     "several kinds of chunks, stretches, strict priorities, weights of jobs, weights of queues, whole nodes"

@@ -70,6 +70,7 @@ def features_of(document: Document) -> set[str]:
             found.add("hard max_wait" if queue["max_wait"].get("hard") else "max_wait")
         found |= {"max_walltime"} if "max_walltime" in queue else set()
         found |= {"weights of queues"} if "weight" in queue else set()
+    found |= {"fair shares"} if "fair_share" in document else set()
     found |= {"strict priorities"} if "priorities" in document else set()
     objective = document["objective"]
     terms = [objective] if isinstance(objective, str) else list(objective)
@@ -77,13 +78,19 @@ def features_of(document: Document) -> set[str]:
 
 
 def _weighed(document: Document, random: Random) -> Document:
-    """Give weights to some jobs and queues of two windows in five, and strict priorities to one in five; all else is as
-    it was.
+    """Give weights to some jobs and queues of two windows in five, strict priorities to one in five, and fair shares to
+    one in six; all else is as it was.
     """
     if random.random() < 0.4:
         for entry in (*document["jobs"], *document["queues"].values()):
             entry |= {"weight": random.choice([2, 0.1, 10, 0.75])} if random.random() < 0.4 else {}
-    return document | ({"priorities": "strict"} if random.random() < 0.2 else {})
+    document |= {"priorities": "strict"} if random.random() < 0.2 else {}
+    if random.random() < 1 / 6:
+        for job in document["jobs"]:
+            job["user"] = random.choice("abc")
+        shares = [{"user": user, "shares": random.randint(1, 3), "usage": random.randint(0, 50)} for user in "ab"]
+        document |= {"fair_share": {"half_life": 100, "influence": random.choice([0.5, 1]), "users": shares}}
+    return document
 
 
 class _Draw:

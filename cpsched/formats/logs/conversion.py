@@ -62,6 +62,8 @@ class LogWindow:
         How often each anomaly was found in what the selection lets through, and in what the log does not say enough of.
     kept_out : FrozenMap
         How many jobs each filter of the selection kept out, by its name.
+    starts : FrozenMap
+        The second of the instance's clock at which each job really started, by its id, where the log says so.
     """
 
     instance: Instance
@@ -70,6 +72,7 @@ class LogWindow:
     oversized: tuple[Fault, ...]
     counts: FrozenMap[LogAnomaly, int]
     kept_out: FrozenMap[str, int]
+    starts: FrozenMap[str, int]
 
     def __repr__(self) -> str:
         return f"<LogWindow: {self.instance!r}, {len(self.left_out)} jobs left out, {len(self.adjusted)} adjusted>"
@@ -155,6 +158,7 @@ def log_to_instance(
         oversized=tuple(converter.oversized),
         counts=FrozenMap(converter.counts),
         kept_out=FrozenMap(kept_out),
+        starts=FrozenMap(converter.starts),
     )
 
 
@@ -168,6 +172,7 @@ class _Converter:
         self.queues = dict(machine.queues)
         self.origin = 0
         self.jobs: list[Job] = []
+        self.starts: dict[str, int] = {}
         self.left_out: list[Fault] = []
         self.adjusted: list[Fault] = []
         self.oversized: list[Fault] = []
@@ -193,6 +198,8 @@ class _Converter:
                 continue
             ids.add(job.id)
             self.jobs.append(job)
+            if log_job.start is not None and log_job.start >= log_job.submit:
+                self.starts[job.id] = log_job.start - self.origin
             if is_by_submit and line.submit < latest:
                 message = f"is submitted at {line.submit}, before {latest}, as a job above is: sorted in"
                 self._note(self.adjusted, line, LogAnomaly.OUT_OF_ORDER, message)

@@ -65,6 +65,7 @@ class SwfTranslator:
             request=request,
             walltime=line.requested_time,
             runtime=line.run_time,
+            start=None if line.wait is None or line.wait < 0 else line.submit + line.wait,
             user=self._name("u", line.user),
             group=self._name("g", line.group),
             queue=self._name("q", line.queue),

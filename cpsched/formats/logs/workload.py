@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from cpsched.domain import Instance
+from cpsched.domain import FrozenMap, Instance
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats.faults import shown
 from cpsched.formats.files import load_document
@@ -63,6 +63,8 @@ class WorkloadNotes:
     assumed: tuple[str, ...] = ()
     #: What was accepted in an instance document though it is odd.
     warnings: tuple[Fault, ...] = ()
+    #: When jobs really started, by their ids, on the instance's clock: of a log that says so.
+    starts: FrozenMap[str, int] = FrozenMap()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +93,7 @@ class TakenJobs:
             counts=tuple((words, count) for words, count in counts if count),
             faults=(*self.faults, *window.left_out, *window.adjusted, *window.oversized),
             assumed=self.assumed,
+            starts=window.starts,
         )
 
 

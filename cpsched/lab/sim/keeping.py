@@ -15,7 +15,8 @@ def unkept(instance: Instance, scheduler: QueueRule | Scheduler) -> tuple[str, .
 
     Planners of rolling windows (`Rolling`) keep a hard ``max_wait`` as long as a plan can, serve strict priorities
     class by class, and weigh promised starts. All others know none of these, but for the rules in Smith's order: there
-    jobs with a hard ``max_wait`` come first, though they may be late.
+    jobs with a hard ``max_wait`` come first, though they may be late. Shares count where weights do, and in Slurm's
+    priorities where these have a weight for it.
     """
     if isinstance(scheduler, RuleChoice):
         scheduler = scheduler.rules[0] if is_plain(instance) else scheduler.otherwise
@@ -29,6 +30,9 @@ def unkept(instance: Instance, scheduler: QueueRule | Scheduler) -> tuple[str, .
         found.append(f"the hard max_wait of the queue {queue} ({_jobs(count)}), {how}")
     if instance.has_strict_priorities and len(set(priority_classes(instance).values())) > 1:
         found.append("strict priorities: jobs of lower classes may delay those of higher ones")
+    is_smith = isinstance(scheduler, QueueRule) and scheduler.order in (Order.SMITH, Order.WSPT)
+    if instance.fair_share is not None and not (is_smith or getattr(scheduler, "reads_shares", False)):
+        found.append("fair_share, which it does not weigh")
     promised = sum(job.told is not None for job in instance.jobs)
     if promised:
         found.append(f"promised starts ({_jobs(promised)}), which it does not weigh")

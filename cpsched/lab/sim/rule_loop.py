@@ -13,6 +13,8 @@ from cpsched.rusv import EqualNodes
 
 #: Passes between two looks at the clock.
 _PORTION = 2_000
+#: So often, at least, usage changes the weights of jobs in a simulation, by the number of jobs.
+_WEIGHED = 200
 
 
 def play_rule(
@@ -33,9 +35,14 @@ def play_rule(
     `portion`: the number of passes after which it pauses; None: it is played to its end.
     """
     numbers = rule.in_numbers(predicts=predicts, is_counted=is_counted(world, rule))
+    most = portion or _PORTION
+    if world.load.instance.fair_share is not None:
+        most = max(1, min(most, len(world.load.jobs) // _WEIGHED))
     while True:
+        if rule.key is None:
+            world.weigh()
         before, began = int(world.state.clock[arrays.C_PASSES]), time.perf_counter()
-        told = kernels.advance(numbers, portion or _PORTION, world.state, world.machine, world.tables, world.scratch)
+        told = kernels.advance(numbers, most, world.state, world.machine, world.tables, world.scratch)
         passes = int(world.state.clock[arrays.C_PASSES]) - before
         if passes:
             seconds.append((time.perf_counter() - began) / passes)

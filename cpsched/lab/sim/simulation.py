@@ -258,6 +258,8 @@ def simulate(
         world.order_by(scheduler.key)
     if world.load.evolving:
         _check_evolving(world, scheduler, is_charged=charge_overhead, is_kept=checkpoint is not None)
+    if checkpoint is not None and instance.fair_share is not None:
+        raise UnsupportedError("simulation", ["fair_share: usage that decays, with a checkpoint"])
     count, seconds, uses = len(world.load.jobs), list[float](), list[RuleUse]()
     keeper = None if checkpoint is None else Keeper(checkpoint, world, seconds)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.booking import booked_remainder
-from cpsched.domain import Instance, Job, Placement, Segment
+from cpsched.domain import FairShare, Instance, Job, Placement, Segment
 from cpsched.lab.sim import arrays
 from cpsched.lab.sim.draft import Draft
 from cpsched.lab.sim.scheduler import Change, Start
@@ -75,6 +75,11 @@ class Site:
         """The free amount of each system column now."""
         sums: NDArray[np.int64] = self._world.machine.sfree.copy()
         return sums
+
+    @property
+    def fair_share(self) -> FairShare | None:
+        """The shares of users with their usage until now; None where the workload has none."""
+        return self._world.fair_share()
 
     def start_of(self, job: int) -> int:
         """Return when a running job has started."""
@@ -218,7 +223,8 @@ class Site:
             if job not in self._waiting:
                 self._waiting[job] = replace(self.jobs[job], after=(), not_before=None, running=None)
             jobs.append(self._waiting[job])
-        return replace(self.instance, now=self.now, jobs=tuple(jobs), set_aside=self._world.set_aside())
+        aside, shares = self._world.set_aside(), self.fair_share
+        return replace(self.instance, now=self.now, jobs=tuple(jobs), set_aside=aside, fair_share=shares)
 
     def held(self, job: int, timeline: Timeline) -> Booking:
         """Return the booking of a running job from its start to its expected end."""

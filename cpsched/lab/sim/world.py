@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.domain import Instance, Job, Placement, Running, Segment, SetAside, counted, end_of_work
+from cpsched.domain import FairShare, Instance, Job, Placement, Running, Segment, SetAside, counted, end_of_work
 from cpsched.lab.sim import arrays, hold_kernels, kernels, run_kernels
 from cpsched.lab.sim.load import Load, empty_state
 from cpsched.lab.sim.scheduler import Change, NextStep, Start
 from cpsched.lab.sim.shares import Held, JobModes, WorkDone
+from cpsched.lab.sim.usage import DecayingUsage
 from cpsched.metrics import Runs
 from cpsched.rusv import FOREVER, Booking, Timeline
 
@@ -45,7 +46,18 @@ class SimWorld:
         self._running_jobs: dict[int, tuple[int, int, Job]] = {}
         #: What evolving jobs hold, by index: the segments of their starts, with what was decided since.
         self._courses: dict[int, list[Segment]] = {}
+        shares = load.instance.fair_share
+        self._usage = None if shares is None else DecayingUsage(load, shares)
         self._begin()
+
+    def fair_share(self) -> FairShare | None:
+        """Return the shares of the workload with the usage until now; None where it has none."""
+        return None if self._usage is None else self._usage.at(self.now, self.state.runs)
+
+    def weigh(self) -> None:
+        """Bring the keys of Smith's rule up to date with the usage until now."""
+        if self._usage is not None:
+            self.state.smith[:] = self._usage.smith(self._usage.at(self.now, self.state.runs))
 
     def order_by(self, key: Callable[[Job], float]) -> None:
         """Set the keys of a rule that has a key of its own; see `QueueRule`.

@@ -44,10 +44,10 @@ def replay(store: Store, planner: Planner, *, seconds: float = 600.0) -> Replay 
 
     `store`: that of the dry run. `planner`: as the site has it. `seconds`: the time that plans may take in all, about.
     """
-    first = store.first_snapshot()
-    if first is None:
+    seen = watched(store)
+    if seen is None:
         return None
-    instance, starts = _watched(first, store.history())
+    instance, starts = seen
     waited = [job for job in instance.jobs if job.running is None and job.id in starts and job.runtime is not None]
     if not waited:
         return None
@@ -86,7 +86,15 @@ def _is_waiting(world: World) -> bool:
     return any(entry.state is JobState.WAITING for entry in world.jobs.values())
 
 
-def _watched(first: Mapping[str, Any], history: Iterable[StoredRecord]) -> tuple[Instance, dict[str, int]]:
+def watched(store: Store) -> tuple[Instance, dict[str, int]] | None:
+    """Return what a store has seen: its first window with all jobs that came after it, with their runtimes; and the
+    real starts of jobs. None: it has seen nothing yet.
+    """
+    first = store.first_snapshot()
+    return None if first is None else _joined(first, store.history())
+
+
+def _joined(first: Mapping[str, Any], history: Iterable[StoredRecord]) -> tuple[Instance, dict[str, int]]:
     """Return the first window with all jobs that came after it and started, with their runtimes; and their starts."""
     entries: dict[str, dict[str, Any]] = {entry["id"]: dict(entry) for entry in first["jobs"]}
     here = set(entries)

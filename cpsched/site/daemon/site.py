@@ -24,6 +24,8 @@ from cpsched.site.daemon.store import Store
 
 _KEYS = keys_of_models(vars(site_model))
 
+#: What a database of SQLite begins with.
+_SQLITE = b"SQLite format 3\0"
 #: Looks of the watchdog in the time after which the daemon is dead.
 _LOOKS = 10
 
@@ -48,6 +50,28 @@ def read_site(path: Path) -> SiteModel:
         faults.add(("cycle", "hold"), said)
     faults.raise_if_any(str(path))
     return site
+
+
+def store_url(source: str) -> str | None:
+    """Return the URL of a daemon's store: of a site's file (``.toml``), a SQLite file, or a URL; None: it is none.
+
+    Raises `DocumentError` if the site's file is not in order.
+    """
+    if "://" in source:
+        return source
+    path = Path(source)
+    if path.suffix == ".toml":
+        return read_site(path).store.url
+    return f"sqlite:///{path.resolve()}" if _is_sqlite(path) else None
+
+
+def _is_sqlite(path: Path) -> bool:
+    """Tell whether a file is a database."""
+    try:
+        with path.open("rb") as stream:
+            return stream.read(len(_SQLITE)) == _SQLITE
+    except OSError:
+        return False
 
 
 def refuse_root(site: SiteModel, path: Path) -> None:

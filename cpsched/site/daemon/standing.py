@@ -49,7 +49,7 @@ def standings(instance: Instance, facts: Mapping[str, JobFacts], policy: Policy)
         for name, band in bands(names, own, policy.influence, most=_MOST_BANDS).items():
             steps = round(_STEPS * math.log2(own[name])) - middle
             factor = min(_MOST, max(1 / _MOST, 2 ** (steps / _STEPS)))
-            weight = float(f"{float(instance.weight(waiting[name])) * factor:.3g}")
+            weight = float(f"{float(instance.own_weight(waiting[name])) * factor:.3g}")
             found[name] = Standing(priority=_MOST_BANDS * (place + 1) - band, weight=weight)
     return found
 

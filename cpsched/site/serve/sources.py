@@ -12,11 +12,10 @@ from cpsched.engine import Outcome
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats import parse_instance, parse_plan, read_instance, read_plan
 from cpsched.portfolio import plan_of, solve
-from cpsched.site.daemon import Present, Store, read_site
+from cpsched.site.daemon import Present, Store, read_site, store_url
 from cpsched.site.serve.access import Visibility
 from cpsched.site.serve.view import CycleFigures, HeldForecasts, Left, Move, ToldForecast, View
 
-_SQLITE = b"SQLite format 3\x00"
 #: Cycles that the figures of health are about.
 _LAST_CYCLES = 100
 
@@ -215,13 +214,7 @@ def open_source(source: str, plan: Path | None = None) -> Opened:
     if it is not in order, or there is a plan where none can be. Raises `EngineError` if the planner cannot plan the
     instance. Raises `StoreError` if it is a store that cannot be opened.
     """
-    url, visibility = source if "://" in source else None, Visibility.ALL
-    path = Path(source)
-    if url is None and path.suffix == ".toml":
-        site = read_site(path)
-        url, visibility = site.store.url, Visibility(site.visibility)
-    elif url is None and _is_sqlite(path):
-        url = f"sqlite:///{path.resolve()}"
+    url, path = store_url(source), Path(source)
     if url is None:
         instance = read_instance(path)
         return Opened(
@@ -229,13 +222,7 @@ def open_source(source: str, plan: Path | None = None) -> Opened:
         )
     if plan is not None:
         raise DocumentError(source, [Fault("plan", "Expected no plan, as the store has one")])
+    visibility = (
+        Visibility(read_site(path).visibility) if "://" not in source and path.suffix == ".toml" else Visibility.ALL
+    )
     return Opened(source=StoreSource(url), name="the daemon's store", visibility=visibility)
-
-
-def _is_sqlite(path: Path) -> bool:
-    """Tell whether a file is a database."""
-    try:
-        with path.open("rb") as stream:
-            return stream.read(len(_SQLITE)) == _SQLITE
-    except OSError:
-        return False

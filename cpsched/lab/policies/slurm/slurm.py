@@ -8,10 +8,10 @@ touching a reservation starts, any other one gets a reservation, for this cycle 
 don't require whole nodes."
 
 Priority is that of the job, else of its queue, else none: then the order of submission rules, as with
-``priority/basic``, and with ``priority/multifactor``, whose weights are all 0 by default. Queues are not partitions
-here: all share the nodes, and one order. The seconds that a cycle takes are those of ``charge_overhead`` in a
-simulation (no ``bf_max_time``, no ``bf_yield_interval``); the quick pass has no ``default_queue_depth``, and follows a
-submission at once (``batch_sched_delay`` 0). Whole nodes are reserved without licenses (no ``bf_licenses``).
+``priority/basic``, and with ``priority/multifactor``, whose weights are all 0 by default (`multifactor.py`). Queues are
+not partitions here: all share the nodes, and one order. The seconds that a cycle takes are those of ``charge_overhead``
+in a simulation (no ``bf_max_time``, no ``bf_yield_interval``); the quick pass has no ``default_queue_depth``, and
+follows a submission at once (``batch_sched_delay`` 0). Whole nodes are reserved without licenses (no ``bf_licenses``).
 """
 
 from __future__ import annotations
@@ -24,14 +24,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.lab.policies.ranking import ranks
-from cpsched.lab.policies.slurm import slurm_kernels
+from cpsched.lab.policies.slurm import multifactor, slurm_kernels
 from cpsched.lab.sim import Decision, News, Outlook, Site, Start
 from cpsched.rusv import Timeline, kernels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmParameters:
-    """The ``SchedulerParameters`` of a slurm.conf, in their own units. Raises `ValueError` if one is less than 1."""
+    """The ``SchedulerParameters`` of a slurm.conf, in their own units. Raises `ValueError` if one is less than 1, or a
+    weight less than 0.
+    """
 
     #: Seconds from one cycle to the next, at the least.
     bf_interval: int = 30
@@ -43,11 +45,25 @@ class SlurmParameters:
     bf_max_job_test: int = 500
     #: The reserved amounts: whole ``nodes``, as in Slurm; or only the ``chunks`` that a job asks for, without rounding.
     reserves: Literal["nodes", "chunks"] = "nodes"
+    #: The weights and the periods of ``priority/multifactor``, in seconds.
+    weight_age: int = 0
+    weight_fair_share: int = 0
+    weight_size: int = 0
+    max_age: int = 604_800
+    calc_period: int = 300
 
     def __post_init__(self) -> None:
-        for name in ("bf_interval", "bf_window", "bf_resolution", "bf_max_job_test"):
+        for name in ("bf_interval", "bf_window", "bf_resolution", "bf_max_job_test", "max_age", "calc_period"):
             if getattr(self, name) < 1:
                 raise ValueError(f"Expected {name} of 1 or more, got {getattr(self, name)}")
+        for name in ("weight_age", "weight_fair_share", "weight_size"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"Expected {name} of 0 or more, got {getattr(self, name)}")
+
+    @property
+    def has_factors(self) -> bool:
+        """Whether priorities have several factors."""
+        return bool(self.weight_age or self.weight_fair_share or self.weight_size)
 
 
 class Slurm:
@@ -57,6 +73,8 @@ class Slurm:
 
     def __init__(self, parameters: SlurmParameters) -> None:
         self.parameters = parameters
+        #: Whether usage changes the order.
+        self.reads_shares = parameters.weight_fair_share > 0
 
     def begin(self, site: Site) -> None:
         """Make ready for a simulation."""
@@ -64,6 +82,10 @@ class Slurm:
         self._demands = site.demand.astype(np.int64)
         self._estimates = np.array([site.estimate(job) for job in range(len(site.jobs))], dtype=np.int64)
         self._rank = ranks(site)
+        self._tiers = np.array([site.instance.priority(job) for job in site.jobs], dtype=np.int64)
+        #: The priorities of ``priority/multifactor``, and the time at which all are calculated next.
+        self._priority = np.zeros(len(site.jobs), dtype=np.int64)
+        self._next_priorities = site.now
         #: The results of a cycle for each demand, see `slurm_kernels.reserve`.
         self._memory = np.zeros((len(site.columns.demands), 17, 3), dtype=np.int64)
         #: The earliest time of the next cycle.
@@ -75,14 +97,26 @@ class Slurm:
         for job in news.arrived:
             self._estimates[job] = site.estimate(job)
         self._outlook.follow(news.gone)
-        queue = site.queue
-        queue = queue[np.argsort(self._rank[queue])]
+        queue = self._ordered(site, news)
         starts = list(self._in_order(queue, now))
         if now < self._next_cycle:
             return Decision(starts=starts, wake=self._next_cycle)
         backfilled = self._cycle(queue[len(starts) :][: self.parameters.bf_max_job_test], now)
         self._next_cycle = now + self.parameters.bf_interval
         return Decision(starts=starts + backfilled, wake=self._next_cycle if backfilled else None)
+
+    def _ordered(self, site: Site, news: News) -> NDArray[np.int64]:
+        """Return the waiting jobs in order; of jobs that have come, and now and then of all, after new priorities."""
+        queue = site.queue
+        if not self.parameters.has_factors:
+            return queue[np.argsort(self._rank[queue])]
+        is_due = news.now >= self._next_priorities
+        new = queue if is_due else np.array(news.arrived, dtype=np.int64)
+        if is_due:
+            self._next_priorities = news.now + self.parameters.calc_period
+        if len(new):
+            self._priority[new] = multifactor.priorities(site, new, self.parameters)
+        return queue[np.lexsort((queue, -self._priority[queue], -self._tiers[queue]))]
 
     def _in_order(self, queue: NDArray[np.int64], now: int) -> Iterator[Start]:
         """Start jobs from the front of the queue, up to the first one that does not fit."""
@@ -148,10 +182,15 @@ def slurm(
     bf_resolution: int = 60,
     bf_max_job_test: int = 500,
     reserves: Literal["nodes", "chunks"] = "nodes",
+    weight_age: int = 0,
+    weight_fair_share: int = 0,
+    weight_size: int = 0,
+    max_age: int = 604_800,
+    calc_period: int = 300,
 ) -> Slurm:
     """Return the scheduler, with the fields of `SlurmParameters`.
 
-    Raises `ValueError` if one is less than 1.
+    Raises `ValueError` if one is less than 1, or a weight less than 0.
     """
     return Slurm(
         SlurmParameters(
@@ -160,5 +199,10 @@ def slurm(
             bf_resolution=bf_resolution,
             bf_max_job_test=bf_max_job_test,
             reserves=reserves,
+            weight_age=weight_age,
+            weight_fair_share=weight_fair_share,
+            weight_size=weight_size,
+            max_age=max_age,
+            calc_period=calc_period,
         )
     )

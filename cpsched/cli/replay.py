@@ -1,0 +1,222 @@
+"""``cpsched replay``: the days of a site's past, played again under other rules, limits and machines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cpsched.cli.options import AS_JSON, ends_in
+from cpsched.cli.schedulers import Asked, contenders, read_policies
+from cpsched.cli.whatif import text_or_file
+from cpsched.cli.workload import echo_notes, log_options
+from cpsched.errors import StoreError
+from cpsched.text import printable
+
+if TYPE_CHECKING:
+    from cpsched.answers import Alternative
+    from cpsched.formats.logs import LogOptions, WorkloadNotes
+    from cpsched.lab.bench import Days, Past, Rules
+    from cpsched.metrics import MeanInterval
+    from cpsched.report import Replay
+
+
+@click.command("replay", epilog="Example: cpsched replay log.swf.gz --change 'engine=smith' --change 'add 2 nodes'")
+@click.argument("source", metavar="STORE|LOG")
+@click.option(
+    "--from",
+    "from_day",
+    metavar="DAY",
+    help="The first day: a date, 2026-11-03, or the days since the first submission.  [default: the first]",
+)
+@click.option("--to", "to_day", metavar="DAY", help="The day before which the replay ends.  [default: after the last]")
+@click.option(
+    "--change",
+    "changes",
+    multiple=True,
+    metavar="CHANGE",
+    help="What is different in one replay: engine=NAME, policy=NAME, limit=JSON, drain=NODES, 'add 20 nodes with "
+    "gpus=4', 'remove 20 nodes with gpus=4', 'remove node[1-4]', or several of these with ; between them. Each "
+    "--change is a replay of its own.",
+)
+@click.option(
+    "--policy",
+    default="easy",
+    show_default=True,
+    metavar="POLICY",
+    help="Scheduler of the replay without a change: the nearest to the site's, with parameters as in simulate.",
+)
+@click.option(
+    "--replicas",
+    type=click.IntRange(1, 10_000),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="Plays of each replay: the first as the jobs came, the others with each submission moved at random by up to "
+    "ten minutes.",
+)
+@log_options(cluster=True)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    callback=ends_in(".html"),
+    metavar="FILE",
+    help="File for the report: one HTML page, which opens offline.",
+)
+@AS_JSON
+@click.option("--quiet", is_flag=True, help="Print no progress and no notes.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    *,
+    source: str,
+    from_day: str | None,
+    to_day: str | None,
+    changes: tuple[str, ...],
+    policy: str,
+    replicas: int,
+    options: LogOptions,
+    output: Path | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Play a site's own past again, as it was and with changes.
+
+    LOG is a workload as simulate reads it. STORE is what a daemon has seen: the site's file, the file of its SQLite
+    database, or a URL. The report begins with how near the replay without a change comes to what really happened.
+    """
+    from cpsched.answers import parse_alternative
+    from cpsched.cli.screen import print_whole, say_first_start
+    from cpsched.lab.bench import days_of, replay
+    from cpsched.lab.sim import warm_up_simulation
+    from cpsched.planner import compiling_announced
+    from cpsched.report import replay_report, replay_tables, report_page
+    from cpsched.writing import write_bytes
+
+    alternatives = [parse_alternative(change) for change in changes]
+    usual = read_policies(ctx, _param(ctx, "policy"), [policy])
+    past, notes = _past(source, options)
+    if notes is not None and not quiet:
+        echo_notes(notes, is_whole=False)
+    days = days_of(past, from_day, to_day)
+    rules = _rules(ctx, days, usual, alternatives)
+    with compiling_announced(lambda: say_first_start(quiet=quiet)):
+        warm_up_simulation()
+    with _progress(len(rules) * replicas, wanted=not quiet) as watch:
+        found = replay(days, rules, replicas=replicas, watch=watch)
+    report = replay_report(found)
+    if output is not None:
+        write_bytes(output, report_page(report).encode())
+    if as_json:
+        _echo(found, days, notes, output)
+        return
+    for sentence in report.sentences:
+        click.echo(printable(sentence))
+    for table in replay_tables(found):
+        print_whole(table)
+    if output is not None:
+        click.echo(f"report: {printable(str(output))}")
+
+
+def _param(ctx: click.Context, name: str) -> click.Parameter:
+    return next(param for param in ctx.command.params if param.name == name)
+
+
+def _past(source: str, options: LogOptions) -> tuple[Past, WorkloadNotes | None]:
+    """Read what a daemon's store has seen, or a workload with what is known of its real starts."""
+    from cpsched.formats.logs import LogOptions, read_workload
+    from cpsched.lab.bench import Past
+    from cpsched.site.daemon import Store, store_url, watched
+
+    url = store_url(source)
+    if url is None:
+        if not Path(source).is_file():
+            raise click.BadParameter(f"The file {printable(source)!r} does not exist.", param_hint="'STORE|LOG'")
+        instance, notes = read_workload(Path(source), options)
+        return Past(instance=instance, starts=notes.starts), notes
+    if options != LogOptions():
+        raise click.UsageError("Expected a log for options of logs, got the store of a daemon.")
+    store = Store(url, is_reader=True)
+    try:
+        seen = watched(store)
+    finally:
+        store.close()
+    if seen is None or not seen[1]:
+        raise StoreError(f"{source}: Expected a store with a history of jobs that started, got one without")
+    return Past(instance=seen[0], starts=seen[1]), None
+
+
+def _rules(
+    ctx: click.Context, days: Days, usual: list[Asked], alternatives: Sequence[Alternative]
+) -> tuple[Rules, ...]:
+    """Return the site's rules, and those with each change."""
+    from cpsched.answers import changed_instance, check_limits
+    from cpsched.lab.bench import UNCHANGED, Rules
+
+    jobs = days.past.instance
+    machine = replace(jobs, jobs=())
+    (own,) = contenders(usual, {})
+    rules = [Rules(label=UNCHANGED, scheduler=own.name, parameters=own.parameters, machine=machine)]
+    for one in alternatives:
+        request = replace(one.request, limit=tuple(map(text_or_file, one.request.limit)))
+        changed = machine if request.is_empty else changed_instance(machine, request)
+        check_limits(changed.limits[len(machine.limits) :], jobs)
+        asked = usual if one.scheduler is None else read_policies(ctx, _param(ctx, "changes"), [one.scheduler])
+        (other,) = contenders(asked, {})
+        rules.append(Rules(label=one.text, scheduler=other.name, parameters=other.parameters, machine=changed))
+    labels = [one.label for one in rules]
+    if len(set(labels)) < len(labels):
+        raise click.UsageError("Expected each change once, and none that is called 'unchanged'.")
+    return tuple(rules)
+
+
+@contextmanager
+def _progress(total: int, *, wanted: bool) -> Iterator[Callable[[int], None] | None]:
+    """Yield a callback that shows on stderr how many simulations have ended; None if no terminal would show it."""
+    from rich.progress import Progress
+
+    from cpsched.cli.screen import output
+
+    console = output(stderr=True)
+    if not (wanted and console.is_terminal):
+        yield None
+        return
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task("simulations", total=total)
+        yield lambda done: progress.update(task, completed=done)
+
+
+def _echo(found: Replay, days: Days, notes: WorkloadNotes | None, output: Path | None) -> None:
+    """Print a replay as one JSON object."""
+    from cpsched.cli.outputs import echo_output
+
+    def mean(one: MeanInterval) -> dict[str, float | None]:
+        return {"mean": one.mean, "half_width": one.half_width}
+
+    content = {
+        "history": found.name,
+        "begin": days.begin,
+        "end": days.end,
+        "jobs": int(found.only.sum()),
+        "replicas": found.replicas,
+        "fidelity": None if found.fidelity is None else asdict(found.fidelity),
+        "replays": [{"label": label, "summary": summary.as_document()} for label, summary in found.summaries().items()],
+        "differences": [
+            {
+                "label": one.label,
+                "figure": one.figure,
+                "unchanged": mean(one.unchanged),
+                "changed": mean(one.changed),
+                "difference": mean(one.difference),
+            }
+            for one in found.differences()
+        ],
+        "notes": {} if notes is None else dict(notes.counts),
+        "output": None if output is None else str(output),
+    }
+    echo_output("replay", content)
