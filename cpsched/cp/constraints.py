@@ -140,11 +140,11 @@ def capacity(model: CpModel, encoding: Encoding, variables: Variables) -> None:
         number, place, site = key
         if encoding.tasks[number].is_exclusive:
             continue
-        runs = encoding.tasks[number].parts[place].runs(alternative)
-        mode = encoding.tasks[number].modes[encoding.tasks[number].parts[place].mode]
+        part = encoding.tasks[number].parts[place]
+        of_part, runs = encoding.tasks[number].modes[part.mode], part.runs(alternative)
         for (first, last, takes), interval in zip(runs, variables.alternatives[key], strict=True):
             for column, amount in takes.items():
-                use = Use(interval, amount, variables.counts[key], alternative.most, mode.least_of(first, last))
+                use = Use(interval, amount, variables.counts[key], alternative.most, of_part.least_of(first, last))
                 uses[site, column].append(use)
     for (number, mode, segment, site), host in variables.hosts.items():
         for column, pool in encoding.sites[site].pools.items():

@@ -282,10 +282,10 @@ def test_equal_jobs_start_in_one_order_only() -> None:
 def test_a_bound_is_raised_to_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the end of the last job alone counts, a plan that no time is left to improve is proven from below.
 
-    53 s of work on two nodes of one job each: 13 + 11 + 3 s and 7 + 5 + 5 + 5 + 4 s end after 27 s.
+    53 s of work on a node of two jobs at a time: 13 + 11 + 3 s and 7 + 5 + 5 + 5 + 4 s end after 27 s.
     """
     instance = instance_of(
-        [{"names": "n[1-2]", "resources": {"cores": 1}}],
+        [{"names": "n1", "resources": {"cores": 2}}],
         [{"id": f"{s} {k}", "request": "ncpus=1", "walltime": s} for k, s in enumerate([7, 5, 5, 5, 4, 3, 11, 13])],
         objective={"makespan": 1.0},
     )
