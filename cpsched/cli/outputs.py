@@ -165,6 +165,7 @@ OUTPUTS: Mapping[str, dict[str, Schema]] = {
                 folder=_PATH,
                 violations=_or_null(_VIOLATIONS),
                 unkept=_list(_TEXT),
+                rules=_list(_object(since=_INTEGER, rule=_TEXT, jobs=_INTEGER, ratio=_NUMBER)),
                 summary={**_OPEN, "description": "the figures of summary.json"},
             )
         ),

@@ -172,4 +172,5 @@ def _job_document(job: PlannedJob) -> dict[str, Any]:
                 described |= {"chunk": held.chunk, "count": held.count}
             allocation.append(described)
         segments.append({"start": segment.start, "end": segment.end, "allocation": allocation})
-    return {"id": job.id, "start": job.start, "end": job.end, "segments": segments}
+    document = {"id": job.id, "start": job.start, "end": job.end, "segments": segments}
+    return document | ({"alternative": job.alternative} if job.alternative else {})
