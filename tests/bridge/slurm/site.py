@@ -18,7 +18,7 @@ from pathlib import Path
 from cpsched.errors import StoreError
 from cpsched.site.bridge import JobFacts, JobState
 from cpsched.site.daemon import Store
-from tests.bridge.slurm.laboratory import ROOT, Laboratory
+from tests.bridge.slurm.laboratory import PATIENCE, ROOT, Laboratory
 
 __all__ = ["MANAGER_FAILED", "STORE_FAILED", "Site"]
 
@@ -145,7 +145,7 @@ class Site:
     def daemon(self) -> subprocess.Popen[str]:
         """Start the daemon, and wait until it has done a good cycle."""
         process = self.start()
-        self.lab.wait(lambda: self.metric("cpsched_last_good_cycle_timestamp_seconds") or process.poll(), 180)
+        self.lab.wait(lambda: self.metric("cpsched_last_good_cycle_timestamp_seconds") or process.poll())
         assert process.poll() is None, self.log()
         return process
 
@@ -238,7 +238,7 @@ class Site:
 
     def wait_for_more(self, count: Callable[[], float], before: float) -> None:
         """Wait until a count is more than it was."""
-        self.lab.wait(lambda: count() > before, 40)
+        self.lab.wait(lambda: count() > before)
 
     def log(self) -> str:
         """Return the log."""
@@ -269,7 +269,7 @@ class Site:
 
     def wait_for_silence(self, seconds: float) -> None:
         """Wait until no job waits or runs."""
-        end = time.monotonic() + seconds
+        end = time.monotonic() + max(seconds, PATIENCE)
         while self.lab.run("squeue", "--noheader", "--format=%A").split():
             assert time.monotonic() < end, self.log()[-5000:]
             time.sleep(0.5)

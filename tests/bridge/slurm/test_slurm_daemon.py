@@ -102,13 +102,13 @@ def test_from_a_dry_run_to_production_and_back_out(site: Site) -> None:
     lab.wait(lab.gate.exists)
     jobs += wide(lab, 3)
     lab.wait(lambda: all(note.startswith("cpsched:1") for *_, note in site.waiting()))
-    lab.wait(lambda: lab.facts(jobs[3]).state is JobState.RUNNING, 40)
+    lab.wait(lambda: lab.facts(jobs[3]).state is JobState.RUNNING)
     assert jobs[3] in site.orders()
     site.stop(daemon)
     assert not lab.gate.exists()
     assert all(not note and not begin.startswith("2099") for _, begin, note in site.waiting())
     later = lab.submit()
-    lab.wait(lambda: lab.facts(later).state is JobState.RUNNING, 60)
+    lab.wait(lambda: lab.facts(later).state is JobState.RUNNING)
     site.wait_for_silence(60)
     done = lab.manager.snapshot().jobs
     assert {done[job].state for job in jobs} == {JobState.COMPLETED}
@@ -123,10 +123,10 @@ def test_the_watchdog_hands_back_when_the_daemon_is_killed(site: Site) -> None:
     lab.wait(lambda: len(site.waiting()) >= 4 and all(note for *_, note in site.waiting()))
     daemon.kill()
     killed = time.monotonic()
-    lab.wait(lambda: not lab.gate.exists() and all(not note for *_, note in site.waiting()), 90)
+    lab.wait(lambda: not lab.gate.exists() and all(not note for *_, note in site.waiting()))
     assert time.monotonic() - killed >= 4  # ten seconds, of which a period may have passed before
     before = len(site.waiting())
-    lab.wait(lambda: len(site.waiting()) < before, 30)
+    lab.wait(lambda: len(site.waiting()) < before)
     again = site.daemon()
     lab.wait(lambda: all(note for *_, note in site.waiting()))
     site.wait_for_silence(90)

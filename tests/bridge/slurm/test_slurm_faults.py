@@ -131,7 +131,7 @@ def test_lines_that_are_cut_off_or_say_nothing(loop: Loop, kind: str) -> None:
     before, failed = faults.hits(), site.metric(MANAGER_FAILED)
     faults.set("lines", kind)
     jobs = [site.submit() for _ in range(4)]
-    site.lab.wait(lambda: sum(site.runs()[job] for job in jobs) == len(jobs), 30)
+    site.lab.wait(lambda: sum(site.runs()[job] for job in jobs) == len(jobs))
     assert faults.hits() > before
     assert site.metric(MANAGER_FAILED) == failed
     faults.clear()
@@ -145,8 +145,8 @@ def test_each_known_error_of_an_order(loop: Loop) -> None:
     before = faults.hits()
     faults.set("orders", "refuse", err="".join(f"{text}\n" for text, _ in words))
     jobs = [site.submit("--ntasks=1") for _ in range(2 * len(words))]
-    site.lab.wait(lambda: faults.hits() >= before + 2, 30)
-    site.lab.wait(lambda: len(_refusals(site, jobs)) >= len(words), 30)
+    site.lab.wait(lambda: faults.hits() >= before + 2)
+    site.lab.wait(lambda: len(_refusals(site, jobs)) >= len(words))
     faults.clear()
     site.settle(jobs, seconds=90)
     assert _refusals(site, jobs) == set(words)
@@ -172,7 +172,7 @@ def test_orders_that_get_lost(loop: Loop, kind: str, code: int) -> None:
     before = faults.hits()
     faults.set("orders", kind, code)
     jobs = [site.submit() for _ in range(3)]
-    site.lab.wait(lambda: faults.hits() > before, 30)
+    site.lab.wait(lambda: faults.hits() > before)
     faults.clear()
     site.settle(jobs)
 
@@ -240,7 +240,7 @@ def test_the_daemon_is_killed_during_actuation(loop: Loop) -> None:
             time.sleep(chance.uniform(0, 3))
             assert loop.daemon is not None
             loop.daemon.kill()
-        site.lab.wait(loop.is_dead, 60)
+        site.lab.wait(loop.is_dead)
         if (number + 1) % len(KILLS) == 0:  # Slurm forgets jobs five minutes after their end
             _settle_where_ordered(loop, jobs)
             jobs = []
@@ -264,7 +264,7 @@ def test_a_locked_database(loop: Loop) -> None:
     try:
         other.execute("BEGIN IMMEDIATE")
         jobs = [site.submit() for _ in range(4)]
-        site.lab.wait(lambda: site.metric(STORE_FAILED) > failed, 60)
+        site.lab.wait(lambda: site.metric(STORE_FAILED) > failed)
         assert not site.runs().keys() & set(jobs)
         other.execute("ROLLBACK")
     finally:
@@ -314,13 +314,13 @@ def test_a_storm_of_submissions(loop: Loop) -> None:
     array = site.submit(f"--array=1-{size - alone}", "--ntasks=4")
     single = [site.submit("--ntasks=2") for _ in range(alone)]
     jobs = [*single, *(f"{array}_{number}" for number in range(1, size - alone + 1))]
-    lab.wait(lambda: site.metric('cpsched_jobs{state="waiting"}') >= size // 4, 120)
-    lab.wait(lambda: sum(site.runs()[job] for job in jobs) >= 30, 120)
+    lab.wait(lambda: site.metric('cpsched_jobs{state="waiting"}') >= size // 4)
+    lab.wait(lambda: sum(site.runs()[job] for job in jobs) >= 30)
 
     def states() -> dict[str, JobState]:
         return {job: one.state for job, one in lab.manager.snapshot().jobs.items() if job in set(jobs)}
 
-    lab.wait(lambda: JobState.COMPLETED in states().values(), 120)
+    lab.wait(lambda: JobState.COMPLETED in states().values())
     lab.run("scancel", array, *single)
     site.wait_for_silence(60)
     ended = states()

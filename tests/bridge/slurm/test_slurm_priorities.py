@@ -52,8 +52,8 @@ def test_nice_counts_and_heterogeneous_jobs_have_a_place(accounting: Laboratory,
     (later,) = submit(site, 1, "--begin=now+10", "--time=1")
     daemon = site.daemon()
     second = str(int(joined) + 1)
-    accounting.wait(lambda: {joined, second} <= factors(accounting).keys(), 60)
-    accounting.wait(lambda: later in factors(accounting), 90)  # as soon as it may start
+    accounting.wait(lambda: {joined, second} <= factors(accounting).keys())
+    accounting.wait(lambda: later in factors(accounting))  # as soon as it may start
     accounting.run("scancel", blocker)
     assert_all_run(site, [nice, *usual, joined, second, later])
     order = _in_order(accounting, [nice, *usual, joined, later])
@@ -72,7 +72,7 @@ def test_without_influence_the_order_is_slurms(accounting: Laboratory, make: Mak
     jobs = [*submit(site, 1, "--time=200"), *submit(site, 2, "--time=1")]
     daemon = site.daemon()
     cycles = site.metric("cpsched_cycles_total")
-    accounting.wait(lambda: site.metric("cpsched_cycles_total") >= cycles + 2, 60)
+    accounting.wait(lambda: site.metric("cpsched_cycles_total") >= cycles + 2)
     assert factors(accounting) == {}
     accounting.run("scancel", blocker)
     assert_all_run(site, jobs)
@@ -87,9 +87,9 @@ def test_a_raised_priority_frees_a_held_job(accounting: Laboratory, make: MakeSi
     daemon = site.daemon()
     wait_until_held(site, jobs)
     accounting.run("scontrol", "update", f"JobId={jobs[0]}", "Priority=1000000")
-    accounting.wait(lambda: {job for job, _, note in site.waiting() if not note} == {jobs[0]}, 60)
+    accounting.wait(lambda: {job for job, _, note in site.waiting() if not note} == {jobs[0]})
     accounting.run("scancel", blocker)
-    accounting.wait(lambda: accounting.facts(jobs[0]).state is not JobState.WAITING, 60)
+    accounting.wait(lambda: accounting.facts(jobs[0]).state is not JobState.WAITING)
     assert accounting.facts(jobs[1]).state is JobState.WAITING
     accounting.run("scancel", jobs[0])
     assert_all_run(site, jobs[1:])
@@ -102,7 +102,7 @@ def test_a_slurm_that_adds_nothing_to_priorities(lab: Laboratory, make: MakeSite
     assert site.start("--check").wait(120) == 1
     site.start()
     jobs = submit(site, 2)
-    lab.wait(lambda: "priority/multifactor" in site.log(), 120)
+    lab.wait(lambda: "priority/multifactor" in site.log())
     assert_all_run(site, jobs)
 
 
@@ -132,7 +132,7 @@ def test_jobs_that_preempt_start_at_once(preempting: Laboratory, make: MakeSite,
     daemon = site.daemon()
     preempting.wait(lambda: preempting.facts(low).state is JobState.RUNNING)
     (high,) = submit(site, 1, "--time=5")
-    preempting.wait(lambda: preempting.facts(high).state is not JobState.WAITING, 60)
-    preempting.wait(lambda: preempting.facts(high).state is JobState.COMPLETED, 60)
+    preempting.wait(lambda: preempting.facts(high).state is not JobState.WAITING)
+    preempting.wait(lambda: preempting.facts(high).state is JobState.COMPLETED)
     assert preempting.facts(low).restarts == 1
     site.stop(daemon)

@@ -84,7 +84,7 @@ def test_planned_jobs_start_on_exactly_the_planned_nodes(lab: Laboratory) -> Non
     receipts = lab.manager.apply(orders)
     assert not [receipt for receipt in receipts if receipt.result is not Result.DONE]
     assert set(results(lab.manager.apply(orders))) == {Result.ALREADY}
-    lab.wait(lambda: all(lab.facts(order.job).state is JobState.RUNNING for order in orders), 10)
+    lab.wait(lambda: all(lab.facts(order.job).state is JobState.RUNNING for order in orders))
     after = lab.manager.snapshot()
     running = {job.id: job.running for job in after.instance.jobs if job.running is not None}
     assert set(running) == {order.job for order in orders}
@@ -136,7 +136,7 @@ def test_the_gate(lab: Laboratory) -> None:
     other = lab.submit()
     lab.gate.write_text("closed until tomorrow\n")
     third = lab.submit()
-    lab.wait(lambda: {lab.facts(job).state for job in (other, third)} == {JobState.RUNNING}, 10)
+    lab.wait(lambda: {lab.facts(job).state for job in (other, third)} == {JobState.RUNNING})
     assert lab.facts(steered).state is JobState.WAITING
     assert lab.facts(steered).is_steered
     assert not lab.facts(other).is_steered
@@ -362,7 +362,7 @@ def test_a_node_dies(lab: Laboratory) -> None:
     assert lab.facts(job).is_steered
     again = lab.manager.snapshot()
     lab.manager.apply([start(again, job, "m2", cores=2)])
-    lab.wait(lambda: lab.facts(job).state is JobState.RUNNING, 30)
+    lab.wait(lambda: lab.facts(job).state is JobState.RUNNING)
     assert lab.facts(job).nodes == ("m2",)
 
 
@@ -382,9 +382,9 @@ def test_slurmctld_is_killed_and_comes_back(lab: Laboratory) -> None:
         lab.manager.apply(orders)
     assert time.monotonic() - began < 2 * lab.client.seconds + 5
     lab.script("revive", "slurmctld")
-    lab.wait(lambda: "UP" in lab.run("scontrol", "ping", is_fine=False), 30)
+    lab.wait(lambda: "UP" in lab.run("scontrol", "ping", is_fine=False))
     assert set(results(lab.manager.apply(orders))) <= {Result.DONE, Result.ALREADY}
-    lab.wait(lambda: lab.facts(first).state is JobState.RUNNING, 30)
+    lab.wait(lambda: lab.facts(first).state is JobState.RUNNING)
     facts = lab.facts(second)
     assert (facts.due, facts.nodes) == (orders[1].at, ("g2",))
 

@@ -94,7 +94,7 @@ def test_order_is_the_plans_and_nothing_is_held(make: MakeSite, account: str) ->
     (array,) = submit(site, 1, "--array=1-3", "--time=30")
     short = submit(site, 2, "--time=1")
     daemon = site.daemon()
-    lab.wait(lambda: factors(lab), 60)
+    lab.wait(lambda: factors(lab))
     assert array in lab.run("squeue", "--noheader", "--format=%A").split()
     lab.run("scancel", blocker)
     assert not any(note for *_, note in site.waiting())
@@ -105,7 +105,7 @@ def test_order_is_the_plans_and_nothing_is_held(make: MakeSite, account: str) ->
     assert max(starts[job] for job in short) < min(starts[job] for job in long)
     blocker = block(site)
     later = [*submit(site, 2, "--time=100"), *submit(site, 1, "--time=1")]
-    lab.wait(lambda: factors(lab), 60)
+    lab.wait(lambda: factors(lab))
     site.stop(daemon)
     assert factors(lab) == {}
     lab.run("scancel", blocker, *later)
@@ -184,10 +184,10 @@ def test_without_rights_everything_runs(make: MakeSite, steering: str, account: 
     blocker = block(site)
     jobs = submit(site, 2, "--time=10")
     site.start()
-    site.lab.wait(lambda: site.metric("cpsched_cycles_total") >= 1, 120)
+    site.lab.wait(lambda: site.metric("cpsched_cycles_total") >= 1)
     jobs += submit(site, 1, "--time=1")
-    site.lab.wait(lambda: site.metric(REFUSED) >= 1, 120)
-    site.lab.wait(lambda: site.metric("cpsched_gave_up") == 1, 120)
+    site.lab.wait(lambda: site.metric(REFUSED) >= 1)
+    site.lab.wait(lambda: site.metric("cpsched_gave_up") == 1)
     site.lab.run("scancel", blocker)
     assert_all_run(site, jobs)
 
