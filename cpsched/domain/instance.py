@@ -58,8 +58,7 @@ class Objective:
     @property
     def aims(self) -> tuple[Objective, ...]:
         """Each aim by itself, in order."""
-        later = () if self.then is None else self.then.aims
-        return (replace(self, then=None), *later)
+        return (self,) if self.then is None else (replace(self, then=None), *self.then.aims)
 
     @property
     def name(self) -> str:

@@ -27,6 +27,7 @@ from cpsched.metrics.plans import (
     end_rate,
     honest_gap,
     jobs_by_id,
+    later_scores,
     least_running_cost,
     objective_value,
     of_aim,

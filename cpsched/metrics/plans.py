@@ -7,7 +7,7 @@ kept in integers and fractions, and only results become floats.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate
@@ -144,7 +144,18 @@ def objective_value(instance: Instance, jobs: Iterable[PlannedJob], *, is_record
 
 def of_aim(instance: Instance, aim: Objective) -> Instance:
     """Return the instance with one objective alone."""
-    return replace(instance, objective=aim)
+    return instance if instance.objective is aim else replace(instance, objective=aim)
+
+
+def later_scores(instance: Instance, jobs: Sequence[PlannedJob], *, is_record: bool = False) -> tuple[AimScore, ...]:
+    """Return the values of the aims after the first one, without bounds.
+
+    Raises `ValueError` if a job is not in the instance.
+    """
+    return tuple(
+        AimScore(name=aim.name, value=objective_value(of_aim(instance, aim), jobs, is_record=is_record))
+        for aim in instance.objective.aims[1:]
+    )
 
 
 def score_of(instance: Instance, jobs: Iterable[PlannedJob], *, is_record: bool = False) -> Score:
@@ -152,17 +163,14 @@ def score_of(instance: Instance, jobs: Iterable[PlannedJob], *, is_record: bool 
 
     Raises `ValueError` if a job is not in the instance.
     """
-    listed, (_, *later) = tuple(jobs), instance.objective.aims
+    listed = tuple(jobs)
     value = objective_value(instance, listed, is_record=is_record)
     return Score(
         name=instance.objective.name,
         value=value,
         planner=value,
         suffered=suffered(instance, listed),
-        then=tuple(
-            AimScore(name=aim.name, value=objective_value(of_aim(instance, aim), listed, is_record=is_record))
-            for aim in later
-        ),
+        then=later_scores(instance, listed, is_record=is_record),
     )
 
 

@@ -21,7 +21,7 @@ from cpsched.domain import (
     WaitingReason,
 )
 from cpsched.engine import LONGEST_EVENT, Board, Outcome
-from cpsched.metrics import honest_gap, score_of
+from cpsched.metrics import honest_gap, later_scores, objective_value, score_of, suffered
 from cpsched.problem import missing_from
 
 #: The largest gap that rounding explains.
@@ -34,14 +34,13 @@ def with_jobs(instance: Instance, plan: Plan, jobs: Sequence[PlannedJob]) -> Pla
     """Return a plan with other places for its jobs, or with places for other jobs: these leave the waiting room, and
     jobs that have no place any more enter it. Its value and what was suffered are those of these jobs.
     """
-    found, new = {job.id: job for job in jobs}, score_of(instance, jobs)
-    is_more = found.keys() >= {job.id for job in plan.jobs}
-    then = new.then
-    if is_more and len(then) == len(plan.objective.then):
+    found, known = {job.id: job for job in jobs}, {job.id for job in plan.jobs}
+    then = later_scores(instance, jobs)
+    if found.keys() >= known and len(then) == len(plan.objective.then):
         # no further job makes a plan cheaper
         then = tuple(map(bounded, then, (aim.bound for aim in plan.objective.then)))
-    score = replace(plan.objective, value=new.value, then=then)
-    if found.keys() == {job.id for job in plan.jobs}:
+    score = replace(plan.objective, value=objective_value(instance, jobs), then=then)
+    if found.keys() == known:
         return replace(plan, jobs=tuple(jobs), objective=score)
     before = {job.id: job for job in plan.waiting_room}
     missing, waiting = missing_from(instance, found), list[WaitingJob]()
@@ -49,7 +48,7 @@ def with_jobs(instance: Instance, plan: Plan, jobs: Sequence[PlannedJob]) -> Pla
         if job.id not in found:
             awaited = ((one.type, name) for one in job.after if (name := missing(one.job)) is not None)
             waiting.append(_waiting(instance, job, before.get(job.id), next(awaited, None)))
-    score = replace(score, suffered=new.suffered)
+    score = replace(score, suffered=suffered(instance, jobs))
     return replace(plan, jobs=tuple(jobs), objective=score, waiting_room=tuple(waiting))
 
 
@@ -58,7 +57,11 @@ def bounded(aim: AimScore, bound: float | None) -> AimScore:
     if bound is None:
         return aim
     least = min(bound, aim.value)
-    return replace(aim, bound=least, gap=(aim.value - least) / abs(aim.value) if aim.value else 0.0)
+    return replace(aim, bound=least, gap=_gap(aim.value, least))
+
+
+def _gap(value: float, bound: float) -> float:
+    return (value - bound) / abs(value) if value else 0.0
 
 
 def _waiting(
@@ -74,8 +77,8 @@ def _waiting(
         return WaitingJob(id=job.id, reason=WaitingReason.DEPENDENCY, detail=detail)
     if before is not None and before.reason is not WaitingReason.DEPENDENCY:
         return before
-    isbounded = instance.latest_start(job) is not None
-    reason = WaitingReason.TOO_LATE if isbounded else WaitingReason.NOT_MAPPED
+    is_bounded = instance.latest_start(job) is not None
+    reason = WaitingReason.TOO_LATE if is_bounded else WaitingReason.NOT_MAPPED
     detail = "no start was found for it beside the planned jobs"
     if before is not None:
         detail = "no start was found for it after those of the jobs that it waits for"
@@ -94,7 +97,7 @@ def changed(instance: Instance, plan: Plan, jobs: Sequence[PlannedJob], *, at: f
     if not before <= after:
         score = replace(score, bound=None, gap=None, proof=None)
     elif old.bound is not None:
-        score = replace(score, gap=(value - old.bound) / abs(value) if value else 0.0)
+        score = replace(score, gap=_gap(value, old.bound))
     is_optimal = score.gap is not None and score.gap <= _ROUNDING
     stopped = "done" if plan.engine.stopped == "optimal" and not is_optimal else plan.engine.stopped
     found = Incumbent(at=round(at, 3), value=value, by=by, planned=len(jobs))
@@ -152,8 +155,7 @@ def scored(
     score = replace(plan.objective, value=value)
     if proof is not None:
         bound = min(proof.value, value)  # the two may be rounded differently; more than that the board refuses
-        gap = (value - bound) / abs(value) if value else 0.0
-        proven = replace(score, bound=bound, gap=gap, proof=proof.how)
+        proven = replace(score, bound=bound, gap=_gap(value, bound), proof=proof.how)
         unproven = honest_gap(proven)
         score = score if unproven is not None and unproven > _NOTHING_PROVEN else proven
     return replace(
