@@ -73,7 +73,7 @@ ARROWS: dict[str, frozenset[str]] = {
             "arguments doors errors domain engine formats metrics planner rules problem search cp mzn text verify"
         ),
         "bench": "arguments charts doors errors domain formats metrics policies report sim workloads writing text",
-        "gym": "doors domain sim text",
+        "gym": "doors domain metrics sim text",
         "answers": "arguments doors errors domain rusv booking formats metrics planner portfolio problem report text",
         "daemon": (
             "arguments doors errors gc_pauses bridge domain engine forecast formats planner portfolio text verify "

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -91,7 +90,7 @@ def command(
     database, or a URL. The report begins with how near the replay without a change comes to what really happened.
     """
     from cpsched.answers import parse_alternative
-    from cpsched.cli.screen import print_whole, say_first_start
+    from cpsched.cli.screen import print_whole, progress_bar, say_first_start
     from cpsched.lab.bench import days_of, replay
     from cpsched.lab.sim import warm_up_simulation
     from cpsched.planner import compiling_announced
@@ -107,8 +106,8 @@ def command(
     rules = _rules(ctx, days, usual, alternatives)
     with compiling_announced(lambda: say_first_start(quiet=quiet)):
         warm_up_simulation()
-    with _progress(len(rules) * replicas, wanted=not quiet) as watch:
-        found = replay(days, rules, replicas=replicas, watch=watch)
+    with progress_bar("simulations", wanted=not quiet) as progress:
+        found = replay(days, rules, replicas=replicas, progress=progress)
     report = replay_report(found)
     if output is not None:
         write_bytes(output, report_page(report).encode())
@@ -173,22 +172,6 @@ def _rules(
     if len(set(labels)) < len(labels):
         raise click.UsageError("Expected each change once, and none that is called 'unchanged'.")
     return tuple(rules)
-
-
-@contextmanager
-def _progress(total: int, *, wanted: bool) -> Iterator[Callable[[int], None] | None]:
-    """Yield a callback that shows on stderr how many simulations have ended; None if no terminal would show it."""
-    from rich.progress import Progress
-
-    from cpsched.cli.screen import output
-
-    console = output(stderr=True)
-    if not (wanted and console.is_terminal):
-        yield None
-        return
-    with Progress(console=console, transient=True) as progress:
-        task = progress.add_task("simulations", total=total)
-        yield lambda done: progress.update(task, completed=done)
 
 
 def _echo(found: Replay, days: Days, notes: WorkloadNotes | None, output: Path | None) -> None:

@@ -108,6 +108,11 @@ class Cluster:
                 totals[name] = totals.get(name, 0) + amount * len(node_class.names)
         return Amounts(totals)
 
+    @cached_property
+    def capacity(self) -> Amounts:
+        """The total of each resource and licence of which there is any."""
+        return Amounts({name: amount for name, amount in {**self.totals, **self.licenses}.items() if amount})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outage:

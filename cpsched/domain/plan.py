@@ -97,7 +97,7 @@ class ReservedSlice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AimScore:
-    """The value of an aim that comes after others, and its bound among plans that keep those before it."""
+    """The value of an aim, and its largest possible distance from the optimum among plans that keep those before it."""
 
     name: Name
     value: Number
@@ -106,13 +106,9 @@ class AimScore:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Score:
-    """The plan's value, and its largest possible distance from the optimum."""
+class Score(AimScore):
+    """The plan's value, and its largest possible distance from the optimum: that of the first aim, with the others."""
 
-    name: Name
-    value: Number
-    bound: Annotated[Number | None, Key("A proven lower bound, or null", is_nullable=True, is_needed=True)] = None
-    gap: Annotated[Number | None, Key("(value - bound) / abs(value)", is_nullable=True, is_needed=True)] = None
     proof: Annotated[Words | None, Key("How the bound was proven, in words")] = None
     planner: Annotated[Number, Key("The value of the fallback's plan")]
     suffered: Annotated[Number, Key("The part of the value that no plan can change")]

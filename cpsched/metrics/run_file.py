@@ -114,7 +114,6 @@ def write_run(
 
     Raises `DiskFullError` or `DocumentError` if the file cannot be written.
     """
-    resources = {**instance.cluster.totals, **instance.cluster.licenses}
     # Any: older numpy has no option for objects, and would store it as an array
     columns: dict[str, Any] = {name: np.asarray(getattr(runs, name)) for name in _COLUMNS}
     names: dict[str, list[str | None]] = {}
@@ -127,7 +126,7 @@ def write_run(
         "format": _FORMAT,
         "workload": instance.name,
         "policy": policy,
-        "capacity": {name: amount for name, amount in resources.items() if amount},
+        "capacity": dict(instance.cluster.capacity),
         "epoch": None if instance.epoch is None else instance.epoch.isoformat(),
         "time_zone": instance.time_zone,
         "elapsed": elapsed,

@@ -103,7 +103,7 @@ class Runs:
         return found
 
     def until(self, now: int) -> Runs:
-        """Return what has happened by a second: the jobs submitted by then, running ones with their cores up to it."""
+        """Return the state at a second: the jobs submitted by then, running ones with their cores up to it."""
         there = np.flatnonzero(self.submit <= now)
         columns = {
             name: tuple(column[job] for job in there.tolist()) if isinstance(column, tuple) else column[there]

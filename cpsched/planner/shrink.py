@@ -54,13 +54,13 @@ class Values:
         return self._cost(row, place.start, place.end - place.start) + self._waste_prices[row] * place.waste
 
     def rates_behind(self, order: Sequence[int]) -> list[float]:
-        """Return what a second of delay costs the jobs (rows of the ledger) behind each one of an order, together."""
+        """Return the cost of a second of delay of all jobs (rows of the ledger) behind each one of an order."""
         rates = self.costs[self._first[list(order)], RATE]
         behind: list[float] = (rates[::-1].cumsum()[::-1] - rates).tolist()
         return behind
 
     def area(self, row: int, number: int) -> float:
-        """Return what a job with alternatives takes in a mode: of the whole machine, for so many seconds."""
+        """Return the share of the machine that a job with alternatives takes in a mode, times its seconds."""
         job = self._ledger.jobs[row]
         if not job.alternatives:
             return 0.0

@@ -126,7 +126,7 @@ def _improved(
 
 
 def _run(task: Task, result: InOrder, priced: Objective, limits: _Limits, crews: Crews, seconds: float) -> Board:
-    """Let the solvers work on a sum for some seconds, keep what they find, and return their board."""
+    """Run the solvers on a sum for some seconds, keep their best plan, and return their board."""
     share, window = Budget(seconds), of_aim(task.window.instance, priced)
     within = [(of_aim(window, one), limit + _ROUNDING * abs(limit)) for one, limit in limits]
 

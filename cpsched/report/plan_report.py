@@ -117,8 +117,7 @@ def _at(instance: Instance, times: tuple[float, ...]) -> tuple[float, ...]:
 
 def _use_section(instance: Instance, plan: Plan) -> Section:
     """Return the use of each resource and licence over time."""
-    cluster = instance.cluster
-    capacity = {name: amount for name, amount in {**cluster.totals, **cluster.licenses}.items() if amount}
+    capacity = instance.cluster.capacity
     axis, width = _time_axis(instance), 0
     lines: list[Line] = []
     rows: list[tuple[str, ...]] = []

@@ -72,7 +72,7 @@ class Replay:
         return self.runs if self.real is None else (self.real, *self.runs)
 
     def differences(self) -> tuple[Difference, ...]:
-        """Return what each change does to each figure that all replicas have."""
+        """Return the effect of each change on each figure that all replicas have."""
         values: dict[tuple[str, str], list[float]] = {}
         for figure in FIGURES:
             for cell in self.cells:
@@ -185,7 +185,7 @@ def _near(replay: Replay) -> tuple[Table, ...]:
 
 
 def _changes(label: str, differences: tuple[Difference, ...]) -> Table:
-    """Return what one change does, a row for each figure."""
+    """Return the effects of one change, a row for each figure."""
     rows = tuple(
         (
             one.words,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from cpsched.booking import Ledger
 from cpsched.domain import Instance, Job
@@ -36,15 +37,11 @@ def first_that_fits(ledger: Ledger, ids: Sequence[str], *, earliest: int, latest
         return ledger.place(ids, earliest=earliest, latest=latest)
     starts: dict[str, int] = {}
     for name in ids:
-        for last in dict.fromkeys((earliest, latest)):
-            for number in range(chosen.get(name, 1)):
-                if name in chosen:
-                    ledger.take_mode(name, number)
-                if name not in starts:
-                    starts |= ledger.place([name], earliest=earliest, latest=last)
-                if name in starts:
-                    break
-            if name in starts:
+        for last, number in product(dict.fromkeys((earliest, latest)), range(chosen.get(name, 1))):
+            if name in chosen:
+                ledger.take_mode(name, number)
+            if placed := ledger.place([name], earliest=earliest, latest=last):
+                starts |= placed
                 break
     return starts
 

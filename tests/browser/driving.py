@@ -131,7 +131,7 @@ def looks_wrong(page: Page) -> list[str]:
 
 
 def is_hard_to_use(page: Page) -> list[str]:
-    """Return what axe-core finds of serious or critical faults for those who use keys or a screen reader."""
+    """Return the serious and critical faults that axe-core finds for those who use keys or a screen reader."""
     import axe_playwright_python
 
     page.evaluate(Path(axe_playwright_python.__file__).with_name("axe.min.js").read_text(encoding="utf-8"))

@@ -16,7 +16,7 @@ PLAN = ("solve", "--engine", "planner", "--budget", "0")
 
 
 def without_seconds(result: Result) -> str:
-    """Return what a command printed, without the seconds that it took."""
+    """Return the output of a command, without the seconds that it took."""
     return re.sub(r"[\d.]+ s\b", "T s", result.stdout)
 
 

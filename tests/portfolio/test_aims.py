@@ -29,7 +29,7 @@ WHOLE = (ObjectiveTerm.MAKESPAN, ObjectiveTerm.TARDINESS, ObjectiveTerm.WAIT, Ob
 
 @pytest.fixture(autouse=True)
 def _no_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no aim be bounded for a share of the long budgets here, which no search uses up."""
+    """Switch off the bounds of later aims, which would use up their share of the long budgets here."""
     monkeypatch.setattr(aims, "_PROOF", 0.0)
 
 

@@ -142,13 +142,15 @@ def _without_strangers(job: Job, here: Collection[str]) -> Job:
     return job if len(after) == len(job.after) else replace(job, after=after)
 
 
-def replay(days: Days, rules: Sequence[Rules], *, replicas: int, watch: Callable[[int], None] | None = None) -> Replay:
+def replay(
+    days: Days, rules: Sequence[Rules], *, replicas: int, progress: Callable[[int, int], None] | None = None
+) -> Replay:
     """Play days of a past under several rules, and compare: with what happened, and with each other.
 
     Raises `CpschedError` if a scheduler cannot run the jobs. Raises `ValueError` if there are no replicas.
 
     `rules`: those of the site first. `replicas`: how often each is played: once with the jobs as they came, and then
-    with each submission moved at random by some minutes. `watch`: called after each simulation with their number.
+    with each submission moved at random by some minutes. `progress`: called with (simulations done, in all).
     """
     if replicas < 1:
         raise ValueError(f"Expected 1 replica or more, got {replicas}")
@@ -171,8 +173,8 @@ def replay(days: Days, rules: Sequence[Rules], *, replicas: int, watch: Callable
             if not number:
                 played.append(run)
             cells.append(_cell(run, counted, history, number))
-            if watch is not None:
-                watch(len(cells))
+            if progress is not None:
+                progress(len(cells), replicas * len(rules))
     return Replay(
         name=days.past.instance.name,
         real=real,
@@ -187,12 +189,10 @@ def replay(days: Days, rules: Sequence[Rules], *, replicas: int, watch: Callable
 
 def _run_of(history: History, rules: Rules) -> SimulatedRun:
     """Return a simulation as reports take it."""
-    cluster = rules.machine.cluster
-    amounts = {**cluster.totals, **cluster.licenses}
     return SimulatedRun(
         workload=rules.machine.name,
         policy=rules.label,
-        capacity={name: amount for name, amount in amounts.items() if amount},
+        capacity=rules.machine.cluster.capacity,
         runs=history.runs,
         decision_seconds=history.decision_seconds,
         elapsed=history.elapsed,
@@ -210,7 +210,7 @@ def _counted(runs: Runs, days: Days) -> NDArray[np.bool_]:
 
 
 def _as_it_was(run: SimulatedRun, starts: Mapping[str, int]) -> SimulatedRun | None:
-    """Return what happened to the jobs of a simulation; None where nobody knows."""
+    """Return the real history of the jobs of a simulation; None where nobody knows it."""
     runs = run.runs
     start = np.array([starts.get(id, -1) for id in runs.ids], dtype=np.int64)
     is_known = start >= runs.submit

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from cpsched.domain import Instance
 from cpsched.lab.sim import Picks
+from cpsched.metrics import SLOWDOWN_TAU
 from cpsched.text import how_to_install
 
 try:
@@ -23,8 +24,6 @@ Observation = NDArray[np.float32]
 FEATURES = ("is there", "wait", "walltime", "share of the machine", "fits now", "free share of the machine")
 #: Seconds that are one half: times t are t / (t + this).
 _HALF = 3600.0
-#: A job's seconds count as at least this many in its bounded slowdown, as in `cpsched.metrics`.
-_TAU = 10
 
 
 class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
@@ -97,11 +96,11 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
         if job is not None:
             ran = self._lengths[job]
             response = picks.starts[job] + ran - self._submits[job]
-            reward = -max(1.0, response / max(_TAU, ran)) / self.jobs
+            reward = -max(1.0, response / max(SLOWDOWN_TAU, ran)) / self.jobs
         return self.observation(), reward, picks.is_over, False, {}
 
     def observation(self) -> Observation:
-        """Return what the agent sees now."""
+        """Return the observation of now."""
         picks, found = self.picks, np.zeros((self.window, len(FEATURES)), dtype=np.float32)
         queue = picks.queue[: self.window]
         if queue:

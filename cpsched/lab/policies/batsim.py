@@ -95,7 +95,7 @@ class Batsim:
         return decision
 
     def _decided(self, site: Site, news: News) -> Decision:
-        """Return what the scheduler decides."""
+        """Return the scheduler's decision."""
         events = list(self._told(site, news))
         if self._wakes and self._wakes[0] <= news.now:
             self._wakes = [wake for wake in self._wakes if wake > news.now]

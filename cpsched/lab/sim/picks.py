@@ -125,7 +125,7 @@ class Picks:
         return job
 
     def _go_on(self) -> None:
-        """Let time go on to the next second in which something happens and a job waits; or until nothing happens."""
+        """Advance to the next second in which something happens and a job waits; or until nothing happens."""
         ends, submits, queue, free = self._ends, self._submits, self.queue, self._free
         while True:
             following = submits[self._next] if self._next < self._last else FOREVER
@@ -154,7 +154,7 @@ def _asked(counted: EqualNodes, demand: int) -> tuple[tuple[int, int], ...]:
 
 
 def _uncountable(load: Load, *, is_counted: bool) -> list[str]:
-    """Return what of a workload keeps its jobs from being counted."""
+    """Return the parts of a workload that keep its jobs from being counted."""
     jobs = load.jobs
     found = {
         "jobs that ask for different parts of nodes": not is_counted,

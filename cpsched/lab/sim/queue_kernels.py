@@ -138,7 +138,7 @@ def key_of(rule, job, now, s):
 
 @inner_kernel
 def index_of(rule, job, now, s):
-    """Return what a job's key is as long as nobody is due or has a promise.
+    """Return the key of a job as long as no job is due or has a promise.
 
     F1, WFP3 and UNICEF as in Carastan-Santos and de Camargo (SC'17), negated where the highest score is served first;
     WSPT is Smith's rule (1956). SMITH is the same with the geometric mean of expected runtime and walltime. KEY is a

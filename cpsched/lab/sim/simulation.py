@@ -107,11 +107,10 @@ class History:
         `warm_up`, `cool_down`: shares of the jobs, first and last in the order of submission, that do not count.
         """
         cluster = self._world.load.stated.cluster
-        amounts = {**cluster.totals, **cluster.licenses}
         return runs_summary(
             self.runs,
             max(1, cluster.totals.get("cores", 0)),
-            resources={name: amount for name, amount in amounts.items() if amount},
+            resources=cluster.capacity,
             warm_up=warm_up,
             cool_down=cool_down,
             decision_seconds=self.decision_seconds,

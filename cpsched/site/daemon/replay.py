@@ -87,7 +87,7 @@ def _is_waiting(world: World) -> bool:
 
 
 def watched(store: Store) -> tuple[Instance, dict[str, int]] | None:
-    """Return what a store has seen: its first window with all jobs that came after it, with their runtimes; and the
+    """Return the history in a store: its first window with all jobs that came after it, with their runtimes; and the
     real starts of jobs. None: it has seen nothing yet.
     """
     first = store.first_snapshot()

@@ -217,11 +217,8 @@ def check_objective(case: Case) -> Iterator[Violation]:
         instance,
         (Run(job, start, start + (job.usual or job.walltime), expected=job.expected) for job, start in earliest),
     )
-    for key, exact in (("value", value), ("suffered", suffered)):
-        got = score.get(key)
-        if isinstance(got, Fraction) and _differs(got, exact):
-            message = f"expected {_decimal(exact)}, recomputed from the jobs, got {_decimal(got)}"
-            yield Violation("objective", f"objective.{key}", message)
+    yield from _check_figure(score, "objective", "value", value)
+    yield from _check_figure(score, "objective", "suffered", suffered)
     yield from _check_bound(score, "objective")
     yield from _check_later_aims(case, waited)
 
@@ -236,11 +233,18 @@ def _check_later_aims(case: Case, waited: Sequence[Booking]) -> Iterator[Violati
     for number, (weights, score) in enumerate(zip(instance.later_aims, stated, strict=True)):
         subject, alone = f"objective.then[{number}]", replace(case, instance=replace(instance, weights=weights))
         exact = value_of(alone.instance, (_run_of(case, booking) for booking in waited)) + _cost_of_changes(alone)
-        got = score.get("value")
-        if isinstance(got, Fraction) and _differs(got, exact):
-            message = f"expected {_decimal(exact)}, recomputed from the jobs, got {_decimal(got)}"
-            yield Violation("objective", f"{subject}.value", message)
+        yield from _check_figure(score, subject, "value", exact)
         yield from _check_bound(score, subject)
+
+
+def _check_figure(
+    score: Mapping[str, Fraction | str | None], subject: str, key: str, exact: Fraction
+) -> Iterator[Violation]:
+    """Check a stated figure against what follows from the jobs."""
+    got = score.get(key)
+    if isinstance(got, Fraction) and _differs(got, exact):
+        message = f"expected {_decimal(exact)}, recomputed from the jobs, got {_decimal(got)}"
+        yield Violation("objective", f"{subject}.{key}", message)
 
 
 def _check_bound(score: Mapping[str, Fraction | str | None], subject: str) -> Iterator[Violation]:

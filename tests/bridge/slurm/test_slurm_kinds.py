@@ -136,7 +136,7 @@ class Held(NamedTuple):
 
 
 def planned(job: Job, instance: Instance) -> Held:
-    """Return what a job has in a plan in which it is alone."""
+    """Return the allocation of a job in a plan in which it is alone."""
     plan = cpsched.solve(replace(instance, jobs=(replace(job, after=()),)), engine="planner")
     return Held.of(plan.jobs[0].segments[0].allocation if plan.jobs else ())
 

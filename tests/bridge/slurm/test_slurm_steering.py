@@ -55,7 +55,7 @@ def submit(site: Site, count: int, *arguments: str, seconds: int = 1) -> list[st
 
 
 def block(site: Site, minutes: int = 20) -> str:
-    """Let a job have the whole machine until it is cancelled, and return its id."""
+    """Submit a job that holds the whole machine until it is cancelled, and return its id."""
     (blocker,) = submit(site, 1, f"--time={minutes}", seconds=900)
     site.lab.wait(lambda: site.lab.facts(blocker).state is JobState.RUNNING)
     return blocker
