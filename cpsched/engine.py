@@ -155,7 +155,7 @@ class Proof:
 
 
 class Board:
-    """The best plan and the best bounds so far, shared by solvers that work in parallel. Thread-safe; mutable.
+    """The best plan (BRIDI-16) and bounds so far, shared by solvers that work in parallel. Thread-safe; mutable.
 
     A plan of more jobs is better than one of fewer, whatever their values; of as many jobs, the smaller value is
     better. So offers may plan other jobs than the first plan does.
@@ -272,7 +272,7 @@ class Board:
 
     @property
     def is_optimal(self) -> bool:
-        """Whether the best plan is proven optimal: in the number of its jobs, and then in its value."""
+        """Whether the best plan is proven optimal: in the number of its jobs, and then in its value (BRIDI-18)."""
         with self._lock:
             best = self._best
             if len(best.ids) < self.most:

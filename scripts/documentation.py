@@ -1,7 +1,7 @@
 """Hooks of MkDocs: what pages take from the code (tables of keys, commands, schemas), and a search without a server.
 
-A page has ``<!-- generated: NAME -->`` where a table belongs (`GENERATED` lists the names). MkDocs loads this file as a
-hook (``mkdocs.yml``).
+A page has ``<!-- generated: NAME -->`` where a table belongs (`GENERATED` lists the names). Below each mechanism
+stand the files that name its number. MkDocs loads this file as a hook (``mkdocs.yml``).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +28,14 @@ from cpsched.lab.bench import campaign_model
 from cpsched.site.bridge.slurm import QueueModel
 from cpsched.site.daemon import site_model
 
-__all__ = ["GENERATED", "on_files", "on_page_markdown", "on_post_build"]
+__all__ = ["GENERATED", "files_by_mechanism", "on_files", "on_page_markdown", "on_post_build"]
 
 Schema = Mapping[str, Any]
+_ROOT = Path(__file__).parents[1]
+#: A mechanism in ``docs/mechanisms.md``, its number in a comment or docstring, and several numbers that name no one.
+_MECHANISM = re.compile(r"^- ([A-Z]+-\d+): (.*)$", flags=re.MULTILINE)
+_NUMBER = re.compile(r"\b(?:OCCS|BRIDI|SD|EVO|PBS|MAUI|MIX)-\d+\b")
+_RANGE = re.compile(r"\b([A-Z]+)-\d+ to (?:\1-)?\d+")
 
 #: The tables of a campaign's file, each with its heading.
 _CAMPAIGN = {
@@ -101,11 +106,26 @@ def _public_names() -> str:
 
 
 def _words() -> str:
-    text = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    text = (_ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     found = re.search(r"^\| word \|.*?(?=\n\n)", text, flags=re.MULTILINE | re.DOTALL)
     if found is None:
         raise PluginError("CONTRIBUTING.md: expected a table that begins with | word |")
     return found[0]
+
+
+def files_by_mechanism() -> dict[str, list[str]]:
+    """Return the files of the code, then those of the tests, that name the number of a mechanism, by number."""
+    found: dict[str, list[str]] = {}
+    for folder in ("cpsched", "models", "scripts", "tests"):
+        for path in sorted((_ROOT / folder).rglob("*")):
+            if path.is_file() and path.suffix in (".py", ".mzn", ""):
+                for number in set(_NUMBER.findall(_RANGE.sub("", path.read_text(encoding="utf-8")))):
+                    found.setdefault(number, []).append(path.relative_to(_ROOT).as_posix())
+    return found
+
+
+def _with_files(number: str, mechanism: str, files: Sequence[str]) -> str:
+    return f"- **{number}** {mechanism}" + "".join(f"<br>`{name}`" for name in files)
 
 
 def _tables(models: Mapping[str, type[BaseModel]]) -> str:
@@ -181,6 +201,9 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         if name not in GENERATED:
             raise PluginError(f"{page.file.src_uri}: expected one of {', '.join(GENERATED)}, got {name!r}")
         markdown = markdown.replace(f"<!-- generated: {name} -->", GENERATED[name]())
+    if page.file.src_uri == "mechanisms.md":
+        found = files_by_mechanism()
+        markdown = _MECHANISM.sub(lambda row: _with_files(row[1], row[2], found.get(row[1], [])), markdown)
     if page.file.src_uri.startswith(("concepts/", "guides/", "tutorial")):
         page.meta.setdefault("search", {"boost": 2})  # found before the long pages that they lead to
     return re.sub(r"^```console varying$", "```console", markdown, flags=re.MULTILINE)

@@ -55,7 +55,7 @@ def tables(repository: Path) -> list[Row]:
 
 
 def test_figures_are_within_the_bands(tables: list[Row]) -> None:
-    """Each mean is near that of the independent reproduction (EVO-16)."""
+    """Each mean is near that of the independent reproduction (EVO-16, EVO-12, EVO-13)."""
     figures = tables[0]
     assert list(figures) == VARIANTS
     for variant, expected in BANDS.items():

@@ -61,7 +61,7 @@ class Mark:
 
 
 class Ledger:
-    """Bookings of running and waiting jobs on one cluster; mutable.
+    """Bookings of running and waiting jobs on one cluster; mutable (OCCS-20, BRIDI-4).
 
     A job that waits for others is booked at its distance from them, and finds no place while one of them has none.
     A job that is booked again keeps its distance to the jobs that wait for it (OCCS-49).

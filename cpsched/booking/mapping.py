@@ -14,7 +14,7 @@ from cpsched.domain import Cluster, NodeClass, Request
 
 
 class Mapping(Protocol):
-    """The orders in which nodes are filled and chunks are placed."""
+    """The orders in which nodes are filled and chunks are placed (OCCS-31)."""
 
     def node_order(self, cluster: Cluster) -> Sequence[int]:
         """Return all node indices, those to be filled first in front."""
@@ -40,7 +40,7 @@ class CheapFirst:
     """Cheap nodes first, so that rare resources stay free for jobs that ask for them; demanding chunks first."""
 
     def node_order(self, cluster: Cluster) -> list[int]:
-        """Order nodes by ascending weight; equal ones as the document has them."""
+        """Order nodes by ascending weight; equal ones as the document has them (MAUI-10)."""
         weights = [node_weight(node_class, cluster) for node_class in cluster.classes]
         rank = {weight: place for place, weight in enumerate(sorted(set(weights)))}
         ranks = [

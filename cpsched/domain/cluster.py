@@ -101,7 +101,7 @@ class Cluster:
 
     @cached_property
     def totals(self) -> Amounts:
-        """The sum over all nodes of each countable resource (drained and down nodes included)."""
+        """The sum over all nodes of each countable resource (drained and down nodes included; OCCS-53)."""
         totals: dict[str, int] = {}
         for node_class in self.classes:
             for name, amount in node_class.resources.items():

@@ -33,7 +33,7 @@ class JobCancelled(JobEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobAltered(JobEvent):
-    """A waiting job asks for something else (renegotiation)."""
+    """A waiting job asks for something else (renegotiation) (OCCS-48)."""
 
     #: The fields of `Job` that change, with their new values.
     changes: FrozenMap[str, Any]
@@ -49,7 +49,7 @@ class JobExtended(JobEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllocationFailed(JobEvent):
-    """A job that should have started could not, maybe because of some of its nodes: these are down."""
+    """A job that should have started could not, maybe because of some of its nodes: these are down (OCCS-38)."""
 
     nodes: tuple[str, ...] = ()
 
@@ -64,7 +64,7 @@ class NodesChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityChanged:
-    """Nodes have other amounts of some resources, or the cluster has of some licences."""
+    """Nodes have other amounts of some resources, or the cluster has of some licences (OCCS-45)."""
 
     nodes: tuple[str, ...] = ()
     resources: Amounts = Amounts()

@@ -240,7 +240,7 @@ class Instance:
 
 
 def priority_classes(instance: Instance) -> dict[str, int]:
-    """Return the class of each job, array and element of an array, by its id: higher classes go first.
+    """Return the class of each job, array and element of an array, by its id: higher classes go first (BRIDI-9).
 
     The class of a job is its priority, or that of the highest job that waits for it, directly or not, if that is more:
     a job that waits for one of a lower class would be later because of it.

@@ -29,7 +29,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """Equal units, each of which is allocated on one node and never split (OCCS-17)."""
+    """Equal units, each of which is allocated on one node and never split (OCCS-17, BRIDI-2)."""
 
     count: Annotated[Count, Key("How many of them")]
     #: At least one, each positive.

@@ -131,7 +131,7 @@ def jobs_by_id(instance: Instance) -> dict[str, Job]:
 
 
 def objective_value(instance: Instance, jobs: Iterable[PlannedJob], *, is_record: bool = False) -> float:
-    """Return the value of the instance's objective.
+    """Return the value of the instance's objective (BRIDI-8).
 
     `instance`: gives submission times, expected waits and the objective's weights. `jobs`: jobs of a plan. A running
     job counts only if its end differs from that in the instance. `is_record`: whether the jobs are those of a record: a
@@ -274,7 +274,7 @@ def honest_gap(score: Score) -> float | None:
 
 @at_the_door
 def summarise(instance: Instance, plan: Plan) -> Summary:
-    """Return the figures of a plan of `instance`.
+    """Return the figures of a plan of `instance` (BRIDI-19, EVO-12, EVO-13).
 
     Raises
     ------

@@ -158,7 +158,7 @@ def runs_summary(
     only: NDArray[np.bool_] | None = None,
     decision_seconds: Sequence[float] | NDArray[np.float64] = (),
 ) -> RunsSummary:
-    """Return the figures of a simulation.
+    """Return the figures of a simulation (SD-14).
 
     Raises `ValueError` if the capacity is not positive, or the shares are negative or leave nothing.
 

@@ -71,7 +71,7 @@ class Aftermath:
 
 
 def after_event(instance: Instance, plan: Plan, event: WindowEvent) -> Aftermath:
-    """Return the window after an event.
+    """Return the window after an event (OCCS-51).
 
     Raises `DocumentError` if the window does not have what the event names, or not in a state in which the event can
     concern it. Raises `EngineError` if what the event asks for cannot be granted.

@@ -109,5 +109,5 @@ class Planner:
         return moves
 
     def outcome(self) -> Outcome:
-        """Return the current outcome of all jobs, in document order."""
+        """Return the current outcome of all jobs, in document order (OCCS-37)."""
         return self._admission.outcome(self.ledger)

@@ -30,7 +30,7 @@ _TAKEN = "its nodes or licences are not free of running jobs and other reservati
 
 def slices_of(instance: Instance) -> tuple[ReservedSlice, ...]:
     """Choose the nodes of reservations at their times that have not ended, in document order; one that gets nothing has
-    a reason: too few nodes are up and free of running jobs and of other reservations then.
+    a reason: too few nodes are up and free of running jobs and of other reservations then (OCCS-42).
 
     What a reservation has already, and downtimes of named nodes, come first; then those that begin first choose first.
     Where one gets nothing beside others, it is also tried whether more are had if it chooses before them.

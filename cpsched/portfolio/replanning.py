@@ -24,7 +24,7 @@ NAME = "replan"
 def replan(
     instance: Instance, plan: Plan, *, at: int | None = None, events: Sequence[WindowEvent] = ()
 ) -> tuple[Instance, Plan]:
-    """Advance a window to a later second, apply events, and update its plan.
+    """Advance a window to a later second, apply events, and update its plan (OCCS-46).
 
     Each job keeps its start and nodes if they are still free and allowed, and moves up if resources have become free
     (`LivePlan`). A job that fails to get its allocation, or loses a node, may displace waiting

@@ -1,4 +1,4 @@
-"""Which nodes admit a job, and why a job cannot be planned at all: the checks that do not depend on time.
+"""Which nodes admit a job, and why a job cannot be planned at all (BRIDI-10): the checks that do not depend on time.
 
 A node may have a chunk if it has the chunk's resources and properties, its guard admits the chunk (OCCS-41), and the
 amount that it keeps free for others (OCCS-40) leaves room for it.

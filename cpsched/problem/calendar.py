@@ -39,7 +39,7 @@ _YEAR_2400 = 13_569_465_600
 
 
 def intervals(validity: Validity, instance: Instance, until: int) -> Intervals:
-    """Return the maximal intervals of ``[instance.now, until)`` at which a rule holds.
+    """Return the maximal intervals of ``[instance.now, until)`` at which a rule holds (OCCS-43).
 
     A second belongs to a cron expression if the expression matches the wall-clock minute of that second in the
     instance's `time_zone`, or in the fixed offset of its `epoch` where it names no zone. In autumn the repeated hour

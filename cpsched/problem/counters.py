@@ -97,7 +97,7 @@ def counters_of(
     about: Job | None = None,
     hopeless: Callable[[], Collection[str]] = tuple,
 ) -> Iterator[Counter]:
-    """Yield the counters of all limits and free pools that can bind.
+    """Yield the counters of all limits and free pools that can bind (OCCS-50).
 
     `measures`: the amounts of the window's jobs. `soft`: whether soft limits are kept, too. `record`: whether the jobs
     are played, see `compiled`. `about`: the only job whose limits matter; None: all. `hopeless`: returns the waiting

@@ -38,7 +38,7 @@ def grid(
 
 
 def plan_table(instance: Instance, plan: Plan) -> Table:
-    """Return one row per job: planned and running ones by start, then the waiting room with its reasons."""
+    """Return one row per job: planned and running ones by start, then the waiting room with its reasons (OCCS-47)."""
     entries = jobs_by_id(instance)
 
     def row(id: str, *cells: str) -> tuple[str, ...]:

@@ -69,7 +69,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindDemand:
-    """`need` equal chunks, at most `most` of them on one node."""
+    """`need` equal chunks, at most `most` of them on one node (OCCS-28)."""
 
     need: int
     most: int
@@ -79,7 +79,7 @@ class KindDemand:
 
 
 class Demands:
-    """The table of all demands that are searched for; mutable: it only grows.
+    """The table of all demands that are searched for; mutable: it only grows (OCCS-12).
 
     A demand's kinds are mapped in their order. An exclusive demand needs idle nodes and takes them whole.
     """
@@ -306,7 +306,7 @@ def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:
-    """Where and when a demand fits."""
+    """Where and when a demand fits (OCCS-30)."""
 
     start: int
     #: Rows of (node, kind, chunks), kind by kind and ascending in the nodes; kinds count through all demands.
@@ -541,7 +541,7 @@ class Timeline:
     # --- single bookings ----------------------------------------------------------------------------------------
 
     def book(self, booking: Booking) -> None:
-        """Book amounts; the caller guarantees that they are free, and in range."""
+        """Book amounts; the caller guarantees that they are free, and in range (OCCS-33)."""
         if not 0 <= booking.start < booking.end:
             raise ValueError(f"Expected 0 <= start < end, got a booking of [{booking.start}, {booking.end})")
         head = self._state.head

@@ -234,7 +234,7 @@ def ratios_of_both(cases: Sequence[Case], name: str) -> list[tuple[float, float]
     return list(zip(completions, _ratios(cases, name, BASE, lambda figures: figures.makespan), strict=True))
 
 
-#: What the paper found of every variant against rigid (EVO-15).
+#: What the paper found of every variant against rigid (EVO-15, EVO-16).
 _FINDINGS: Mapping[str, Callable[[Figures, Figures], bool]] = {
     "the makespan is shorter": lambda mine, rigid: mine.makespan < rigid.makespan,
     "the effective utilisation is higher": lambda mine, rigid: mine.effective > rigid.effective,

@@ -210,7 +210,7 @@ def test_a_table_in_proportion_names_a_policy(tmp_path: Path) -> None:
 )
 def test_the_comparison_of_bridi_et_al_is_a_campaign(repository: Path, name: str, published: set[str]) -> None:
     """Both campaigns can be read; the paper's two baselines and our engine are charged for their time, what is
-    published stands beside the windows, and the page has places for its tables and for no others.
+    published stands beside the windows, and the page has places for its tables and for no others (BRIDI-22).
     """
     if not (repository / ".." / "shared" / "data" / "eurora").is_dir():
         pytest.skip("the workloads of Eurora are not here: ../shared/data/eurora")

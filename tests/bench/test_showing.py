@@ -177,7 +177,7 @@ def test_instances_of_one_workload_are_samples(tmp_path: Path) -> None:
 
 def test_figures_in_proportion_to_a_policy(tmp_path: Path) -> None:
     """Proportions are taken cell by cell: 2 / 1 and 2 / 4 are 1.25 in the mean. Who has 0 is no measure, and what is
-    published is put in proportion to the same source.
+    published is put in proportion to the same source (BRIDI-23).
     """
     cells = samples_of(tmp_path, "base", {"a": 1, "b": 4, "c": 0}) | samples_of(tmp_path, "x", {"a": 2, "b": 2, "c": 2})
     published = tuple(

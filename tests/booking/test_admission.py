@@ -130,7 +130,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("job", "reason", "detail"), REFUSED)
 def test_refusals_in_words(job: Job, reason: str, detail: str) -> None:
-    """A job that can have no start is told why, with what it asks for and what there is."""
+    """A job that can have no start is told why, with what it asks for and what there is (BRIDI-10, PBS-5)."""
     assert verdict(job) == (WaitingReason(reason), detail)
 
 

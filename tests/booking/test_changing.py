@@ -98,7 +98,8 @@ def on_nodes(job: PlannedJob) -> list[str]:
 @SLOW
 @given(st.data())
 def test_start_is_the_first_of_all(data: st.DataObject) -> None:
-    """Without holds, one job beside running ones starts when trying every start and every node lets it start first.
+    """Without holds, one job beside running ones starts when trying every start and every node lets it start first
+    (EVO-4).
 
     With several kinds of chunks no way may be found where there is one: it then starts later, or not at all.
     """
@@ -155,7 +156,7 @@ def test_holds_let_it_complete_as_early_as_any_schedule(
     steps: list[tuple[int, int]], busy: list[tuple[int, int, int, int]], limit: float | None, place: Place
 ) -> None:
     """Where what is busy is never in pieces, numbers of nodes tell all: the completion is the earliest of any schedule,
-    and the start the latest with that completion (EVO-8, EVO-9).
+    and the start the latest with that completion (EVO-8, EVO-9, EVO-6).
     """
     levels = [level for calm, few, rush, many in busy for level in [few] * calm + [many] * rush]
     job = evolving("e", *steps, place=place, expand_limit=limit)

@@ -111,7 +111,7 @@ def compiled(layout: Columns, *jobs: Job) -> list[int]:
 
 
 def test_equal_jobs_share_a_demand() -> None:
-    """Jobs that ask for the same share a demand, whatever their walltime, unless a guard tells them apart."""
+    """Jobs that ask for the same share a demand, whatever their walltime, unless a guard tells them apart (OCCS-12)."""
     jobs = [waiting(str(walltime), walltime, chunk(cores=4)) for walltime in (10, 20, 100, 101, 500)]
     assert compiled(columns(*CLASSES, solver=2), *jobs) == [0, 0, 0, 1, 1]
 

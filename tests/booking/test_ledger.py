@@ -55,7 +55,9 @@ def state(ledger: Ledger) -> list[object]:
 @examples(80)
 @given(instances(), st.randoms(use_true_random=False))
 def test_release_is_the_inverse_of_planning(instance: Instance, order: random.Random) -> None:
-    """When all planned jobs are released, in any order, every column at every time is as before: running work alone."""
+    """When all planned jobs are released, in any order, every column at every time is as before: running work alone
+    (OCCS-33).
+    """
     ledger = ledger_of(instance)
     before = state(ledger)
     ledger.plan([job.id for job in ledger.jobs])
@@ -147,7 +149,7 @@ def first_start(instance: Instance) -> tuple[int, list[tuple[str, int, int]]]:
 
 
 def test_running_jobs_hold_their_nodes() -> None:
-    """4 of 16 cores are free until the running job ends, and its licence as well."""
+    """4 of 16 cores are free until the running job ends, and its licence as well (BRIDI-4)."""
     node = nodes("a", cores=16)
     busy = running("r", 100, a={"cores": 12}, licenses={"solver": 1})
     one = {"solver": 1}

@@ -18,7 +18,9 @@ def test_node_weights() -> None:
 
 
 def test_node_weights_of_a_small_system() -> None:
-    """OCCS-26: A and B with 16 cores, C with 32 and both GPUs weigh 16, 16 and 64, and are filled in this order."""
+    """OCCS-26: A and B with 16 cores, C with 32 and both GPUs weigh 16, 16 and 64, and are filled in this order
+    (MAUI-10).
+    """
     classes = (nodes("c", cores=32, gpus=2), nodes("a", cores=16), nodes("b", cores=16))
     cluster = Cluster(classes=classes)
     assert [node_weight(node, cluster) for node in classes] == [64, 16, 16]
@@ -72,7 +74,9 @@ def stands(instance: Instance, mapping: Mapping | None) -> Sequence[object]:
 
 
 def test_another_policy_takes_other_nodes() -> None:
-    """Mapping is replaceable: with dear nodes first the job goes to C instead of A and B; starts do not differ."""
+    """Mapping is replaceable: with dear nodes first the job goes to C instead of A and B; starts do not differ
+    (OCCS-31).
+    """
     classes = (nodes("a b", cores=16), nodes("c", cores=32, gpus=2))
     instance = window(classes, waiting("j", 10, chunk(3, cores=8)))
     assert stands(instance, None) == (0, [("a", 0, 2), ("b", 0, 1)])
@@ -87,7 +91,9 @@ def test_another_policy_places_other_kinds_first() -> None:
 
 
 def test_a_policy_that_fails_is_not_the_last_word() -> None:
-    """Small chunks first would fill A and B by halves; the kinds are then tried in other orders at the same start."""
+    """Small chunks first would fill A and B by halves; the kinds are then tried in other orders at the same start
+    (OCCS-30).
+    """
     instance = window([nodes("a b", cores=4)], waiting("j", 10, chunk(1, cores=4), chunk(2, cores=2)))
     scattered = window([nodes("a", cores=4), nodes("b", cores=4, gpus=1)], waiting("j", 10, chunk(cores=1), GPU))
     assert stands(instance, SmallFirst()) == (0, [("a", 1, 2), ("b", 0, 1)])

@@ -102,7 +102,9 @@ def test_time_goes_by(replan: Replan, example: Path) -> None:
 
 
 def test_once_more(run: Run, replan: Replan, example: Path) -> None:
-    """The new documents are an instance and a plan: what comes next begins from them; `at` is now if left out."""
+    """The new documents are an instance and a plan: what comes next begins from them; `at` is now if left out
+    (OCCS-46).
+    """
     replan(*profile(asked((8, 2), (10, 3))))
     new = (example / "new-window.json", example / "new-plan.json")
     shown = run("replan", *new, *profile(asked((6, 2))), "--json")

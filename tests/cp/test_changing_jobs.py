@@ -388,7 +388,7 @@ def malleable_tiny(draw: Random) -> Instance:
 @pytest.mark.parametrize("draw", [evolving_tiny, malleable_tiny], ids=["evolving", "malleable"])
 @pytest.mark.parametrize("seed", seeds(40))
 def test_the_optimum_is_that_of_trying_everything(draw: Any, seed: int) -> None:
-    """On random tiny windows the model finds the value that trying all starts, holds, shares and nodes finds."""
+    """On random tiny windows the model finds what trying all starts, holds, shares and nodes finds (EVO-17)."""
     instance = draw(Random(seed))
     expected = best_plan(instance)
     assert broken_rules(instance, expected) == set()

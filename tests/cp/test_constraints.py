@@ -240,7 +240,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_the_plan_within_is_allowed_and_the_plan_beyond_is_refused(case: Case) -> None:
-    """The model has the first plan among its solutions and not the second, and the verifier says the same."""
+    """The model has the first plan among its solutions and not the second, and the verifier says the same (BRIDI-7)."""
     assert broken_rules(case.instance, planned_jobs(case.instance, case.allowed)) == set()
     assert is_allowed(case.instance, case.allowed)
     assert case.rule in broken_rules(case.instance, planned_jobs(case.instance, case.refused))

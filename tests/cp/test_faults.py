@@ -100,7 +100,7 @@ def board_for(instance: Instance, seconds: float) -> Board:
 @pytest.mark.slow
 @pytest.mark.parametrize(("script", "seconds", "words"), FAULTS.values(), ids=FAULTS)
 def test_a_worker_that_goes_wrong_does_no_harm(script: str, seconds: float, words: str | None) -> None:
-    """The improver returns, nothing but the poor plan is on the board, and an event has the words expected."""
+    """The improver returns, nothing but the poor plan is on the board, and an event has the words (BRIDI-16)."""
     board = board_for(WINDOW, seconds)
     Cp(CpParams(memory_share=0.05), command=(sys.executable, "-c", script)).improve(WINDOW, board, seed=0)
     assert board.best.jobs == tuple(POOR)

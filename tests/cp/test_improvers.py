@@ -97,7 +97,7 @@ def test_cp_improves_on_the_planner() -> None:
 
 
 def test_a_large_window_is_not_solved_as_a_whole() -> None:
-    """A window with too many pairs of jobs and nodes starts no worker, not even one that does not exist."""
+    """A window with too many pairs of jobs and nodes starts no worker, not even one that does not exist (BRIDI-15)."""
     instance = mixed_window(0, 8, 8)
     board = board_of(instance)
     Cp(CpParams(most_pairs=63), command=("/nowhere/python",)).improve(instance, board, seed=0)

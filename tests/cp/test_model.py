@@ -94,7 +94,9 @@ def test_tiny_windows_are_solved(case: TinyCase, params: ModelParams) -> None:
 @examples(60, deadline=None)
 @given(instances(max_nodes=3, max_jobs=3))
 def test_the_optimum_is_that_of_brute_force(instance: Instance) -> None:
-    """On random windows without own times, dependencies and queue limits, trying everything finds the same value."""
+    """On random windows without own times, dependencies and queue limits, trying everything finds the same value
+    (BRIDI-6).
+    """
     free = tuple(replace(job, start_at=None, deadline=None, after=()) for job in instance.jobs)
     queues = FrozenMap({name: replace(queue, max_walltime=None) for name, queue in instance.queues.items()})
     instance = replace(instance, jobs=free, queues=queues)
@@ -201,7 +203,7 @@ HETEROGENEOUS = instance_of(
 @pytest.mark.slow
 @pytest.mark.parametrize("params", MODELS, ids=lambda params: str([f for f in params.__slots__ if getattr(params, f)]))
 def test_the_solver_says_that_the_hint_is_complete_and_feasible(params: ModelParams) -> None:
-    """The log of CP-SAT speaks of a complete and feasible hint, with every kind of variable in the model."""
+    """The log of CP-SAT speaks of a complete and feasible hint, with every kind of variable in the model (BRIDI-17)."""
     plan = plan_of(HETEROGENEOUS)
     encoding = encoding_of(HETEROGENEOUS, plan)
     request = request_for(encoding, plan, params)

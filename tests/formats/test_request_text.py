@@ -17,7 +17,7 @@ COUNTABLE = ("cores", "mem", "gpus", "mics", "fpga")
 
 
 def test_a_request_with_everything() -> None:
-    """Counts, aliases, sizes, properties, place and licences come out as formats.md says."""
+    """Counts, aliases, sizes, properties, place and licences come out as formats.md says (OCCS-17)."""
     parsed = parse_request("5:ncpus=16:mem=12g:net=IB+mics=1:mem=1500k,place=scatter:excl,sw=3", countable=COUNTABLE)
     assert parsed.request == Request(
         chunks=(

@@ -14,7 +14,7 @@ from tests.formats.swf_logs import LOG, line, log_of, machine, write
 
 
 def test_window_has_all_that_a_planner_needs(tmp_path: Path) -> None:
-    """Job 7 asks for 8 processors of 4096 KB for 600 s; of job 9 only what it got and how long it ran is known."""
+    """Job 7 asks for 8 processors of 4096 KB for 600 s; of job 9 only what it got and its run time (SD-13)."""
     log = read_swf(write(tmp_path / "log.swf", LOG))
     window = log_to_instance(log, machine("q1", "q2"))
     first, second, third = window.instance.jobs

@@ -162,7 +162,7 @@ def test_short_jobs_have_bounded_slowdown() -> None:
 
 
 def test_array_elements_and_missing_queue() -> None:
-    """Elements count with the submission of their entry, jobs without queue with an expected wait of 1800 s."""
+    """Elements count with the submission of their entry, jobs without queue with a wait of 1800 s (BRIDI-3)."""
     instance = an_instance(a_job("a", 100, 10, array=(3, 7)))
     jobs = (planned("a[3]", 1000, 1010), planned("a[7]", 1900, 1910))
     assert objective_value(instance, jobs) == (900 + 1800) / 1800

@@ -40,7 +40,7 @@ LONG = 10**9
 @given(instances())
 def test_starts_and_nodes_are_the_literal_planners(instance: Instance) -> None:
     """Every job has the start and the nodes that the algebra's own planner gives it, unless a job is too late there;
-    and the judge agrees.
+    and the judge agrees (OCCS-21).
     """
     assert_literal_or_rescued(instance)
 
@@ -180,7 +180,9 @@ def test_exact_start_check(not_before: int, start: int, node: str) -> None:
     ],
 )
 def test_placements(place: Place, expected: tuple[int, Mapped]) -> None:
-    """OCCS-30: 3:ncpus=8 for 3600 s, in four ways on A (12 of 16 used), B, and C (16 of 32 used, 4 kept for GPUs)."""
+    """OCCS-30: 3:ncpus=8 for 3600 s, in four ways on A (12 of 16 used), B, and C (16 of 32 used, 4 kept for GPUs)
+    (OCCS-18).
+    """
     classes = [nodes("A B", cores=16), nodes("C", cores=32, gpus=2, keep_free=cores_for_gpus(4))]
     jobs = [
         running("r1", 1800, A={"cores": 12}),

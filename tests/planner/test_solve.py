@@ -174,7 +174,7 @@ def test_order_of_the_document() -> None:
 
 @pytest.mark.slow
 def test_array_of_2000() -> None:
-    """2,000 elements of 1 core on 40 cores stand in 50 waves of 7 s; progress is told on the way."""
+    """2,000 elements of 1 core on 40 cores stand in 50 waves of 7 s; progress is told on the way (OCCS-44)."""
     calls: list[tuple[int, int]] = []
     instance = window([nodes("a b", cores=20)], waiting("x", 7, chunk(cores=1), array=tuple(range(2000))))
     plan = solve(instance, engine="planner", progress=lambda done, total: calls.append((done, total)))
@@ -279,6 +279,6 @@ def test_times_that_leave_no_start() -> None:
 
 
 def test_licences_alone_keep_jobs_apart() -> None:
-    """Of three jobs of 2 licences each, of 5, two run at a time, though cores are plenty."""
+    """Of three jobs of 2 licences each, of 5, two run at a time, though cores are plenty (OCCS-53)."""
     jobs = [waiting(name, 10, chunk(cores=1), licenses=Amounts({"solver": 2})) for name in "abc"]
     assert starts(window([FOUR], *jobs, licenses={"solver": 5})) == {"a": 0, "b": 0, "c": 10}

@@ -113,7 +113,7 @@ def test_who_was_bypassed_rises(weight: float, expected: dict[str, int]) -> None
 
 
 def test_the_share_of_past_usage() -> None:
-    """With decay 0.5, 40, 10 and 30 of 100 each are (40 + 5 + 7.5) / 175 = 30 % (MAUI-5's example)."""
+    """With decay 0.5, 40, 10 and 30 of 100 each are (40 + 5 + 7.5) / 175 = 30 % (MAUI-5's example) (PBS-4)."""
     history = UsageHistory(origin=0, interval=200, depth=3, decay=0.5, count=1)
     for begin, own in ((0, 30), (200, 10), (400, 40)):  # the youngest window last; all of each is in its first half
         for who, since, until in ((MINE, begin, begin + own), (OTHERS, begin + own, begin + 100)):

@@ -56,7 +56,7 @@ def test_jobs_start_as_by_the_naive_twin(seed: int, depth: int) -> None:
 @pytest.mark.parametrize("seed", seeds(40))
 @pytest.mark.parametrize("depth", [0, ALL])
 def test_no_job_starts_later_than_was_promised(seed: int, depth: int) -> None:
-    """Walltimes are upper bounds, and no node breaks: so every reservation holds, and some get better."""
+    """Walltimes are upper bounds, and no node breaks: so every reservation holds, and some get better (OCCS-52)."""
     scheduler = Promising(depth)
     found = starts(judged(crowd(seed), scheduler))
     assert len(found) == len(scheduler.promised)

@@ -46,7 +46,7 @@ QUEUE = [job("a", 3, 100), job("head", 4, 10), job("long", 1, 101), job("short",
     ],
 )
 def test_who_is_let_past_the_head(rule: str, expected: dict[str, int]) -> None:
-    """No job, every job that fits, or every job that does not delay its reservation by a second.
+    """No job, every job that fits, or every job that does not delay its reservation by a second (PBS-1).
 
     Where long starts at 0 the head does not fit at 100, one second before long is over, and short does.
     """

@@ -93,7 +93,7 @@ def test_the_order_of_the_aims_counts() -> None:
 
 @pytest.mark.parametrize("seed", seeds(6))
 def test_tiny_windows_against_brute_force(seed: int) -> None:
-    """No aim is below what trying all plans finds, no bound is above it, and nearly always it is found."""
+    """No aim is below what trying all plans finds, no bound is above it, and nearly always it is found (BRIDI-12)."""
     random = Random(seed)
     jobs = [
         waiting(f"j{n}", random.randint(1, 4), chunk(random.randint(1, 2), cores=random.randint(1, 3)), queue="q")

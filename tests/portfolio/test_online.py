@@ -115,7 +115,8 @@ def test_rules_for_windows_play_too() -> None:
 
 
 def test_no_more_jobs_are_planned_than_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two of b, c and d are planned: those with the least work, c and d; but b as soon as it is overdue, from 7 on.
+    """Two of b, c and d are planned: those with the least work, c and d; but b as soon as it is overdue, from 7 on
+    (BRIDI-18).
 
     The rule that plans them lets d and c go first all the same.
     """

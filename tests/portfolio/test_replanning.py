@@ -127,7 +127,9 @@ def check_step(old: Plan, moved: Instance, new: Plan) -> None:
 @pytest.mark.kernels
 @pytest.mark.parametrize("seed", seeds(60))
 def test_whatever_happens(seed: int) -> None:
-    """After random events in a random window with all rules the plan is sound, causes are named, and it stays."""
+    """After random events in a random window with all rules the plan is sound, causes are named, and it stays
+    (OCCS-51).
+    """
     check(seed)
 
 
@@ -219,7 +221,7 @@ def test_a_shorter_job_keeps_its_start_and_lets_others_up() -> None:
 
 
 def test_a_request_that_leaves_no_start_is_refused() -> None:
-    """What is asked for instead must be possible; the old request remains."""
+    """What is asked for instead must be possible; the old request remains (OCCS-48)."""
     one = node(waiting("x", 10, FULL))
     step = Step(walltime=10, request=waiting("x", 10, chunk(cores=5)).request)
     with pytest.raises(EngineError, match=r"job x cannot be altered so: .*; the old request remains"):
@@ -279,7 +281,9 @@ def test_a_running_job_is_in_the_way_of_an_extension() -> None:
 
 
 def test_a_job_that_fails_to_start_displaces_the_least_important() -> None:
-    """OCCS-36: x cannot have a, and starts at its planned time on the nodes of the lowest priority that suffice."""
+    """OCCS-36: x cannot have a, and starts at its planned time on the nodes of the lowest priority that suffice
+    (OCCS-38).
+    """
     one = window(
         [nodes("a b c d", cores=4)],
         waiting("x", 10, FULL, priority=5),

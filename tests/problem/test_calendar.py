@@ -36,7 +36,9 @@ def window(epoch: datetime, zone: str | None = None, now: int = 0) -> Instance:
 def test_equals_every_minute(
     expression: str, moment: datetime, zone: str | None, now: int, more: int, own: int
 ) -> None:
-    """The intervals are those of a walk over all minutes, around changes of the offset, in many zones and without."""
+    """The intervals are those of a walk over all minutes, around changes of the offset, in many zones and without
+    (OCCS-14).
+    """
     epoch = (moment + timedelta(seconds=17)).astimezone(ZoneInfo("UTC")) + timedelta(minutes=own)
     found = intervals(Validity(cron=expression), window(epoch, zone, now), now + more)
     assert found == matching_minutes(expression, epoch, ZoneInfo(zone) if zone else None, now, now + more)

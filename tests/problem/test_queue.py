@@ -17,7 +17,9 @@ QUEUES = FrozenMap({"high": Queue(expected_wait=60, priority=8), "low": Queue(ex
 
 
 def test_order() -> None:
-    """Fixed starts, deadlines, the rest; each by priority (the queue's where a job has none), submission, document."""
+    """Fixed starts, deadlines, the rest; each by priority (the queue's where a job has none), submission, document
+    (OCCS-35).
+    """
     jobs = (
         waiting("rest", 5, ONE),
         waiting("earlier", 5, ONE, submit=-5),

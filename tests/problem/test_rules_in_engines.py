@@ -90,7 +90,7 @@ def test_a_limit_of_a_group_joins_that_of_a_user(engine: str) -> None:
 
 @each_engine
 def test_an_own_limit_overrides_star_while_it_holds(engine: str) -> None:
-    """`*` allows four of everything, an own limit 16 cores in the first hour: then two jobs run, later one."""
+    """`*` allows four of everything, an own limit 16 cores in the first hour: two jobs run, later one (OCCS-22)."""
     jobs = [job(f"a{i}", "alice", "ncpus=4", 3600) for i in range(4)]
     limits = [
         {"consumer": {"user": "alice"}, "resource": "*", "items": "4"},
@@ -233,7 +233,7 @@ def test_gpus_for_groups(engine: str) -> None:
 
 @each_engine
 def test_nodes_for_maintenance_by_the_calendar(engine: str) -> None:
-    """Nodes are kept for nobody from nine to ten: a job on all nodes of two hours starts at ten."""
+    """Nodes are kept for nobody from nine to ten: a job on all nodes of two hours starts at ten (OCCS-50)."""
     jobs = [job("all", "alice", "4:ncpus=4", 7200), job("some", "alice", "2:ncpus=4", 3600)]
     pools = [
         {
@@ -263,7 +263,7 @@ def test_a_part_of_some_nodes(engine: str) -> None:
 @pytest.mark.slow
 @each_engine
 def test_a_downtime_and_a_reservation(engine: str) -> None:
-    """A downtime of two nodes and a reservation of two leave nothing to others; guests run inside."""
+    """A downtime of two nodes and a reservation of two leave nothing to others; guests run inside (OCCS-42)."""
     jobs = [
         job("other", "bob", "ncpus=4", 60),
         job("guest", "alice", "2:ncpus=4", 50, reservation="r"),

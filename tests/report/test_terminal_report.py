@@ -49,7 +49,7 @@ def test_names_cannot_steer_the_terminal() -> None:
 
 
 def test_plan_table_rows() -> None:
-    """Jobs come by start with times of the calendar, wait and folded nodes; the waiting room stands last."""
+    """Jobs come by start with times of the calendar, wait and folded nodes; the waiting room stands last (OCCS-47)."""
     rows = printed(plan_table(*a_plan(("a", "b")))).splitlines()
     cells = [[cell.strip() for cell in row.split("│")[1:-1]] for row in rows if row.startswith("│")]
     assert cells == [

@@ -180,7 +180,7 @@ def applied(instance: Instance, job: Job, variant: Any) -> tuple[Sequence[tuple[
 @examples(60)
 @given(instances(), st.sampled_from(ENGINES))
 def test_every_plan_is_valid_and_every_job_as_early_as_it_can_be(instance: Instance, engine: EvolvingEngine) -> None:
-    """In queue order each job completes as early as any schedule beside those before it does, on real nodes."""
+    """In queue order each job completes as early as any schedule beside those before it, on real nodes (EVO-11)."""
     outcome = planned(instance, engine.variant.name)
     found = {job.id: job for job in outcome.jobs}
     busy = [0] * 200

@@ -155,7 +155,9 @@ APPLICATIONS = st.lists(st.builds(Application, steps=STEPS, limit=st.sampled_fro
 
 @given(APPLICATIONS, st.sampled_from(VARIANTS))
 def test_lists(applications: list[Application], variant: Variant) -> None:
-    """In queue order each application is fitted beside those before it; all keep within 4 nodes, and never move."""
+    """In queue order each application is fitted beside those before it; all keep within 4 nodes, and never move
+    (EVO-7).
+    """
     tracks = list(schedule(applications, variant, busy=NOTHING, capacity=4))
     busy = NOTHING
     for application, track in zip(applications, tracks, strict=True):

@@ -188,7 +188,7 @@ def test_penalty_counts_what_was_lent_before() -> None:
 
 
 def test_at_most_two_jobs_on_a_node() -> None:
-    """A mate has one guest at a time, and a guest is no mate."""
+    """A mate has one guest at a time, and a guest is no mate (SD-10)."""
     queue = [malleable(name, 10) for name in "ghi"]
     found = planned(window([nodes("a", cores=4)], lending("m", "a", walltime=100), *queue))
     assert [found[name].start for name in "ghi"] == [0, 20, 40]

@@ -69,7 +69,7 @@ MATES = st.lists(st.tuples(st.integers(1, 4), st.integers(2, 9)), max_size=7)
 def test_selection_is_the_best_of_all_sets(
     drawn: list[tuple[int, int]], nodes: int, most: int, weight: PiWeight, truncation: int | None
 ) -> None:
-    """The set is the one that trying all of them finds."""
+    """The set is the one that trying all of them finds (SD-6)."""
     mates = [Mate(job_id=str(n), nodes=size, penalty=Fraction(p, 2)) for n, (size, p) in enumerate(drawn)]
     rule = replace(PLAIN, most_mates=most, pi_weight=weight, truncation=truncation)
     assert select_mates(mates, nodes, rule) == tried(mates, nodes, rule)
@@ -91,7 +91,7 @@ def tried(mates: Sequence[Mate], nodes: int, rule: SdRule) -> tuple[Mate, ...] |
 
 
 def test_cut_off() -> None:
-    """The limit is given, or the mean of the slowdowns of all that runs: 1.8 in SD-8."""
+    """The limit is given, or the mean of the slowdowns of all that runs: 1.8 in SD-8 (SD-5)."""
     slowdowns = [Fraction(5, 4), Fraction(3, 2), Fraction(5, 4), Fraction(4), Fraction(1)]
     assert SdRule(name="dyn", max_slowdown=None).cut_off(slowdowns) == Fraction(9, 5)
     assert SdRule(name="dyn", max_slowdown=None).cut_off([]) == 0

@@ -167,7 +167,7 @@ def shrunk(instance: Instance, planned: Sequence[PlannedJob]) -> list[tuple[Job,
 
 @pytest.mark.parametrize("seed", seeds(60))
 def test_policy_is_its_naive_twin(seed: int) -> None:
-    """Going from event to event gives the starts, ends and nodes that looking in every second gives."""
+    """Going from event to event gives the starts, ends and nodes that looking in every second gives (SD-2)."""
     dice = Random(seed)
     size, limit = dice.randint(2, 5), dice.choice([None, None, 2, 5, math.inf])
     tasks = [

@@ -68,7 +68,7 @@ def test_there_is_nothing_before_the_beginning(ask: object) -> None:
 
 @given(STEPS, TIMES, TIMES)
 def test_questions_second_by_second(steps: tuple[tuple[int, int], ...], start: int, end: int) -> None:
-    """Value, highest value and its last place are what a list of values says."""
+    """Value, highest value and its last place are what a list of values says (EVO-3)."""
     profile, listed = Profile(steps), dense(steps, SECONDS)
     within = listed[start:end]
     assert profile.at(start) == listed[start]
@@ -91,7 +91,7 @@ def test_operations_second_by_second(
 
 @given(STEPS)
 def test_form_is_canonical(steps: tuple[tuple[int, int], ...]) -> None:
-    """However a function is cut into steps, it is the same value, with no step that says nothing."""
+    """However a function is cut into steps, it is the same value, with no step that says nothing (EVO-1)."""
     profile = Profile(steps)
     assert profile == profile_of(dense(steps, SECONDS)) == Profile(profile.steps)
     assert all(duration > 0 for duration, _ in profile.steps)

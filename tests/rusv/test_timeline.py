@@ -491,7 +491,7 @@ def test_reciprocals_are_exact() -> None:
 
 @pytest.mark.parametrize("width", [1, 2, 3])
 def test_count_kind(width: int) -> None:
-    """Counts over one, two and three columns, several runs and a bound per node are those of divisions."""
+    """Counts over one, two and three columns, several runs and a bound per node are those of divisions (OCCS-28)."""
     draws = np.random.default_rng(width)
     for _ in range(100 if COMPILED else 40):
         lengths = draws.integers(1, 6, 2).tolist()

@@ -42,7 +42,7 @@ def windows(*triples: Triple) -> WindowVector:
     ],
 )
 def test_closed_notation(slot: Slot, closed: Triple) -> None:
-    """A slot is printed with its last second, an open end as 0, and read back as the same slot."""
+    """A slot is printed with its last second, an open end as 0, and read back as the same slot (OCCS-1)."""
     assert slot.to_closed() == closed
     assert Slot.from_closed(*closed) == slot
 

@@ -113,7 +113,7 @@ def test_between_two_cycles_the_plan_is_followed() -> None:
 
 
 def test_a_planned_start_is_no_reason_to_plan_anew() -> None:
-    """All that happens at 7 is that the start comes which was planned for then."""
+    """All that happens at 7 is that the start comes which was planned for then (BRIDI-13)."""
 
     def later(outcome: Outcome) -> Outcome:
         moved = [replace(job, start=max(job.start, 7), end=max(job.start, 7) + 10) for job in outcome.jobs]

@@ -94,7 +94,7 @@ def test_it_may_expand_again() -> None:
     ],
 )
 def test_what_no_plan_may_change(wrong: Document, words: str) -> None:
-    """The past, the nodes, the memory and the work stay; one segment stands for each change."""
+    """The past, the nodes, the memory and the work stay; one segment stands for each change (SD-1)."""
     said = [violation for violation in verify(_one(), plan([wrong])) if violation.rule == "running"]
     assert said
     assert any(words in violation.message for violation in said)

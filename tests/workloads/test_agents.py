@@ -31,7 +31,9 @@ def node_seconds(job: Job) -> int:
 @given(st.integers(0, 2**64), st.integers(8, 200), st.integers(1, 3))
 @examples(10)
 def test_every_agent_does_its_node_hours(seed: int, nodes: int, agents: int) -> None:
-    """The last job of each agent is the one that reaches its node hours; documents read back, same seed, same jobs."""
+    """The last job of each agent is the one that reaches its node hours; documents read back, same seed, same jobs
+    (MIX-5).
+    """
     made = agent_workload(seed, nodes=nodes, agents=agents)
     assert made == agent_workload(seed, nodes=nodes, agents=agents)
     assert parse_instance(instance_to_document(made)) == made

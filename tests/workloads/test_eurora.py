@@ -23,7 +23,7 @@ from tests.workloads.marginals import distance, marginals
 
 
 def test_cluster_is_eurora() -> None:
-    """64 nodes, 1024 cores, 64 GPUs, 64 MICs; five nodes have the larger memory."""
+    """64 nodes, 1024 cores, 64 GPUs, 64 MICs; five nodes have the larger memory (BRIDI-1)."""
     cluster = eurora_cluster()
     assert len(cluster.node_names) == 64
     assert cluster.totals == {"cores": 1024, "mem": 5 * 32071 + 59 * 15912, "gpus": 64, "mics": 64}
@@ -35,7 +35,9 @@ def test_cluster_is_eurora() -> None:
 @given(jobs=st.integers(1, 60), seed=st.integers(0, 2**32), busy=st.floats(0, 0.95), demand=st.floats(0.1, 1000))
 @examples(40)
 def test_windows_keep_the_invariants_of_an_instance(jobs: int, seed: int, busy: float, demand: float) -> None:
-    """Ids are unique, running jobs fit on their nodes and end after now, and each job fits on an idle cluster."""
+    """Ids are unique, running jobs fit on their nodes and end after now, and each job fits on an idle cluster
+    (BRIDI-2).
+    """
     window = eurora_window(jobs, seed, busy=busy, demand=demand)
     waiting = [job for job in window.jobs if job.running is None]
     running = [job for job in window.jobs if job.running is not None]

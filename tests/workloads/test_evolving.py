@@ -15,7 +15,9 @@ from tests.sizes import examples
 
 @pytest.mark.slow
 def test_draws_are_even_within_the_published_ranges() -> None:
-    """15 to 20 applications, 1 to 10 steps, 500 to 3600 s, 1 to 75 nodes: all of them occur, means in the middle."""
+    """15 to 20 applications, 1 to 10 steps, 500 to 3600 s, 1 to 75 nodes: all of them occur, means in the middle
+    (EVO-14).
+    """
     windows = [evolving_window(seed) for seed in range(600)]
     jobs = [job for made in windows for job in made.jobs]
     steps = [step for job in jobs for step in job.steps]

@@ -103,7 +103,7 @@ class Table:
     figures: tuple[str, ...]
     #: The kind of groups of jobs that have rows of their own; ``total``: all jobs together.
     by: str
-    #: The label of a policy by whose figures all others are divided, cell by cell; None: absolute figures.
+    #: The label of a policy by whose figures all others are divided, cell by cell (BRIDI-23); None: absolute figures.
     relative_to: str | None = None
     #: The figure of which the table says in which share of the cells a policy has the least; None: of none.
     won: str | None = None

@@ -44,7 +44,7 @@ def run_campaign(
     work: Callable[[Cell], dict[str, Any]] = play,
     watch: Callable[[Tally], None] | None = None,
 ) -> Outcome:
-    """Run the cells of a campaign that are not finished, and write results, tables and charts.
+    """Run the cells of a campaign that are not finished, and write results, tables and charts (BRIDI-22).
 
     Raises `CampaignError` if a package is missing, or no cluster can run the cells. Raises `DocumentError` or `OSError`
     if a file cannot be read or written, or the page of the campaign has a place for a table that does not exist.

@@ -23,11 +23,11 @@ _ORDERS = {"none": Order.SUBMISSION, "short_walltime": Order.WALLTIME}
 def pbs_fifo_starve(
     max_starve: int = _DAY, help_starving_jobs: bool = True, sort_by: Literal["none", "short_walltime"] = "none"
 ) -> QueueRule:
-    """Return the rule: each job that fits starts, until a job starves: then no other job starts before it.
+    """Return the rule: each job that fits starts, until a job starves: then no other job starts before it (PBS-1).
 
     `max_starve`: a job starves when it has been eligible for more than this many seconds: since its submission, its
       ``not_before`` or the last job that it waited for. Of several the one that has been eligible for longest counts.
-    `help_starving_jobs`: whether the rule of starving jobs is used.
+    `help_starving_jobs`: whether the rule of starving jobs is used (PBS-6).
     `sort_by`: the order of the queue: ``none``, the order of submission, as the paper has it; or ``short_walltime``.
       (The sample's ``shortest_job_first`` is about requested CPU time.)
     """

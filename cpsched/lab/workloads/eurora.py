@@ -1,4 +1,4 @@
-"""Workloads like those of Eurora, 64 heterogeneous nodes at CINECA, fitted to a real trace.
+"""Workloads like those of Eurora, 64 heterogeneous nodes at CINECA (BRIDI-1), fitted to a real trace.
 
 The trace: 2,957 jobs of 2014-03-31 to 2014-04-02, published with PA-HPC-SIM (Apache-2.0); the figures below were
 counted in it. Its users are anonymous, so users and groups are ours. Jobs come in campaigns: runs of jobs that differ

@@ -49,7 +49,7 @@ _EXPECTED_WAIT = 21600
 
 
 def job_mix(seed: int) -> Instance:
-    """Generate a mix: about 76 of 480 candidates, on 64 nodes; its objective is the makespan.
+    """Generate a mix: about 76 of 480 candidates, on 64 nodes; its objective is the makespan (MIX-3).
 
     Nodes, asked times and work are even and independent, but that the times grow in proportion to the nodes: this gives
     the mean width that was published. The queue of a job is its class.

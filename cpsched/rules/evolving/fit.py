@@ -10,7 +10,7 @@ from cpsched.rusv import Profile
 def fit(
     steps: Sequence[tuple[int, int]], busy: Profile, capacity: int, *, longest: Sequence[int], earliest: int = 0
 ) -> tuple[int, ...]:
-    """Return the starts of all steps of an application in a schedule that completes as early as any.
+    """Return the starts of all steps of an application in a schedule that completes as early as any (EVO-2, EVO-5).
 
     Each step but the last may be held until the next one begins; to hold the first one is to delay it. Raises
     `ValueError` if a step asks for more than there is.

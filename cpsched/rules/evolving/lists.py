@@ -54,7 +54,7 @@ class Track:
 
 
 def schedule(applications: Sequence[Application], variant: Variant, *, busy: Profile, capacity: int) -> Iterator[Track]:
-    """Yield where each application is scheduled, in the order given: none is moved again, so none starves.
+    """Yield where each application is scheduled, in the order given: none is moved again, so none starves (EVO-10).
 
     `applications`: in queue order; no step asks for more than there is. `variant`: how they are fitted. `busy`: what is
     held already. `capacity`: how much there is.

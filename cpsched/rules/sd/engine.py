@@ -12,7 +12,7 @@ from cpsched.rules.sd.rule import SdRule
 
 
 class SdEngine:
-    """Plans as SD-Policy would start the jobs, if each had exactly its walltime of work. Deterministic.
+    """Plans as SD-Policy would start the jobs, if each had exactly its walltime of work. Deterministic (SD-8).
 
     Jobs that are not malleable, or do not have their nodes as a whole, are planned as `Conservative` does it; where
     no job can share, the plan is the same.

@@ -64,7 +64,9 @@ def submit_many_kinds(lab: Laboratory) -> list[str]:
 
 
 def test_planned_jobs_start_on_exactly_the_planned_nodes(lab: Laboratory) -> None:
-    """From the snapshot over a verified plan to running jobs: each is where it was planned, with what was planned."""
+    """From the snapshot over a verified plan to running jobs: each is where it was planned, with what was planned
+    (BRIDI-24).
+    """
     lab.close()
     jobs = submit_many_kinds(lab)
     snapshot = lab.manager.snapshot()

@@ -46,7 +46,7 @@ def qos_name(params: MauiParams, job: Job) -> str | None:
 
 
 class Priorities:
-    """The priorities of a workload's jobs; mutable: usage and bypasses are counted.
+    """The priorities of a workload's jobs; mutable: usage and bypasses are counted (MAUI-4).
 
     `params`: the weights, and what they are for.
     `jobs`: by their numbers.

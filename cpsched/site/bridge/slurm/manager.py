@@ -60,7 +60,7 @@ _DOUBT, _JUMP = 120.0, 2
 
 
 class SlurmManager:
-    """A Slurm.
+    """A Slurm (BRIDI-24).
 
     `client`: its commands.
     `choices`: what the site says besides.
