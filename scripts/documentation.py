@@ -26,6 +26,7 @@ from cpsched.cli import main
 from cpsched.cli.exits import MEANINGS
 from cpsched.formats import instance_schema, plan_schema
 from cpsched.lab.bench import campaign_model
+from cpsched.lab.bench.figures import FIGURES
 from cpsched.site.bridge.slurm import QueueModel
 from cpsched.site.daemon import site_model
 
@@ -188,6 +189,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "commands": _commands,
     "campaign file": lambda: _tables(_CAMPAIGN),
     "exit codes": _exit_codes,
+    "figures": lambda: ", ".join(f"`{name}`" for name in FIGURES),
     "public names": _public_names,
     "site file": lambda: _tables(_SITE),
     "words": _words,

@@ -14,7 +14,7 @@ from cpsched.formats.logs import LogOptions, MemoryField, Selection
 from cpsched.lab.bench import Campaign, cells_of, read_campaign
 from cpsched.lab.bench.campaign import Generated, InstanceFile, LogFile
 from cpsched.lab.bench.campaign_model import TableModel
-from cpsched.lab.bench.figures import FIGURES, GROUPS
+from cpsched.lab.bench.figures import GROUPS
 from cpsched.lab.bench.loading import GENERATORS
 from cpsched.lab.bench.results import Results
 from cpsched.lab.bench.tables import as_markdown, filled
@@ -481,10 +481,8 @@ def test_the_example_of_the_page_is_a_campaign(docs_page: str, tmp_path: Path) -
 
 
 def test_the_page_has_all_figures_and_generators(docs_page: str) -> None:
-    """Each figure stands on the page by its name, in whole or in its two parts; each generator in its list."""
-    for name in FIGURES:
-        first, _, second = name.partition(".")
-        assert f"`{name}`" in docs_page or (f"`{first}`" in docs_page and f"`.{second}`" in docs_page), name
+    """The page has a place for the list of all figures, and names each generator."""
+    assert "<!-- generated: figures -->" in docs_page
     assert ", ".join(GENERATORS) in docs_page
 
 
