@@ -118,7 +118,7 @@ class Ledger:
     def plan(self, ids: Sequence[str], progress: Progress | None = None, *, is_held: bool = True) -> None:
         """Book waiting jobs that have no place, in this order, each as early as it fits beside all that is booked.
 
-        No booked job is moved (OCCS-21 to 33). A job that fits nowhere remains without a place. Unless it
+        No booked job is moved (OCCS-21, OCCS-23, OCCS-29). A job that fits nowhere remains without a place. Unless it
         `is_held`, no step of a job that changes is held.
         """
         for rows, tell in self._stretches(self._rows(ids), progress):
