@@ -154,7 +154,9 @@ HOMES: dict[str, frozenset[str]] = {
 }
 
 #: What a bare ``import cpsched`` must not load.
-HEAVY = frozenset({"ClusterShell", "distributed", "minizinc", "networkx", "numba", "numpy", "ortools", "pandas", "pydantic"})
+HEAVY = frozenset(
+    {"ClusterShell", "distributed", "minizinc", "networkx", "numba", "numpy", "ortools", "pandas", "pydantic"}
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,8 +70,8 @@ def _drawing(instance: Instance, rows: Sequence[WorkflowJob]) -> Iterator[str]:
     members = instance.members()
     width, height = _NAMES + _TIME + 20, _ROW * len(rows) + 10
     yield f'<svg viewBox="0 0 {width} {height}" width="{width}" role="img" aria-label="Jobs over time, with arrows">'
-    yield '<defs><marker id="tip" viewBox="0 0 6 6" refX="5" refY="3" markerWidth="6" markerHeight="6" markerUnits="userSpaceOnUse" orient="auto">'
-    yield '<path d="M0 0L6 3L0 6z"/></marker></defs>'
+    yield '<defs><marker id="tip" viewBox="0 0 6 6" refX="5" refY="3" markerWidth="6" markerHeight="6" '
+    yield 'markerUnits="userSpaceOnUse" orient="auto"><path d="M0 0L6 3L0 6z"/></marker></defs>'
 
     def at(second: int) -> float:
         return round(_NAMES + (second - first) * scale, 1)
