@@ -125,6 +125,7 @@ HOMES: dict[str, frozenset[str]] = {
         "matplotlib": "charts",
         "minizinc": "mzn",
         "msgspec": "bridge daemon",
+        "networkx": "metrics",
         "llvmlite": "rusv",
         "numba": "rusv",
         "numpy": (
@@ -153,7 +154,9 @@ HOMES: dict[str, frozenset[str]] = {
 }
 
 #: What a bare ``import cpsched`` must not load.
-HEAVY = frozenset({"ClusterShell", "distributed", "minizinc", "numba", "numpy", "ortools", "pandas", "pydantic"})
+HEAVY = frozenset(
+    {"ClusterShell", "distributed", "minizinc", "networkx", "numba", "numpy", "ortools", "pandas", "pydantic"}
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from cpsched.answers.chain import Link, chain_of
 from cpsched.answers.changes import changes_for
 from cpsched.answers.explanation import Blocked, Explanation, JobState
 from cpsched.answers.inquiry import Inquiry
@@ -71,6 +72,22 @@ class Answers:
         place = world.occupation.place_of.get(job_id)
         with world.occupation.without([] if place is None else [place]):
             return self._explained(entry, planned, at)
+
+    @at_the_door
+    def chain(self, job_id: str) -> tuple[Link, ...]:
+        """Return the jobs behind a start, link by link: each starts when the next one ends.
+
+        The first is the job itself; empty, if it has no start. The last is one that nothing kept from starting, or one
+        that runs, or the `MOST_LINKS`-th.
+
+        Raises
+        ------
+        ValueError
+            If the instance has no such job.
+        """
+        if not self.has(job_id):
+            raise ValueError(f"job_id: Expected a job of the instance, got {job_id!r}")
+        return chain_of(self._world, job_id)
 
     def _explained(self, job: Job, planned: PlannedJob | None, at: int | None) -> Explanation:
         """Return the explanation of a job that waits, and holds nothing now."""

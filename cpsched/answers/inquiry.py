@@ -95,7 +95,7 @@ class Inquiry:
         known = [moment for moment in binding.values() if moment is not None]
         order = sorted(binding, key=lambda name: (binding[name] or 0, name))
         kinds = sorted({str(dependency.type) for dependency in self.job.after})
-        holders = tuple(self._holder(name, ()) for name in order)
+        holders = tuple(self.holder(name, ()) for name in order)
         cause = Cause(kind=CauseKind.DEPENDENCY, detail=f"waits for other jobs ({', '.join(kinds)})", holders=holders)
         return cause, min(known, default=None)
 
@@ -214,7 +214,7 @@ class Inquiry:
         found = []
         for job in held.jobs:
             numbers = occupation.nodes_of(job, second, end) & held.nodes
-            found.append(self._holder(occupation.ids[job], self._names(numbers)))
+            found.append(self.holder(occupation.ids[job], self._names(numbers)))
         yield from sorted(found, key=lambda holder: (holder.end or 0, holder.job))
 
     def _names(self, numbers: Iterable[int], occupation: Occupation | None = None) -> tuple[str, ...]:
@@ -222,7 +222,7 @@ class Inquiry:
         names = (occupation or self.world.occupation).node_names
         return tuple(dict.fromkeys(map(names.__getitem__, sorted(numbers))))
 
-    def _holder(self, name: str, nodes: tuple[str, ...]) -> Holder:
+    def holder(self, name: str, nodes: tuple[str, ...] = ()) -> Holder:
         """Return another job as the plan has it."""
         entry, run = self.world.entries[name], self.world.planned.get(name)
         return Holder(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from cpsched.answers.chain import Link
 from cpsched.answers.explanation import Blocked, Cause, CauseKind, Explanation, Holder, JobState
 from cpsched.answers.submission import Submission
 from cpsched.answers.whatif import Comparison, JobChange
@@ -67,6 +68,19 @@ def explanation_lines(instance: Instance, explanation: Explanation) -> Iterator[
         yield "it could start earlier, beside all other jobs:" if explanation.start is not None else "it could start:"
     for change in explanation.changes:
         yield f"  at {moment(instance, change.start)} {printable(change.detail)}"
+
+
+def chain_lines(instance: Instance, chain: Sequence[Link]) -> Iterator[str]:
+    """Yield the chain of a job link by link; nothing where it is the job alone."""
+    if len(chain) < 2:
+        return
+    yield "the chain behind its start:"
+    for link in chain:
+        who = f"job {printable(link.job)}" + ("" if link.user is None else f" of {printable(link.user)}")
+        words = f"  {who} {'runs since' if link.start < instance.now else 'starts at'} {moment(instance, link.start)}"
+        if link.holder is not None and link.holder.end is not None:
+            words += f", when job {printable(link.holder.job)} has ended at {moment(instance, link.holder.end)}"
+        yield words + (f" ({link.cause}: {printable(link.detail)})" if link.cause is not None else "")
 
 
 def _plan_words(instance: Instance, explanation: Explanation) -> str:

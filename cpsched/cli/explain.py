@@ -32,9 +32,10 @@ def command(instance: Path, plan: Path, job: str, at: int | None, log: Path | No
 
     For each interval of time before its start, the first cause is named, and the fewest other jobs that were found
     without which the job could start. Each change that is listed was tried: with it, the job would start earlier
-    beside all other jobs as they are planned.
+    beside all other jobs as they are planned. The chain names the job that ended last before it could start, the one
+    that kept that job waiting, and so on.
     """
-    from cpsched.answers import Answers, explanation_lines
+    from cpsched.answers import Answers, chain_lines, explanation_lines
     from cpsched.cli.forecast import forecasts, row_of
     from cpsched.cli.outputs import echo_output
     from cpsched.formats import read_instance, read_plan
@@ -50,12 +51,20 @@ def command(instance: Path, plan: Path, job: str, at: int | None, log: Path | No
             )
         raise click.BadParameter(message, param_hint="JOB")
     explanation = answers.explain(job, at)
+    chain = answers.chain(job) if at is None else ()
     found = () if log is None else forecasts(window, log, quiet=as_json)[0]
     one = next((one for one in found if one.job == job), None)
     if as_json:
-        echo_output("explain", {**asdict(explanation), "forecast": None if one is None else row_of(one)})
+        echo_output(
+            "explain",
+            {
+                **asdict(explanation),
+                "chain": [asdict(one) for one in chain],
+                "forecast": None if one is None else row_of(one),
+            },
+        )
         return
     if one is not None:
         click.echo(one.words(lambda second: moment(window, second)))
-    for line in explanation_lines(window, explanation):
+    for line in (*explanation_lines(window, explanation), *chain_lines(window, chain)):
         click.echo(line)

@@ -27,8 +27,18 @@ def _or_stdin(ctx: click.Context, param: click.Parameter, instance: str) -> str 
 @click.argument("instance", callback=_or_stdin)
 @click.argument("plan", type=INPUT_FILE, required=False)
 @click.option("--gantt", is_flag=True, help="Draw a Gantt chart in the terminal instead of the table.")
+@click.option(
+    "--graph",
+    is_flag=True,
+    help="Show the dependencies: who waits for whom, slack, and the critical path; also --html.",
+)
 @click.option("--job", metavar="ID", help="Show the times and nodes of one job, or the reason why it waits.")
-@click.option("--html", type=OUTPUT_FILE, callback=ends_in(".html"), help="Write the Gantt chart as one HTML file.")
+@click.option(
+    "--html",
+    type=OUTPUT_FILE,
+    callback=ends_in(".html"),
+    help="Write the Gantt chart, or the --graph, as one HTML file.",
+)
 @click.option(
     "--live",
     is_flag=True,
@@ -36,7 +46,14 @@ def _or_stdin(ctx: click.Context, param: click.Parameter, instance: str) -> str 
 )
 @AS_JSON
 def command(
-    instance: str | Path, plan: Path | None, gantt: bool, job: str | None, html: Path | None, live: bool, as_json: bool
+    instance: str | Path,
+    plan: Path | None,
+    gantt: bool,
+    graph: bool,
+    job: str | None,
+    html: Path | None,
+    live: bool,
+    as_json: bool,
 ) -> None:
     """Show a plan as tables, as a chart, or one of its jobs.
 
@@ -45,11 +62,13 @@ def command(
     """
     from cpsched.cli.live import follow
     from cpsched.cli.watching import open_watched
-    from cpsched.report import gantt_html
+    from cpsched.report import gantt_html, workflow_html
     from cpsched.writing import write_text
 
-    if sum((gantt, job is not None, html is not None, live, as_json)) > 1:
-        raise click.UsageError("--gantt, --job, --html, --live and --json exclude each other.")
+    if sum((gantt, job is not None, html is not None or graph, live, as_json)) > 1:
+        raise click.UsageError(
+            "--gantt, --job, --html, --live and --json exclude each other; --graph goes with --html."
+        )
     with closing(open_watched(instance, plan)) as watched:
         if live:
             follow(watched)
@@ -59,18 +78,18 @@ def command(
         raise click.UsageError("The store has no plan yet: the daemon has not ended a cycle.")
     made_for, shown = found
     if html is not None:
-        write_text(html, gantt_html(made_for, shown))
-        click.echo(f"gantt: {printable(str(html))}")
+        write_text(html, (workflow_html if graph else gantt_html)(made_for, shown))
+        click.echo(f"{'graph' if graph else 'gantt'}: {printable(str(html))}")
     elif job is not None:
         _show_job(made_for, shown, job)
     elif as_json:
         _print_as_json(made_for, shown)
     else:
-        _print(made_for, shown, gantt=gantt)
+        _print(made_for, shown, gantt=gantt, graph=graph)
 
 
-def _print(instance: Instance, plan: Plan, *, gantt: bool) -> None:
-    """Print a plan as a chart, or as tables."""
+def _print(instance: Instance, plan: Plan, *, gantt: bool, graph: bool) -> None:
+    """Print a plan as a chart, its dependencies, or the plan as tables."""
     from cpsched.cli.screen import output, print_whole
     from cpsched.report import (
         NARROWEST,
@@ -79,8 +98,12 @@ def _print(instance: Instance, plan: Plan, *, gantt: bool) -> None:
         reservation_table,
         summary_table,
         terminal_gantt,
+        workflow_table,
     )
 
+    if graph:
+        print_whole(workflow_table(instance, plan))
+        return
     if gantt:
         print_whole(terminal_gantt(instance, plan, width=max(NARROWEST, output().width)))
         return

@@ -1,13 +1,14 @@
 """Metrics: the figures of a plan, and of a simulation.
 
 `plans.py` has the value of a plan by the instance's objective, and the figures that people read; `least.py` has a lower
-bound of the value that ignores the machine. `runs.py` has the outcome of each job of a workload. `summary.py`,
-`fairness.py` and `series.py` compute figures from it, `fidelity.py` says how near it is to what happened,
-`intervals.py` combines those of several seeds, `unserved.py` has the jobs that count before all figures, `files.py`
-writes them, `run_file.py` keeps a whole simulation for reports, and `log_rows.py` has the runs as a log.
+bound of the value that ignores the machine, `workflow.py` the graph of dependencies behind a plan. `runs.py` has the
+outcome of each job of a workload. `summary.py`, `fairness.py` and `series.py` compute figures from it, `fidelity.py`
+says how near it is to what happened, `intervals.py` combines those of several seeds, `unserved.py` has the jobs that
+count before all figures, `files.py` writes them, `run_file.py` keeps a whole simulation for reports, and `log_rows.py`
+has the runs as a log.
 
-May import: `arguments`, `domain`, `errors`; numpy, and inside functions pandas, which is slow to load. Begin with
-`objective_value`, the number that engines compare, and with `runs_summary`.
+May import: `arguments`, `domain`, `errors`; numpy, and inside functions pandas and networkx, which are slow to load.
+Begin with `objective_value`, the number that engines compare, and with `runs_summary`.
 """
 
 from __future__ import annotations
@@ -41,3 +42,4 @@ from cpsched.metrics.runs import Ending, Runs
 from cpsched.metrics.series import Steps, load_over_time, series
 from cpsched.metrics.summary import Decisions, Distribution, Figures, Group, ResourceUse, RunsSummary, runs_summary
 from cpsched.metrics.unserved import UNSERVED, unserved_counts, unserved_rank, unserved_text
+from cpsched.metrics.workflow import WorkflowJob, dependency_graph, workflow_of

@@ -2,9 +2,9 @@
 
 May import: `arguments`, `charts`, `domain`, `errors`, `formats`, `metrics` and `text`; numpy and rich. Names from
 documents never reach a page as markup, nor a terminal as markup or escape codes. Begin with `gantt.py` and its
-``gantt_*.js`` (a plan as one interactive chart), with `tables.py` and `terminal.py`, or with `report.py`, the nouns of
-a report: `plan_report.py`, `run_report.py`, `campaign_report.py` and `replay_report.py` make them, `page.py` and its
-``page.js`` show them.
+``gantt_*.js`` (a plan as one interactive chart), with `tables.py` and `terminal.py`, with `workflow_report.py` (its
+dependencies), or with `report.py`, the nouns of a report: `plan_report.py`, `run_report.py`, `campaign_report.py` and
+`replay_report.py` make them, `page.py` and its ``page.js`` show them.
 """
 
 from cpsched.charts import duration as duration
@@ -26,3 +26,4 @@ from cpsched.report.tables import (
 )
 from cpsched.report.terminal import NARROWEST, terminal_gantt
 from cpsched.report.words import change_description, moment, request_text, value_text
+from cpsched.report.workflow_report import workflow_html, workflow_table

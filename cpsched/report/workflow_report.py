@@ -1,0 +1,116 @@
+"""The dependencies behind a plan as a table for a terminal, and as a page: a row for each job, an arrow for a wait."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Sequence
+
+from rich.table import Table
+
+from cpsched.arguments import at_the_door
+from cpsched.charts import duration
+from cpsched.domain import Instance, Plan
+from cpsched.metrics import WorkflowJob, workflow_of
+from cpsched.report.page_parts import asset, filled, source_of
+from cpsched.report.tables import grid
+from cpsched.report.words import moment
+from cpsched.text import printable
+
+#: The most jobs that a page draws; a terminal has all.
+MOST_DRAWN = 1000
+#: Pixels: of the names, of the time, and of a row and its bar.
+_NAMES, _TIME, _ROW, _BAR = 220, 900, 22, 14
+#: The least pixels of a bar.
+_LEAST = 2
+
+
+def workflow_table(instance: Instance, plan: Plan) -> Table:
+    """Return one row for each job that waits for others or is waited for; an asterisk marks the critical path."""
+
+    def row(one: WorkflowJob) -> tuple[str, ...]:
+        times = ("no start", "") if one.start is None or one.end is None else map(moment_of, (one.start, one.end))
+        slack = "" if one.slack is None else duration(one.slack)
+        return "*" if one.is_critical else "", one.id, *times, slack, ", ".join(one.after)
+
+    def moment_of(second: int) -> str:
+        return moment(instance, second)
+
+    headings = ("", "id", "start", "end", "slack", "waits for")
+    return grid(f"{plan.instance}: dependencies", headings, map(row, workflow_of(instance, plan)), right={4})
+
+
+@at_the_door
+def workflow_html(instance: Instance, plan: Plan) -> str:
+    """Return a self-contained HTML page of the dependencies behind a plan, without scripts.
+
+    A bar is a job in the plan, an arrow leads from a job to one that waits for it, and the critical path is marked. The
+    first `MOST_DRAWN` jobs are drawn.
+    """
+    rows = workflow_of(instance, plan)
+    style, drawn = asset("workflow.css"), rows[:MOST_DRAWN]
+    said = f"{len(rows):,} jobs wait for others or are waited for"
+    said += f", the first {len(drawn):,} are drawn." if len(drawn) < len(rows) else "."
+    parts = {
+        "@POLICY@": f"default-src 'none'; style-src {source_of(style)}; base-uri 'none'; form-action 'none'",
+        "@TITLE@": _text(f"{plan.instance}: dependencies"),
+        "@STYLE@": style,
+        "@NAME@": _text(plan.instance),
+        "@SAID@": _text(said),
+        "@DRAWING@": "".join(_drawing(instance, drawn)),
+    }
+    return filled(asset("workflow.html"), parts)
+
+
+def _drawing(instance: Instance, rows: Sequence[WorkflowJob]) -> Iterator[str]:
+    """Yield the rows as a drawing."""
+    times = [second for one in rows for second in (one.start, one.end) if second is not None]
+    first, last = min(times, default=instance.now), max(times, default=instance.now)
+    scale = _TIME / max(1, last - first)
+    place = {one.id: number for number, one in enumerate(rows)}
+    members = instance.members()
+    width, height = _NAMES + _TIME + 20, _ROW * len(rows) + 10
+    yield f'<svg viewBox="0 0 {width} {height}" width="{width}" role="img" aria-label="Jobs over time, with arrows">'
+    yield '<defs><marker id="tip" viewBox="0 0 6 6" refX="5" refY="3" markerWidth="6" markerHeight="6" '
+    yield 'markerUnits="userSpaceOnUse" orient="auto"><path d="M0 0L6 3L0 6z"/></marker></defs>'
+
+    def at(second: int) -> float:
+        return round(_NAMES + (second - first) * scale, 1)
+
+    for number, one in enumerate(rows):
+        top = _ROW * number + 5
+        kind = ' class="critical"' if one.is_critical else ""
+        yield f"<g{kind}><title>{_text(_words(instance, one))}</title>"
+        yield f'<text x="{_NAMES - 8}" y="{top + 11}" text-anchor="end">{_text(_short(one.id))}</text>'
+        if one.start is not None and one.end is not None:
+            length = max(_LEAST, round((one.end - one.start) * scale, 1))
+            yield f'<rect x="{at(one.start)}" y="{top}" width="{length}" height="{_BAR}" rx="2"/>'
+        yield "</g>"
+    for number, one in enumerate(rows):
+        awaited = {place[name] for entry in one.after for name in members[entry] if name in place}
+        for other in sorted(awaited):
+            before = rows[other]
+            if before.end is None or one.start is None:
+                continue
+            kind = "critical" if before.is_critical and one.is_critical else "wait"
+            x, y = at(before.end), _ROW * other + 5 + _BAR // 2
+            yield f'<path class="{kind}" marker-end="url(#tip)" d="M{x} {y}V{_ROW * number + 12}H{at(one.start)}"/>'
+    yield "</svg>"
+
+
+def _words(instance: Instance, one: WorkflowJob) -> str:
+    """Return a job in one line."""
+    if one.start is None or one.end is None or one.slack is None:
+        return f"{one.id}: no start"
+    slack = "on the critical path" if one.is_critical else f"slack {duration(one.slack)}"
+    waits = f"; waits for {', '.join(one.after)}" if one.after else ""
+    return f"{one.id}: {moment(instance, one.start)} to {moment(instance, one.end)}, {slack}{waits}"
+
+
+def _short(name: str) -> str:
+    """Return a name, or its beginning if it is long."""
+    return name if len(name) <= 30 else f"{name[:29]}…"
+
+
+def _text(text: str) -> str:
+    """Return a text as HTML that shows it as it is."""
+    return html.escape(printable(text))
