@@ -216,13 +216,6 @@ OUTPUTS: Mapping[str, dict[str, Schema]] = {
         "orders": _INTEGER,
     },
     "daemon-hand-back": {"orders": _INTEGER, "left": _list(_TEXT)},
-    "daemon-report": {
-        "jobs": _INTEGER,
-        "wait": _or_null(_NUMBER),
-        "wait_planned": _or_null(_NUMBER),
-        "wqt": _or_null(_NUMBER),
-        "wqt_planned": _or_null(_NUMBER),
-    },
     "serve-check": {"source": _TEXT, "kind": _TEXT, "jobs": _INTEGER, "tokens": _INTEGER, "address": _TEXT},
     "warmup": {"seconds": _NUMBER},
     "schema": {"name": _TEXT, "schema": {**_OPEN, "description": "the JSON Schema"}},
