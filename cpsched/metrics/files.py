@@ -90,7 +90,7 @@ def _batsim_jobs(runs: Runs, allocations: Sequence[str], workload_name: str) -> 
             "starting_time": where_over(runs.start),
             "execution_time": where_over(ran),
             "finish_time": where_over(runs.end),
-            "waiting_time": where_over(runs.start - runs.submit),
+            "waiting_time": where_over(runs.wait),
             "turnaround_time": where_over(turnaround),
             "stretch": pd.Series(turnaround / np.maximum(1, ran)).where(runs.over),
             "allocated_resources": list(allocations),

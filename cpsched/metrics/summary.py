@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-#: A job's time of running counts as at least this many seconds in its bounded slowdown (Feitelson, JSSPP 2001).
-_TAU = 10
 #: Where classes of jobs end, by run time and by nodes, such that those of SD-14 are among them.
 _CLASS_HOURS = (4, 12, 24)
 _CLASS_NODES = (64, 512, 1024)
@@ -188,22 +186,17 @@ def runs_summary(
     fates = _fates(runs, capacity)
     mean_queue_length, max_queue_length = _queue_lengths(runs, begin, end)
     by_user = _groups(runs, fates, counted, runs.users)
+    of_cores = _use(runs, runs.cores, begin, end, "cores", capacity)
     return RunsSummary(
         total=_figures(runs, fates, counted),
         cut=len(runs) - counted.size,
         makespan=_makespan(runs, counted),
         begin=begin,
         end=end,
-        allocated=_allocated(runs, runs.cores, begin, end, capacity),
-        effective=_effective(runs, runs.cores, begin, end, capacity),
+        allocated=of_cores.allocated,
+        effective=of_cores.effective,
         by_resource=tuple(
-            ResourceUse(
-                name=name,
-                capacity=amount,
-                allocated=_allocated(runs, runs.asked[name], begin, end, amount),
-                effective=_effective(runs, runs.asked[name], begin, end, amount),
-            )
-            for name, amount in (resources or {}).items()
+            _use(runs, runs.asked[name], begin, end, name, amount) for name, amount in (resources or {}).items()
         ),
         mean_queue_length=mean_queue_length,
         max_queue_length=max_queue_length,
@@ -248,14 +241,13 @@ class _Fates:
 
 def _fates(runs: Runs, capacity: int) -> _Fates:
     """Compute the values of all jobs at once."""
-    response, ran = runs.end - runs.submit, runs.end - runs.start
-    static = _static(runs)
+    response = runs.end - runs.submit
     return _Fates(
-        wait=runs.start - runs.submit,
+        wait=runs.wait,
         response=response,
-        slowdown=response / np.maximum(1, ran),
-        bounded_slowdown=np.maximum(1.0, response / np.maximum(_TAU, ran)),
-        static_slowdown=response / np.maximum(1, static),
+        slowdown=response / np.maximum(1, runs.end - runs.start),
+        bounded_slowdown=runs.bounded_slowdown,
+        static_slowdown=response / np.maximum(1, runs.full_runtime),
         overtaken=overtaken(runs),
         is_overdue=_is_overdue(runs),
         is_starved=_is_starved(runs, capacity),
@@ -284,11 +276,6 @@ def _is_starved(runs: Runs, capacity: int) -> NDArray[np.bool_]:
     found: NDArray[np.bool_] = capacity * (wait - int(runs.walltime.max())) > 2 * in_turn
     found &= runs.ending != Ending.REFUSED
     return found
-
-
-def _static(runs: Runs) -> NDArray[np.int64]:
-    """Return the seconds that each job takes on its full request."""
-    return np.where(runs.runtime >= 0, np.minimum(runs.runtime, runs.walltime), runs.walltime)
 
 
 def _figures(runs: Runs, fates: _Fates, jobs: NDArray[np.int64]) -> Figures:
@@ -345,24 +332,16 @@ def _makespan(runs: Runs, jobs: NDArray[np.int64]) -> int:
     return int(runs.end[over].max() - runs.submit[jobs].min()) if over.size else 0
 
 
-def _allocated(runs: Runs, amounts: NDArray[np.int64], begin: int, end: int, capacity: int) -> float:
-    """Return the share of a resource that is held."""
-    return _share_held(runs, amounts, runs.end > runs.start, begin, end, capacity)
-
-
-def _effective(runs: Runs, amounts: NDArray[np.int64], begin: int, end: int, capacity: int) -> float:
-    """Return the share of a resource that is held by jobs which complete."""
-    return _share_held(runs, amounts, runs.ending == Ending.COMPLETED, begin, end, capacity)
-
-
-def _share_held(
-    runs: Runs, amounts: NDArray[np.int64], holders: NDArray[np.bool_], begin: int, end: int, capacity: int
-) -> float:
-    """Return the share of capacity x ``[begin, end)`` that jobs with these amounts hold; 0 if it is empty."""
-    if begin == end:
-        return 0.0
-    seconds = np.clip(runs.end[holders], begin, end) - np.clip(runs.start[holders], begin, end)
-    return int((amounts[holders] * seconds).sum()) / (capacity * (end - begin))
+def _use(
+    runs: Runs, amounts: NDArray[np.int64], begin: int, end: int, name: str, capacity: int
+) -> ResourceUse:
+    """Return the shares of capacity x ``[begin, end)`` that jobs hold, and that jobs which complete hold."""
+    seconds = np.clip(runs.end, begin, end) - np.clip(runs.start, begin, end)
+    allocated, effective = (
+        int((amounts * seconds)[holders].sum()) / (capacity * (end - begin)) if begin < end else 0.0
+        for holders in (runs.end > runs.start, runs.ending == Ending.COMPLETED)
+    )
+    return ResourceUse(name=name, capacity=capacity, allocated=allocated, effective=effective)
 
 
 def _queue_lengths(runs: Runs, begin: int, end: int) -> tuple[float, int]:
@@ -404,7 +383,7 @@ def _groups_by_size(runs: Runs, fates: _Fates, jobs: NDArray[np.int64]) -> tuple
 def _groups_by_class(runs: Runs, fates: _Fates, jobs: NDArray[np.int64]) -> tuple[Group, ...]:
     """Return the figures of the jobs that are over by how long they run and by how many nodes they had."""
     over = jobs[runs.over[jobs]]
-    length = np.searchsorted([hours * 3600 for hours in _CLASS_HOURS], _static(runs)[over])
+    length = np.searchsorted([hours * 3600 for hours in _CLASS_HOURS], runs.full_runtime[over])
     width = np.searchsorted(_CLASS_NODES, runs.nodes[over])
     names = [f"{time}, {nodes}" for time in _spans(_CLASS_HOURS, "h") for nodes in _spans(_CLASS_NODES, "nodes")]
     parts = _parts(over, length * (len(_CLASS_NODES) + 1) + width, len(names))
