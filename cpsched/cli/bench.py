@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +12,7 @@ from cpsched.cli.options import AS_JSON, EXISTING_FILE
 from cpsched.text import printable
 
 if TYPE_CHECKING:
-    from cpsched.lab.bench import Outcome, Tally
+    from cpsched.lab.bench import Outcome
 
 
 @click.command("bench", epilog="Example: cpsched bench campaigns/quick.toml --workers 2 -o out/quick")
@@ -62,6 +60,7 @@ def command(
     """
     from functools import partial
 
+    from cpsched.cli.screen import campaign_bar
     from cpsched.lab.bench import at_address, local, on_slurm, read_campaign, run_campaign
 
     if scheduler is not None and slurm:
@@ -74,7 +73,7 @@ def command(
     else:
         connect = partial(on_slurm if slurm else local, workers)
     folder = output or Path("out") / asked.name
-    with progress_of_cells(wanted=not quiet) as watch:
+    with campaign_bar(wanted=not quiet) as watch:
         outcome = run_campaign(asked, folder, connect, watch=watch)
     for path in outcome.written:
         if not (quiet or as_json) and path.suffix == ".md" and path.parent == folder:
@@ -118,45 +117,3 @@ def _print_as_json(campaign: str, folder: Path, outcome: Outcome) -> None:
         "written": [str(path) for path in outcome.written],
     }
     echo_output("bench", content)
-
-
-@contextmanager
-def progress_of_cells(*, wanted: bool) -> Iterator[Callable[[Tally], None] | None]:
-    """Yield a callback that shows the progress of a campaign on stderr; None if no terminal would show it."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    from cpsched.cli.screen import output
-
-    console = output(stderr=True)
-    if not (wanted and console.is_terminal):
-        yield None
-        return
-    columns = (
-        TextColumn("cells"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.description}"),
-        TimeElapsedColumn(),
-        TextColumn("ETA"),
-        TimeRemainingColumn(),
-    )
-    # Cells may take hours: the rate is that of the last one.
-    with Progress(*columns, console=console, transient=True, speed_estimate_period=24 * 3600) as progress:
-        task = progress.add_task("starting", total=None)
-
-        def show(tally: Tally) -> None:
-            progress.update(
-                task,
-                total=tally.total,
-                completed=tally.done + tally.failed,
-                description=f"{tally.failed} failed, {tally.running} running",
-            )
-
-        yield show

@@ -20,19 +20,7 @@ import click
 from cpsched.cli.damage import damage_of
 from cpsched.cli.exits import MEANINGS, ExitCode
 from cpsched.cli.streams import mend_streams, never_fail_on_encoding
-from cpsched.errors import (
-    BridgeError,
-    CampaignError,
-    CpschedError,
-    DiskFullError,
-    DocumentError,
-    EngineError,
-    ReportError,
-    SolverWarning,
-    StoreError,
-    SyntaxFault,
-    UnverifiedError,
-)
+from cpsched.errors import BridgeError, CpschedError, DiskFullError, EngineError, SolverWarning, UnverifiedError
 from cpsched.text import did_you_mean, how_to_install, printable
 from cpsched.writing import NO_ROOM
 
@@ -86,6 +74,13 @@ _EXTRAS = {
     **dict.fromkeys(("alembic", "prometheus_client", "psycopg", "sqlalchemy", "structlog"), "daemon"),
     **dict.fromkeys(("fastapi", "starlette", "uvicorn"), "web"),
 }
+#: The exit codes of our errors; all others are bad input.
+_CODES = (
+    (DiskFullError, ExitCode.DISK_FULL),
+    (UnverifiedError, ExitCode.UNVERIFIED),
+    (BridgeError, ExitCode.NO_ANSWER),
+    (EngineError, ExitCode.REFUSED),
+)
 #: The messages of loaders of shared libraries without memory for one.
 _WORDS_OF_THE_LOADER = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory", "libllvmlite.so")
 
@@ -123,16 +118,9 @@ class CommandGroup(click.Group):
                 warnings.showwarning = partial(_show_warning, warnings.showwarning)
                 super().invoke(ctx)
             sys.stdout.flush()
-        except (CampaignError, DocumentError, ReportError, StoreError, SyntaxFault) as error:
-            _fail(ctx, error, ExitCode.BAD_INPUT)
-        except DiskFullError as error:
-            _fail(ctx, error, ExitCode.DISK_FULL)
-        except UnverifiedError as error:
-            _fail(ctx, error, ExitCode.UNVERIFIED)
-        except BridgeError as error:
-            _fail(ctx, error, ExitCode.NO_ANSWER)
-        except EngineError as error:
-            _fail(ctx, error, ExitCode.REFUSED)
+        except CpschedError as error:
+            code = next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.BAD_INPUT)
+            _fail(ctx, error, code)
         except KeyboardInterrupt:
             click.echo("cpsched: interrupted", err=True)
             ctx.exit(ExitCode.INTERRUPTED)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cpsched.cli.bench import echo_campaign, progress_of_cells
+from cpsched.cli.bench import echo_campaign
 from cpsched.cli.results import RUN, found_in
 from cpsched.text import printable
 
@@ -39,7 +39,7 @@ def simulate_replicas(
 
     Raises `UsageError` if the folder has simulations.
     """
-    from cpsched.cli.screen import print_whole
+    from cpsched.cli.screen import campaign_bar, print_whole
     from cpsched.lab.bench import RESULTS, local, read_cells, replicas_campaign, run_campaign
     from cpsched.report import campaign_report, campaign_tables
 
@@ -47,7 +47,7 @@ def simulate_replicas(
         raise click.UsageError(f"{printable(str(folder))} has simulations: choose another folder with -o.")
     policies = [(contender.name, contender.parameters) for contender in chosen]
     campaign = replicas_campaign(name, workload, options, policies, replicas=replicas, **conditions)
-    with progress_of_cells(wanted=not quiet) as watch:
+    with campaign_bar(wanted=not quiet) as watch:
         outcome = run_campaign(campaign, folder, partial(local, _WORKERS), watch=watch)
     if not (quiet or as_json) and outcome.results.findings:
         report = campaign_report(name, read_cells(folder / RESULTS))

@@ -37,7 +37,7 @@ from cpsched.metrics.plans import (
     usage_over_time,
 )
 from cpsched.metrics.run_file import SimulatedRun, read_run, write_run
-from cpsched.metrics.runs import Ending, Runs
+from cpsched.metrics.runs import BOUND, Ending, Runs
 from cpsched.metrics.series import Steps, load_over_time, series
 from cpsched.metrics.summary import Decisions, Distribution, Figures, Group, ResourceUse, RunsSummary, runs_summary
 from cpsched.metrics.unserved import UNSERVED, unserved_counts, unserved_rank, unserved_text

@@ -112,7 +112,9 @@ class Runs:
     @property
     def bounded_slowdown(self) -> NDArray[np.float64]:
         """``max(1, response / max(10, seconds that it ran))``, of jobs that are over."""
-        found: NDArray[np.float64] = np.maximum(1.0, (self.end - self.submit) / np.maximum(BOUND, self.end - self.start))
+        found: NDArray[np.float64] = np.maximum(
+            1.0, (self.end - self.submit) / np.maximum(BOUND, self.end - self.start)
+        )
         return found
 
     @property

@@ -332,9 +332,7 @@ def _makespan(runs: Runs, jobs: NDArray[np.int64]) -> int:
     return int(runs.end[over].max() - runs.submit[jobs].min()) if over.size else 0
 
 
-def _use(
-    runs: Runs, amounts: NDArray[np.int64], begin: int, end: int, name: str, capacity: int
-) -> ResourceUse:
+def _use(runs: Runs, amounts: NDArray[np.int64], begin: int, end: int, name: str, capacity: int) -> ResourceUse:
     """Return the shares of capacity x ``[begin, end)`` that jobs hold, and that jobs which complete hold."""
     seconds = np.clip(runs.end, begin, end) - np.clip(runs.start, begin, end)
     allocated, effective = (

@@ -1,13 +1,14 @@
-"""Distributions as charts: boxes and shares of jobs (ECDF); and step functions of time, in bins."""
+"""Distributions as charts: boxes and shares of jobs (ECDF); and what changes over time: step functions, in bins."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.charts import Axis, Box, Chart, Line, Table, Unit, unit_text
+from cpsched.charts import Axis, Box, Chart, Line, ReferenceLine, Table, Unit, duration, unit_text
 
 #: A bit more than all: what an axis of shares shows.
 SHARES = (0.0, 1.05)
@@ -76,6 +77,46 @@ def ecdf_points(values: NDArray[np.float64]) -> tuple[tuple[float, ...], tuple[f
         keep = np.unique(np.append(np.searchsorted(shares, wanted - 1e-12), [0, different.size - 1]))
         different, shares = different[keep], shares[keep]
     return tuple(different.tolist()), tuple(shares.tolist())
+
+
+def clock_times(
+    times: Sequence[float], origin: int, local_time: Callable[[float], datetime | None]
+) -> tuple[float, ...]:
+    """Return seconds as coordinates of an axis: of dates where there is a calendar, else from `origin` on."""
+    moments = map(local_time, times)
+    return tuple(
+        time - origin if moment is None else moment.replace(tzinfo=UTC).timestamp()
+        for time, moment in zip(times, moments, strict=True)
+    )
+
+
+def use_chart(title: str, axis: Axis, lines: Sequence[Line], about: str, *tables: Table) -> Chart:
+    """Return the shares of a machine in use over time."""
+    return Chart(
+        title=title,
+        x=axis,
+        y=Axis(label="share in use", unit=Unit.SHARE, span=SHARES),
+        layers=(*lines, ReferenceLine(at=1.0, label="")),
+        about=about,
+        tables=tables,
+        is_wide=True,
+    )
+
+
+def line_table(axis: Axis, lines: Sequence[Line], unit: Unit, title: str = "") -> Table:
+    """Return lines as a table, a row for each time at which one of them has a point."""
+    times = sorted({time for line in lines for time in line.x})
+    values = [dict(zip(line.x, line.y, strict=True)) for line in lines]
+    rows = tuple(
+        (unit_text(axis.unit, time), *(unit_text(unit, one[time]) if time in one else "" for one in values))
+        for time in times
+    )
+    return Table(title=title, headings=("time", *(line.name for line in lines)), rows=rows)
+
+
+def binning(width: int) -> str:
+    """Return in words how a step function is drawn; `width`: as `step_points` has it."""
+    return f"Means over {duration(width)} each." if width else "Every change is shown."
 
 
 def step_points(

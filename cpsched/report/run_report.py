@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
-from datetime import UTC, datetime
-from itertools import chain
+from dataclasses import asdict, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.charts import Axis, Chart, Heat, Line, ReferenceLine, Table, Unit, duration, unit_text
+from cpsched.charts import Axis, Chart, Heat, Line, Table, Unit, duration, unit_text
 from cpsched.errors import ReportError
-from cpsched.metrics import RunsSummary, SimulatedRun, load_over_time, unserved_rank
-from cpsched.report.distributions import SHARES, binned, box_chart, ecdf_chart, step_points
+from cpsched.metrics import BOUND, RunsSummary, SimulatedRun, load_over_time, unserved_rank
+from cpsched.report.distributions import (
+    binned,
+    binning,
+    box_chart,
+    clock_times,
+    ecdf_chart,
+    line_table,
+    step_points,
+    use_chart,
+)
 from cpsched.report.report import Report, Section
 from cpsched.report.run_groups import by_queue, by_size, by_user, cells_of
 from cpsched.report.tables import run_figures
 
-#: A slowdown is that of a job of at least so many seconds (bounded).
-_TAU = 10
 _WAIT = Axis(label="wait (logarithmic)", unit=Unit.SECONDS, is_log=True, floor=1.0)
 _SLOWDOWN = Axis(label="bounded slowdown (logarithmic)", is_log=True, floor=1.0)
 _DECISION = Axis(label="time of a decision (logarithmic)", unit=Unit.SECONDS, is_log=True, floor=1e-6)
@@ -228,7 +233,7 @@ def _distribution_section(run: SimulatedRun, jobs: NDArray[np.int64], prefix: st
     definition = (
         "A wait is from submission to start; waits below a second are drawn at one second."
         if what == "wait"
-        else f"A bounded slowdown is (wait + run time) / max(run time, {_TAU} s), at least 1: how many times as long "
+        else f"A bounded slowdown is (wait + run time) / max(run time, {BOUND} s), at least 1: how many times as long "
         "as on an empty machine."
     )
     return Section(
@@ -257,14 +262,7 @@ def _class_charts(run: SimulatedRun, jobs: NDArray[np.int64]) -> Iterator[Chart]
             floor=1.0,
         )
         jobs_table = Table(title="Jobs", headings=("run time", *columns), rows=counts)
-        yield Chart(
-            title=chart.title,
-            x=chart.x,
-            y=chart.y,
-            layers=chart.layers,
-            about=chart.about,
-            tables=(*chart.tables, jobs_table),
-        )
+        yield replace(chart, tables=(*chart.tables, jobs_table))
 
 
 def _heat(
@@ -315,15 +313,7 @@ def _time_axis(run: SimulatedRun) -> Axis:
 
 def _at(run: SimulatedRun, times: Sequence[float]) -> tuple[float, ...]:
     """Return times of the simulation as coordinates of `_time_axis`."""
-    begin = _span(run)[0]
-    moments = [run.local_time(time) for time in times]
-    return tuple(
-        time - begin if moment is None else _clock(moment) for time, moment in zip(times, moments, strict=True)
-    )
-
-
-def _clock(moment: datetime) -> float:
-    return moment.replace(tzinfo=UTC).timestamp()
+    return clock_times(times, _span(run)[0], run.local_time)
 
 
 def _use_charts(runs: Mapping[str, SimulatedRun], *, is_compared: bool) -> Iterator[Chart]:
@@ -343,15 +333,9 @@ def _use_charts(runs: Mapping[str, SimulatedRun], *, is_compared: bool) -> Itera
         return
     first = next(iter(runs.values()))
     what = "Cores in use" if is_compared or [line.name for line in lines] == ["cores"] else "Use"
-    yield Chart(
-        title=f"{what} over time",
-        x=_time_axis(first),
-        y=Axis(label="share in use", unit=Unit.SHARE, span=SHARES),
-        layers=(*lines, ReferenceLine(at=1.0, label="")),
-        about=_binning(width) + " By what the jobs ask for, for as long as they run; the dashed line is the machine.",
-        tables=(_series_table(_time_axis(first), lines, Unit.SHARE),),
-        is_wide=True,
-    )
+    axis = _time_axis(first)
+    about = f"{binning(width)} By what the jobs ask for, for as long as they run; the dashed line is the machine."
+    yield use_chart(f"{what} over time", axis, lines, about, line_table(axis, lines, Unit.SHARE))
 
 
 def _held(run: SimulatedRun, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -385,25 +369,10 @@ def _queue_chart(runs: Mapping[str, SimulatedRun]) -> Chart:
         x=_time_axis(first),
         y=Axis(label="jobs in the queue", has_zero=True),
         layers=tuple(lines),
-        about=_binning(width),
-        tables=(_series_table(_time_axis(first), lines, Unit.NUMBER),),
+        about=binning(width),
+        tables=(line_table(_time_axis(first), lines, Unit.NUMBER),),
         is_wide=True,
     )
-
-
-def _binning(width: int) -> str:
-    return f"Means over {duration(width)} each." if width else "Every change is shown."
-
-
-def _series_table(axis: Axis, lines: Sequence[Line], unit: Unit) -> Table:
-    """Return lines as a table, a row for each time at which one of them has a point."""
-    values = [dict(zip(line.x, line.y, strict=True)) for line in lines]
-    times = sorted(set(chain.from_iterable(line.x for line in lines)))
-    rows = tuple(
-        (unit_text(axis.unit, time), *(unit_text(unit, one[time]) if time in one else "" for one in values))
-        for time in times
-    )
-    return Table(headings=("time", *(line.name for line in lines)), rows=rows)
 
 
 # --- values of jobs -----------------------------------------------------------------------------------------------
@@ -415,10 +384,9 @@ def _over(run: SimulatedRun) -> NDArray[np.int64]:
 
 
 def _waits(run: SimulatedRun, jobs: NDArray[np.int64]) -> NDArray[np.float64]:
-    return (run.runs.start[jobs] - run.runs.submit[jobs]).astype(np.float64)
+    return run.runs.wait[jobs].astype(np.float64)
 
 
 def _slowdowns(run: SimulatedRun, jobs: NDArray[np.int64]) -> NDArray[np.float64]:
-    response, ran = run.runs.end[jobs] - run.runs.submit[jobs], run.runs.end[jobs] - run.runs.start[jobs]
-    slowdowns: NDArray[np.float64] = np.maximum(1.0, response / np.maximum(_TAU, ran))
+    slowdowns: NDArray[np.float64] = run.runs.bounded_slowdown[jobs]
     return slowdowns
