@@ -20,20 +20,6 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
-__all__ = [
-    "SECONDS",
-    "SEED",
-    "STEPS",
-    "WORKERS",
-    "Limits",
-    "Seconds",
-    "Seed",
-    "Steps",
-    "Workers",
-    "at_the_door",
-    "plain_argument",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Limits:

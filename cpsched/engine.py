@@ -15,20 +15,6 @@ from typing import Protocol
 
 from cpsched.domain import Event, Incumbent, Instance, PlannedJob, SolverWork, WaitingJob
 
-__all__ = [
-    "LONGEST_EVENT",
-    "Board",
-    "Budget",
-    "Engine",
-    "Improver",
-    "Offer",
-    "Outcome",
-    "Progress",
-    "Proof",
-    "Scope",
-    "Turn",
-]
-
 #: The most characters of an event's text.
 LONGEST_EVENT = 500
 

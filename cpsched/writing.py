@@ -18,8 +18,6 @@ from pathlib import Path
 
 from cpsched.errors import CpschedError, DiskFullError, DocumentError, Fault
 
-__all__ = ["NO_ROOM", "whole_file", "whole_folder", "write_bytes", "write_text"]
-
 #: Error numbers that say that there is no room for a file: disk full, quota used up, file size limit reached.
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
