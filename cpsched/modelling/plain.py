@@ -18,8 +18,3 @@ def plain(value: object) -> Any:
     if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
         return value.tolist()
     return value
-
-
-def without_missing(**values: object) -> dict[str, Any]:
-    """Return those values that are given (not None), plain."""
-    return {key: plain(value) for key, value in values.items() if value is not None}
