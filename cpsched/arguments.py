@@ -175,7 +175,6 @@ def _refuse() -> Any:
 
 
 def _noun(hint: Any) -> str:
-    """Return a type in words."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return f"{_noun(inner[0])}{''.join(str(one) for one in inner[1:] if isinstance(one, Limits))}"

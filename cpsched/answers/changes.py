@@ -92,7 +92,6 @@ def _dials(job: Job) -> Iterator[_Dial]:
 
 
 def _chunks_dial(job: Job, kind: int) -> _Dial:
-    """Return the number of chunks of a kind."""
     chunk = job.request.chunks[kind]
     return _Dial(
         kind=ChangeKind.CHUNKS,
@@ -104,7 +103,6 @@ def _chunks_dial(job: Job, kind: int) -> _Dial:
 
 
 def _cores_dial(job: Job, kind: int) -> _Dial:
-    """Return the number of cores in each chunk of a kind."""
     chunk = job.request.chunks[kind]
     cores = chunk.resources.get("cores", 0)
 
@@ -121,7 +119,6 @@ def _cores_dial(job: Job, kind: int) -> _Dial:
 
 
 def _license_dial(job: Job, name: str) -> _Dial:
-    """Return the number of licences of a name."""
     amount = job.licenses[name]
     return _Dial(
         kind=ChangeKind.LICENSE,
@@ -137,7 +134,6 @@ def _of_kind(job: Job, kind: int) -> str:
 
 
 def _with_chunk(job: Job, kind: int, chunk: Chunk) -> Job:
-    """Return a job of one step with another chunk of a kind."""
     chunks = (*job.request.chunks[:kind], chunk, *job.request.chunks[kind + 1 :])
     return _with_requests(job, lambda request: replace(request, chunks=chunks))
 
@@ -170,19 +166,16 @@ def _others(world: PlanView, job: Job) -> Iterator[tuple[ChangeKind, str, Job]]:
         f"{name}={value}" for step in job.steps for chunk in step.request.chunks for name, value in chunk.where.items()
     )
     if wanted:
-        yield ChangeKind.PROPERTY, f"on nodes without {', '.join(wanted)}", _with_requests(job, _on_any_node)
+
+        def on_any_node(request: Request) -> Request:
+            return replace(request, chunks=tuple(replace(chunk, where=FrozenMap()) for chunk in request.chunks))
+
+        yield ChangeKind.PROPERTY, f"on nodes without {', '.join(wanted)}", _with_requests(job, on_any_node)
 
 
 def _with_place(job: Job, place: Place) -> Job:
-    """Return a job with another place."""
     return _with_requests(job, lambda request: replace(request, place=place))
 
 
-def _on_any_node(request: Request) -> Request:
-    """Return a request whose chunks ask for no properties."""
-    return replace(request, chunks=tuple(replace(chunk, where=FrozenMap()) for chunk in request.chunks))
-
-
 def _with_requests(job: Job, change: Callable[[Request], Request]) -> Job:
-    """Return a job with changed requests."""
     return replace(job, steps=tuple(replace(step, request=change(step.request)) for step in job.steps))

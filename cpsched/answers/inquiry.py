@@ -193,7 +193,9 @@ class Inquiry:
         kind = CauseKind.PROMISE if is_promise else CauseKind.LICENSE if licenses else CauseKind.RESOURCE
         lacking = list(dict.fromkeys(map(str, (*licenses, *resources))))
         words = _sentence(kind, lacking, fitting)
-        nodes = self._names(self._contested(held, second, end)) if is_on_nodes else ()
+        # the nodes that the job would get, and on which one of the holders is
+        contested = held.nodes & set().union(*(occupation.nodes_of(job, second, end) for job in held.jobs))
+        nodes = self._names(contested) if is_on_nodes else ()
         cause = Cause(
             kind=kind,
             detail=words,
@@ -202,11 +204,6 @@ class Inquiry:
             holders=tuple(self._holders(held, second, end)),
         )
         return cause, held.until
-
-    def _contested(self, held: Held, second: int, end: int) -> set[int]:
-        """Return the nodes that the job would get, and on which one of the holders is."""
-        on_nodes = (self.world.occupation.nodes_of(job, second, end) for job in held.jobs)
-        return set().union(*on_nodes) & held.nodes
 
     def _holders(self, held: Held, second: int, end: int) -> Iterator[Holder]:
         """Yield the jobs of a set, those that end first in front."""
@@ -223,7 +220,6 @@ class Inquiry:
         return tuple(dict.fromkeys(map(names.__getitem__, sorted(numbers))))
 
     def _holder(self, name: str, nodes: tuple[str, ...]) -> Holder:
-        """Return another job as the plan has it."""
         entry, run = self.world.entries[name], self.world.planned.get(name)
         return Holder(
             job=name,
@@ -263,7 +259,6 @@ class Inquiry:
 
 
 def _sentence(kind: CauseKind, resources: Sequence[str], fitting: str) -> str:
-    """Return the cause in words."""
     what = ", ".join(resources)
     if kind is CauseKind.PROMISE:
         return f"enough is free at first, but jobs planned for later get it before the job would end ({what})"

@@ -69,7 +69,6 @@ def _kind(text: str) -> _Kind:
 
 
 def _added(instance: Instance, count: int, kind: _Kind) -> Instance:
-    """Return an instance with more nodes."""
     if count < 1:
         raise ValueError("Expected 1 node or more, got 0")
     classes = instance.cluster.classes
@@ -109,7 +108,6 @@ def _fewer(instance: Instance, count: int, kind: _Kind, what: str | None) -> Ins
 
 
 def _without(instance: Instance, gone: frozenset[str]) -> Instance:
-    """Return an instance without some nodes."""
     classes = [
         replace(one, names=left)
         for one in instance.cluster.classes

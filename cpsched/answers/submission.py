@@ -95,7 +95,6 @@ def under_free_id(job: Job, taken: Collection[str]) -> Job:
 
 
 def _json_entry(text: str, source: str) -> dict[str, Any]:
-    """Return the object that a text has."""
     try:
         entry = json.loads(text)
     except (ValueError, RecursionError) as error:

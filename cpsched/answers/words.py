@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from cpsched.answers.explanation import Blocked, Cause, CauseKind, Explanation, Holder, JobState
 from cpsched.answers.submission import Submission
 from cpsched.answers.whatif import Comparison, JobChange
-from cpsched.domain import Instance, WaitingJob
+from cpsched.domain import Instance
 from cpsched.formats import fold_hostlist
 from cpsched.report import duration, moment, value_text
 from cpsched.text import printable
@@ -92,7 +92,6 @@ def _blocked_lines(instance: Instance, blocked: Blocked) -> Iterator[str]:
 
 
 def _cause_words(cause: Cause) -> str:
-    """Return a cause with its nodes and its rule."""
     where = f" on {_node_words(cause.nodes)}" if cause.nodes else ""
     rule = f" ({cause.rule})" if cause.rule is not None else ""
     return f"{cause.kind}: {printable(cause.detail)}{where}{printable(rule)}"
@@ -130,7 +129,9 @@ def comparison_lines(instance: Instance, comparison: Comparison, name: str) -> I
         if jobs:
             yield f"{title}:"
         for job in jobs[:MOST_MOVED]:
-            yield f"  {_moved_words(instance, job)}{_reason_words(reasons.get(job.job))}"
+            waits = reasons.get(job.job)
+            reason = "" if waits is None else f" ({waits.reason}: {printable(waits.detail)})"
+            yield f"  {_moved_words(instance, job)}{reason}"
         if len(jobs) > MOST_MOVED:
             yield f"  and {len(jobs) - MOST_MOVED} more"
     for sign, word in ((1, "later"), (-1, "earlier")):
@@ -140,13 +141,7 @@ def comparison_lines(instance: Instance, comparison: Comparison, name: str) -> I
     yield f"{name} of the jobs in both plans: {before} before, {after} after"
 
 
-def _reason_words(waiting: WaitingJob | None) -> str:
-    """Return why a job of a new plan has no start; nothing of one that has one."""
-    return "" if waiting is None else f" ({waiting.reason}: {printable(waiting.detail)})"
-
-
 def _moved_words(instance: Instance, job: JobChange) -> str:
-    """Return a job with its two starts."""
     who = f"job {printable(job.job)}" + ("" if job.user is None else f" of {printable(job.user)}")
     before, after = (None if start is None else moment(instance, start) for start in (job.before, job.after))
     if job.is_gone:

@@ -68,7 +68,6 @@ def _number(value: float | None) -> float | None:
 
 
 def _values(axis: Axis, values: tuple[float, ...]) -> list[Any]:
-    """Return the coordinates along an axis."""
     if axis.unit is Unit.DATE:
         return [f"{date_of(value):%Y-%m-%d %H:%M:%S}" for value in values]
     if axis.floor is not None:
@@ -123,7 +122,6 @@ def _log_range(chart: Chart) -> dict[str, Any]:
 
 
 def _traces(layer: Layer, chart: Chart) -> list[dict[str, Any]]:
-    """Return the traces of a layer."""
     match layer:
         case Line():
             return [_line(layer, chart)]
@@ -137,7 +135,6 @@ def _traces(layer: Layer, chart: Chart) -> list[dict[str, Any]]:
 
 
 def _line(line: Line, chart: Chart) -> dict[str, Any]:
-    """Return a line, or points."""
     symbol, dash = SYMBOLS[line.series % len(SYMBOLS)][1], DASHES[line.series % len(DASHES)][1]
     found: dict[str, Any] = {
         "type": "scatter",
@@ -166,7 +163,6 @@ def _line(line: Line, chart: Chart) -> dict[str, Any]:
 
 
 def _bars(bars: Bars, chart: Chart) -> dict[str, Any]:
-    """Return bars."""
     values = [_number(value) for value in bars.values]
     found: dict[str, Any] = {
         "type": "bar",
@@ -184,7 +180,6 @@ def _bars(bars: Bars, chart: Chart) -> dict[str, Any]:
 
 
 def _box(box: Box, chart: Chart) -> dict[str, Any]:
-    """Return a box from its quantiles."""
     low, first, median, third, high = _values(chart.x, box.quantiles)
     return {
         "type": "box",
@@ -232,7 +227,6 @@ def _heat(heat: Heat, chart: Chart) -> dict[str, Any]:
 
 
 def _rule(rule: ReferenceLine, chart: Chart) -> dict[str, Any]:
-    """Return a line across the chart."""
     if rule.is_vertical:
         (at,) = _values(chart.x, (rule.at,))
         ends = {"x0": at, "x1": at, "yref": "paper", "y0": 0, "y1": 1}
@@ -243,7 +237,6 @@ def _rule(rule: ReferenceLine, chart: Chart) -> dict[str, Any]:
 
 
 def _rule_label(rule: ReferenceLine, chart: Chart) -> dict[str, Any]:
-    """Return the label of a line across, at its end."""
     axis = chart.x if rule.is_vertical else chart.y
     (at,) = _values(axis, (math.log10(rule.at) if axis.is_log else rule.at,))
     place = {"x": at, "yref": "paper", "y": 1} if rule.is_vertical else {"y": at, "xref": "paper", "x": 1}

@@ -105,7 +105,6 @@ def echo_campaign(name: str, folder: Path, outcome: Outcome, *, as_json: bool) -
 
 
 def _print_as_json(campaign: str, folder: Path, outcome: Outcome) -> None:
-    """Print what a campaign has done as one JSON object."""
     from cpsched.cli.outputs import echo_output
 
     content = {

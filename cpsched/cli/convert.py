@@ -96,10 +96,9 @@ def command(
     from cpsched.formats import instance_to_document
     from cpsched.formats.logs import take_jobs
 
-    taken = take_jobs(log, options, arriving=False, now=now)
-    window = taken.window
-    warn(taken.faults, "faulty line")
-    echo_counts(taken.kept_out)
+    window = take_jobs(log, options, arriving=False, now=now)
+    warn(window.faults, "faulty line")
+    echo_counts(window.filtered)
     warn(window.left_out, "left out")
     warn(window.adjusted, "adjusted")
     warn(window.oversized, "too large")
@@ -111,10 +110,10 @@ def command(
             "output": str(output),
             "running": 0,
             "waiting": len(window.instance.jobs),
-            "left_out": [asdict(fault) for fault in (*taken.faults, *window.left_out)],
+            "left_out": [asdict(fault) for fault in (*window.faults, *window.left_out)],
             "adjusted": [asdict(fault) for fault in window.adjusted],
             "too_large": [asdict(fault) for fault in window.oversized],
-            "kept_out": dict(taken.kept_out),
+            "kept_out": dict(window.filtered),
         }
         echo_output("convert", content)
         return
@@ -132,7 +131,6 @@ def _tell(snapshot: Snapshot, output: Path, *, as_json: bool) -> None:
 
 
 def _of_slurm(directory: Path, now: int | None, zone: tzinfo | None, config: Path | None) -> Snapshot:
-    """Read saved answers of Slurm."""
     from cpsched.site.bridge.slurm import SiteChoices, SlurmModel, make_snapshot, read_directory, read_site
 
     site = SlurmModel(kind="slurm") if config is None else read_site(config)
@@ -143,7 +141,6 @@ def _of_slurm(directory: Path, now: int | None, zone: tzinfo | None, config: Pat
 
 
 def _of_pbs(directory: Path, now: int | None, zone: tzinfo | None) -> Snapshot:
-    """Read saved answers of PBS."""
     from cpsched.site.bridge.pbs import make_snapshot, read_directory
 
     return make_snapshot(*read_directory(directory), now=now, zone=zone, name=directory.resolve().name)

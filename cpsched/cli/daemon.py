@@ -87,7 +87,6 @@ def command(config: Path, task: str | None, as_json: bool) -> None:
 
 
 def _check(site: SiteModel, config: Path, *, as_json: bool) -> None:
-    """Print what was found of all that the daemon needs."""
     from cpsched.cli.outputs import echo_output
     from cpsched.site.daemon import check_site
 
@@ -105,7 +104,6 @@ def _check(site: SiteModel, config: Path, *, as_json: bool) -> None:
 
 
 def _work(site: SiteModel, config: Path, *, is_once: bool, as_json: bool) -> None:
-    """Be the daemon."""
     from cpsched.site.daemon import daemon_of
 
     daemon = daemon_of(site, config)
@@ -127,7 +125,6 @@ def _work(site: SiteModel, config: Path, *, is_once: bool, as_json: bool) -> Non
 
 
 def _summarise(daemon: Daemon, *, as_json: bool) -> None:
-    """Print what a cycle has found and done."""
     from cpsched.cli.outputs import echo_output
 
     state = daemon.state
@@ -154,7 +151,6 @@ def _summarise(daemon: Daemon, *, as_json: bool) -> None:
 
 
 def _watch(site: SiteModel, config: Path) -> None:
-    """Be the watchdog."""
     from cpsched.site.daemon import watchdog_of
 
     is_over = [False]

@@ -34,7 +34,6 @@ MALLEABLE = click.option(
 
 
 def _load(default: float | None = None) -> Decorator:
-    """Return the option ``--load``."""
     return click.option(
         "--load",
         type=Number(min=0, min_open=True),
@@ -45,14 +44,12 @@ def _load(default: float | None = None) -> Decorator:
 
 
 def _jobs(default: int, least: int = 1) -> Decorator:
-    """Return the option ``--jobs``."""
     return click.option(
         "--jobs", type=click.IntRange(min=least), default=default, show_default=True, help="Number of jobs."
     )
 
 
 def _nodes(default: int, least: int) -> Decorator:
-    """Return the option ``--nodes``."""
     return click.option(
         "--nodes",
         type=click.IntRange(min=least),
@@ -63,7 +60,6 @@ def _nodes(default: int, least: int) -> Decorator:
 
 
 def _cores(default: int) -> Decorator:
-    """Return the option ``--cores``."""
     return click.option(
         "--cores", type=click.IntRange(min=1), default=default, show_default=True, help="Number of cores of each node."
     )

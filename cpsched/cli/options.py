@@ -179,7 +179,6 @@ STATUS, QUEUE, PARTITION = _only("status", 11, int), _only("queue", 15, str), _o
 
 
 def _is_range(ctx: click.Context, param: click.Parameter, submitted: tuple[int, int] | None) -> tuple[int, int] | None:
-    """Refuse a range that is empty."""
     if submitted is not None and submitted[0] >= submitted[1]:
         raise click.BadParameter(f"Expected FROM < UNTIL, got {submitted[0]} {submitted[1]}.")
     return submitted

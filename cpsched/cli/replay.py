@@ -175,7 +175,6 @@ def _rules(
 
 
 def _echo(found: Replay, days: Days, notes: WorkloadNotes | None, output: Path | None) -> None:
-    """Print a replay as one JSON object."""
     from cpsched.cli.outputs import echo_output
 
     def mean(one: MeanInterval) -> dict[str, float | None]:

@@ -74,7 +74,6 @@ def command(
 
 
 def _drawn(report: Report, kind: str) -> bytes:
-    """Return a report as a page or as pictures."""
     from cpsched.charts import pictures
     from cpsched.report import report_page
 
@@ -87,7 +86,8 @@ def _report_on(source: Path, instance: Path | None, against: Path | None) -> Rep
     """Find out what was given, and return the report on it."""
     from cpsched.cli.results import RUN, found_in
     from cpsched.lab.bench import RESULTS, read_cells
-    from cpsched.report import campaign_report
+    from cpsched.metrics import read_run
+    from cpsched.report import campaign_report, run_report
 
     if source.is_dir():
         has_results = (source / RESULTS).is_file()
@@ -108,7 +108,7 @@ def _report_on(source: Path, instance: Path | None, against: Path | None) -> Rep
     if has_results:
         path = source / RESULTS if source.is_dir() else source
         return campaign_report(path.resolve().parent.name, read_cells(path))
-    return _run_report(runs)
+    return run_report([read_run(path) for path in runs])
 
 
 def _refuse_folder(folder: Path) -> None:
@@ -117,13 +117,6 @@ def _refuse_folder(folder: Path) -> None:
     shown = ", ".join(map(printable, names[:6])) + (f" and {len(names) - 6:,} more" if len(names) > 6 else "")
     old = "; simulate again: its results are not whole, they lack run.npz" if "summary.json" in names else ""
     raise click.UsageError(f"Expected {_EXPECTED}, got {printable(str(folder))} with {shown or 'nothing in it'}{old}.")
-
-
-def _run_report(paths: list[Path]) -> Report:
-    from cpsched.metrics import read_run
-    from cpsched.report import run_report
-
-    return run_report([read_run(path) for path in paths])
 
 
 def _plan_report(source: Path, instance: Path | None, against: Path | None) -> Report:

@@ -70,7 +70,6 @@ def command(
 
 
 def _print(instance: Instance, plan: Plan, *, gantt: bool) -> None:
-    """Print a plan as a chart, or as tables."""
     from cpsched.cli.screen import output, print_whole
     from cpsched.report import (
         NARROWEST,
@@ -92,7 +91,6 @@ def _print(instance: Instance, plan: Plan, *, gantt: bool) -> None:
 
 
 def _print_as_json(instance: Instance, plan: Plan) -> None:
-    """Print a plan with its figures as one JSON object."""
     from cpsched.cli.answer import figures_of
     from cpsched.cli.outputs import echo_output
     from cpsched.formats import plan_to_document

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 
 def _list_policies(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
-    """Print all schedulers and end the command."""
     if wanted and not ctx.resilient_parsing:
         echo_schedulers()
         ctx.exit()
@@ -272,7 +271,6 @@ def _rules_in_words(uses: Sequence[RuleUse], begin: int) -> Iterator[str]:
 
 
 def _policy_of(contender: Contender) -> dict[str, Any]:
-    """Return a policy with its parameters as values of JSON."""
     parameters = json.loads(json.dumps(dict(contender.parameters), default=str))
     return {"policy": contender.name, "parameters": parameters}
 

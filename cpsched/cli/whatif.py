@@ -99,7 +99,6 @@ def command(
 
 
 def _plan_of(window: Instance, path: Path | None) -> Plan:
-    """Return the plan of a file, or the planner's."""
     from cpsched.formats import read_plan
     from cpsched.portfolio import solve
 
@@ -116,7 +115,6 @@ def text_or_file(value: str) -> str:
 
 
 def _nodes(value: str) -> tuple[str, ...]:
-    """Return the nodes of a host list."""
     from cpsched.formats import expand_hostlist
 
     try:
@@ -138,7 +136,6 @@ def _walltime(value: str) -> tuple[str, int]:
 
 
 def _submit(window: Instance, plan: Plan, text: str, *, as_json: bool) -> None:
-    """Print when a job would start."""
     from cpsched.answers import Answers, parse_submission, submission_lines, under_free_id
     from cpsched.cli.outputs import echo_output
 
@@ -163,7 +160,6 @@ def _submit(window: Instance, plan: Plan, text: str, *, as_json: bool) -> None:
 
 
 def _document(before: Plan, comparison: Comparison, output: Path | None) -> dict[str, object]:
-    """Return a comparison as JSON has it."""
     later, earlier = comparison.seconds(1), comparison.seconds(-1)
     return {
         "objective": before.objective.name,

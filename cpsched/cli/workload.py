@@ -75,7 +75,6 @@ def _log_options(
     memory_field: str,
     **others: Any,
 ) -> LogOptions:
-    """Join the values of the options."""
     from cpsched.formats.logs import LogOptions, MemoryField, Selection
 
     selection = Selection(

@@ -227,7 +227,6 @@ _Read = Callable[[_Reader, Location, _Entry], WindowEvent | None]
 
 
 def _state(state: NodeState) -> _Read:
-    """Return the reader of an event that sets the state of nodes."""
     return lambda reader, at, entry: NodesChanged(nodes=reader.nodes(at, entry["nodes"]), state=state)
 
 

@@ -100,7 +100,6 @@ def read_document(stream: BinaryIO, name: str) -> dict[str, Any]:
 
 
 def _an_object(document: object, name: str) -> dict[str, Any]:
-    """Return a document, which must be an object."""
     if not isinstance(document, dict):
         _refuse(name, "document", f"Expected an object, got {shown(document)}")
     return document
@@ -254,7 +253,6 @@ def walk(document: object) -> Iterator[tuple[Location, object]]:
 
 
 def _members(value: object) -> Iterator[tuple[str | int, object]]:
-    """Iterate over the members of an object or a list."""
     if isinstance(value, dict):
         return iter(value.items())
     return enumerate(value) if isinstance(value, list) else iter(())

@@ -51,7 +51,6 @@ NOTATIONS["strict"] = lambda: Choice({"strict": True})
 
 @cache
 def _keys() -> tuple[str, ...]:
-    """Return all keys of an instance document."""
     kind: Object = kind_of(Instance)
     return kind.all_keys()
 

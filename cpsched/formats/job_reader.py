@@ -416,7 +416,6 @@ def _running_segments() -> Listed:
 
 
 def _alternatives() -> Listed:
-    """Return the kind of the alternatives of a job."""
     keys = {
         "walltime": Annotated[Duration, Key("Seconds")],
         "request": Request,
@@ -426,7 +425,6 @@ def _alternatives() -> Listed:
 
 
 def _moldable() -> Object:
-    """Return the kind of the sizes of a moldable job."""
     count = Annotated[Count | None, Key()]
     figure = Annotated[float | None, Bounds(1, 1e9)]
     keys = {

@@ -56,7 +56,6 @@ FORMS[Plan] = Form(
 
 @cache
 def _keys() -> tuple[str, ...]:
-    """Return all keys of a plan document."""
     kind: Object = kind_of(Plan)
     return kind.all_keys()
 

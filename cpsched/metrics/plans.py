@@ -313,7 +313,6 @@ def usage_over_time(instance: Instance, plan: Plan, resource: str) -> tuple[tupl
 
 
 def _waiting_runs(instance: Instance, jobs: Iterable[PlannedJob], *, is_record: bool = False) -> list[_Run]:
-    """Pair the planned waiting jobs with their entries."""
     entries = jobs_by_id(instance)
     runs = []
     for planned in jobs:
@@ -452,7 +451,6 @@ def _delays(runs: Iterable[tuple[_Run, int]]) -> Delays | None:
 
 
 def _waits_per_queue(instance: Instance, runs: list[_Run]) -> tuple[QueueWaits, ...]:
-    """Group the waits by queue."""
     waits: defaultdict[str | None, list[int]] = defaultdict(list)
     for run in runs:
         waits[run.job.queue].append(run.wait)

@@ -240,7 +240,6 @@ class _Fates:
 
 
 def _fates(runs: Runs, capacity: int) -> _Fates:
-    """Compute the values of all jobs at once."""
     response = runs.end - runs.submit
     return _Fates(
         wait=runs.wait,
@@ -311,7 +310,6 @@ def _figures(runs: Runs, fates: _Fates, jobs: NDArray[np.int64]) -> Figures:
 
 
 def _distribution(values: NDArray[Any]) -> Distribution | None:
-    """Return the statistics of the values; None where there are none."""
     if not values.size:
         return None
     median, p95 = np.percentile(values, (50, 95))
@@ -319,7 +317,6 @@ def _distribution(values: NDArray[Any]) -> Distribution | None:
 
 
 def _decisions(seconds: NDArray[np.float64]) -> Decisions | None:
-    """Return the statistics of the scheduler's own times; None where there are none."""
     if not seconds.size:
         return None
     p50, p99 = np.percentile(seconds, (50, 99))

@@ -41,12 +41,9 @@ def rows_of(jobs: pd.DataFrame, columns: Sequence[str], *, epoch: str | None) ->
         if column not in columns:
             raise ValueError(f"jobs: there is no column {column!r}{did_you_mean(column, columns)}")
     for row in jobs.to_dict("records"):
-        yield {str(key): _plain(cell, epoch) for key, cell in row.items() if not _is_missing(cell)}
-
-
-def _is_missing(cell: object) -> bool:
-    """Tell whether a cell of the table says nothing: lists and dicts are never missing."""
-    return pd.api.types.is_scalar(cell) and bool(pd.isna(cell))
+        # lists and dicts are never missing
+        there = {key: cell for key, cell in row.items() if not (pd.api.types.is_scalar(cell) and pd.isna(cell))}
+        yield {str(key): _plain(cell, epoch) for key, cell in there.items()}
 
 
 def _plain(cell: object, epoch: str | None) -> object:

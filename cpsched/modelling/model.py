@@ -345,7 +345,6 @@ class Model:
         return id
 
     def _add(self, section: str, entry: dict[str, Any]) -> None:
-        """Add an entry to a list of the document."""
         self._document.setdefault(section, []).append(entry)
 
     def instance(self) -> Instance:
@@ -432,7 +431,6 @@ def _each(make: Callable[[Any], Any], values: object) -> Any:
 
 
 def _dependency(job: Any) -> Any:
-    """Return an entry of ``after``."""
     return {"job": job, "type": "afterany"} if isinstance(job, str) else job
 
 
@@ -443,7 +441,6 @@ def _step(step: Any) -> Any:
 
 
 def _request(chunks: Chunks) -> Any:
-    """Return a request as a document has it."""
     if isinstance(chunks, Mapping):
         return [_chunk(chunks)]
     chunks = plain(chunks)

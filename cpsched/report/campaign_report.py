@@ -208,7 +208,6 @@ def _behind(found: Mapping[str, Mapping[str, _Comparison]], policies: Sequence[s
 
 
 def _missing(cells: Sequence[CampaignCell], workloads: Sequence[str], policies: Sequence[str]) -> Iterator[str]:
-    """Yield which results are missing."""
     have = {(cell.workload, cell.policy, cell.replica) for cell in cells}
     replicas: dict[str, set[str]] = {}
     for cell in cells:

@@ -16,6 +16,8 @@ SHARES = (0.0, 1.05)
 
 #: Points of a curve that a page keeps: more cannot be seen.
 MOST_POINTS = 200
+#: Lengths of bins, in seconds; longer ones are whole days.
+_WIDTHS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
 _BOX = (5, 25, 50, 75, 95)
 _TABLE = (10, 25, 50, 75, 90, 95, 99)
 
@@ -149,7 +151,8 @@ def binned(
 
     Returns the edges of the bins, the last one is `end`, and the mean and the largest of the function in each bin.
     """
-    width = _round_width((end - begin) / MOST_POINTS)
+    least = (end - begin) / MOST_POINTS
+    width = next((width for width in _WIDTHS if width >= least), 86400 * -int(-least // 86400))
     edges = np.append(np.arange(begin, end, width), end)
     time = np.concatenate([[min(begin, *times[:1].tolist())], times]).astype(np.float64)
     level = np.concatenate([[0.0], amounts])
@@ -163,12 +166,3 @@ def binned(
     places = np.searchsorted(edges, time[inside], side="right") - 1
     np.maximum.at(largest, places, level[inside])
     return edges, means, largest
-
-
-#: Lengths of bins, in seconds; longer ones are whole days.
-_WIDTHS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
-
-
-def _round_width(least: float) -> int:
-    """Return a round number of seconds, at least this many."""
-    return next((width for width in _WIDTHS if width >= least), 86400 * -int(-least // 86400))

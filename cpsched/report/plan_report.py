@@ -118,7 +118,6 @@ def _at(instance: Instance, times: tuple[float, ...]) -> tuple[float, ...]:
 
 
 def _use_section(instance: Instance, plan: Plan) -> Section:
-    """Return the use of each resource and licence over time."""
     capacity = instance.cluster.capacity
     axis, width = _time_axis(instance), 0
     lines: list[Line] = []
@@ -144,7 +143,6 @@ def _use_section(instance: Instance, plan: Plan) -> Section:
 
 
 def _wait_sections(instance: Instance, plan: Plan) -> Iterator[Section]:
-    """Yield the planned waits by queue."""
     entries = jobs_by_id(instance)
     planned = [one for one in plan.jobs if entries[one.id].running is None]
     waits = np.array([max(0, one.start - entries[one.id].submit) for one in planned], dtype=np.float64)
@@ -163,7 +161,6 @@ def _wait_sections(instance: Instance, plan: Plan) -> Iterator[Section]:
 
 
 def _search_sections(plan: Plan) -> Iterator[Section]:
-    """Yield how the plan was found."""
     charts = (_value_chart(plan),) if plan.incumbents else ()
     tables = [_finder_table(plan)] if plan.incumbents else []
     if plan.incumbents:
@@ -225,7 +222,6 @@ def _value_chart(plan: Plan) -> Chart:
 
 
 def _finder_table(plan: Plan) -> Table:
-    """Return how many better plans each solver found, and its share of the gain."""
     gains = finder_gains([plan.incumbents[0], *plan.incumbents])
     whole = sum(gain for _, gain in gains.values())
     rows = tuple(
@@ -236,7 +232,6 @@ def _finder_table(plan: Plan) -> Table:
 
 
 def _room_section(instance: Instance, plan: Plan) -> Section:
-    """Return the waiting room with its reasons."""
     counts = Counter(job.reason for job in plan.waiting_room)
     words = tuple((str(reason), f"{count:,}", _REASONS[reason]) for reason, count in counts.most_common())
     chart = _count_chart(
@@ -278,7 +273,6 @@ def _count_chart(title: str, counts: Mapping[str, int], about: str, table: Table
 
 
 def _change_section(instance: Instance, plan: Plan, previous: Plan) -> Section:
-    """Return how the starts of jobs moved since the previous plan."""
     entries = jobs_by_id(instance)
     before = {job.id: job for job in previous.jobs}
     after = {job.id: job for job in plan.jobs}
@@ -321,23 +315,13 @@ def _change_section(instance: Instance, plan: Plan, previous: Plan) -> Section:
             )
         )
     value = f"The value was {value_text(previous.objective.value)} and is {value_text(plan.objective.value)}"
-    value += " (other jobs, or another moment: not comparable)." if _differ(plan, previous) else "."
+    is_other = plan.now != previous.now or set(after) | waiting_after != set(before) | waiting_before
+    value += " (other jobs, or another moment: not comparable)." if is_other else "."
     charts = (_move_chart(moves),) if moves.size else ()
     return Section(title="What changed against the previous plan", text=value, charts=charts, tables=tuple(tables))
 
 
-def _differ(plan: Plan, previous: Plan) -> bool:
-    """Return whether two plans are of different windows."""
-    return plan.now != previous.now or _ids(plan) != _ids(previous)
-
-
-def _ids(plan: Plan) -> set[str]:
-    """Return all jobs of a plan."""
-    return {job.id for job in plan.jobs} | {job.id for job in plan.waiting_room}
-
-
 def _move_chart(moves: NDArray[np.int64]) -> Chart:
-    """Return how many jobs moved by how much."""
     ends = [duration(end) for end in _MOVES]
     spans = [f"up to {ends[0]}", *(f"{low} to {high}" for low, high in pairwise(ends)), f"more than {ends[-1]}"]
     names = [*(f"{span} earlier" for span in reversed(spans)), "unchanged", *(f"{span} later" for span in spans)]

@@ -72,7 +72,6 @@ def _labelled(runs: Sequence[SimulatedRun]) -> dict[str, SimulatedRun]:
 
 
 def _sentence(label: str, run: SimulatedRun, summary: RunsSummary) -> str:
-    """Return a simulation in plain words."""
     total, words = summary.total, []
     over = total.completed + total.killed
     words.append(f"{over:,} of {total.jobs:,} jobs ran under {label}.")
@@ -80,8 +79,9 @@ def _sentence(label: str, run: SimulatedRun, summary: RunsSummary) -> str:
         words.append("The simulation was interrupted: all figures are those up to then.")
     if total.wait is not None and total.bounded_slowdown is not None:
         wait = total.wait
+        half = f"waited for at most {unit_text(Unit.SECONDS, wait.median)}" if wait.median >= 1 else "started at once"
         words.append(
-            f"{_half(wait.median)}, one in twenty waited for longer than {unit_text(Unit.SECONDS, wait.p95)}, the "
+            f"Half of them {half}, one in twenty waited for longer than {unit_text(Unit.SECONDS, wait.p95)}, the "
             f"longest for {duration(wait.max)}."
         )
     if run.capacity.get("cores"):
@@ -90,12 +90,6 @@ def _sentence(label: str, run: SimulatedRun, summary: RunsSummary) -> str:
             "waited."
         )
     return " ".join(words)
-
-
-def _half(median: float) -> str:
-    if median < 1:
-        return "Half of them started at once"
-    return f"Half of them waited for at most {unit_text(Unit.SECONDS, median)}"
 
 
 def _verdict(summaries: Mapping[str, RunsSummary]) -> str:
@@ -199,7 +193,6 @@ def _ratio_chart(base: SimulatedRun, run: SimulatedRun, base_label: str, label: 
 
 
 def _sections(run: SimulatedRun, prefix: str) -> Iterator[Section]:
-    """Yield the sections on one simulation, their titles with a prefix."""
     jobs = _over(run)
     if jobs.size:
         yield _distribution_section(run, jobs, prefix, title="Waits", what="wait")
@@ -285,7 +278,6 @@ def _heat(
 
 
 def _decision_section(run: SimulatedRun, prefix: str) -> Section:
-    """Return how long the scheduler took."""
     seconds = run.decision_seconds
     chart = ecdf_chart("Times of decisions", _DECISION, {run.policy: seconds}, by="policy", what="decisions")
     return Section(

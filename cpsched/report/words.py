@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from cpsched.charts import duration
-from cpsched.domain import Amounts, Chunk, Incumbent, Instance, Job, Plan, PlannedJob, Request, Score, Segment
+from cpsched.domain import Amounts, Incumbent, Instance, Job, Plan, PlannedJob, Request, Score, Segment
 from cpsched.formats import format_request
 from cpsched.metrics import Delays, Summary, honest_gap
 
@@ -31,12 +31,9 @@ def _chunks_text(request: Request) -> str:
     try:
         return format_request(request)
     except ValueError:
-        return " + ".join(f"{chunk.count} x ({_asked_text(chunk)})" for chunk in request.chunks)
-
-
-def _asked_text(chunk: Chunk) -> str:
-    """Return the request of one chunk, resources first."""
-    return ", ".join(f"{name}={asked}" for name, asked in (*chunk.resources.items(), *chunk.where.items()))
+        asked = ({**one.resources, **one.where} for one in request.chunks)
+        texts = (", ".join(f"{name}={value}" for name, value in one.items()) for one in asked)
+        return " + ".join(f"{one.count} x ({text})" for one, text in zip(request.chunks, texts, strict=True))
 
 
 def change_description(instance: Instance, job: Job, planned: PlannedJob) -> str:
@@ -74,7 +71,6 @@ def value_text(value: float) -> str:
 
 
 def _delays(delays: Delays) -> str:
-    """Return the number of late jobs, and their delays."""
     late = f"{delays.late:,} of {delays.count:,}"
     return f"{late}, {duration(delays.total)} in all, at most {duration(delays.max)}" if delays.late else late
 

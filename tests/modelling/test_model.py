@@ -297,7 +297,7 @@ def test_reprs_are_short(tmp_path: Path) -> None:
     assert repr(accounting) == "<JobLog of 'a.acct': 0 jobs, 0 lines without a job>"
     taken = take_jobs(log, LogOptions(), arriving=True)
     assert len(repr(taken)) < 1000
-    assert repr(taken.window) == f"<LogWindow: {taken.window.instance!r}, 0 jobs left out, 0 adjusted>"
+    assert repr(taken) == f"<LogWindow: {taken.instance!r}, 0 jobs left out, 0 adjusted>"
 
 
 def test_a_model_of_a_dict_takes_numbers_of_numpy() -> None:

@@ -47,7 +47,8 @@ def machine_of_jobs(log: JobLog) -> AssumedMachine:
     classes: dict[tuple[Amounts, FrozenMap[str, str]], list[str]] = {}
     for name in sorted(nodes, key=natural):
         node = nodes[name]
-        has = Amounts(_resources(node.cores, node.most | {"mem": memory[node.cores]}))
+        most = (node.most | {"mem": memory[node.cores], "cores": 0}).items()
+        has = Amounts({"cores": node.cores} | {name: amount for name, amount in most if amount})
         classes.setdefault((has, FrozenMap(node.properties)), []).append(name)
     cluster = Cluster(
         classes=tuple(
@@ -113,12 +114,7 @@ def _observe(job: LogJob, nodes: dict[str, _Node]) -> None:
                     node.hold(name, -(-amount * held.cores // cores), job.start, job.start + job.runtime)
 
 
-def _resources(cores: int, most: dict[str, int]) -> dict[str, int]:
-    return {"cores": cores} | {name: amount for name, amount in most.items() if name != "cores" and amount}
-
-
 def _assumed(cluster: Cluster) -> tuple[str, ...]:
-    """Return the assumptions in words."""
     sizes: dict[Amounts, int] = defaultdict(int)
     owners: dict[str, int] = defaultdict(int)
     for node_class in cluster.classes:
