@@ -30,13 +30,7 @@ if TYPE_CHECKING:
     metavar="FOLDER",
     help="Folder with logs and instances that are not where the campaign says, as scripts/fetch-traces fetches them.",
 )
-@click.option(
-    "--workers",
-    default=2,
-    show_default=True,
-    type=click.IntRange(1, 10_000),
-    help="Worker processes, or jobs of Slurm.",
-)
+@click.option("--workers", default=2, type=click.IntRange(1, 10_000), help="Worker processes, or jobs of Slurm.")
 @click.option("--scheduler", metavar="ADDRESS", help="Run on the workers of a Dask scheduler, as tcp://host:8786.")
 @click.option("--slurm", is_flag=True, help="Run in jobs of Slurm, configured by jobqueue.slurm of Dask.")
 @AS_JSON

@@ -22,8 +22,7 @@ _MOST_NAMED = 20
 
 
 @click.command(
-    "daemon",
-    epilog="Example: cpsched daemon --config site.toml --check; when that file is in order: without --check",
+    "daemon", epilog="Example: cpsched daemon --config site.toml --check; when that file is in order: without --check"
 )
 @click.option(
     "--config",

@@ -25,14 +25,9 @@ _LEAST, _MOST = 10, 10_000
 @click.argument("instance", type=INPUT_FILE)
 @click.argument("log", type=INPUT_FILE, required=False)
 @click.option(
-    "--futures",
-    type=click.IntRange(_LEAST, _MOST),
-    default=100,
-    show_default=True,
-    metavar="N",
-    help="How many futures are played.",
+    "--futures", type=click.IntRange(_LEAST, _MOST), default=100, metavar="N", help="How many futures are played."
 )
-@click.option("--seed", type=SEED_RANGE, default=0, show_default=True, help="Where samples begin.")
+@click.option("--seed", type=SEED_RANGE, default=0, help="Where samples begin.")
 @AS_JSON
 def command(instance: Path, log: Path | None, futures: int, seed: int, as_json: bool) -> None:
     """Forecast when the waiting jobs of INSTANCE will start.

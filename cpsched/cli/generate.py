@@ -19,11 +19,7 @@ Decorator = Callable[[Callable[..., Any]], Any]
 _LOAD = "Offered load: core seconds of the jobs, divided by the machine's between first and last arrival."
 
 SEED = click.option(
-    "--seed",
-    type=SEED_RANGE,
-    default=0,
-    show_default=True,
-    help="Seed of the random numbers: the same seed gives the same workload.",
+    "--seed", type=SEED_RANGE, default=0, help="Seed of the random numbers: the same seed gives the same workload."
 )
 MALLEABLE = click.option(
     "--malleable",
@@ -38,31 +34,22 @@ def _load(default: float | None = None) -> Decorator:
         "--load",
         type=Number(min=0, min_open=True),
         default=default,
-        show_default=default is not None,
         help=_LOAD if default is not None else f"{_LOAD}  [default: the model's own]",
     )
 
 
 def _jobs(default: int, least: int = 1) -> Decorator:
-    return click.option(
-        "--jobs", type=click.IntRange(min=least), default=default, show_default=True, help="Number of jobs."
-    )
+    return click.option("--jobs", type=click.IntRange(min=least), default=default, help="Number of jobs.")
 
 
 def _nodes(default: int, least: int) -> Decorator:
     return click.option(
-        "--nodes",
-        type=click.IntRange(min=least),
-        default=default,
-        show_default=True,
-        help="Number of nodes of the machine.",
+        "--nodes", type=click.IntRange(min=least), default=default, help="Number of nodes of the machine."
     )
 
 
 def _cores(default: int) -> Decorator:
-    return click.option(
-        "--cores", type=click.IntRange(min=1), default=default, show_default=True, help="Number of cores of each node."
-    )
+    return click.option("--cores", type=click.IntRange(min=1), default=default, help="Number of cores of each node.")
 
 
 @click.group("generate", epilog="Example: cpsched generate lublin --jobs 10000 --load 0.9 -o workload.json.gz")
@@ -99,7 +86,6 @@ STREAMS = click.option(
     multiple=True,
     type=click.Choice(["whole", "batch", "interactive"]),
     default=("whole",),
-    show_default=True,
     help="Jobs of the model: all as one stream, or only batch or interactive jobs; give it twice for both.",
 )
 
@@ -116,13 +102,7 @@ def lublin(jobs: int, seed: int, *, streams: tuple[str, ...], **machine: Any) ->
     return workloads.lublin(jobs, seed, streams=streams, **machine)
 
 
-WIDEST = click.option(
-    "--widest",
-    type=click.IntRange(min=1),
-    default=128,
-    show_default=True,
-    help="Number of nodes of the largest job.",
-)
+WIDEST = click.option("--widest", type=click.IntRange(min=1), default=128, help="Number of nodes of the largest job.")
 IDEAL = click.option("--ideal", is_flag=True, help="Walltimes equal run times, as if users knew them.")
 
 
@@ -145,9 +125,7 @@ def job_mix(seed: int) -> Instance:
     return workloads.job_mix(seed)
 
 
-AGENTS = click.option(
-    "--agents", type=click.IntRange(min=1), default=3, show_default=True, help="Number of agents of each kind."
-)
+AGENTS = click.option("--agents", type=click.IntRange(min=1), default=3, help="Number of agents of each kind.")
 
 
 @_model("agents", "--agents 5 -o agents.json.gz", AGENTS, _nodes(64, least=8))
@@ -183,13 +161,7 @@ def evolving(seed: int, *, nodes: int) -> Instance:
 
 
 def _write(
-    workload: Instance,
-    output: Path,
-    seed: int,
-    *,
-    load: float | None,
-    malleable: float | None,
-    as_json: bool,
+    workload: Instance, output: Path, seed: int, *, load: float | None, malleable: float | None, as_json: bool
 ) -> None:
     """Scale a workload, make jobs malleable, write it, and print its figures."""
     from cpsched.cli.answer import check_stdout

@@ -193,7 +193,7 @@ def _memory_limit() -> int | None:
     return None if limit == resource.RLIM_INFINITY else limit
 
 
-@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.version_option(package_name="cpsched", message="cpsched %(version)s")
 def main() -> None:
     """Plan the jobs of a heterogeneous supercomputer: all at once, from an instance document to a verified plan.

@@ -150,9 +150,7 @@ GANTT_FILE = click.option(
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/formats.md) and no more.")
 
 #: Options for the part of a log that is taken, and for the meaning of its fields.
-FIRST = click.option(
-    "--first", type=click.IntRange(min=0), default=0, show_default=True, help="Index of the first job."
-)
+FIRST = click.option("--first", type=click.IntRange(min=0), default=0, help="Index of the first job.")
 JOBS = click.option("--jobs", type=click.IntRange(min=1), help="Largest number of jobs.  [default: all]")
 
 
@@ -197,14 +195,11 @@ CORES_PER_CHUNK = click.option(
     help="Number of cores of a chunk (whole nodes), instead of single cores.",
 )
 DEPENDENCIES = click.option(
-    "--dependencies",
-    is_flag=True,
-    help="Jobs wait for their preceding jobs and think times (fields 17 and 18 of SWF).",
+    "--dependencies", is_flag=True, help="Jobs wait for their preceding jobs and think times (fields 17 and 18 of SWF)."
 )
 MEMORY_FIELD = click.option(
     "--memory-field",
     type=click.Choice(["kb-per-processor", "bytes-per-job"]),
     default="kb-per-processor",
-    show_default=True,
     help="Meaning and unit of field 10 (requested memory) of SWF.",
 )

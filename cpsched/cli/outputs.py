@@ -31,12 +31,7 @@ def _list(of: Schema) -> Schema:
 
 def _object(**properties: Schema) -> Schema:
     """Return an object that has all of these keys, and no others."""
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 _PATH = _or_null({**_TEXT, "description": "a file that was written; null: none was asked for"})
@@ -66,12 +61,7 @@ _PLANNING: dict[str, Schema] = {
 _START, _COMPARED = _or_null(_INTEGER), _object(jobs=_INTEGER, seconds=_INTEGER)
 _FORECAST = _object(job=_TEXT, likely=_START, by=_START, earliest=_START, latest=_START)
 _MEAN = _object(mean=_NUMBER, half_width=_or_null(_NUMBER))
-_TAKEN: dict[str, Schema] = {
-    "output": _TEXT,
-    "running": _INTEGER,
-    "waiting": _INTEGER,
-    "left_out": _FAULTS,
-}
+_TAKEN: dict[str, Schema] = {"output": _TEXT, "running": _INTEGER, "waiting": _INTEGER, "left_out": _FAULTS}
 
 #: The outputs by their names: mostly the command, whose key ``format`` is ``cpsched-NAME/1``.
 OUTPUTS: Mapping[str, dict[str, Schema]] = {
@@ -187,9 +177,7 @@ OUTPUTS: Mapping[str, dict[str, Schema]] = {
             )
         ),
         "replays": _list(_object(label=_TEXT, summary={**_OPEN, "description": "as in summary.json"})),
-        "differences": _list(
-            _object(label=_TEXT, figure=_TEXT, unchanged=_MEAN, changed=_MEAN, difference=_MEAN),
-        ),
+        "differences": _list(_object(label=_TEXT, figure=_TEXT, unchanged=_MEAN, changed=_MEAN, difference=_MEAN)),
         "notes": _COUNTS,
         "output": _PATH,
     },
@@ -236,10 +224,7 @@ def put_document(document: Mapping[str, Any], path: Path) -> None:
 
 def echo_written(what: str, path: Path) -> None:
     """Say what was written, and where: on stderr if it went to stdout."""
-    click.echo(
-        f"{what} in {'standard output' if path == STDOUT else printable(str(path))}",
-        err=path == STDOUT,
-    )
+    click.echo(f"{what} in {'standard output' if path == STDOUT else printable(str(path))}", err=path == STDOUT)
 
 
 def output_schema(name: str) -> Schema:

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 @click.option(
     "--policy",
     default="easy",
-    show_default=True,
     metavar="POLICY",
     help="Scheduler of the replay without a change: the nearest to the site's, with parameters as in simulate.",
 )
@@ -53,7 +52,6 @@ if TYPE_CHECKING:
     "--replicas",
     type=click.IntRange(1, 10_000),
     default=3,
-    show_default=True,
     metavar="N",
     help="Plays of each replay: the first as the jobs came, the others with each submission moved at random by up to "
     "ten minutes.",

@@ -12,8 +12,8 @@ from cpsched.text import how_to_install, printable
 
 @click.command("serve", epilog="Example: cpsched serve site.toml --check; without --check: open http://127.0.0.1:8765/")
 @click.argument("source")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Hosts other than loopback need --tokens.")
-@click.option("--port", default=8765, show_default=True, type=click.IntRange(1, 65535), help="TCP port.")
+@click.option("--host", default="127.0.0.1", help="Hosts other than loopback need --tokens.")
+@click.option("--port", default=8765, type=click.IntRange(1, 65535), help="TCP port.")
 @click.option("--plan", type=EXISTING_FILE, help="A plan of the instance.  [default: the planner makes one]")
 @click.option(
     "--tokens",

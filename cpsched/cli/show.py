@@ -71,14 +71,7 @@ def command(
 
 def _print(instance: Instance, plan: Plan, *, gantt: bool) -> None:
     from cpsched.cli.screen import output, print_whole
-    from cpsched.report import (
-        NARROWEST,
-        history_table,
-        plan_table,
-        reservation_table,
-        summary_table,
-        terminal_gantt,
-    )
+    from cpsched.report import NARROWEST, history_table, plan_table, reservation_table, summary_table, terminal_gantt
 
     if gantt:
         print_whole(terminal_gantt(instance, plan, width=max(NARROWEST, output().width)))

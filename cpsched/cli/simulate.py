@@ -40,7 +40,6 @@ def _list_policies(ctx: click.Context, param: click.Parameter, wanted: bool) -> 
     "policies",
     multiple=True,
     default=("easy",),
-    show_default=True,
     metavar="POLICY",
     callback=read_policies,
     help="Policy with its parameters: easy, 'sjf backfill=easy'. Give it several times to compare policies. "
@@ -104,14 +103,7 @@ def _list_policies(ctx: click.Context, param: click.Parameter, wanted: bool) -> 
     help="File for the state of the simulation, written each --interval and on Ctrl-C, and removed at the end.",
 )
 @click.option("--resume", is_flag=True, help="Continue from the checkpoint.")
-@click.option(
-    "--interval",
-    type=SECONDS_RANGE,
-    default=60.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Time between two checkpoints.",
-)
+@click.option("--interval", type=SECONDS_RANGE, default=60.0, metavar="SECONDS", help="Time between two checkpoints.")
 @AS_JSON
 @click.option("--notes", is_flag=True, help="List each line of a log that was left out or changed.")
 @click.option("--quiet", is_flag=True, help="Print no progress and no table.")
@@ -171,10 +163,7 @@ def command(
     not_kept = {one.label: unkept(instance, one.scheduler) for one in chosen}
     for label, parts in () if quiet else not_kept.items():
         warn([Fault(f"{label} does not keep", part) for part in parts], "warning")
-    conditions = {
-        "predict": None if predict is None else Prediction(predict),
-        "charge_overhead": charge_overhead,
-    }
+    conditions = {"predict": None if predict is None else Prediction(predict), "charge_overhead": charge_overhead}
     if replicas is not None and output is not None:
         what = instance.name, workload, options, chosen, output, conditions
         ctx.exit(simulate_replicas(*what, replicas=replicas, as_json=as_json, quiet=quiet))

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 @click.option(
     "--budget",
     default=0.0,
-    show_default=True,
     type=SECONDS_RANGE,
     metavar="SECONDS",
     help="Time for improving the new plan; 0: jobs keep their places where they can.",
