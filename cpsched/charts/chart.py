@@ -89,7 +89,6 @@ class ReferenceLine:
     """A line across the whole chart at one value."""
 
     at: float
-    label: str
     is_vertical: bool = False
 
 

@@ -180,10 +180,7 @@ def _draw(axes: Axes, layer: Layer, chart: Chart, mark: str) -> tuple[str, Artis
             _draw_heat(axes, layer, chart)
         case ReferenceLine():
             across = axes.axvline if layer.is_vertical else axes.axhline
-            rule = across(
-                _values(chart.x if layer.is_vertical else chart.y, (layer.at,))[0], color=_DARK, lw=1, ls="--"
-            )
-            return (layer.label, rule) if layer.label else None
+            across(_values(chart.x if layer.is_vertical else chart.y, (layer.at,))[0], color=_DARK, lw=1, ls="--")
     return None
 
 

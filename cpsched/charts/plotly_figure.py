@@ -37,11 +37,9 @@ def plotly_figure(chart: Chart) -> dict[str, Any]:
     """Return a chart as values of JSON: ``data`` and ``layout``, as plotly.js draws them."""
     traces: list[dict[str, Any]] = []
     shapes: list[dict[str, Any]] = []
-    notes: list[dict[str, Any]] = []
     for layer in chart.layers:
         if isinstance(layer, ReferenceLine):
             shapes.append(_rule(layer, chart))
-            notes.append(_rule_label(layer, chart))
         else:
             traces.extend(_traces(layer, chart))
     has_names = any(isinstance(layer, Box) for layer in chart.layers) or bool(chart.y.names)
@@ -51,7 +49,7 @@ def plotly_figure(chart: Chart) -> dict[str, Any]:
         "showlegend": False,
     }
     if shapes:
-        layout |= {"shapes": shapes, "annotations": notes}
+        layout["shapes"] = shapes
     if any(isinstance(layer, Bars) for layer in chart.layers):
         layout["barmode"] = "group"
     return {"data": traces, "layout": layout}
@@ -234,11 +232,3 @@ def _rule(rule: ReferenceLine, chart: Chart) -> dict[str, Any]:
         (at,) = _values(chart.y, (rule.at,))
         ends = {"y0": at, "y1": at, "xref": "paper", "x0": 0, "x1": 1}
     return {"type": "line", **ends, "line": {"dash": "dash", "width": 1.5}}
-
-
-def _rule_label(rule: ReferenceLine, chart: Chart) -> dict[str, Any]:
-    axis = chart.x if rule.is_vertical else chart.y
-    (at,) = _values(axis, (math.log10(rule.at) if axis.is_log else rule.at,))
-    place = {"x": at, "yref": "paper", "y": 1} if rule.is_vertical else {"y": at, "xref": "paper", "x": 1}
-    found = {"text": _text(rule.label), "showarrow": False, "xanchor": "right", "yanchor": "bottom"}
-    return {**place, **found}

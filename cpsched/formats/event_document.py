@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from cpsched.domain import (
@@ -32,7 +33,7 @@ from cpsched.domain import (
     Text,
     WindowEvent,
 )
-from cpsched.errors import DocumentError, Fault, SyntaxFault
+from cpsched.errors import DocumentError, Fault
 from cpsched.formats.faults import Faults, Location, shown
 from cpsched.formats.hostlist import MAX_NODES, expand_hostlist
 from cpsched.formats.instance_reader import COUNTABLE, instance_to_document, parse_instance
@@ -103,40 +104,21 @@ class _Reader:
             self._faults.keys = ("event", *keys)
             kind.explain(entry, at, self._faults)
             return None
+        if "job" in keys and name != "altered" and entry["job"] not in self._jobs:
+            self._faults.add_unknown((*at, "job"), "job", entry["job"], self._jobs)
+            self.nodes(at, entry.get("nodes"))  # of which faults are told too
+            return None
         return read(self, at, entry)
-
-    def job(self, at: Location, name: str) -> Job | None:
-        """Return a job that an event names."""
-        if name not in self._jobs:
-            self._faults.add_unknown((*at, "job"), "job", name, self._jobs)
-        return self._jobs.get(name)
 
     def nodes(self, at: Location, text: str | None) -> tuple[str, ...]:
         """Return the nodes of a host list."""
-        try:
-            names = () if text is None else expand_hostlist(text, limit=MAX_NODES)
-        except SyntaxFault as fault:
-            self._faults.add_syntax((*at, "nodes"), fault)
-            return ()
+        expand = partial(expand_hostlist, limit=MAX_NODES)
+        names = () if text is None else self._faults.parsed((*at, "nodes"), expand, text, ())
         known = self._instance.cluster.class_of
         for name in names:
             if name not in known:
                 self._faults.add_unknown((*at, "nodes"), "node", name, known)
         return tuple(dict.fromkeys(names))
-
-    def ended(self, at: Location, entry: _Entry) -> WindowEvent | None:
-        is_success = entry["outcome"] == "completed" if "outcome" in entry else None
-        return JobEnded(job=entry["job"], is_success=is_success) if self.job(at, entry["job"]) else None
-
-    def cancelled(self, at: Location, entry: _Entry) -> WindowEvent | None:
-        return JobCancelled(job=entry["job"]) if self.job(at, entry["job"]) else None
-
-    def extended(self, at: Location, entry: _Entry) -> WindowEvent | None:
-        return JobExtended(job=entry["job"], seconds=entry["seconds"]) if self.job(at, entry["job"]) else None
-
-    def failed(self, at: Location, entry: _Entry) -> WindowEvent | None:
-        nodes = self.nodes(at, entry.get("nodes"))
-        return AllocationFailed(job=entry["job"], nodes=nodes) if self.job(at, entry["job"]) else None
 
     def capacity(self, at: Location, entry: _Entry) -> WindowEvent:
         cluster = self._instance.cluster
@@ -158,15 +140,10 @@ class _Reader:
         read = self._read({**document, "reservations": [entry["reservation"]]}, "reservations[0]", (*at, "reservation"))
         return None if read is None else ReservationMade(reservation=read.reservations[0])
 
-    def dropped(self, at: Location, entry: _Entry) -> WindowEvent:
-        return ReservationDropped(reservation=entry["reservation"])
-
     def profile(self, at: Location, entry: _Entry) -> WindowEvent | None:
-        job = self.job(at, entry["job"])
-        if job is None:
-            return None
+        job = self._jobs[entry["job"]]
         try:
-            return ProfileChange(job=entry["job"], steps=read_steps(entry["steps"], self._instance, job))
+            return ProfileChange(job=job.id, steps=read_steps(entry["steps"], self._instance, job))
         except DocumentError as error:
             self._add(error, "", at)
             return None
@@ -230,20 +207,35 @@ def _state(state: NodeState) -> _Read:
     return lambda reader, at, entry: NodesChanged(nodes=reader.nodes(at, entry["nodes"]), state=state)
 
 
+def _ended(reader: _Reader, at: Location, entry: _Entry) -> WindowEvent:
+    is_success = entry["outcome"] == "completed" if "outcome" in entry else None
+    return JobEnded(job=entry["job"], is_success=is_success)
+
+
+def _failed(reader: _Reader, at: Location, entry: _Entry) -> WindowEvent:
+    return AllocationFailed(job=entry["job"], nodes=reader.nodes(at, entry.get("nodes")))
+
+
 _NODES = {"nodes": Annotated[Text, Key("A host list", examples=("n[1-3]",))]}
 #: The keys of each event besides its own, and how it is read.
 _KINDS: dict[str, tuple[dict[str, Any], _Read]] = {
-    "ended": ({"job": Name, "outcome": Literal["completed", "failed"] | None}, _Reader.ended),
-    "cancelled": ({"job": Name}, _Reader.cancelled),
+    "ended": ({"job": Name, "outcome": Literal["completed", "failed"] | None}, _ended),
+    "cancelled": ({"job": Name}, lambda reader, at, entry: JobCancelled(job=entry["job"])),
     "altered": ({"job": Name, "changes": Annotated[FrozenMap[Name, Any], Entries(1)]}, _Reader.altered),
-    "extended": ({"job": Name, "seconds": Duration}, _Reader.extended),
-    "allocation_failed": ({"job": Name, "nodes": Text | None}, _Reader.failed),
+    "extended": (
+        {"job": Name, "seconds": Duration},
+        lambda reader, at, entry: JobExtended(job=entry["job"], seconds=entry["seconds"]),
+    ),
+    "allocation_failed": ({"job": Name, "nodes": Text | None}, _failed),
     "node_up": (_NODES, _state(NodeState.UP)),
     "node_drained": (_NODES, _state(NodeState.DRAIN)),
     "node_down": (_NODES, _state(NodeState.DOWN)),
     "capacity": ({"nodes": Text | None, "resources": Has | None, "licenses": Has | None}, _Reader.capacity),
     "reservation_made": ({"reservation": FrozenMap[Name, Any]}, _Reader.made),
-    "reservation_dropped": ({"reservation": Name}, _Reader.dropped),
+    "reservation_dropped": (
+        {"reservation": Name},
+        lambda reader, at, entry: ReservationDropped(reservation=entry["reservation"]),
+    ),
     "profile": ({"job": Name, "steps": Annotated[tuple[Any, ...], Entries(1)]}, _Reader.profile),
 }
 _FORMS = {"capacity": Form(rule=_rule_of_capacity)}

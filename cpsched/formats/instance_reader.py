@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 import cpsched.formats.rules_reader  # noqa: F401  # the forms of what an instance is made of
 from cpsched.domain import Instance, Job, Name, Outage, Reservation, Text
-from cpsched.errors import Fault, SyntaxFault
+from cpsched.errors import Fault
 from cpsched.formats.faults import Faults, Location, refuse_other_kind
 from cpsched.formats.instance_checks import check_instance, check_outages
 from cpsched.formats.job_reader import Requests
@@ -111,7 +111,8 @@ def parse_instance(
 
 def _read_instance(reading: Reading, at: Location, keys: Mapping[str, Any], said: dict[str, Any]) -> Instance:
     """Check all parts against each other; the instance counts only if no fault was noted."""
-    said["epoch"] = _read_epoch(reading.faults, keys.get("epoch"))
+    if "epoch" in keys:
+        said["epoch"] = reading.faults.parsed(("epoch",), parse_epoch, keys["epoch"], None)
     _check_time_zone(reading.faults, keys.get("time_zone"), has_epoch=reading.has_epoch)
     cluster = said["cluster"]
     jobs: list[tuple[Location, Job]] = _left(reading, "jobs", said)
@@ -187,14 +188,6 @@ def _countable(document: object) -> Collection[str]:
             dict.fromkeys(name for name in resources if isinstance(name, str)) if isinstance(resources, dict) else {}
         )
     return names.keys()
-
-
-def _read_epoch(faults: Faults, text: str | None) -> datetime | None:
-    try:
-        return None if text is None else parse_epoch(text)
-    except SyntaxFault as error:
-        faults.add_syntax(("epoch",), error)
-        return None
 
 
 def _check_time_zone(faults: Faults, name: str | None, *, has_epoch: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from cpsched.domain import MAX_ARRAY, Amounts, Chunk, Cluster, FrozenMap, Place, Placement, Request
@@ -67,11 +68,8 @@ class Reading:
 
     def new_nodes(self, location: Location, text: str) -> tuple[str, ...]:
         """Return the names of nodes that a host list declares: none was declared before."""
-        try:
-            names = expand_hostlist(text, limit=MAX_NODES - len(self._first_places))
-        except SyntaxFault as error:
-            self.faults.add_syntax(location, error)
-            return ()
+        limit = MAX_NODES - len(self._first_places)
+        names = self.faults.parsed(location, partial(expand_hostlist, limit=limit), text, ())
         for name in names:
             if meant := meant_range(name):
                 message = f"one node is called {shown(name)}; did you mean the nodes {meant}?"
@@ -89,12 +87,9 @@ class Reading:
 
     def node_list(self, location: Location, text: str) -> tuple[str, ...]:
         """Return the nodes of the cluster that a host list names."""
-        known, limit = self.cluster.class_of, len(self.cluster.node_names)
-        try:
-            names = expand_hostlist(text, limit=MAX_NODES if "nodes" in self.incomplete else limit)
-        except SyntaxFault as error:
-            self.faults.add_syntax(location, error)
-            return ()
+        known = self.cluster.class_of
+        limit = MAX_NODES if "nodes" in self.incomplete else len(self.cluster.node_names)
+        names = self.faults.parsed(location, partial(expand_hostlist, limit=limit), text, ())
         unknown = [name for name in names if name not in known]
         if unknown and "nodes" not in self.incomplete:
             meant = meant_range(unknown[0])
@@ -106,12 +101,8 @@ class Reading:
 
     def indices(self, location: Location, text: str) -> tuple[int, ...] | None:
         """Return the indices of an array, or None for a text that has none."""
-        try:
-            indices = parse_indices(text, limit=self.elements_left)
-        except SyntaxFault as error:
-            self.faults.add_syntax(location, error)
-            return None
-        self.elements_left -= len(indices)
+        indices = self.faults.parsed(location, partial(parse_indices, limit=self.elements_left), text, None)
+        self.elements_left -= len(indices or ())
         return indices
 
     def request(
@@ -143,20 +134,13 @@ class Reading:
         request, asked = parsed.request, parsed.licenses
         if place is not None:
             key = location[:-1] if "alternatives" in location else location[:2]
-            request = Request(chunks=request.chunks, place=self.place((*key, "place"), place))
+            found = self.faults.parsed((*key, "place"), parse_place, place, Place())
+            request = Request(chunks=request.chunks, place=found)
         elif otherwise is not None and not parsed.has_place:
             request = Request(chunks=request.chunks, place=otherwise)
         if licenses is not None:
             asked = Amounts({**asked, **frozen_amounts(licenses)})
         return request, asked
-
-    def place(self, location: Location, text: str) -> Place:
-        """Read a place; one with a fault counts as the default."""
-        try:
-            return parse_place(text)
-        except SyntaxFault as error:
-            self.faults.add_syntax(location, error)
-            return Place()
 
     def _parse(self, text: str) -> ParsedRequest | SyntaxFault:
         """Read a request's text, each text once: jobs of one user are often alike."""

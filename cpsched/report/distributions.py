@@ -98,7 +98,7 @@ def use_chart(title: str, axis: Axis, lines: Sequence[Line], about: str, *tables
         title=title,
         x=axis,
         y=Axis(label="share in use", unit=Unit.SHARE, span=SHARES),
-        layers=(*lines, ReferenceLine(at=1.0, label="")),
+        layers=(*lines, ReferenceLine(at=1.0)),
         about=about,
         tables=tables,
         is_wide=True,
