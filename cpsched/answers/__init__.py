@@ -4,7 +4,7 @@ May import: `arguments`, `portfolio` and what is below it; numpy. Begin with `an
 booked (`occupation.py`), and a job is looked for in one of its `queries.py`; `inquiry.py` finds the cause second by
 second, `blockers.py` the jobs behind it, `changes.py` what would change it; `submission.py` is about a job that does
 not exist yet, and `whatif.py` about changes that are planned again, `machine_changes.py` about other nodes, and
-`alternatives.py` about changes of a whole history. `explanation.py` has what is answered, `words.py` says it.
+`history_changes.py` about changes of a whole history. `explanation.py` has what is answered, `words.py` says it.
 """
 
 from typing import TYPE_CHECKING
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from cpsched.doors import opener
 
 if TYPE_CHECKING:
-    from cpsched.answers.alternatives import Alternative, check_limits, parse_alternative
     from cpsched.answers.answers import MOST_INTERVALS, Answers, explain
     from cpsched.answers.explanation import Blocked, Cause, CauseKind, Change, ChangeKind, Explanation, Holder, JobState
+    from cpsched.answers.history_changes import HistoryChange, check_limits, parse_history_change
     from cpsched.answers.submission import SUBMITTED, Submission, parse_submission, parse_walltime, under_free_id
     from cpsched.answers.whatif import Comparison, JobChange, WhatIf, changed_instance, compared, what_if
     from cpsched.answers.words import comparison_lines, explanation_lines, first_line, submission_lines
