@@ -104,14 +104,9 @@ def plain_argument(value: object, hint: Any, *, name: str = "") -> Any:
 
     Raises `ValueError` if it is not of its type.
 
-    Parameters
-    ----------
-    value
-        The argument.
-    hint
-        Its type, as an annotation.
-    name
-        Of the argument, for the message; may be empty.
+    `value`: the argument.
+    `hint`: its type, as an annotation.
+    `name`: of the argument, for the message; may be empty.
     """
     try:
         return _plain(value, hint)

@@ -33,12 +33,8 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     block runs. Temporary files of `path` that no process has locked are leftovers of killed processes and are removed.
 
     Raises `DiskFullError` if the block or the renaming fails since the disk is full, or a quota or the limit of a
-    file's size is reached. Raises `DocumentError` if it fails with another `OSError`.
-
-    Parameters
-    ----------
-    path
-        Where the file goes. The name of the temporary file has the same suffix.
+    file's size is reached. Raises `DocumentError` if it fails with another `OSError`. `path`: where the file goes. The
+    name of the temporary file has the same suffix.
     """
     target = Path(path)
     with _told(path, "file"):
@@ -63,11 +59,7 @@ def whole_folder(path: str | Path) -> Iterator[Path]:
     removed.
 
     Raises `DiskFullError` or `DocumentError` as `whole_file`; errors of files in the temporary folder name `path`.
-
-    Parameters
-    ----------
-    path
-        The folder; it is made, with those that it is in, where it does not exist.
+    `path`: the folder; it is made, with those that it is in, where it does not exist.
     """
     with _told(path, "folder"):
         target = Path(path).resolve()

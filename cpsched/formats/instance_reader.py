@@ -68,16 +68,11 @@ def parse_instance(
     Raises `DocumentError` with all faults, in document order: those of shape, and those between the parts whose shape
     is right.
 
-    Parameters
-    ----------
-    document
-        Decoded JSON.
-    source
-        Where it is from, for messages.
-    on_warning
-        Called for what is accepted though it is odd, since what runs is a fact: a running job that should have ended
-        (BRIDI-11), started before it was submitted, has less than it asks for or is on a node that is down, and running
-        jobs that together take more than there is.
+    `document`: decoded JSON.
+    `source`: where it is from, for messages.
+    `on_warning`: called for what is accepted though it is odd, since what runs is a fact: a running job that should
+      have ended (BRIDI-11), started before it was submitted, has less than it asks for or is on a node that is down,
+      and running jobs that together take more than there is.
     """
     refuse_other_kind(document, source, "instance")
     faults = Faults(document, _keys())

@@ -160,23 +160,15 @@ def runs_summary(
 
     Raises `ValueError` if the capacity is not positive, or the shares are negative or leave nothing.
 
-    Parameters
-    ----------
-    runs
-        The outcome of each job.
-    capacity
-        Cores of the machine, > 0.
-    resources
-        The machine's amount of each resource, > 0; none by default.
-    warm_up, cool_down
-        Shares of the jobs, first and last in the order of submission, that do not count: the machine fills and drains
-        while they are there. They are shares of the jobs and not seconds, so that one setting fits logs of every
-        length, and the same jobs count for each policy, whose figures can then be compared job by job. The jobs that
-        are cut off still hold cores, wait in the queue and overtake.
-    only
-        Which jobs count, in place of these shares; at least one does. All others are as those that are cut off.
-    decision_seconds
-        Seconds that each decision of the scheduler took.
+    `runs`: the outcome of each job.
+    `capacity`: cores of the machine, > 0.
+    `resources`: the machine's amount of each resource, > 0; none by default.
+    `warm_up`, `cool_down`: shares of the jobs, first and last in the order of submission, that do not count: the
+      machine fills and drains while they are there. They are shares of the jobs and not seconds, so that one setting
+      fits logs of every length, and the same jobs count for each policy, whose figures can then be compared job by job.
+      The jobs that are cut off still hold cores, wait in the queue and overtake.
+    `only`: which jobs count, in place of these shares; at least one does. All others are as those that are cut off.
+    `decision_seconds`: seconds that each decision of the scheduler took.
     """
     if capacity <= 0:
         raise ValueError(f"expected capacity > 0, got {capacity}")

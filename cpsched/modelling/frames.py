@@ -21,21 +21,12 @@ def jobs_frame(jobs: Sequence[dict[str, Any]]) -> pd.DataFrame:
 def rows_of(jobs: pd.DataFrame, columns: Sequence[str], *, epoch: str | None) -> Iterator[dict[str, Any]]:
     """Yield the rows of a table as keywords of `Model.add_job`, without the cells that are missing.
 
-    A whole number is an integer, though pandas makes floats of a column in which some are missing.
+    A whole number is an integer, though pandas makes floats of a column in which some are missing. Raises `ValueError`
+    if it has another column, or a timestamp and no epoch.
 
-    Parameters
-    ----------
-    jobs
-        The table.
-    columns
-        The columns that it may have.
-    epoch
-        The moment of second 0, in ISO 8601.
-
-    Raises
-    ------
-    ValueError
-        If it has another column, or a timestamp and no epoch.
+    `jobs`: the table.
+    `columns`: the columns that it may have.
+    `epoch`: the moment of second 0, in ISO 8601.
     """
     for column in map(str, jobs.columns):
         if column not in columns:

@@ -47,28 +47,19 @@ _LAST_DATE = 16_725_225_600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOptions:
-    """The options for reading a log as a workload.
+    """The options for reading a log as a workload."""
 
-    Attributes
-    ----------
-    cluster : Path or None
-        A cluster file; None: the machine that the log describes.
-    selection : Selection
-        The jobs to take; queues and partitions have numbers in the Standard Workload Format, names in other logs.
-    cores_per_chunk : int or None
-        Cores of a chunk (whole nodes), of which a job has as many as hold its processors; None: 1. Like all below, for
-        logs in Standard Workload Format only.
-    memory_field : MemoryField
-        The meaning of field 10.
-    dependencies : bool
-        Whether jobs wait for their preceding jobs, and then for their think times (fields 17 and 18). The submit times
-        of a log have these in them already, as they were then.
-    """
-
+    #: A cluster file; None: the machine that the log describes.
     cluster: Path | None = None
+    #: The jobs to take; queues and partitions have numbers in the Standard Workload Format, names in other logs.
     selection: Selection = field(default_factory=Selection)
+    #: Cores of a chunk (whole nodes), of which a job has as many as hold its processors; None: 1. Like all below, for
+    #: logs in Standard Workload Format only.
     cores_per_chunk: int | None = None
+    #: The meaning of field 10.
     memory_field: MemoryField = MemoryField.KB_PER_PROCESSOR
+    #: Whether jobs wait for their preceding jobs, and then for their think times (fields 17 and 18). The submit times
+    #: of a log have these in them already, as they were then.
     dependencies: bool = False
 
     def __post_init__(self) -> None:
@@ -78,38 +69,25 @@ class LogOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class LogWindow:
-    """A part of a log as an instance.
+    """A part of a log as an instance."""
 
-    Attributes
-    ----------
-    instance : Instance
-        The jobs that were taken, in the order of their submit times.
-    left_out : tuple of Fault
-        Jobs that could not be taken, and why; the path is ``line N``.
-    adjusted : tuple of Fault
-        Jobs that were taken, but with something else in place of what the log says or does not say; or the header.
-    oversized : tuple of Fault
-        Jobs that were taken, though the machine can never run them.
-    counts : FrozenMap
-        How often each anomaly was found in what the selection lets through, and in what the log does not say enough of.
-    kept_out : FrozenMap
-        How many jobs each filter of the selection kept out, by its name.
-    starts : FrozenMap
-        The second of the instance's clock at which each job really started, by its id, where the log says so.
-    faults : tuple of Fault
-        The lines that are not jobs.
-    assumed : tuple of str
-        Assumptions about the machine.
-    """
-
+    #: The jobs that were taken, in the order of their submit times.
     instance: Instance
+    #: Jobs that could not be taken, and why; the path is ``line N``.
     left_out: tuple[Fault, ...]
+    #: Jobs that were taken, but with something else in place of what the log says or does not say; or the header.
     adjusted: tuple[Fault, ...]
+    #: Jobs that were taken, though the machine can never run them.
     oversized: tuple[Fault, ...]
+    #: How often each anomaly was found in what the selection lets through, and in what the log does not say enough of.
     counts: FrozenMap[LogAnomaly, int]
+    #: How many jobs each filter of the selection kept out, by its name.
     kept_out: FrozenMap[str, int]
+    #: The second of the instance's clock at which each job really started, by its id, where the log says so.
     starts: FrozenMap[str, int]
+    #: The lines that are not jobs.
     faults: tuple[Fault, ...]
+    #: Assumptions about the machine.
     assumed: tuple[str, ...] = ()
 
     @property
@@ -141,19 +119,13 @@ def log_to_instance(
 
     Raises `ValueError` if `machine` has jobs.
 
-    Parameters
-    ----------
-    log
-        From `read_swf` or `read_log`.
-    machine
-        From `read_machine`, `machine_of_log` or `machine_of_jobs`: an instance without jobs; all but `now` is kept.
-    options
-        The jobs to take, by default all, and the meaning of fields.
-    arriving
-        Whether this is a workload to simulate: `now` is the first submit time, and a job without run time is left out,
-        since its duration is unknown. Else it is a window to plan: all its jobs wait.
-    now
-        On the log's clock; default: the last submit time of the window, or the first one of a workload.
+    `log`: from `read_swf` or `read_log`.
+    `machine`: from `read_machine`, `machine_of_log` or `machine_of_jobs`: an instance without jobs; all but `now` is
+      kept.
+    `options`: the jobs to take, by default all, and the meaning of fields.
+    `arriving`: whether this is a workload to simulate: `now` is the first submit time, and a job without run time is
+      left out, since its duration is unknown. Else it is a window to plan: all its jobs wait.
+    `now`: on the log's clock; default: the last submit time of the window, or the first one of a workload.
     """
     if machine.jobs:
         raise ValueError(f"the machine {machine.name!r} already has jobs")

@@ -113,32 +113,21 @@ class LogJob(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class JobLog:
-    """A log as it was read.
+    """A log as it was read."""
 
-    Attributes
-    ----------
-    source : str
-        The file it came from.
-    kind : LogKind
-        The kind of log.
-    jobs : tuple of LogJob
-        In the order of the lines.
-    faults : tuple of Fault
-        The lines without a job; the path is ``line N``.
-    left_out : tuple
-        Jobs of the log with too little information: the anomaly, and its place.
-    has_unix_times : bool
-        Whether second 0 of the log's clock is that of 1970.
-    hosts : int or None
-        The number of nodes of one core that the machine has, where the log says so.
-    """
-
+    #: The file it came from.
     source: str
+    #: The kind of log.
     kind: LogKind
+    #: In the order of the lines.
     jobs: tuple[LogJob, ...]
+    #: The lines without a job; the path is ``line N``.
     faults: tuple[Fault, ...]
+    #: Jobs of the log with too little information: the anomaly, and its place.
     left_out: tuple[tuple[LogAnomaly, Fault], ...] = ()
+    #: Whether second 0 of the log's clock is that of 1970.
     has_unix_times: bool = False
+    #: The number of nodes of one core that the machine has, where the log says so.
     hosts: int | None = None
 
     def __repr__(self) -> str:
