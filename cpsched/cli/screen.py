@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
@@ -89,12 +89,18 @@ def echo_json(document: Any) -> None:
     click.echo(json.dumps(document, indent=2, allow_nan=False))
 
 
+def echo_first(lines: Iterable[str], most: int, kind: str, tail: str = "", *, err: bool = False) -> None:
+    """Print the first few lines, and how many more there are of their kind."""
+    listed = list(lines)
+    for line in listed[:most]:
+        click.echo(line, err=err)
+    if len(listed) > most:
+        click.echo(f"{kind}: ... and {len(listed) - most} more{tail}", err=err)
+
+
 def warn(faults: Sequence[Fault], kind: str) -> None:
     """Print the first few faults to stderr, and the number of the others; nothing without faults."""
-    for fault in faults[:_MOST_WARNINGS]:
-        click.echo(f"{kind}: {printable(str(fault))}", err=True)
-    if len(faults) > _MOST_WARNINGS:
-        click.echo(f"{kind}: ... and {len(faults) - _MOST_WARNINGS} more", err=True)
+    echo_first((f"{kind}: {printable(str(fault))}" for fault in faults), _MOST_WARNINGS, kind, err=True)
 
 
 @contextmanager

@@ -88,7 +88,7 @@ def load_json(source: str | Path) -> object:
             return read_json(stream, name)
     except (OSError, ValueError) as error:
         # ValueError: a NUL in the path. gzip.BadGzipFile is an OSError.
-        _refuse(name, "file", f"Expected a readable file, got: {getattr(error, 'strerror', None) or error}")
+        refuse(name, "file", f"Expected a readable file, got: {getattr(error, 'strerror', None) or error}")
 
 
 def read_document(stream: BinaryIO, name: str) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def read_document(stream: BinaryIO, name: str) -> dict[str, Any]:
 
 def _an_object(document: object, name: str) -> dict[str, Any]:
     if not isinstance(document, dict):
-        _refuse(name, "document", f"Expected an object, got {shown(document)}")
+        refuse(name, "document", f"Expected an object, got {shown(document)}")
     return document
 
 
@@ -115,9 +115,9 @@ def read_json(stream: BinaryIO, name: str) -> object:
         document = _decode_json(text, refused)
     except json.JSONDecodeError as error:
         got = _FOREIGN.get(Path(name.removesuffix(".gz")).suffix, error.msg)
-        _refuse(name, f"line {error.lineno} column {error.colno}", f"Expected JSON, got: {got}")
+        refuse(name, f"line {error.lineno} column {error.colno}", f"Expected JSON, got: {got}")
     except RecursionError:
-        _refuse(name, "document", "Expected an instance or a plan, got objects or lists nested too deeply")
+        refuse(name, "document", "Expected an instance or a plan, got objects or lists nested too deeply")
     if refused:
         _refuse_marked(document, name)
     return document
@@ -142,7 +142,8 @@ def write_whole(path: str | Path, content: bytes) -> None:
     write_bytes(path, gzip.compress(content, mtime=0) if Path(path).suffix == ".gz" else content)
 
 
-def _refuse(source: str, path: str, message: str) -> NoReturn:
+def refuse(source: str, path: str, message: str) -> NoReturn:
+    """Refuse a document for one fault."""
     raise DocumentError(source, [Fault(path, message)]) from None
 
 
@@ -162,9 +163,9 @@ def _unpack(content: bytes | bytearray, name: str) -> bytes | bytearray:
         try:
             content = gzip.GzipFile(fileobj=io.BytesIO(content)).read(limit + 1)
         except (EOFError, zlib.error) as error:
-            _refuse(name, "file", f"Expected a whole gzip file, got: {error}")
+            refuse(name, "file", f"Expected a whole gzip file, got: {error}")
     if len(content) > limit:
-        _refuse(name, "file", f"Expected at most {limit} bytes unpacked, got more")
+        refuse(name, "file", f"Expected at most {limit} bytes unpacked, got more")
     return content
 
 
@@ -175,7 +176,7 @@ def _refuse_too_many_values(content: bytes | bytearray, name: str) -> None:
     if count > limit:
         count -= sum(_count_signs(match.group()) for match in _TEXT.finditer(content))
     if count > limit:
-        _refuse(name, "document", f"Expected at most {limit} values in a document of {len(content)} bytes, got more")
+        refuse(name, "document", f"Expected at most {limit} values in a document of {len(content)} bytes, got more")
 
 
 def _count_signs(content: bytes | bytearray) -> int:
@@ -185,11 +186,11 @@ def _count_signs(content: bytes | bytearray) -> int:
 
 def _decode(content: bytes | bytearray, name: str) -> str:
     if not content or content.isspace():
-        _refuse(name, "file", "Expected a JSON object, got an empty file")
+        refuse(name, "file", "Expected a JSON object, got an empty file")
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        _refuse(name, f"byte {error.start}", f"Expected UTF-8, got the byte 0x{content[error.start]:02x}")
+        refuse(name, f"byte {error.start}", f"Expected UTF-8, got the byte 0x{content[error.start]:02x}")
 
 
 def _decode_json(text: str, refused: list[object]) -> object:

@@ -250,17 +250,14 @@ def _overview(
         rows.append(tuple(row))
     text = (
         "★ is the best mean. ≈ cannot be told from it: the 95% interval of the paired difference, replica by replica, "
-        "has 0 in it. Intervals are of one pair each, not corrected for their number. "
-        "A policy that leaves more jobs unfinished or killed, or else starved, is behind, whatever its figures. "
+        "has 0 in it. Intervals are of one pair each, not corrected for their number."
     )
     if len(workloads) > 1:
-        text = (
-            f"On how many of {len(workloads):,} workloads each policy is best, or level with the best one. "
-            "A policy that leaves more jobs unfinished or killed, or else starved, is behind, whatever its figures. "
-        )
+        text = f"On how many of {len(workloads):,} workloads each policy is best, or level with the best one."
     return Section(
         title=OVERVIEW,
-        text=text + "Policies that are best or level everywhere are marked.",
+        text=f"{text} A policy that leaves more jobs unfinished or killed, or else starved, is behind, whatever its "
+        "figures. Policies that are best or level everywhere are marked.",
         tables=(Table(headings=("figure", *policies), rows=tuple(rows), marked=frozenset(marked)),),
     )
 
