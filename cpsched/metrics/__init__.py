@@ -23,6 +23,7 @@ from cpsched.metrics.plans import (
     Delays,
     QueueWaits,
     Summary,
+    available,
     delay_rates,
     end_rate,
     honest_gap,

@@ -7,7 +7,7 @@ kept in integers and fractions, and only results become floats.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate
@@ -16,6 +16,7 @@ from statistics import median
 from cpsched.arguments import at_the_door
 from cpsched.domain import (
     AimScore,
+    Cluster,
     FrozenMap,
     Instance,
     Job,
@@ -305,7 +306,7 @@ def usage_over_time(instance: Instance, plan: Plan, resource: str) -> tuple[tupl
     ascends and begins with now; neighbouring amounts differ; the last one, which holds for ever, is 0.
     """
     changes: defaultdict[int, int] = defaultdict(int, {instance.now: 0})
-    for start, end, held in _holdings(instance, plan, resource):
+    for start, end, held in _holdings(instance, plan, resource, instance.cluster.class_of):
         changes[start] += held
         changes[end] -= held
     times = tuple(sorted(time for time, change in changes.items() if change or time == instance.now))
@@ -467,56 +468,39 @@ def _waits_per_queue(instance: Instance, runs: list[_Run]) -> tuple[QueueWaits, 
     )
 
 
+def available(cluster: Cluster) -> dict[str, int]:
+    """Return the total of each resource over the nodes that are up, and of each licence."""
+    totals = dict.fromkeys(cluster.totals, 0)
+    for node_class in cluster.classes:
+        for name, amount in node_class.resources.items() if node_class.state is NodeState.UP else ():
+            totals[name] += amount * len(node_class.names)
+    return {**totals, **cluster.licenses}
+
+
 def _utilisation(instance: Instance, plan: Plan, horizon: int) -> FrozenMap[str, float]:
     """Return used area / (capacity x horizon) of each resource of the up nodes, and of each licence."""
-    available: defaultdict[str, int] = defaultdict(int)
-    up_nodes: set[str] = set()
-    for node_class in instance.cluster.classes:
-        if node_class.state is NodeState.UP:
-            up_nodes.update(node_class.names)
-            for name, amount in node_class.resources.items():
-                available[name] += amount * len(node_class.names)
-    areas: defaultdict[str, int] = defaultdict(int)
+    class_of = instance.cluster.class_of
+    is_up = {name for name, node_class in class_of.items() if node_class.state is NodeState.UP}
+    shares = {}
+    for name, amount in available(instance.cluster).items():
+        area = sum(held * (end - start) for start, end, held in _holdings(instance, plan, name, is_up))
+        if amount:
+            shares[name] = area / (amount * horizon) if horizon else 0.0
+    return FrozenMap(shares)
+
+
+def _holdings(instance: Instance, plan: Plan, resource: str, nodes: Container[str]) -> Iterator[tuple[int, int, int]]:
+    """Yield (start, end, amount) of all uses of a resource on some nodes, or of a licence, from now on.
+
+    A job holds its licences from its start to its end.
+    """
+    is_license = resource in instance.cluster.licenses
+    entries = jobs_by_id(instance) if is_license else {}
     for job in plan.jobs:
-        for segment in job.segments:
-            seconds = max(0, segment.end - max(segment.start, instance.now))
-            for placement in segment.allocation:
-                if placement.node in up_nodes:
-                    for name, amount in placement.resources.items():
-                        areas[name] += amount * seconds
-    for name, total in instance.cluster.licenses.items():
-        available[name] = total
-        areas[name] = sum(held * (end - start) for start, end, held in _license_holdings(instance, plan, name))
-    return _shares(areas, available, horizon)
-
-
-def _shares(areas: Mapping[str, int], available: Mapping[str, int], horizon: int) -> FrozenMap[str, float]:
-    """Divide areas by the capacities over the horizon; resources without capacity are left out."""
-    return FrozenMap(
-        {
-            name: areas.get(name, 0) / (amount * horizon) if horizon else 0.0
-            for name, amount in available.items()
-            if amount
-        }
-    )
-
-
-def _holdings(instance: Instance, plan: Plan, resource: str) -> Iterator[tuple[int, int, int]]:
-    """Yield (start, end, amount) of all uses of a resource or licence, from now on."""
-    if resource in instance.cluster.licenses:
-        yield from _license_holdings(instance, plan, resource)
-        return
-    for job in plan.jobs:
-        for segment in job.segments:
-            held = sum(placement.resources.get(resource, 0) for placement in segment.allocation)
-            if held and segment.end > instance.now:
-                yield max(segment.start, instance.now), segment.end, held
-
-
-def _license_holdings(instance: Instance, plan: Plan, name: str) -> Iterator[tuple[int, int, int]]:
-    """Yield (start, end, amount) of a licence; a job holds its licences from its start to its end."""
-    entries = jobs_by_id(instance)
-    for job in plan.jobs:
-        held = entries[job.id].licenses.get(name, 0)
-        if held and job.end > instance.now:
-            yield max(job.start, instance.now), job.end, held
+        for part in (job,) if is_license else job.segments:
+            if isinstance(part, PlannedJob):
+                held = entries[job.id].licenses.get(resource, 0)
+            else:
+                held = sum(one.resources.get(resource, 0) for one in part.allocation if one.node in nodes)
+            if held and part.end > instance.now:
+                yield max(part.start, instance.now), part.end, held

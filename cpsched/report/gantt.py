@@ -13,8 +13,8 @@ from datetime import datetime
 
 from cpsched.arguments import at_the_door
 from cpsched.charts import duration
-from cpsched.domain import Instance, Job, NodeState, Placement, Plan, PlannedJob, Segment
-from cpsched.metrics import Summary, jobs_by_id, summarise, usage_over_time
+from cpsched.domain import Instance, Job, Placement, Plan, PlannedJob, Segment
+from cpsched.metrics import Summary, available, jobs_by_id, summarise, usage_over_time
 from cpsched.report.page_parts import asset, embedded, filled, source_of
 from cpsched.report.words import basis_of, change_description, figures, request_text, share_text, value_text
 from cpsched.text import printable
@@ -179,14 +179,8 @@ class _PageData:
 
     def _resources(self, summary: Summary) -> list[dict[str, object]]:
         """Return each resource and licence with its capacity, its mean share in use and its use over time."""
-        cluster = self.instance.cluster
-        totals = dict.fromkeys(self.resources, 0)
-        for node_class in cluster.classes:
-            if node_class.state is NodeState.UP:
-                for name, amount in node_class.resources.items():
-                    totals[name] += amount * len(node_class.names)
         rows: list[dict[str, object]] = []
-        for name, total in (*totals.items(), *cluster.licenses.items()):
+        for name, total in available(self.instance.cluster).items():
             times, amounts = usage_over_time(self.instance, self.plan, name)
             mean = summary.utilisation.get(name)
             rows.append({"name": name, "total": total, "mean": mean, "times": times, "amounts": amounts})
