@@ -147,7 +147,6 @@ def _plain(value: Any, hint: Any) -> object:
 
 
 def _first(value: object, hints: Sequence[Any]) -> object:
-    """Return a value as the first of some types that it has."""
     for hint in hints:
         try:
             return _plain(value, hint)
@@ -157,7 +156,6 @@ def _first(value: object, hints: Sequence[Any]) -> object:
 
 
 def _elements(value: object, hint: Any) -> object:
-    """Return a sequence each of whose elements is of a type."""
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
         return _refuse()
     for element in value:

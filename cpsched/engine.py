@@ -191,7 +191,6 @@ class Board:
         return round(self.budget.elapsed, 3)
 
     def _incumbent(self) -> Incumbent:
-        """Return the best plan as the log has it."""
         best = self._best
         return Incumbent(at=self._now, value=best.value, by=best.by, planned=len(best.jobs))
 

@@ -88,7 +88,6 @@ def whole_folder(path: str | Path) -> Iterator[Path]:
 
 
 def _renamed(error: DiskFullError | DocumentError, unfinished: Path, path: str | Path) -> CpschedError:
-    """Return an error that names the folder in place of its temporary one."""
     if isinstance(error, DiskFullError):
         return DiskFullError(error.path.replace(str(unfinished), str(path)), error.reason)
     return DocumentError(error.source.replace(str(unfinished), str(path)), error.faults)

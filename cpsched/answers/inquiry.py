@@ -70,7 +70,6 @@ class Inquiry:
         return Blocked(start=second, end=self._now + end, cause=cause)
 
     def _by_time(self, second: int) -> tuple[Cause, int | None] | None:
-        """Return the job's own time that does not allow a start."""
         job, instance = self.job, self.world.instance
         bounds = [
             (job.start_at, "may start only at its start_at"),
@@ -88,7 +87,6 @@ class Inquiry:
         return None
 
     def _by_dependency(self, second: int) -> tuple[Cause, int | None] | None:
-        """Return the jobs that the job waits for at a second."""
         binding = {name: moment for name, moment in self._released.items() if moment is None or moment > second}
         if not binding:
             return None
@@ -176,7 +174,6 @@ class Inquiry:
         return Cause(kind=CauseKind.GUARD, detail=words, nodes=nodes), until
 
     def _by_jobs(self, question: Question, second: int, until: int) -> tuple[Cause, int]:
-        """Return the jobs that hold what the job needs."""
         occupation, form = self.world.occupation, question.form
         timeline, end = occupation.timeline, second + form.duration
         licenses = [one.name for one in question.counters if one.first(occupation, second, form.duration) > second]

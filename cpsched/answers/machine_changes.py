@@ -97,7 +97,6 @@ def _added(instance: Instance, count: int, kind: _Kind) -> Instance:
 
 
 def _fewer(instance: Instance, count: int, kind: _Kind, what: str | None) -> Instance:
-    """Return an instance without the last nodes of a kind."""
     names = [name for one in instance.cluster.classes if kind.matches(one) for name in one.names]
     if not 1 <= count <= len(names):
         of_kind = "" if what is None else f" with {what}"

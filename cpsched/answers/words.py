@@ -70,7 +70,6 @@ def explanation_lines(instance: Instance, explanation: Explanation) -> Iterator[
 
 
 def _plan_words(instance: Instance, explanation: Explanation) -> str:
-    """Describe the place of a job in the plan."""
     if explanation.start is None or explanation.end is None:
         if explanation.reason is None:
             return "not in the plan"
@@ -81,7 +80,6 @@ def _plan_words(instance: Instance, explanation: Explanation) -> str:
 
 
 def _blocked_lines(instance: Instance, blocked: Blocked) -> Iterator[str]:
-    """Yield an interval with its cause, and the jobs behind it."""
     cause = blocked.cause
     until = f" until {moment(instance, blocked.end)}" if blocked.end > blocked.start + 1 else ""
     yield f"  {moment(instance, blocked.start)}{until}: {_cause_words(cause)}"

@@ -126,7 +126,6 @@ def _height(chart: Chart) -> float:
 
 
 def _draw_on(figure: Figure | SubFigure, chart: Chart) -> None:
-    """Draw a chart on an empty figure, its legend below it."""
     axes = figure.add_subplot()
     axes.set_title(printable(chart.title), loc="left", fontweight="bold", parse_math=False)
     axes.set_xlabel(printable(chart.x.label), parse_math=False)

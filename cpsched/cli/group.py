@@ -164,7 +164,6 @@ def _code_of(error: OSError) -> ExitCode:
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
-    """Return whether an error means that the system had no more memory."""
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
         return True
     words = str(error)
@@ -182,7 +181,6 @@ def _show_warning(otherwise: Callable[..., None], message: Warning | str, catego
 
 
 def _out_of_memory() -> str:
-    """Report that there is no more memory, and the limit of the process."""
     limit = _memory_limit()
     return "out of memory" + ("" if limit is None else f": the process may have {limit // 2**20} MiB (ulimit -v)")
 

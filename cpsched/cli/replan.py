@@ -72,7 +72,6 @@ def command(
 
 
 def _events(instance: Instance, event: str) -> tuple[WindowEvent, ...]:
-    """Return the events that a text or a file says."""
     from cpsched.formats import load_json, parse_events, read_json
 
     if event.lstrip().startswith(("{", "[")):

@@ -19,7 +19,6 @@ _EXPECTED = "a plan, the folder of a simulation (cpsched simulate -o) or that of
 
 
 def _is_format(ctx: click.Context, param: click.Parameter, path: Path | None) -> Path | None:
-    """Refuse an output in a folder that does not exist."""
     if path is not None and not path.parent.is_dir():
         raise click.BadParameter(f"The folder {printable(str(path.parent))!r} does not exist.")
     return path
@@ -112,7 +111,6 @@ def _report_on(source: Path, instance: Path | None, against: Path | None) -> Rep
 
 
 def _refuse_folder(folder: Path) -> None:
-    """Say what is in a folder in place of results."""
     names = sorted(path.name for path in folder.iterdir())
     shown = ", ".join(map(printable, names[:6])) + (f" and {len(names) - 6:,} more" if len(names) > 6 else "")
     old = "; simulate again: its results are not whole, they lack run.npz" if "summary.json" in names else ""

@@ -72,7 +72,6 @@ def print_whole(renderable: RenderableType) -> None:
 
 
 def _take_boxes_off(renderable: RenderableType) -> None:
-    """Remove the lines around tables, and keep their columns."""
     from rich.console import Group
     from rich.table import Table
 

@@ -109,7 +109,6 @@ def _print_as_json(instance: Instance, plan: Plan) -> None:
 
 
 def _show_job(instance: Instance, plan: Plan, job_id: str) -> None:
-    """Print one job: its times and nodes, or the reason why it waits."""
     from cpsched.metrics import jobs_by_id
     from cpsched.report import change_description
 
@@ -145,7 +144,6 @@ def _why(instance: Instance, plan: Plan, job_id: str) -> str:
 
 
 def _show_segment(segment: Segment) -> None:
-    """Print a segment: its interval and allocation, nodes with equal amounts in one line."""
     from cpsched.formats import fold_hostlist
 
     click.echo(f"[{segment.start}, {segment.end}) on")

@@ -265,7 +265,6 @@ def _policy_of(contender: Contender) -> dict[str, Any]:
 
 
 def _violations(instance: Instance, contender: Contender, history: History, *, quiet: bool) -> tuple[Violation, ...]:
-    """Verify the simulated schedule, and print the violations."""
     from cpsched.formats import instance_to_document, plan_to_document
     from cpsched.verify import verify
 
@@ -306,7 +305,6 @@ def _kept(
 
 
 def _check_replicas(output: Path | None, single: Mapping[str, bool]) -> None:
-    """Refuse replicas without a folder, and what is of one simulation."""
     if output is None:
         raise click.UsageError("--replicas needs -o FOLDER, which keeps each simulation that has ended.")
     given = [option for option, is_given in single.items() if is_given]
@@ -315,7 +313,6 @@ def _check_replicas(output: Path | None, single: Mapping[str, bool]) -> None:
 
 
 def _check_checkpoint(checkpoint: Path | None, *, resume: bool, count: int) -> None:
-    """Refuse options that would overwrite a checkpoint, or not find one."""
     if checkpoint is None:
         if resume:
             raise click.UsageError("--resume needs --checkpoint FILE.")

@@ -123,7 +123,6 @@ def _nodes(value: str) -> tuple[str, ...]:
 
 
 def _walltime(value: str) -> tuple[str, int]:
-    """Return the job and the seconds of ``JOB=TIME``."""
     from cpsched.answers import parse_walltime
 
     job, sign, time = value.rpartition("=")

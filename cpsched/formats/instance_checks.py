@@ -60,7 +60,6 @@ def check_outages(reading: Reading, jobs: _PlacedJobs, outages: Sequence[tuple[L
 
 
 def _array_of(name: str, indices: Mapping[str, frozenset[int]]) -> str | None:
-    """Return the array of which `name` is an element, or None."""
     match = _ELEMENT.fullmatch(name)
     if match is None or int(match[2]) not in indices.get(match[1], ()):
         return None

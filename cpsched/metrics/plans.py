@@ -360,7 +360,6 @@ def _cost_of_changes(instance: Instance, jobs: Iterable[PlannedJob]) -> Fraction
 
 
 def _stated_end(job: Job) -> int:
-    """Return the end of a running job as the instance states it."""
     if job.running is None:
         raise ValueError(f"job {job.id} does not run")
     return job.running.segments[-1].end

@@ -182,14 +182,12 @@ def _run_of(about: Mapping[str, Any], columns: Mapping[str, NDArray[Any]]) -> Si
 
 
 def _name(value: object) -> str | None:
-    """Return a name, or None; anything else is an error."""
     if value is None or isinstance(value, str):
         return value
     raise TypeError(f"expected a name, got {value!r}")
 
 
 def _zone(value: str | None) -> str | None:
-    """Return the name of a time zone that exists."""
     if value is not None:
         ZoneInfo(value)
     return value

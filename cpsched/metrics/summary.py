@@ -270,7 +270,6 @@ def _is_starved(runs: Runs, capacity: int) -> NDArray[np.bool_]:
 
 
 def _figures(runs: Runs, fates: _Fates, jobs: NDArray[np.int64]) -> Figures:
-    """Return the figures of the jobs with these indices."""
     of_ending = np.bincount(runs.ending[jobs], minlength=len(Ending))
     over = jobs[runs.over[jobs]]
     may_run = jobs[runs.ending[jobs] != Ending.REFUSED]
@@ -342,7 +341,6 @@ def _queue_lengths(runs: Runs, begin: int, end: int) -> tuple[float, int]:
 
 
 def _jain_over(by_user: Iterable[Group]) -> float | None:
-    """Return Jain's index over the mean bounded slowdowns of the named users."""
     slowdowns = (group.figures.bounded_slowdown for group in by_user if group.key is not None)
     return jain_index([slowdown.mean for slowdown in slowdowns if slowdown is not None])
 

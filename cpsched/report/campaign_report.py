@@ -278,7 +278,6 @@ def mean_text(interval: MeanInterval | None, unit: Unit) -> str:
 
 
 def _figure_section(figure: _Figure, compared: Mapping[str, _Comparison], policies: Sequence[str]) -> Section:
-    """Return a figure: means with intervals, and paired differences to the best policy."""
     rows = Axis(label="", names=tuple(policies) if len(compared) == 1 else tuple(compared))
     charts = [
         Chart(
@@ -312,7 +311,6 @@ def _figure_section(figure: _Figure, compared: Mapping[str, _Comparison], polici
 def _points(
     compared: Mapping[str, _Comparison], policies: Sequence[str], of: Callable[[_Comparison, str], MeanInterval | None]
 ) -> Iterator[Line]:
-    """Yield the points of each policy, with their intervals."""
     for number, policy in enumerate(policies):
         x, y, widths = [], [], []
         for row, one in enumerate(compared.values()):
@@ -336,7 +334,6 @@ def _points(
 
 
 def _table(figure: _Figure, workload: str, one: _Comparison) -> Table:
-    """Return a workload's policies, the best first."""
     rows = tuple(
         (
             _marked(one, policy, policy),

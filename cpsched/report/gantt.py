@@ -178,7 +178,6 @@ class _PageData:
         return self.instance.cluster.class_of[name].names[0] == name
 
     def _resources(self, summary: Summary) -> list[dict[str, object]]:
-        """Return each resource and licence with its capacity, its mean share in use and its use over time."""
         rows: list[dict[str, object]] = []
         for name, total in available(self.instance.cluster).items():
             times, amounts = usage_over_time(self.instance, self.plan, name)
@@ -205,7 +204,6 @@ class _PageData:
 
 
 def _queue_name(queue: str | None) -> str:
-    """Return a queue's name, or the label of jobs without a queue."""
     return "(no queue)" if queue is None else queue
 
 

@@ -81,7 +81,6 @@ def _height(chart: Chart) -> int:
 
 
 def _summary(report: Report) -> str:
-    """Return the sentences and figures of the top."""
     said = "".join(f"<p>{_text(sentence)}</p>" for sentence in report.sentences)
     if not report.figures:
         return said
@@ -153,7 +152,6 @@ def _figure(name: str, chart: Chart) -> str:
 
 
 def _table(table: Table) -> str:
-    """Return a table that can be scrolled by keys."""
     title = table.title or "Numbers"
     kinds = ["" if place in table.words else " class=number" for place in range(len(table.headings))]
     head = "".join(f"<th scope=col{kind}>{_text(text)}</th>" for kind, text in zip(kinds, table.headings, strict=True))

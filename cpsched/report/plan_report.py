@@ -257,7 +257,6 @@ def _room_section(instance: Instance, plan: Plan) -> Section:
 
 
 def _count_chart(title: str, counts: Mapping[str, int], about: str, table: Table) -> Chart:
-    """Return numbers of jobs by name as bars."""
     places = tuple(map(float, range(len(counts))))
     return Chart(
         title=title,

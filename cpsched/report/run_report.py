@@ -118,7 +118,6 @@ def _verdict(summaries: Mapping[str, RunsSummary]) -> str:
 
 
 def _compared(runs: Mapping[str, SimulatedRun], summaries: Mapping[str, RunsSummary]) -> Iterator[Section]:
-    """Yield the sections in which the policies stand side by side."""
     yield figures_section(summaries)
     yield side_by_side("Policies side by side", runs, {label: _over(run) for label, run in runs.items()}, by="policy")
     first = next(iter(runs))
@@ -213,7 +212,6 @@ def _sections(run: SimulatedRun, prefix: str) -> Iterator[Section]:
 
 
 def _distribution_section(run: SimulatedRun, jobs: NDArray[np.int64], prefix: str, *, title: str, what: str) -> Section:
-    """Return waits or slowdowns by queue, size and user."""
     values_of = _waits if what == "wait" else _slowdowns
     axis = _WAIT if what == "wait" else _SLOWDOWN
     groupings = {
@@ -237,7 +235,6 @@ def _distribution_section(run: SimulatedRun, jobs: NDArray[np.int64], prefix: st
 
 
 def _class_charts(run: SimulatedRun, jobs: NDArray[np.int64]) -> Iterator[Chart]:
-    """Yield the heat maps of median waits and of mean bounded slowdowns."""
     rows, columns, cells = cells_of(run.runs, jobs)
     for title, values_of, unit, of in (
         ("Median wait", _waits, Unit.SECONDS, np.median),

@@ -364,7 +364,6 @@ class _Demands:
 
 
 def _fitting(nodes: NodeClass, chunk: Chunk) -> int:
-    """Return how many of a chunk one node of a class holds."""
     if any(nodes.properties.get(name) != value for name, value in chunk.where.items()):
         return 0
     return min(nodes.resources.get(name, 0) // amount for name, amount in chunk.resources.items())

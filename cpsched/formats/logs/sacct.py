@@ -157,7 +157,6 @@ def _job(fields: _Fields, line: int) -> LogJob:
 
 
 def _time(fields: _Fields, key: str) -> int | None:
-    """Return a time in Unix seconds: digits, or a date."""
     text = fields.get(key, "")
     if text.lower() in _NOTHING or text == "0":
         return None

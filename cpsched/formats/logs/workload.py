@@ -99,7 +99,6 @@ def take_jobs(path: Path, options: LogOptions, *, arriving: bool, now: int | Non
 
 
 def _check_options(path: Path, kind: LogKind, options: LogOptions) -> None:
-    """Refuse options that are for logs of another kind."""
     faults = []
     if kind is LogKind.SWF:
         for key, chosen in (("queue", options.selection.queues), ("partition", options.selection.partitions)):
