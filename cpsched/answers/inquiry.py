@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -189,7 +189,10 @@ class Inquiry:
         held = holders_at(occupation, question, second, until, is_promise=is_promise)
         kind = CauseKind.PROMISE if is_promise else CauseKind.LICENSE if licenses else CauseKind.RESOURCE
         lacking = list(dict.fromkeys(map(str, (*licenses, *resources))))
-        words = _sentence(kind, lacking, fitting)
+        what = ", ".join(lacking)
+        words = f"too little is free of {what}" + (f": {fitting}" if fitting else "")
+        if is_promise:
+            words = f"enough is free at first, but jobs planned for later get it before the job would end ({what})"
         # the nodes that the job would get, and on which one of the holders is
         contested = held.nodes & set().union(*(occupation.nodes_of(job, second, end) for job in held.jobs))
         nodes = self._names(contested) if is_on_nodes else ()
@@ -253,10 +256,3 @@ class Inquiry:
                     units = min(need, int(demands.units_in(kind, free).sum()))
                     fitting = f"{units} of {need} chunks find place" if units < need and len(form.asked) == 1 else ""
         return tuple(lacking or asked), fitting
-
-
-def _sentence(kind: CauseKind, resources: Sequence[str], fitting: str) -> str:
-    what = ", ".join(resources)
-    if kind is CauseKind.PROMISE:
-        return f"enough is free at first, but jobs planned for later get it before the job would end ({what})"
-    return f"too little is free of {what}" + (f": {fitting}" if fitting else "")

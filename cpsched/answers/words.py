@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cpsched.answers.explanation import Blocked, Cause, CauseKind, Explanation, Holder, JobState
+from cpsched.answers.explanation import Blocked, CauseKind, Explanation, Holder, JobState
 from cpsched.answers.submission import Submission
 from cpsched.answers.whatif import Comparison, JobChange
 from cpsched.domain import Instance
@@ -82,17 +82,14 @@ def _plan_words(instance: Instance, explanation: Explanation) -> str:
 def _blocked_lines(instance: Instance, blocked: Blocked) -> Iterator[str]:
     cause = blocked.cause
     until = f" until {moment(instance, blocked.end)}" if blocked.end > blocked.start + 1 else ""
-    yield f"  {moment(instance, blocked.start)}{until}: {_cause_words(cause)}"
+    where = f" on {_node_words(cause.nodes)}" if cause.nodes else ""
+    rule = f" ({cause.rule})" if cause.rule is not None else ""
+    words = f"{cause.kind}: {printable(cause.detail)}{where}{printable(rule)}"
+    yield f"  {moment(instance, blocked.start)}{until}: {words}"
     for holder in cause.holders[:MOST_HOLDERS]:
         yield f"    {_holder_words(instance, holder)}"
     if len(cause.holders) > MOST_HOLDERS:
         yield f"    and {len(cause.holders) - MOST_HOLDERS} more"
-
-
-def _cause_words(cause: Cause) -> str:
-    where = f" on {_node_words(cause.nodes)}" if cause.nodes else ""
-    rule = f" ({cause.rule})" if cause.rule is not None else ""
-    return f"{cause.kind}: {printable(cause.detail)}{where}{printable(rule)}"
 
 
 def _holder_words(instance: Instance, holder: Holder) -> str:

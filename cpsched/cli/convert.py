@@ -87,7 +87,10 @@ def command(
         _tell(_of_slurm(slurm, now, time_zone, config), output, as_json=as_json)
         return
     if pbs is not None:
-        _tell(_of_pbs(pbs, now, time_zone), output, as_json=as_json)
+        from cpsched.site.bridge.pbs import make_snapshot, read_directory
+
+        found = make_snapshot(*read_directory(pbs), now=now, zone=time_zone, name=pbs.resolve().name)
+        _tell(found, output, as_json=as_json)
         return
     if log is None:
         return
@@ -138,9 +141,3 @@ def _of_slurm(directory: Path, now: int | None, zone: tzinfo | None, config: Pat
     click.echo(f"read: {printable(', '.join(reading.used))}", err=True)
     moment = reading.latest if now is None else now
     return make_snapshot(reading.records, moment, SiteChoices.of(site), name=directory.resolve().name)
-
-
-def _of_pbs(directory: Path, now: int | None, zone: tzinfo | None) -> Snapshot:
-    from cpsched.site.bridge.pbs import make_snapshot, read_directory
-
-    return make_snapshot(*read_directory(directory), now=now, zone=zone, name=directory.resolve().name)

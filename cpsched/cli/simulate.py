@@ -187,9 +187,9 @@ def command(
                 "rules": [asdict(use) for use in history.rules],
             }
             said += [f"{contender.label}: {line}" for line in _rules_in_words(history.rules, instance.now)]
-            played.append(
-                {"label": contender.label, **_policy_of(contender), **about, "folder": None, "violations": None}
-            )
+            policy = {"label": contender.label, "policy": contender.name}
+            parameters = json.loads(json.dumps(dict(contender.parameters), default=str))
+            played.append({**policy, "parameters": parameters, **about, "folder": None, "violations": None})
             if output is not None:
                 folder, identity = targets[number]
                 about, made = {**identity, **about}, history.record() if record and is_whole else None
@@ -257,11 +257,6 @@ def _rules_in_words(uses: Sequence[RuleUse], begin: int) -> Iterator[str]:
         how = f"won on the last {use.jobs:,} jobs, with {use.ratio:.2f} of the weighted queue time of {uses[0].rule}"
         why = how if use.jobs else "no rule wins on the jobs so far" if number else "the usual rule"
         yield f"{use.rule} from day {(use.since - begin) / 86_400:.1f} on: {why}"
-
-
-def _policy_of(contender: Contender) -> dict[str, Any]:
-    parameters = json.loads(json.dumps(dict(contender.parameters), default=str))
-    return {"policy": contender.name, "parameters": parameters}
 
 
 def _violations(instance: Instance, contender: Contender, history: History, *, quiet: bool) -> tuple[Violation, ...]:

@@ -67,7 +67,8 @@ def command(
     """
     from cpsched.answers import WhatIf, comparison_lines, what_if
     from cpsched.cli.outputs import echo_output, put_document
-    from cpsched.formats import plan_to_document, read_instance
+    from cpsched.formats import plan_to_document, read_instance, read_plan
+    from cpsched.portfolio import solve
 
     check_stdout(output, as_json=as_json)
     request = WhatIf(
@@ -81,7 +82,7 @@ def command(
     if request.is_empty is (submit is None):
         raise click.UsageError("Expected changes, or --submit alone.")
     window = read_instance(instance)
-    before = _plan_of(window, plan)
+    before = solve(window, engine="planner", budget=0) if plan is None else read_plan(plan)
     if submit is not None:
         _submit(window, before, text_or_file(submit), as_json=as_json)
         return
@@ -95,13 +96,6 @@ def command(
         click.echo(line, err=output == STDOUT)
     if output not in (None, STDOUT):
         click.echo(f"plan: {printable(str(output))}")
-
-
-def _plan_of(window: Instance, path: Path | None) -> Plan:
-    from cpsched.formats import read_plan
-    from cpsched.portfolio import solve
-
-    return solve(window, engine="planner", budget=0) if path is None else read_plan(path)
 
 
 def text_or_file(value: str) -> str:

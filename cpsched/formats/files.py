@@ -107,7 +107,11 @@ def _an_object(document: object, name: str) -> dict[str, Any]:
 
 def read_json(stream: BinaryIO, name: str) -> object:
     """Read any JSON value from an open file, with the bounds and errors of `read_document`."""
-    content = _unpack(_read(stream), name)
+    packed = bytearray()
+    # up to a little more than a document may have; memory is taken only for what is there
+    while len(packed) <= MAX_BYTES and (portion := stream.read(_PORTION)):
+        packed += portion
+    content = _unpack(packed, name)
     _refuse_too_many_values(content, name)
     text = _decode(content, name)
     refused: list[object] = []
@@ -145,14 +149,6 @@ def write_whole(path: str | Path, content: bytes) -> None:
 def refuse(source: str, path: str, message: str) -> NoReturn:
     """Refuse a document for one fault."""
     raise DocumentError(source, [Fault(path, message)]) from None
-
-
-def _read(stream: BinaryIO) -> bytearray:
-    """Read a file up to a little more than a document may have; memory is taken only for what is there."""
-    content = bytearray()
-    while len(content) <= MAX_BYTES and (portion := stream.read(_PORTION)):
-        content += portion
-    return content
 
 
 def _unpack(content: bytes | bytearray, name: str) -> bytes | bytearray:

@@ -445,11 +445,6 @@ def _moldable() -> Object:
     )
 
 
-def _rule_of_placements(held: _Entry) -> str | None:
-    is_counted = ("chunk" in held) == ("count" in held)
-    return None if is_counted else "Expected chunk and count together, or neither"
-
-
 FORMS[Job] = Form(
     instead={
         "steps": {
@@ -494,7 +489,11 @@ FORMS[Running] = Form(
         "Expected either allocation or segments" if ("allocation" in running) == ("segments" in running) else None
     ),
 )
-FORMS[Placement] = Form(rule=_rule_of_placements)
+FORMS[Placement] = Form(
+    rule=lambda held: (
+        None if ("chunk" in held) == ("count" in held) else "Expected chunk and count together, or neither"
+    )
+)
 FORMS[Malleability] = Form(read=_read_malleability)
 FORMS[Chunk] = Form(
     rule=lambda chunk: (

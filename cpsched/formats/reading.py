@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from cpsched.domain import MAX_ARRAY, Amounts, Chunk, Cluster, FrozenMap, Place, Placement, Request
+from cpsched.domain import MAX_ARRAY, Amounts, Chunk, Cluster, Place, Placement, Request
 from cpsched.errors import Fault, SyntaxFault
 from cpsched.formats.faults import Faults, Location, first_few, path_of, shown
 from cpsched.formats.hostlist import MAX_NODES, expand_hostlist, meant_range
+from cpsched.formats.kinds import kind_of
 from cpsched.formats.notations import parse_indices, parse_place
 from cpsched.formats.request_text import ParsedRequest, parse_request
 
@@ -124,7 +125,7 @@ class Reading:
                 self.faults.add_syntax(location, parsed)
                 return None
         else:
-            request = Request(chunks=tuple(map(_read_chunk, written)))
+            request = Request(chunks=kind_of(tuple[Chunk, ...]).read(written, location, self))
             parsed = ParsedRequest(request=request, licenses=Amounts(), has_place=False)
         if parsed.has_place and place is not None:
             self.faults.add(location, "Expected place once, got it in the text and as a key")
@@ -150,11 +151,6 @@ class Reading:
             except SyntaxFault as error:
                 self._parsed[text] = error
         return self._parsed[text]
-
-
-def _read_chunk(chunk: Mapping[str, Any]) -> Chunk:
-    where = FrozenMap(chunk.get("where", {}))
-    return Chunk(count=chunk["count"], resources=frozen_amounts(chunk["resources"]), where=where)
 
 
 def read_allocation(

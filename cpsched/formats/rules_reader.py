@@ -215,10 +215,6 @@ def _read_consumer(reading: Reading, where: Location, consumer: _Entry, said: di
     )
 
 
-def _write_consumer(consumer: Consumer, writing: Any) -> dict[str, str]:
-    return {"each": str(consumer.kind)} if consumer.name is None else {str(consumer.kind): consumer.name}
-
-
 def _objective() -> Spelt:
     """Return the kind of a term, of weights of terms, or of a list of aims in order: each a term, a list of terms that
     are added up, or weights of terms, with a tolerance where other aims follow.
@@ -300,7 +296,7 @@ FORMS[Consumer] = Form(
     instead={"kind": {"user": Name | None, "group": Name | None, "each": ConsumerKind | None}, "name": {}},
     rule=lambda consumer: None if len(consumer) == 1 else "Expected exactly one of user, group and each",
     read=_read_consumer,
-    write=_write_consumer,
+    write=lambda one, writing: {"each": str(one.kind)} if one.name is None else {str(one.kind): one.name},
 )
 FORMS[Usage] = Form(
     rule=lambda usage: "Expected a user or a group by name, got each" if "each" in usage["consumer"] else None

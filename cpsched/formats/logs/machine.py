@@ -31,7 +31,12 @@ def machine_of_jobs(log: JobLog) -> AssumedMachine:
 
     Raises `DocumentError` if the log does not say where jobs ran: then a cluster file is needed.
     """
-    nodes = _observed(log)
+    seen: dict[str, _Node] = defaultdict(_Node)
+    for job in log.jobs:
+        _observe(job, seen)
+    for node in seen.values():
+        node.close()
+    nodes = {name: node for name, node in seen.items() if node.cores}
     if not nodes and log.hosts is not None and log.hosts <= MAX_NODES:
         hosts = NodeClass(names=tuple(f"host{number}" for number in range(log.hosts)), resources=Amounts({"cores": 1}))
         machine = Instance(name=name_of_log(log), cluster=Cluster(classes=(hosts,)))
@@ -85,15 +90,6 @@ class _Node:
                 most = max(most, held)
             self.most[name] = min(most, MAX_AMOUNT)
         self.changes.clear()
-
-
-def _observed(log: JobLog) -> dict[str, _Node]:
-    nodes: dict[str, _Node] = defaultdict(_Node)
-    for job in log.jobs:
-        _observe(job, nodes)
-    for node in nodes.values():
-        node.close()
-    return {name: node for name, node in nodes.items() if node.cores}
 
 
 def _observe(job: LogJob, nodes: dict[str, _Node]) -> None:

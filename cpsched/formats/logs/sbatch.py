@@ -77,7 +77,8 @@ class _Reader:
         if key not in self._requests:
             self._requests[key] = read_request(options)
         request, said = self._requests[key]
-        walltime = _read_walltime(options)
+        limit = options.get("time")
+        walltime = None if limit is None or limit.lower() in _WITHOUT_LIMIT else slurm_seconds(limit)
         runtime = _read_runtime(options, walltime, notes)
 
         def number_of(job: str) -> str:
@@ -125,11 +126,6 @@ def _read_id(options: Mapping[str, str], line: int) -> str:
     written = _name(options, "job-id") or _name(options, "job-name") or f"line{line}"
     match = _NUMBERED.fullmatch(written)
     return match[1] if match else written
-
-
-def _read_walltime(options: Mapping[str, str]) -> int | None:
-    text = options.get("time")
-    return None if text is None or text.lower() in _WITHOUT_LIMIT else slurm_seconds(text)
 
 
 def _read_runtime(options: Mapping[str, str], walltime: int | None, notes: list[Note]) -> int | None:
