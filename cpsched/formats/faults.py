@@ -129,12 +129,12 @@ class Faults:
         """Note that `name` is not among the `known` ones, with the nearest of them where there is one."""
         self.add(location, f"Expected a known {noun}, got {shown(name)}{self.suggestion(name, known)}")
 
-    def add_repeated(self, noun: str, names: Iterable[tuple[Location, str]]) -> None:
+    def add_repeated(self, expected: str, names: Iterable[tuple[Location, str]]) -> None:
         """Note each name that an earlier place has already."""
         first: dict[str, Location] = {}
         for location, name in names:
             if name in first:
-                self.add(location, f"Expected {noun} once, got {shown(name)} as in {path_of(first[name])}")
+                self.add(location, f"Expected {expected}, got {shown(name)}, as in {path_of(first[name])}")
             first.setdefault(name, location)
 
     def parsed(self, location: Location, parse: Callable[[str], T], text: str, otherwise: U) -> T | U:

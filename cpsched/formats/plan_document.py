@@ -76,10 +76,10 @@ def parse_plan(document: object, *, source: str = "<memory>") -> Plan:
     plan: Plan = kind.read(document, (), None)
     ids = {"jobs": [job.id for job in plan.jobs], "waiting_room": [job.id for job in plan.waiting_room]}
     faults.add_repeated(
-        "every job", (((key, i, "id"), id) for key, listed in ids.items() for i, id in enumerate(listed))
+        "every job once", (((key, i, "id"), id) for key, listed in ids.items() for i, id in enumerate(listed))
     )
     slices = ((("reservations", i, "id"), f"{one.id} at {one.start}") for i, one in enumerate(plan.reservations))
-    faults.add_repeated("every time of a reservation", slices)
+    faults.add_repeated("every time of a reservation once", slices)
     faults.raise_if_any(source)
     return plan
 

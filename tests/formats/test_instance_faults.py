@@ -578,8 +578,8 @@ def test_faults_of_a_plan() -> None:
         parse_plan(document, source="p.json")
     assert str(caught.value) == (
         "p.json: 2 faults\n"
-        '  waiting_room[0].id (job "2"): Expected every job once, got "2" as in jobs[0].id\n'
-        '  reservations[1].id (reservation "r"): Expected every time of a reservation once, got "r at 1" as in '
+        '  waiting_room[0].id (job "2"): Expected every job once, got "2", as in jobs[0].id\n'
+        '  reservations[1].id (reservation "r"): Expected every time of a reservation once, got "r at 1", as in '
         "reservations[0].id"
     )
     document["jobs"][0]["segments"][0]["end"] = 19

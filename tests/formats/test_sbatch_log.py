@@ -237,7 +237,7 @@ def test_odd_lines_are_told_with_their_number(tmp_path: Path, line: str, reason:
 
 def test_what_is_no_such_log_is_refused(tmp_path: Path) -> None:
     """A file without a job is a DocumentError with its first odd lines."""
-    with pytest.raises(DocumentError, match="got no job line\n  line 1: Expected -dt SECONDS"):
+    with pytest.raises(DocumentError, match="Expected sbatch events, got none\n  line 1: Expected -dt SECONDS"):
         sbatch(tmp_path, "hello")
 
 
