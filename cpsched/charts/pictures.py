@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from cpsched.charts.chart import Axis, Bars, Box, Chart, Heat, Layer, Line, ReferenceLine
-from cpsched.charts.palette import COLOURS, DASHES, SYMBOLS
+from cpsched.charts.chart import COLOURS, DASHES, SYMBOLS, Axis, Bars, Box, Chart, Heat, Layer, Line, ReferenceLine
 from cpsched.charts.units import Unit, date_ticks, duration_ticks, shortened, unit_text
 from cpsched.errors import ReportError
 from cpsched.text import how_to_install, printable

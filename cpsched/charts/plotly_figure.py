@@ -10,8 +10,7 @@ import html
 import math
 from typing import Any
 
-from cpsched.charts.chart import Axis, Bars, Box, Chart, Heat, Layer, Line, ReferenceLine
-from cpsched.charts.palette import DASHES, SYMBOLS
+from cpsched.charts.chart import DASHES, SYMBOLS, Axis, Bars, Box, Chart, Heat, Layer, Line, ReferenceLine
 from cpsched.charts.units import Unit, date_of, shortened
 from cpsched.errors import ReportError
 from cpsched.text import how_to_install, printable

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from cpsched.arguments import at_the_door
-from cpsched.modelling.plain import plain
+from cpsched.modelling.model import plain
 from cpsched.text import did_you_mean
 
 

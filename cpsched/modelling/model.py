@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 from cpsched.arguments import Seconds, Seed, Steps, Workers, at_the_door, plain_argument
 from cpsched.domain import Instance, Plan
 from cpsched.formats import fold_hostlist, instance_to_document, parse_instance
-from cpsched.modelling.plain import plain
 from cpsched.portfolio import OnPlan, solve
 
 if TYPE_CHECKING:
@@ -404,6 +403,20 @@ class Model:
         jobs, kinds = len(self._document.get("jobs", [])), len(self._document["cluster"]["nodes"])
         words = f"{jobs} job{'s' * (jobs != 1)}, {kinds} kind{'s' * (kinds != 1)} of nodes"
         return f"<Model {self._document['name']!r}: {words}>"
+
+
+def plain(value: object) -> Any:
+    """Return a value as JSON has it: numpy's scalars as Python's numbers, mappings as dicts, sequences as lists.
+
+    What is none of these is returned as it is, and the reader of documents refuses it.
+    """
+    if isinstance(value, Mapping):
+        return {plain(key): plain(one) for key, one in value.items()}
+    if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes):
+        return [plain(one) for one in value]
+    if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
+        return value.tolist()
+    return value
 
 
 def _entry(given: Mapping[str, Any], *, but: Container[str] = ()) -> dict[str, Any]:
