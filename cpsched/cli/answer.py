@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cpsched.cli.options import STDOUT
+from cpsched.cli.outputs import echo_output, put_document
+from cpsched.cli.screen import echo_first, print_whole
 from cpsched.text import printable
 
 if TYPE_CHECKING:
@@ -43,7 +45,6 @@ def answer_plan(
     quiet: bool,
 ) -> None:
     """Write the files of a plan that are asked for, none before all can be made, and print the plan."""
-    from cpsched.cli.outputs import put_document
     from cpsched.formats import instance_to_document, plan_to_document
     from cpsched.report import gantt_html
     from cpsched.writing import write_text
@@ -66,7 +67,6 @@ def _print_as_json(
     command: str, instance: Instance, plan: Plan, written: dict[str, Path | None], warnings: Sequence[Fault]
 ) -> None:
     """Print the figures, the waiting room, the warnings and the files written as one JSON object."""
-    from cpsched.cli.outputs import echo_output
     from cpsched.formats import plan_to_document
     from cpsched.metrics import honest_gap
 
@@ -99,7 +99,6 @@ def figures_of(instance: Instance, plan: Plan) -> dict[str, Any]:
 
 def _print_summary(instance: Instance, plan: Plan, written: dict[str, Path | None]) -> None:
     """Print the figures as tables, then the waiting room, the verdict and the files written."""
-    from cpsched.cli.screen import echo_first, print_whole
     from cpsched.report import moment, summary_table
 
     print_whole(summary_table(instance, plan))

@@ -9,6 +9,8 @@ import click
 
 from cpsched.cli.exits import ExitCode
 from cpsched.cli.options import AS_JSON, EXISTING_FILE
+from cpsched.cli.outputs import echo_output
+from cpsched.cli.screen import campaign_bar
 from cpsched.text import printable
 
 if TYPE_CHECKING:
@@ -54,7 +56,6 @@ def command(
     """
     from functools import partial
 
-    from cpsched.cli.screen import campaign_bar
     from cpsched.lab.bench import at_address, local, on_slurm, read_campaign, run_campaign
 
     if scheduler is not None and slurm:
@@ -99,8 +100,6 @@ def echo_campaign(name: str, folder: Path, outcome: Outcome, *, as_json: bool) -
 
 
 def _print_as_json(campaign: str, folder: Path, outcome: Outcome) -> None:
-    from cpsched.cli.outputs import echo_output
-
     content = {
         "campaign": campaign,
         "folder": str(folder),

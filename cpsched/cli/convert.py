@@ -12,6 +12,9 @@ import click
 
 from cpsched.cli.answer import check_stdout
 from cpsched.cli.options import AS_JSON, EXISTING_FILE, INPUT_FILE, NEW_INSTANCE
+from cpsched.cli.outputs import echo_output, echo_written, put_document
+from cpsched.cli.screen import warn
+from cpsched.cli.snapshot import tell_snapshot
 from cpsched.cli.workload import echo_counts, log_options
 from cpsched.text import printable
 
@@ -94,8 +97,6 @@ def command(
         return
     if log is None:
         return
-    from cpsched.cli.outputs import echo_output, echo_written, put_document
-    from cpsched.cli.screen import warn
     from cpsched.formats import instance_to_document
     from cpsched.formats.logs import take_jobs
 
@@ -125,9 +126,6 @@ def command(
 
 def _tell(snapshot: Snapshot, output: Path, *, as_json: bool) -> None:
     """Write the instance of a resource manager's answers, and print what is in it."""
-    from cpsched.cli.outputs import echo_output
-    from cpsched.cli.snapshot import tell_snapshot
-
     content = tell_snapshot(snapshot, output, as_json=as_json)
     if as_json:
         echo_output("convert", content | {"adjusted": [], "too_large": [], "kept_out": {}})

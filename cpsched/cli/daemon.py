@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cpsched.cli.options import AS_JSON
+from cpsched.cli.outputs import echo_output
 from cpsched.text import printable
 
 if TYPE_CHECKING:
@@ -52,7 +53,6 @@ def command(config: Path, task: str | None, as_json: bool) -> None:
     A new installation makes a dry run: it plans, and touches nothing. SIGTERM and Ctrl-C end it cleanly: the manager's
     own scheduler has all waiting jobs then.
     """
-    from cpsched.cli.outputs import echo_output
     from cpsched.site.daemon import hand_back, manager_of, read_site, refuse_root
 
     if as_json and task in (None, "watchdog"):
@@ -86,7 +86,6 @@ def command(config: Path, task: str | None, as_json: bool) -> None:
 
 
 def _check(site: SiteModel, config: Path, *, as_json: bool) -> None:
-    from cpsched.cli.outputs import echo_output
     from cpsched.site.daemon import check_site
 
     found = list(check_site(site))
@@ -124,8 +123,6 @@ def _work(site: SiteModel, config: Path, *, is_once: bool, as_json: bool) -> Non
 
 
 def _summarise(daemon: Daemon, *, as_json: bool) -> None:
-    from cpsched.cli.outputs import echo_output
-
     state = daemon.state
     jobs = () if state.snapshot is None else state.snapshot.instance.jobs
     running = sum(job.running is not None for job in jobs)

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from cpsched.cli.options import AS_JSON, OUTPUT_FILE
+from cpsched.cli.outputs import echo_output
 from cpsched.text import printable
 
 #: The file that says what is known about the instances.
@@ -38,8 +39,6 @@ def command(name: str | None, output: Path | None, is_all: bool, as_json: bool) 
     They are instances, machines without jobs, a site's file and a campaign. NAME is a file of the list, or its name
     without folder and ending. What exists is not overwritten.
     """
-    from cpsched.cli.outputs import echo_output
-
     if is_all and (name is not None or output is not None):
         raise click.UsageError("--all writes every example under its own name.")
     if output is not None and name is None:

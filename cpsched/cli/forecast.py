@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from cpsched.cli.options import AS_JSON, INPUT_FILE, SEED_RANGE
+from cpsched.cli.outputs import echo_output
+from cpsched.cli.screen import say_first_start
 from cpsched.text import printable
 
 if TYPE_CHECKING:
@@ -36,7 +38,6 @@ def command(instance: Path, log: Path | None, futures: int, seed: int, as_json: 
     ended by the instance's now, on the same clock; and the jobs of one to fourteen days before come again. Without
     LOG, jobs take their walltimes, and none arrive.
     """
-    from cpsched.cli.outputs import echo_output
     from cpsched.formats import read_instance
     from cpsched.report import moment
 
@@ -61,7 +62,6 @@ def forecasts(
     window: Instance, log: Path | None, *, futures: int = 100, seed: int = 0, quiet: bool
 ) -> tuple[tuple[Forecast, ...], list[Job]]:
     """Return forecasts of the waiting jobs of a window, and the jobs of the log that came before."""
-    from cpsched.cli.screen import say_first_start
     from cpsched.forecast import forecast, learnt_from
     from cpsched.planner import compiling_announced
 

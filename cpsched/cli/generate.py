@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cpsched.cli.answer import check_stdout
 from cpsched.cli.options import AS_JSON, NEW_INSTANCE, SEED_RANGE, Number
+from cpsched.cli.outputs import echo_output, echo_written, put_document
 
 if TYPE_CHECKING:
     from cpsched.domain import Instance
@@ -164,8 +166,6 @@ def _write(
     workload: Instance, output: Path, seed: int, *, load: float | None, malleable: float | None, as_json: bool
 ) -> None:
     """Scale a workload, make jobs malleable, write it, and print its figures."""
-    from cpsched.cli.answer import check_stdout
-    from cpsched.cli.outputs import echo_output, echo_written, put_document
     from cpsched.formats import instance_to_document
     from cpsched.lab import workloads
 

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from cpsched.cli.options import STDOUT
+from cpsched.cli.screen import echo_json
 from cpsched.text import printable
 
 Schema = dict[str, Any]
@@ -236,6 +237,4 @@ def output_schema(name: str) -> Schema:
 
 def echo_output(name: str, content: Mapping[str, Any]) -> None:
     """Print an output by its name in `OUTPUTS`, with the values of all its keys, as one JSON object."""
-    from cpsched.cli.screen import echo_json
-
     echo_json({"format": f"cpsched-{name}/1", **content})

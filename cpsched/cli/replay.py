@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from cpsched.cli.options import AS_JSON, ends_in
+from cpsched.cli.outputs import echo_output
 from cpsched.cli.schedulers import Asked, contenders, read_policies
+from cpsched.cli.screen import print_whole, progress_bar, say_first_start
 from cpsched.cli.whatif import text_or_file
 from cpsched.cli.workload import echo_notes, log_options
 from cpsched.errors import StoreError
@@ -88,7 +90,6 @@ def command(
     database, or a URL. The report begins with how near the replay without a change comes to what really happened.
     """
     from cpsched.answers import parse_history_change
-    from cpsched.cli.screen import print_whole, progress_bar, say_first_start
     from cpsched.lab.bench import days_of, replay
     from cpsched.lab.sim import warm_up_simulation
     from cpsched.planner import compiling_announced
@@ -171,8 +172,6 @@ def _rules(ctx: click.Context, days: Days, usual: list[Asked], changes: Sequence
 
 
 def _echo(found: Replay, days: Days, notes: WorkloadNotes | None, output: Path | None) -> None:
-    from cpsched.cli.outputs import echo_output
-
     def mean(one: MeanInterval) -> dict[str, float | None]:
         return {"mean": one.mean, "half_width": one.half_width}
 

@@ -11,6 +11,7 @@ import click
 
 from cpsched.cli.bench import echo_campaign
 from cpsched.cli.results import RUN, found_in
+from cpsched.cli.screen import campaign_bar, print_whole
 from cpsched.text import printable
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ def simulate_replicas(
 
     Raises `UsageError` if the folder has simulations.
     """
-    from cpsched.cli.screen import campaign_bar, print_whole
     from cpsched.lab.bench import RESULTS, local, read_cells, replicas_campaign, run_campaign
     from cpsched.report import campaign_report, campaign_tables
 

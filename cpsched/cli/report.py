@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from cpsched.cli.options import AS_JSON, INPUT_FILE, InputFile
+from cpsched.cli.outputs import echo_output
+from cpsched.cli.results import RUN, found_in
+from cpsched.cli.watching import check_belongs
 from cpsched.text import printable
 
 if TYPE_CHECKING:
@@ -56,7 +59,6 @@ def command(
     several, which are compared, or the run.npz in it. CAMPAIGN is the folder that bench writes, or the results.parquet
     in it.
     """
-    from cpsched.cli.outputs import echo_output
     from cpsched.writing import write_bytes
 
     chosen = kind or output.suffix.lower().removeprefix(".")
@@ -83,7 +85,6 @@ def _drawn(report: Report, kind: str) -> bytes:
 
 def _report_on(source: Path, instance: Path | None, against: Path | None) -> Report:
     """Find out what was given, and return the report on it."""
-    from cpsched.cli.results import RUN, found_in
     from cpsched.lab.bench import RESULTS, read_cells
     from cpsched.metrics import read_run
     from cpsched.report import campaign_report, run_report
@@ -119,7 +120,6 @@ def _refuse_folder(folder: Path) -> None:
 
 def _plan_report(source: Path, instance: Path | None, against: Path | None) -> Report:
     """Read a plan with its instance, and the plan that it is compared with."""
-    from cpsched.cli.watching import check_belongs
     from cpsched.formats import load_document, parse_plan, read_instance, read_plan
     from cpsched.report import plan_report
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from cpsched.cli.options import AS_JSON, EXISTING_FILE
+from cpsched.cli.outputs import echo_output
 from cpsched.text import how_to_install, printable
 
 
@@ -32,8 +33,6 @@ def command(
     SOURCE is the site's file of a daemon (.toml), its store (a URL, or a SQLite file), or an instance. SIGTERM and
     Ctrl-C end it cleanly.
     """
-    from cpsched.cli.outputs import echo_output
-
     try:
         from cpsched.site.daemon import make_log
         from cpsched.site.serve import (

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cpsched.cli.answer import figures_of
 from cpsched.cli.options import AS_JSON, INPUT_FILE, OUTPUT_FILE, ends_in
+from cpsched.cli.outputs import echo_output
+from cpsched.cli.screen import output, print_whole
+from cpsched.cli.watching import open_watched
 from cpsched.text import printable
 
 if TYPE_CHECKING:
@@ -44,7 +48,6 @@ def command(
     (a URL, or a SQLite file).
     """
     from cpsched.cli.live import follow
-    from cpsched.cli.watching import open_watched
     from cpsched.report import gantt_html
     from cpsched.writing import write_text
 
@@ -70,7 +73,6 @@ def command(
 
 
 def _print(instance: Instance, plan: Plan, *, gantt: bool) -> None:
-    from cpsched.cli.screen import output, print_whole
     from cpsched.report import NARROWEST, history_table, plan_table, reservation_table, summary_table, terminal_gantt
 
     if gantt:
@@ -84,8 +86,6 @@ def _print(instance: Instance, plan: Plan, *, gantt: bool) -> None:
 
 
 def _print_as_json(instance: Instance, plan: Plan) -> None:
-    from cpsched.cli.answer import figures_of
-    from cpsched.cli.outputs import echo_output
     from cpsched.formats import plan_to_document
     from cpsched.metrics import jobs_by_id
 

@@ -13,9 +13,11 @@ import click
 from cpsched.cli.exits import ExitCode
 from cpsched.cli.interrupts import finished
 from cpsched.cli.options import AS_JSON, INPUT_FILE, OUTPUT_FILE, SECONDS_RANGE
+from cpsched.cli.outputs import echo_output
 from cpsched.cli.replicas import simulate_replicas
 from cpsched.cli.results import SUMMARY, check_free, folder_names, found_in, identity_of, write_results
 from cpsched.cli.schedulers import Asked, Contender, contenders, echo_schedulers, read_policies, read_settings
+from cpsched.cli.screen import print_whole, say_first_start, warn
 from cpsched.cli.verify import echo_violations
 from cpsched.cli.workload import echo_notes, log_options
 from cpsched.text import printable
@@ -138,8 +140,6 @@ def command(
     rules such as fcfs, sjf, easy) continues from a checkpoint exactly as without the interruption. All other policies
     begin anew with the jobs that run and wait at the checkpoint.
     """
-    from cpsched.cli.outputs import echo_output
-    from cpsched.cli.screen import print_whole, say_first_start, warn
     from cpsched.errors import Fault
     from cpsched.formats import write_instance
     from cpsched.formats.logs import is_log, read_workload

@@ -20,6 +20,7 @@ from cpsched.cli.options import (
     STEPS_RANGE,
     WORKERS_RANGE,
 )
+from cpsched.cli.screen import improvement_bar, progress_bar, say_first_start, warn
 from cpsched.text import did_you_mean, printable
 
 if TYPE_CHECKING:
@@ -208,7 +209,6 @@ def command(
     verified, and no file is left half-written. Ctrl-C and SIGTERM end the improvement: the best plan so far is the
     answer.
     """
-    from cpsched.cli.screen import improvement_bar, progress_bar, say_first_start, warn
     from cpsched.formats import checked, instance_to_document, load_document, parse_instance
     from cpsched.planner import compiling_announced, with_promised_starts
     from cpsched.portfolio import prepare, solve, team_of, with_dask_lanes

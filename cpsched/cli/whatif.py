@@ -10,6 +10,7 @@ import click
 
 from cpsched.cli.answer import check_stdout
 from cpsched.cli.options import AS_JSON, INPUT_FILE, PLAN_FILE, SECONDS_RANGE, STDOUT
+from cpsched.cli.outputs import echo_output, put_document
 from cpsched.errors import SyntaxFault
 from cpsched.text import printable
 
@@ -66,7 +67,6 @@ def command(
     and moves no job.
     """
     from cpsched.answers import WhatIf, comparison_lines, what_if
-    from cpsched.cli.outputs import echo_output, put_document
     from cpsched.formats import plan_to_document, read_instance, read_plan
     from cpsched.portfolio import solve
 
@@ -129,7 +129,6 @@ def _walltime(value: str) -> tuple[str, int]:
 
 def _submit(window: Instance, plan: Plan, text: str, *, as_json: bool) -> None:
     from cpsched.answers import Answers, parse_submission, submission_lines, under_free_id
-    from cpsched.cli.outputs import echo_output
 
     submission = Answers(window, plan).submit(under_free_id(parse_submission(text, window), window.members()))
     planned = submission.planned
