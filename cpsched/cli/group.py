@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import click
 
 from cpsched.cli.damage import damage_of
-from cpsched.cli.exits import MEANINGS, ExitCode
+from cpsched.cli.exits import ExitCode
 from cpsched.cli.streams import mend_streams, never_fail_on_encoding
 from cpsched.errors import BridgeError, CpschedError, DiskFullError, EngineError, SolverWarning, UnverifiedError
 from cpsched.text import did_you_mean, how_to_install, printable
@@ -27,46 +27,30 @@ from cpsched.writing import NO_ROOM
 #: Python looks for cyclic garbage after so many new objects: after 700, its own number, a start took a tenth longer.
 _COLLECTED_AFTER = 50_000
 
-#: The commands in the order of the help; each is the attribute `command` of the module of its name.
-COMMANDS = (
-    "solve",
-    "replan",
-    "verify",
-    "show",
-    "report",
-    "explain",
-    "whatif",
-    "forecast",
-    "snapshot",
-    "convert",
-    "generate",
-    "simulate",
-    "replay",
-    "bench",
-    "daemon",
-    "serve",
-    "example",
-    "schema",
-    "completion",
-    "warmup",
-)
-
-#: MiB without which a command would be aborted by a library, without a word of ours: those that compile need most.
-_COMPILING = (
-    "solve",
-    "replan",
-    "explain",
-    "whatif",
-    "forecast",
-    "simulate",
-    "replay",
-    "bench",
-    "daemon",
-    "serve",
-    "warmup",
-)
-_NEEDED_MIB = dict.fromkeys(_COMPILING, 1024)
-_NEEDED_MIB |= dict.fromkeys(("show", "report", "snapshot", "convert", "generate"), 384)
+#: The commands in the order of the help, each the attribute `command` of the module of its name; and the MiB without
+#: which it would be aborted by a library, without a word of ours: those that compile need most.
+COMMANDS = {
+    "solve": 1024,
+    "replan": 1024,
+    "verify": 0,
+    "show": 384,
+    "report": 384,
+    "explain": 1024,
+    "whatif": 1024,
+    "forecast": 1024,
+    "snapshot": 384,
+    "convert": 384,
+    "generate": 384,
+    "simulate": 1024,
+    "replay": 1024,
+    "bench": 1024,
+    "daemon": 1024,
+    "serve": 1024,
+    "example": 0,
+    "schema": 0,
+    "completion": 0,
+    "warmup": 1024,
+}
 #: The extras of the package, by the libraries that are only there with them.
 _EXTRAS = {
     **dict.fromkeys(("distributed", "matplotlib", "pyarrow"), "bench"),
@@ -103,7 +87,7 @@ class CommandGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command of a call, and refuse to begin it with too little memory."""
-        needed = _NEEDED_MIB.get(args[0], 0)
+        needed = COMMANDS.get(args[0], 0)
         if (limit := _memory_limit()) is not None and limit // 2**20 < needed:
             _fail(ctx, f"{_out_of_memory()}, {args[0]} needs {needed} MiB", ExitCode.OUT_OF_MEMORY)
         if not ctx.resilient_parsing and not args[0].startswith("-") and args[0] not in COMMANDS:
@@ -135,7 +119,7 @@ class CommandGroup(click.Group):
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the exit codes below the commands."""
         with formatter.section("Exit codes"):
-            formatter.write_dl([(str(int(code)), meaning) for code, meaning in MEANINGS.items()])
+            formatter.write_dl([(str(int(code)), code.meaning) for code in ExitCode])
 
 
 def _end(ctx: click.Context, error: Exception) -> NoReturn:
