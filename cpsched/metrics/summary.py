@@ -350,19 +350,14 @@ def _groups(runs: Runs, fates: _Fates, jobs: NDArray[np.int64], keys: tuple[str 
     ordered = sorted({keys[job] for job in jobs}, key=lambda key: (key is None, key or ""))
     place = {key: index for index, key in enumerate(ordered)}
     codes = np.fromiter((place[keys[job]] for job in jobs), dtype=np.int64, count=jobs.size)
-    parts = _parts(jobs, codes, len(ordered))
-    return tuple(Group(key=key, figures=_figures(runs, fates, part)) for key, part in zip(ordered, parts, strict=True))
+    return _grouped(runs, fates, jobs, codes, ordered)
 
 
 def _groups_by_size(runs: Runs, fates: _Fates, jobs: NDArray[np.int64]) -> tuple[Group, ...]:
     """Return the figures of the jobs by how many cores they ask for, in classes that end at the powers of eight."""
     ends = 8 ** np.arange(21)  # to 2^60
-    parts = _parts(jobs, np.searchsorted(ends, runs.cores[jobs]), len(ends))
-    return tuple(
-        Group(key=f"{ends[index - 1] + 1}-{ends[index]}" if index else "1", figures=_figures(runs, fates, part))
-        for index, part in enumerate(parts)
-        if part.size
-    )
+    names = ["1", *(f"{before + 1}-{end}" for before, end in pairwise(ends))]
+    return _grouped(runs, fates, jobs, np.searchsorted(ends, runs.cores[jobs]), names)
 
 
 def _groups_by_class(runs: Runs, fates: _Fates, jobs: NDArray[np.int64]) -> tuple[Group, ...]:
@@ -371,21 +366,22 @@ def _groups_by_class(runs: Runs, fates: _Fates, jobs: NDArray[np.int64]) -> tupl
     length = np.searchsorted([hours * 3600 for hours in _CLASS_HOURS], runs.full_runtime[over])
     width = np.searchsorted(_CLASS_NODES, runs.nodes[over])
     names = [f"{time}, {nodes}" for time in _spans(_CLASS_HOURS, "h") for nodes in _spans(_CLASS_NODES, "nodes")]
-    parts = _parts(over, length * (len(_CLASS_NODES) + 1) + width, len(names))
+    return _grouped(runs, fates, over, length * (len(_CLASS_NODES) + 1) + width, names)
+
+
+def _grouped(
+    runs: Runs, fates: _Fates, jobs: NDArray[np.int64], codes: NDArray[np.int64], names: Sequence[str | None]
+) -> tuple[Group, ...]:
+    """Return the figures of the jobs of each code, the place of a name; of those that have any, in document order."""
+    order = np.argsort(codes, kind="stable")
+    cuts = np.searchsorted(codes[order], np.arange(len(names) + 1))
     return tuple(
-        Group(key=name, figures=_figures(runs, fates, part))
-        for name, part in zip(names, parts, strict=True)
-        if part.size
+        Group(key=name, figures=_figures(runs, fates, jobs[order[first:last]]))
+        for name, (first, last) in zip(names, pairwise(cuts), strict=True)
+        if first < last
     )
 
 
 def _spans(ends: Sequence[int], unit: str) -> list[str]:
     """Return names for the spans up to each of these ends, and beyond the last."""
     return [*(f"up to {end} {unit}" for end in ends), f"more than {ends[-1]} {unit}"]
-
-
-def _parts(jobs: NDArray[np.int64], codes: NDArray[np.int64], count: int) -> list[NDArray[np.int64]]:
-    """Return the jobs of each code of 0 ... count - 1, in document order."""
-    order = np.argsort(codes, kind="stable")
-    cuts = np.searchsorted(codes[order], np.arange(count + 1))
-    return [jobs[order[first:last]] for first, last in pairwise(cuts)]
