@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from cpsched.cli.bench import echo_campaign
 from cpsched.cli.exits import ExitCode
 from cpsched.cli.interrupts import finished
 from cpsched.cli.options import AS_JSON, INPUT_FILE, OUTPUT_FILE, SECONDS_RANGE
 from cpsched.cli.outputs import echo_output
-from cpsched.cli.replicas import simulate_replicas
-from cpsched.cli.results import SUMMARY, check_free, folder_names, found_in, identity_of, write_results
+from cpsched.cli.results import RUN, SUMMARY, check_free, folder_names, found_in, identity_of, write_results
 from cpsched.cli.schedulers import Asked, Contender, contenders, echo_schedulers, read_policies, read_settings
-from cpsched.cli.screen import print_whole, say_first_start, warn
+from cpsched.cli.screen import campaign_bar, print_whole, say_first_start, warn
 from cpsched.cli.verify import echo_violations
 from cpsched.cli.workload import echo_notes, log_options
 from cpsched.text import printable
@@ -25,8 +26,13 @@ from cpsched.text import printable
 if TYPE_CHECKING:
     from cpsched.domain import Instance
     from cpsched.formats.logs import LogOptions
+    from cpsched.lab.bench import Campaign
     from cpsched.lab.sim import Checkpoint, History, RuleUse
     from cpsched.verify import Violation
+
+
+#: Worker processes of replicas, as many as ``cpsched bench`` has by default.
+_WORKERS = 2
 
 
 def _list_policies(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
@@ -163,10 +169,16 @@ def command(
     not_kept = {one.label: unkept(instance, one.scheduler) for one in chosen}
     for label, parts in () if quiet else not_kept.items():
         warn([Fault(f"{label} does not keep", part) for part in parts], "warning")
-    conditions = {"predict": None if predict is None else Prediction(predict), "charge_overhead": charge_overhead}
+    conditions: dict[str, Any] = {
+        "predict": None if predict is None else Prediction(predict),
+        "charge_overhead": charge_overhead,
+    }
     if replicas is not None and output is not None:
-        what = instance.name, workload, options, chosen, output, conditions
-        ctx.exit(simulate_replicas(*what, replicas=replicas, as_json=as_json, quiet=quiet))
+        from cpsched.lab.bench import replicas_campaign
+
+        policed = [(one.name, one.parameters) for one in chosen]
+        campaign = replicas_campaign(instance.name, workload, options, policed, replicas=replicas, **conditions)
+        ctx.exit(_play_replicas(campaign, output, as_json=as_json, quiet=quiet))
     targets = [] if output is None else _targets(output, instance, chosen, conditions)
     with compiling_announced(lambda: say_first_start(quiet=quiet)):
         warm_up_simulation()
@@ -223,6 +235,24 @@ def command(
         if output is not None:
             click.echo(f"results: {printable(str(output))}")
     ctx.exit(code)
+
+
+def _play_replicas(campaign: Campaign, folder: Path, *, as_json: bool, quiet: bool) -> ExitCode:
+    """Simulate replicas of a workload, print means with their intervals and paired differences, and draw plots."""
+    from cpsched.lab.bench import RESULTS, local, read_cells, run_campaign
+    from cpsched.report import campaign_report, campaign_tables
+
+    if found_in(folder, RUN):
+        raise click.UsageError(f"{printable(str(folder))} has simulations: choose another folder with -o.")
+    with campaign_bar(wanted=not quiet) as watch:
+        outcome = run_campaign(campaign, folder, partial(local, _WORKERS), watch=watch)
+    if not (quiet or as_json) and outcome.results.findings:
+        report = campaign_report(campaign.name, read_cells(folder / RESULTS))
+        for sentence in report.sentences:
+            click.echo(printable(sentence))
+        for table in campaign_tables(report):
+            print_whole(table)
+    return echo_campaign(campaign.name, folder, outcome, as_json=as_json)
 
 
 def _play(
