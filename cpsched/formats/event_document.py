@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -15,7 +16,6 @@ from cpsched.domain import (
     FrozenMap,
     Has,
     Instance,
-    Job,
     JobAltered,
     JobCancelled,
     JobEnded,
@@ -26,17 +26,15 @@ from cpsched.domain import (
     NodeState,
     Place,
     ProfileChange,
-    Request,
     ReservationDropped,
     ReservationMade,
-    Step,
     Text,
     WindowEvent,
 )
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats.faults import Faults, Location, shown
 from cpsched.formats.hostlist import MAX_NODES, expand_hostlist
-from cpsched.formats.instance_reader import COUNTABLE, instance_to_document, parse_instance
+from cpsched.formats.instance_reader import COUNTABLE, instance_to_document, parse_part
 from cpsched.formats.kinds import Form, object_of
 
 _Entry = Mapping[str, Any]
@@ -108,7 +106,12 @@ class _Reader:
             self._faults.add_unknown((*at, "job"), "job", entry["job"], self._jobs)
             self.nodes(at, entry.get("nodes"))  # of which faults are told too
             return None
-        return read(self, at, entry)
+        try:
+            return read(self, at, entry)
+        except DocumentError as error:  # of a part that was read by itself
+            for fault in error.faults:
+                self._faults.add((*at, fault.path) if fault.path else at, fault.message)
+            return None
 
     def nodes(self, at: Location, text: str | None) -> tuple[str, ...]:
         """Return the nodes of a host list."""
@@ -137,16 +140,24 @@ class _Reader:
         """Read a reservation as the only one of an instance with the same nodes."""
         cluster = instance_to_document(self._instance)["cluster"]
         document = {"format": "cpsched-instance/1", "name": "event", "cluster": cluster}
-        read = self._read({**document, "reservations": [entry["reservation"]]}, "reservations[0]", (*at, "reservation"))
-        return None if read is None else ReservationMade(reservation=read.reservations[0])
+        read = parse_part({**document, "reservations": [entry["reservation"]]}, "reservations[0]", called="reservation")
+        return ReservationMade(reservation=read.reservations[0])
 
-    def profile(self, at: Location, entry: _Entry) -> WindowEvent | None:
+    def profile(self, at: Location, entry: _Entry) -> WindowEvent:
+        """Read steps; place and licences are the job's, and need not be said."""
         job = self._jobs[entry["job"]]
-        try:
-            return ProfileChange(job=job.id, steps=read_steps(entry["steps"], self._instance, job))
-        except DocumentError as error:
-            self._add(error, "", at)
-            return None
+        document = {
+            "format": "cpsched-instance/1",
+            "name": "steps",
+            "cluster": instance_to_document(self._instance)["cluster"],
+            "jobs": [{"id": job.id, "submit": 0, "steps": entry["steps"]}],
+        }
+        (read,) = parse_part(document, "jobs[0]").jobs
+        place = job.steps[0].request.place
+        if read.steps[0].request.place not in (Place(), place) or read.licenses not in (Amounts(), job.licenses):
+            raise DocumentError("steps", [Fault("steps", "Expected the place and the licences of the job, or none")])
+        steps = tuple(replace(one, request=replace(one.request, place=place)) for one in read.steps)
+        return ProfileChange(job=job.id, steps=steps)
 
     def altered(self, at: Location, entry: _Entry) -> WindowEvent | None:
         """Read the job with its changes in its window: so they are checked as those of any job."""
@@ -165,26 +176,10 @@ class _Reader:
         written = {key: value for key, value in document["jobs"][places[0]].items() if key not in _replaced(changes)}
         written = {key: value for key, value in {**written, **changes}.items() if value is not None}
         document["jobs"][places[0]] = written
-        read = self._read(document, f"jobs[{places[0]}]", (*at, "changes"))
-        if read is None:
-            return None
+        read = parse_part(document, f"jobs[{places[0]}]", called="changes")
         fields = dict.fromkeys(field for key in changes for field in _FIELDS.get(key, (key,)))
         job = read.jobs[places[0]]
         return JobAltered(job=name, changes=FrozenMap({field: getattr(job, field) for field in fields}))
-
-    def _read(self, document: Mapping[str, Any], path: str, at: Location) -> Instance | None:
-        """Read an instance of which one part is an event's; its faults are those of the event."""
-        try:
-            return parse_instance(document)
-        except DocumentError as error:
-            self._add(error, path, at)
-            return None
-
-    def _add(self, error: DocumentError, path: str, at: Location) -> None:
-        """Note the faults of a part that was read by itself."""
-        for fault in error.faults:
-            inside = fault.path.removeprefix(path).lstrip(".")
-            self._faults.add((*at, inside) if inside else at, fault.message)
 
 
 def _replaced(changes: Mapping[str, Any]) -> frozenset[str]:
@@ -239,29 +234,3 @@ _KINDS: dict[str, tuple[dict[str, Any], _Read]] = {
     "profile": ({"job": Name, "steps": Annotated[tuple[Any, ...], Entries(1)]}, _Reader.profile),
 }
 _FORMS = {"capacity": Form(rule=_rule_of_capacity)}
-
-
-def read_steps(written: object, instance: Instance, job: Job) -> tuple[Step, ...]:
-    """Return the steps that a list says: each an object of ``walltime`` and ``request``.
-
-    Place and licences are the job's, and need not be said.
-
-    Raises `DocumentError` with everything that is wrong with them.
-    """
-    document = {
-        "format": "cpsched-instance/1",
-        "name": "steps",
-        "cluster": instance_to_document(instance)["cluster"],
-        "jobs": [{"id": job.id, "submit": 0, "steps": written}],
-    }
-    try:
-        (read,) = parse_instance(document).jobs
-    except DocumentError as error:
-        faults = [Fault(fault.path.removeprefix("jobs[0]."), fault.message) for fault in error.faults]
-        raise DocumentError(error.source, faults) from None
-    place = job.steps[0].request.place
-    if read.steps[0].request.place not in (Place(), place) or read.licenses not in (Amounts(), job.licenses):
-        raise DocumentError("steps", [Fault("steps", "Expected the place and the licences of the job, or none")])
-    return tuple(
-        Step(walltime=step.walltime, request=Request(chunks=step.request.chunks, place=place)) for step in read.steps
-    )

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 import cpsched.formats.rules_reader  # noqa: F401  # the forms of what an instance is made of
 from cpsched.domain import Instance, Job, Name, Outage, Reservation, Text
-from cpsched.errors import Fault
+from cpsched.errors import DocumentError, Fault
 from cpsched.formats.faults import Faults, Location, refuse_other_kind
 from cpsched.formats.instance_checks import check_instance, check_outages
 from cpsched.formats.job_reader import Requests
@@ -102,6 +102,20 @@ def parse_instance(
         if on_warning is not None:
             on_warning(warning)
     return trusted(instance)
+
+
+def parse_part(document: Mapping[str, Any], path: str, *, called: str = "", source: str = "<memory>") -> Instance:
+    """Return an instance of which one part, at a path, is what somebody wrote.
+
+    Raises `DocumentError` with the faults of that part: their paths are seen from it, or from what it is `called`.
+    """
+    try:
+        return parse_instance(document, source=source)
+    except DocumentError as error:
+        paths = [fault.path.removeprefix(path).lstrip(".") for fault in error.faults]
+        paths = [f"{called}{'.' if called and inside else ''}{inside}" for inside in paths]
+        faults = [Fault(inside, fault.message) for inside, fault in zip(paths, error.faults, strict=True)]
+        raise DocumentError(source, faults) from None
 
 
 def _read_instance(reading: Reading, at: Location, keys: Mapping[str, Any], said: dict[str, Any]) -> Instance:
