@@ -378,10 +378,15 @@ def _value(instance: Instance, runs: list[_Run]) -> Fraction:
         if term is ObjectiveTerm.MAKESPAN:
             terms += Fraction(weight) * _makespan(instance, runs)
         else:
-            terms += Fraction(weight) * _weighed((run.weight, *_TERMS[term](run)) for run in runs)
+            figures = zip(runs, map(_TERMS[term], runs), strict=True)
+            terms += Fraction(weight) * _sum_of_quotients(
+                (run.weight.numerator * above, run.weight.denominator * below) for run, (above, below) in figures
+            )
+    waited_for = {name for name, queue in instance.queues.items() if queue.max_wait is not None}
+    priced = (run for run in runs if run.job.told is not None or run.job.queue in waited_for)  # mostly none
     return terms + _weighed(
         (run.weight * price, max(0, run.start - second), run.expected_wait)
-        for run in runs
+        for run in priced
         for second, price in _priced_seconds(instance, run.job)
     )
 
