@@ -60,40 +60,33 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from cpsched.answers import Answers as Answers
-    from cpsched.answers import WhatIf as WhatIf
-    from cpsched.answers import explain as explain
+    from cpsched.answers import Answers, WhatIf, explain
     from cpsched.answers import what_if as whatif
-    from cpsched.domain import Instance as Instance
-    from cpsched.domain import Plan as Plan
-    from cpsched.errors import BridgeError as BridgeError
-    from cpsched.errors import CampaignError as CampaignError
-    from cpsched.errors import CpschedError as CpschedError
-    from cpsched.errors import DiskFullError as DiskFullError
-    from cpsched.errors import DocumentError as DocumentError
-    from cpsched.errors import EngineError as EngineError
-    from cpsched.errors import Fault as Fault
-    from cpsched.errors import ReportError as ReportError
-    from cpsched.errors import SolverWarning as SolverWarning
-    from cpsched.errors import StoreError as StoreError
-    from cpsched.errors import SyntaxFault as SyntaxFault
-    from cpsched.errors import UnsupportedError as UnsupportedError
-    from cpsched.errors import UnverifiedError as UnverifiedError
-    from cpsched.formats import read_instance as read_instance
-    from cpsched.formats import read_plan as read_plan
-    from cpsched.formats import write_instance as write_instance
-    from cpsched.formats import write_plan as write_plan
-    from cpsched.lab import gym as gym
-    from cpsched.lab.policies import make_scheduler as make_scheduler
-    from cpsched.lab.sim import simulate as simulate
-    from cpsched.metrics import summarise as summarise
-    from cpsched.modelling import Model as Model
-    from cpsched.portfolio import prepare as prepare
-    from cpsched.portfolio import replan as replan
-    from cpsched.portfolio import solve as solve
-    from cpsched.portfolio import verify_plan as verify_plan
-    from cpsched.report import gantt_html as gantt_html
-    from cpsched.verify import verify_files as verify_files
+    from cpsched.domain import Instance, Plan
+    from cpsched.errors import (
+        BridgeError,
+        CampaignError,
+        CpschedError,
+        DiskFullError,
+        DocumentError,
+        EngineError,
+        Fault,
+        ReportError,
+        SolverWarning,
+        StoreError,
+        SyntaxFault,
+        UnsupportedError,
+        UnverifiedError,
+    )
+    from cpsched.formats import read_instance, read_plan, write_instance, write_plan
+    from cpsched.lab import gym
+    from cpsched.lab.policies import make_scheduler
+    from cpsched.lab.sim import simulate
+    from cpsched.metrics import summarise
+    from cpsched.modelling import Model
+    from cpsched.portfolio import prepare, replan, solve, verify_plan
+    from cpsched.report import gantt_html
+    from cpsched.verify import verify_files
 
     __version__: str
 

@@ -20,20 +20,6 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
-__all__ = [
-    "SECONDS",
-    "SEED",
-    "STEPS",
-    "WORKERS",
-    "Limits",
-    "Seconds",
-    "Seed",
-    "Steps",
-    "Workers",
-    "at_the_door",
-    "plain_argument",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -118,14 +104,9 @@ def plain_argument(value: object, hint: Any, *, name: str = "") -> Any:
 
     Raises `ValueError` if it is not of its type.
 
-    Parameters
-    ----------
-    value
-        The argument.
-    hint
-        Its type, as an annotation.
-    name
-        Of the argument, for the message; may be empty.
+    `value`: the argument.
+    `hint`: its type, as an annotation.
+    `name`: of the argument, for the message; may be empty.
     """
     try:
         return _plain(value, hint)
@@ -166,7 +147,6 @@ def _plain(value: Any, hint: Any) -> object:
 
 
 def _first(value: object, hints: Sequence[Any]) -> object:
-    """Return a value as the first of some types that it has."""
     for hint in hints:
         try:
             return _plain(value, hint)
@@ -176,7 +156,6 @@ def _first(value: object, hints: Sequence[Any]) -> object:
 
 
 def _elements(value: object, hint: Any) -> object:
-    """Return a sequence each of whose elements is of a type."""
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
         return _refuse()
     for element in value:
@@ -189,7 +168,6 @@ def _refuse() -> Any:
 
 
 def _noun(hint: Any) -> str:
-    """Return a type in words."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return f"{_noun(inner[0])}{''.join(str(one) for one in inner[1:] if isinstance(one, Limits))}"

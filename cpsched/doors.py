@@ -12,8 +12,6 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-__all__ = ["later", "opener"]
-
 
 def opener(room: str) -> Callable[[str], Any]:
     """Make the ``__getattr__`` of a room's door from its imports under ``if TYPE_CHECKING:``.

@@ -15,20 +15,6 @@ from typing import Protocol
 
 from cpsched.domain import Event, Incumbent, Instance, PlannedJob, SolverWork, WaitingJob
 
-__all__ = [
-    "LONGEST_EVENT",
-    "Board",
-    "Budget",
-    "Engine",
-    "Improver",
-    "Offer",
-    "Outcome",
-    "Progress",
-    "Proof",
-    "Scope",
-    "Turn",
-]
-
 #: The most characters of an event's text.
 LONGEST_EVENT = 500
 
@@ -42,14 +28,7 @@ Progress = Callable[[int, int], None]
 class Budget:
     """Seconds that may be spent, counted from the moment the budget is made.
 
-    Raises `ValueError` if `seconds` is negative.
-
-    Parameters
-    ----------
-    seconds
-        At least 0.
-    clock
-        Returns seconds; replaced in tests.
+    Raises `ValueError` if `seconds` is negative. `seconds`: at least 0. `clock`: returns seconds; replaced in tests.
     """
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -160,22 +139,14 @@ class Board:
     A plan of more jobs is better than one of fewer, whatever their values; of as many jobs, the smaller value is
     better. So offers may plan other jobs than the first plan does.
 
-    Parameters
-    ----------
-    jobs
-        The first plan.
-    by
-        The solver that found it.
-    budget
-        Ends the work.
-    value_of
-        Values a plan.
-    judge
-        Returns the faults of a plan; a plan with faults is never accepted.
-    placeable
-        The ids of all jobs that any plan can have, running ones included; those of the first plan are known to be.
-    least_of
-        Bounds the values of all plans of the same jobs, without solving anything; None: there is no such bound.
+    `jobs`: the first plan.
+    `by`: the solver that found it.
+    `budget`: ends the work.
+    `value_of`: values a plan.
+    `judge`: returns the faults of a plan; a plan with faults is never accepted.
+    `placeable`: the ids of all jobs that any plan can have, running ones included; those of the first plan are known to
+      be.
+    `least_of`: bounds the values of all plans of the same jobs, without solving anything; None: there is no such bound.
 
     Notes
     -----
@@ -220,7 +191,6 @@ class Board:
         return round(self.budget.elapsed, 3)
 
     def _incumbent(self) -> Incumbent:
-        """Return the best plan as the log has it."""
         best = self._best
         return Incumbent(at=self._now, value=best.value, by=best.by, planned=len(best.jobs))
 
@@ -327,17 +297,11 @@ class Board:
 
         A bound above the value of a plan is false: it is not taken, and an event says so.
 
-        Parameters
-        ----------
-        value
-            No plan in question has less.
-        over
-            The plans in question: the ids of the jobs of a plan, running ones included, such as ``board.best.ids``; or
-            the number of jobs, for all plans of so many jobs, whichever they are.
-        how
-            The method that proves it, in words.
-        by
-            The solver that proved it.
+        `value`: no plan in question has less.
+        `over`: the plans in question: the ids of the jobs of a plan, running ones included, such as ``board.best.ids``;
+          or the number of jobs, for all plans of so many jobs, whichever they are.
+        `how`: the method that proves it, in words.
+        `by`: the solver that proved it.
         """
         scope = over if isinstance(over, int) else frozenset(over)
         with self._lock:
@@ -430,12 +394,7 @@ class Board:
 class Turn(Board):
     """A board for some seconds, in which it counts what is gained: all else is the whole board's own.
 
-    Parameters
-    ----------
-    whole
-        The board.
-    seconds
-        After which solvers shall stop.
+    `whole`: the board. `seconds`: after which solvers shall stop.
     """
 
     __slots__ = ("_until", "gain", "more")

@@ -24,22 +24,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-__all__ = [
-    "BridgeError",
-    "CampaignError",
-    "CpschedError",
-    "DiskFullError",
-    "DocumentError",
-    "EngineError",
-    "Fault",
-    "ReportError",
-    "SolverWarning",
-    "StoreError",
-    "SyntaxFault",
-    "UnsupportedError",
-    "UnverifiedError",
-]
-
 
 class CpschedError(Exception):
     """Base of every error that cpsched raises on purpose."""

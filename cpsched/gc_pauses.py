@@ -9,8 +9,6 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["uncollected"]
-
 
 @contextmanager
 def uncollected() -> Iterator[None]:

@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-__all__ = ["csv_cell", "did_you_mean", "how_to_install", "natural", "printable"]
-
 _NUMBERS = re.compile(r"([0-9]+)")
 #: A cell that begins with one of these is a formula for spreadsheets, which may run commands.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")

@@ -18,8 +18,6 @@ from pathlib import Path
 
 from cpsched.errors import CpschedError, DiskFullError, DocumentError, Fault
 
-__all__ = ["NO_ROOM", "whole_file", "whole_folder", "write_bytes", "write_text"]
-
 #: Error numbers that say that there is no room for a file: disk full, quota used up, file size limit reached.
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
@@ -35,12 +33,8 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     block runs. Temporary files of `path` that no process has locked are leftovers of killed processes and are removed.
 
     Raises `DiskFullError` if the block or the renaming fails since the disk is full, or a quota or the limit of a
-    file's size is reached. Raises `DocumentError` if it fails with another `OSError`.
-
-    Parameters
-    ----------
-    path
-        Where the file goes. The name of the temporary file has the same suffix.
+    file's size is reached. Raises `DocumentError` if it fails with another `OSError`. `path`: where the file goes. The
+    name of the temporary file has the same suffix.
     """
     target = Path(path)
     with _told(path, "file"):
@@ -65,11 +59,7 @@ def whole_folder(path: str | Path) -> Iterator[Path]:
     removed.
 
     Raises `DiskFullError` or `DocumentError` as `whole_file`; errors of files in the temporary folder name `path`.
-
-    Parameters
-    ----------
-    path
-        The folder; it is made, with those that it is in, where it does not exist.
+    `path`: the folder; it is made, with those that it is in, where it does not exist.
     """
     with _told(path, "folder"):
         target = Path(path).resolve()
@@ -98,7 +88,6 @@ def whole_folder(path: str | Path) -> Iterator[Path]:
 
 
 def _renamed(error: DiskFullError | DocumentError, unfinished: Path, path: str | Path) -> CpschedError:
-    """Return an error that names the folder in place of its temporary one."""
     if isinstance(error, DiskFullError):
         return DiskFullError(error.path.replace(str(unfinished), str(path)), error.reason)
     return DocumentError(error.source.replace(str(unfinished), str(path)), error.faults)

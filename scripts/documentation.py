@@ -23,7 +23,7 @@ from pydantic import BaseModel
 
 import cpsched
 from cpsched.cli import main
-from cpsched.cli.exits import MEANINGS
+from cpsched.cli.exits import ExitCode
 from cpsched.formats import instance_schema, plan_schema
 from cpsched.lab.bench import campaign_model
 from cpsched.lab.bench.figures import FIGURES
@@ -93,7 +93,7 @@ def _command(context: click.Context) -> Iterator[str]:
 
 
 def _exit_codes() -> str:
-    rows = (f"| {code:d} | {meaning} |" for code, meaning in MEANINGS.items())
+    rows = (f"| {code:d} | {code.meaning} |" for code in ExitCode)
     return "\n".join(("| code | meaning |", "|---|---|", *rows))
 
 

@@ -78,8 +78,7 @@ def _dials(job: Job) -> Iterator[_Dial]:
     """Yield the numbers of a job that could be smaller."""
     if not job.is_evolving:
         for kind in range(len(job.request.chunks)):
-            yield _chunks_dial(job, kind)
-            yield _cores_dial(job, kind)
+            yield from _dials_of_chunks(job, kind)
         yield _Dial(
             kind=ChangeKind.WALLTIME,
             asked=job.walltime,
@@ -87,42 +86,36 @@ def _dials(job: Job) -> Iterator[_Dial]:
             with_number=lambda seconds: replace(job, steps=(replace(job.steps[0], walltime=seconds),)),
             words=lambda seconds: f"with a walltime of at most {seconds} s ({duration(seconds)})",
         )
-    for name in job.licenses:
-        yield _license_dial(job, name)
+    for name, amount in job.licenses.items():
+        yield _license_dial(job, name, amount)
 
 
-def _chunks_dial(job: Job, kind: int) -> _Dial:
-    """Return the number of chunks of a kind."""
+def _dials_of_chunks(job: Job, kind: int) -> Iterator[_Dial]:
+    """Yield the number of chunks of a kind, and that of the cores in each."""
     chunk = job.request.chunks[kind]
-    return _Dial(
+    cores, of_kind = chunk.resources.get("cores", 0), f" of kind {kind}" if len(job.request.chunks) > 1 else ""
+
+    def with_chunk(other: Chunk) -> Job:
+        chunks = (*job.request.chunks[:kind], other, *job.request.chunks[kind + 1 :])
+        return _with_requests(job, lambda request: replace(request, chunks=chunks))
+
+    yield _Dial(
         kind=ChangeKind.CHUNKS,
         asked=chunk.count,
         least=1,
-        with_number=lambda count: _with_chunk(job, kind, replace(chunk, count=count)),
-        words=lambda count: f"with {count} of its {chunk.count} chunks{_of_kind(job, kind)}",
+        with_number=lambda count: with_chunk(replace(chunk, count=count)),
+        words=lambda count: f"with {count} of its {chunk.count} chunks{of_kind}",
     )
-
-
-def _cores_dial(job: Job, kind: int) -> _Dial:
-    """Return the number of cores in each chunk of a kind."""
-    chunk = job.request.chunks[kind]
-    cores = chunk.resources.get("cores", 0)
-
-    def with_cores(count: int) -> Job:
-        return _with_chunk(job, kind, replace(chunk, resources=_changed(chunk.resources, "cores", count)))
-
-    return _Dial(
+    yield _Dial(
         kind=ChangeKind.CORES,
         asked=cores,
         least=1,
-        with_number=with_cores,
-        words=lambda count: f"with {count} of its {cores} cores in each chunk{_of_kind(job, kind)}",
+        with_number=lambda count: with_chunk(replace(chunk, resources=_changed(chunk.resources, "cores", count))),
+        words=lambda count: f"with {count} of its {cores} cores in each chunk{of_kind}",
     )
 
 
-def _license_dial(job: Job, name: str) -> _Dial:
-    """Return the number of licences of a name."""
-    amount = job.licenses[name]
+def _license_dial(job: Job, name: str, amount: int) -> _Dial:
     return _Dial(
         kind=ChangeKind.LICENSE,
         asked=amount,
@@ -130,16 +123,6 @@ def _license_dial(job: Job, name: str) -> _Dial:
         with_number=lambda count: replace(job, licenses=_changed(job.licenses, name, count)),
         words=lambda count: f"with {count} of its {amount} licences {name}",
     )
-
-
-def _of_kind(job: Job, kind: int) -> str:
-    return f" of kind {kind}" if len(job.request.chunks) > 1 else ""
-
-
-def _with_chunk(job: Job, kind: int, chunk: Chunk) -> Job:
-    """Return a job of one step with another chunk of a kind."""
-    chunks = (*job.request.chunks[:kind], chunk, *job.request.chunks[kind + 1 :])
-    return _with_requests(job, lambda request: replace(request, chunks=chunks))
 
 
 def _changed(amounts: Amounts, name: str, amount: int) -> Amounts:
@@ -170,19 +153,16 @@ def _others(world: PlanView, job: Job) -> Iterator[tuple[ChangeKind, str, Job]]:
         f"{name}={value}" for step in job.steps for chunk in step.request.chunks for name, value in chunk.where.items()
     )
     if wanted:
-        yield ChangeKind.PROPERTY, f"on nodes without {', '.join(wanted)}", _with_requests(job, _on_any_node)
+
+        def on_any_node(request: Request) -> Request:
+            return replace(request, chunks=tuple(replace(chunk, where=FrozenMap()) for chunk in request.chunks))
+
+        yield ChangeKind.PROPERTY, f"on nodes without {', '.join(wanted)}", _with_requests(job, on_any_node)
 
 
 def _with_place(job: Job, place: Place) -> Job:
-    """Return a job with another place."""
     return _with_requests(job, lambda request: replace(request, place=place))
 
 
-def _on_any_node(request: Request) -> Request:
-    """Return a request whose chunks ask for no properties."""
-    return replace(request, chunks=tuple(replace(chunk, where=FrozenMap()) for chunk in request.chunks))
-
-
 def _with_requests(job: Job, change: Callable[[Request], Request]) -> Job:
-    """Return a job with changed requests."""
     return replace(job, steps=tuple(replace(step, request=change(step.request)) for step in job.steps))

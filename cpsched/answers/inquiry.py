@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -70,7 +70,6 @@ class Inquiry:
         return Blocked(start=second, end=self._now + end, cause=cause)
 
     def _by_time(self, second: int) -> tuple[Cause, int | None] | None:
-        """Return the job's own time that does not allow a start."""
         job, instance = self.job, self.world.instance
         bounds = [
             (job.start_at, "may start only at its start_at"),
@@ -88,7 +87,6 @@ class Inquiry:
         return None
 
     def _by_dependency(self, second: int) -> tuple[Cause, int | None] | None:
-        """Return the jobs that the job waits for at a second."""
         binding = {name: moment for name, moment in self._released.items() if moment is None or moment > second}
         if not binding:
             return None
@@ -176,7 +174,6 @@ class Inquiry:
         return Cause(kind=CauseKind.GUARD, detail=words, nodes=nodes), until
 
     def _by_jobs(self, question: Question, second: int, until: int) -> tuple[Cause, int]:
-        """Return the jobs that hold what the job needs."""
         occupation, form = self.world.occupation, question.form
         timeline, end = occupation.timeline, second + form.duration
         licenses = [one.name for one in question.counters if one.first(occupation, second, form.duration) > second]
@@ -192,8 +189,13 @@ class Inquiry:
         held = holders_at(occupation, question, second, until, is_promise=is_promise)
         kind = CauseKind.PROMISE if is_promise else CauseKind.LICENSE if licenses else CauseKind.RESOURCE
         lacking = list(dict.fromkeys(map(str, (*licenses, *resources))))
-        words = _sentence(kind, lacking, fitting)
-        nodes = self._names(self._contested(held, second, end)) if is_on_nodes else ()
+        what = ", ".join(lacking)
+        words = f"too little is free of {what}" + (f": {fitting}" if fitting else "")
+        if is_promise:
+            words = f"enough is free at first, but jobs planned for later get it before the job would end ({what})"
+        # the nodes that the job would get, and on which one of the holders is
+        contested = held.nodes & set().union(*(occupation.nodes_of(job, second, end) for job in held.jobs))
+        nodes = self._names(contested) if is_on_nodes else ()
         cause = Cause(
             kind=kind,
             detail=words,
@@ -202,11 +204,6 @@ class Inquiry:
             holders=tuple(self._holders(held, second, end)),
         )
         return cause, held.until
-
-    def _contested(self, held: Held, second: int, end: int) -> set[int]:
-        """Return the nodes that the job would get, and on which one of the holders is."""
-        on_nodes = (self.world.occupation.nodes_of(job, second, end) for job in held.jobs)
-        return set().union(*on_nodes) & held.nodes
 
     def _holders(self, held: Held, second: int, end: int) -> Iterator[Holder]:
         """Yield the jobs of a set, those that end first in front."""
@@ -223,7 +220,6 @@ class Inquiry:
         return tuple(dict.fromkeys(map(names.__getitem__, sorted(numbers))))
 
     def holder(self, name: str, nodes: tuple[str, ...] = ()) -> Holder:
-        """Return another job as the plan has it."""
         entry, run = self.world.entries[name], self.world.planned.get(name)
         return Holder(
             job=name,
@@ -260,11 +256,3 @@ class Inquiry:
                     units = min(need, int(demands.units_in(kind, free).sum()))
                     fitting = f"{units} of {need} chunks find place" if units < need and len(form.asked) == 1 else ""
         return tuple(lacking or asked), fitting
-
-
-def _sentence(kind: CauseKind, resources: Sequence[str], fitting: str) -> str:
-    """Return the cause in words."""
-    what = ", ".join(resources)
-    if kind is CauseKind.PROMISE:
-        return f"enough is free at first, but jobs planned for later get it before the job would end ({what})"
-    return f"too little is free of {what}" + (f": {fitting}" if fitting else "")

@@ -69,7 +69,6 @@ def _kind(text: str) -> _Kind:
 
 
 def _added(instance: Instance, count: int, kind: _Kind) -> Instance:
-    """Return an instance with more nodes."""
     if count < 1:
         raise ValueError("Expected 1 node or more, got 0")
     classes = instance.cluster.classes
@@ -98,7 +97,6 @@ def _added(instance: Instance, count: int, kind: _Kind) -> Instance:
 
 
 def _fewer(instance: Instance, count: int, kind: _Kind, what: str | None) -> Instance:
-    """Return an instance without the last nodes of a kind."""
     names = [name for one in instance.cluster.classes if kind.matches(one) for name in one.names]
     if not 1 <= count <= len(names):
         of_kind = "" if what is None else f" with {what}"
@@ -109,7 +107,6 @@ def _fewer(instance: Instance, count: int, kind: _Kind, what: str | None) -> Ins
 
 
 def _without(instance: Instance, gone: frozenset[str]) -> Instance:
-    """Return an instance without some nodes."""
     classes = [
         replace(one, names=left)
         for one in instance.cluster.classes

@@ -12,7 +12,7 @@ from cpsched.answers.inquiry import Inquiry
 from cpsched.answers.world import PlanView
 from cpsched.domain import Instance, Job, PlannedJob
 from cpsched.errors import DocumentError, Fault, SyntaxFault
-from cpsched.formats import instance_to_document, parse_instance
+from cpsched.formats import instance_to_document, parse_part
 from cpsched.problem import in_segments
 
 #: The id of a submission that names none.
@@ -78,12 +78,7 @@ def parse_submission(text: str, instance: Instance, *, source: str = "--submit")
     entry = _json_entry(text, source) if text.lstrip().startswith("{") else _text_entry(text)
     document = instance_to_document(replace(instance, jobs=()))
     document["jobs"] = [{"id": SUBMITTED, "submit": instance.now, **entry}, *_awaited(entry, instance)]
-    try:
-        job = parse_instance(document, source=source).jobs[0]
-    except DocumentError as error:
-        faults = [Fault(fault.path.removeprefix("jobs[0]."), fault.message) for fault in error.faults]
-        raise DocumentError(source, faults) from None
-    return job
+    return parse_part(document, "jobs[0]", source=source).jobs[0]
 
 
 def under_free_id(job: Job, taken: Collection[str]) -> Job:
@@ -95,7 +90,6 @@ def under_free_id(job: Job, taken: Collection[str]) -> Job:
 
 
 def _json_entry(text: str, source: str) -> dict[str, Any]:
-    """Return the object that a text has."""
     try:
         entry = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -11,7 +11,7 @@ from typing import Any
 from cpsched.answers.machine_changes import with_nodes
 from cpsched.answers.submission import parse_submission, under_free_id
 from cpsched.arguments import Seconds, Seed, at_the_door, plain_argument
-from cpsched.domain import Instance, Job, NodeClass, NodeState, Plan, PlannedJob
+from cpsched.domain import Instance, NodeClass, NodeState, Plan
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats import instance_to_document, parse_instance
 from cpsched.metrics import objective_value
@@ -206,7 +206,6 @@ def _drained(node_class: NodeClass, nodes: Collection[str]) -> Iterator[NodeClas
 
 
 def _limit(text: str) -> Any:
-    """Return a limit as JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -220,7 +219,17 @@ def compared(instance: Instance, plan: Plan, changed: Instance, new: Plan) -> Co
     jobs = {job.id: job for job in instance.elements()}
     others = {job.id: job for job in changed.elements()}
     waiting = [job for job in {**others, **jobs}.values() if job.running is None]
-    changes = [_change(job, before, after, jobs, others) for job in waiting]
+    changes = [
+        JobChange(
+            job=job.id,
+            user=job.user,
+            before=before[job.id].start if job.id in before else None,
+            after=after[job.id].start if job.id in after else None,
+            is_new=job.id not in jobs,
+            is_gone=job.id not in others,
+        )
+        for job in waiting
+    ]
     both = before.keys() & after.keys() & jobs.keys() & others.keys()
     values = (
         objective_value(one, [job for job in of_plan.jobs if job.id in both])
@@ -233,24 +242,6 @@ def compared(instance: Instance, plan: Plan, changed: Instance, new: Plan) -> Co
         jobs=tuple(sorted(changes, key=_loss)),
         value_before=value_before,
         value_after=value_after,
-    )
-
-
-def _change(
-    job: Job,
-    before: Mapping[str, PlannedJob],
-    after: Mapping[str, PlannedJob],
-    jobs: Mapping[str, Job],
-    others: Mapping[str, Job],
-) -> JobChange:
-    """Return a job in both plans."""
-    return JobChange(
-        job=job.id,
-        user=job.user,
-        before=before[job.id].start if job.id in before else None,
-        after=after[job.id].start if job.id in after else None,
-        is_new=job.id not in jobs,
-        is_gone=job.id not in others,
     )
 
 

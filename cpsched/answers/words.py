@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cpsched.answers.chain import Link
-from cpsched.answers.explanation import Blocked, Cause, CauseKind, Explanation, Holder, JobState
+from cpsched.answers.explanation import Blocked, CauseKind, Explanation, Holder, JobState
 from cpsched.answers.submission import Submission
 from cpsched.answers.whatif import Comparison, JobChange
-from cpsched.domain import Instance, WaitingJob
+from cpsched.domain import Instance
 from cpsched.formats import fold_hostlist
 from cpsched.report import duration, moment, value_text
 from cpsched.text import printable
@@ -84,7 +84,6 @@ def chain_lines(instance: Instance, chain: Sequence[Link]) -> Iterator[str]:
 
 
 def _plan_words(instance: Instance, explanation: Explanation) -> str:
-    """Describe the place of a job in the plan."""
     if explanation.start is None or explanation.end is None:
         if explanation.reason is None:
             return "not in the plan"
@@ -95,21 +94,16 @@ def _plan_words(instance: Instance, explanation: Explanation) -> str:
 
 
 def _blocked_lines(instance: Instance, blocked: Blocked) -> Iterator[str]:
-    """Yield an interval with its cause, and the jobs behind it."""
     cause = blocked.cause
     until = f" until {moment(instance, blocked.end)}" if blocked.end > blocked.start + 1 else ""
-    yield f"  {moment(instance, blocked.start)}{until}: {_cause_words(cause)}"
+    where = f" on {_node_words(cause.nodes)}" if cause.nodes else ""
+    rule = f" ({cause.rule})" if cause.rule is not None else ""
+    words = f"{cause.kind}: {printable(cause.detail)}{where}{printable(rule)}"
+    yield f"  {moment(instance, blocked.start)}{until}: {words}"
     for holder in cause.holders[:MOST_HOLDERS]:
         yield f"    {_holder_words(instance, holder)}"
     if len(cause.holders) > MOST_HOLDERS:
         yield f"    and {len(cause.holders) - MOST_HOLDERS} more"
-
-
-def _cause_words(cause: Cause) -> str:
-    """Return a cause with its nodes and its rule."""
-    where = f" on {_node_words(cause.nodes)}" if cause.nodes else ""
-    rule = f" ({cause.rule})" if cause.rule is not None else ""
-    return f"{cause.kind}: {printable(cause.detail)}{where}{printable(rule)}"
 
 
 def _holder_words(instance: Instance, holder: Holder) -> str:
@@ -144,7 +138,9 @@ def comparison_lines(instance: Instance, comparison: Comparison, name: str) -> I
         if jobs:
             yield f"{title}:"
         for job in jobs[:MOST_MOVED]:
-            yield f"  {_moved_words(instance, job)}{_reason_words(reasons.get(job.job))}"
+            waits = reasons.get(job.job)
+            reason = "" if waits is None else f" ({waits.reason}: {printable(waits.detail)})"
+            yield f"  {_moved_words(instance, job)}{reason}"
         if len(jobs) > MOST_MOVED:
             yield f"  and {len(jobs) - MOST_MOVED} more"
     for sign, word in ((1, "later"), (-1, "earlier")):
@@ -154,13 +150,7 @@ def comparison_lines(instance: Instance, comparison: Comparison, name: str) -> I
     yield f"{name} of the jobs in both plans: {before} before, {after} after"
 
 
-def _reason_words(waiting: WaitingJob | None) -> str:
-    """Return why a job of a new plan has no start; nothing of one that has one."""
-    return "" if waiting is None else f" ({waiting.reason}: {printable(waiting.detail)})"
-
-
 def _moved_words(instance: Instance, job: JobChange) -> str:
-    """Return a job with its two starts."""
     who = f"job {printable(job.job)}" + ("" if job.user is None else f" of {printable(job.user)}")
     before, after = (None if start is None else moment(instance, start) for start in (job.before, job.after))
     if job.is_gone:

@@ -2,16 +2,29 @@
 
 May import: `errors` and `text`; numpy, and inside functions plotly and matplotlib, which are not installed with cpsched
 by default. `chart.py` has the nouns: a chart says what is drawn, and has the same as a table. `units.py` has numbers in
-words and the ticks of durations, `palette.py` what tells series apart; `plotly_figure.py` and `pictures.py` draw.
+words and the ticks of durations; `plotly_figure.py` and `pictures.py` draw.
 `gantt_figure.py` draws what nodes do over time. Figures that are no charts are begun and saved as pictures are:
 `empty_figure`, `picture_settings` and `figure_bytes`.
 """
 
 from __future__ import annotations
 
-from cpsched.charts.chart import Axis, Bars, Box, Chart, Heat, Layer, Line, ReferenceLine, Table
+from cpsched.charts.chart import (
+    COLOURS,
+    DARK_COLOURS,
+    DASHES,
+    SYMBOLS,
+    Axis,
+    Bars,
+    Box,
+    Chart,
+    Heat,
+    Layer,
+    Line,
+    ReferenceLine,
+    Table,
+)
 from cpsched.charts.gantt_figure import gantt_figure
-from cpsched.charts.palette import COLOURS, DARK_COLOURS, DASHES, SYMBOLS
 from cpsched.charts.pictures import PICTURE_FORMATS, empty_figure, figure_bytes, picture, picture_settings, pictures
 from cpsched.charts.plotly_figure import plotly_figure, plotly_script
 from cpsched.charts.units import Unit, duration, shortened, unit_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cpsched.charts.palette import COLOURS
+from cpsched.charts.chart import COLOURS
 from cpsched.charts.pictures import empty_figure, picture_settings
 from cpsched.charts.units import duration, duration_ticks
 from cpsched.text import printable

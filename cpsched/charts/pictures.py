@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from cpsched.charts.chart import Axis, Bars, Box, Chart, Heat, Layer, Line, ReferenceLine
-from cpsched.charts.palette import COLOURS, DASHES, SYMBOLS
+from cpsched.charts.chart import COLOURS, DASHES, SYMBOLS, Axis, Bars, Box, Chart, Heat, Layer, Line, ReferenceLine
 from cpsched.charts.units import Unit, date_ticks, duration_ticks, shortened, unit_text
 from cpsched.errors import ReportError
 from cpsched.text import how_to_install, printable
@@ -109,7 +108,6 @@ def figure_bytes(figure: Figure, kind: str) -> bytes:
 
 
 def _pages(charts: Sequence[Chart], title: str) -> bytes:
-    """Return a PDF with a page for each chart."""
     from matplotlib.backends.backend_pdf import PdfPages
 
     stream = io.BytesIO()
@@ -127,7 +125,6 @@ def _height(chart: Chart) -> float:
 
 
 def _draw_on(figure: Figure | SubFigure, chart: Chart) -> None:
-    """Draw a chart on an empty figure, its legend below it."""
     axes = figure.add_subplot()
     axes.set_title(printable(chart.title), loc="left", fontweight="bold", parse_math=False)
     axes.set_xlabel(printable(chart.x.label), parse_math=False)
@@ -181,10 +178,7 @@ def _draw(axes: Axes, layer: Layer, chart: Chart, mark: str) -> tuple[str, Artis
             _draw_heat(axes, layer, chart)
         case ReferenceLine():
             across = axes.axvline if layer.is_vertical else axes.axhline
-            rule = across(
-                _values(chart.x if layer.is_vertical else chart.y, (layer.at,))[0], color=_DARK, lw=1, ls="--"
-            )
-            return (layer.label, rule) if layer.label else None
+            across(_values(chart.x if layer.is_vertical else chart.y, (layer.at,))[0], color=_DARK, lw=1, ls="--")
     return None
 
 
@@ -193,12 +187,10 @@ def _colour(series: int) -> str:
 
 
 def _values(axis: Axis, values: Sequence[float]) -> list[float]:
-    """Return coordinates along an axis."""
     return [value if axis.floor is None else max(value, axis.floor) for value in values]
 
 
 def _draw_line(axes: Axes, line: Line, chart: Chart, mark: str) -> Artist:
-    """Draw a line, or points, with their intervals."""
     colour, symbol = _colour(line.series), SYMBOLS[line.series % len(SYMBOLS)][0]
     x, y = _values(chart.x, line.x), _values(chart.y, line.y)
     size = 2 if not line.is_joined and len(x) > _MANY_POINTS else _MARK if line.has_marks else 4
@@ -223,14 +215,12 @@ def _draw_line(axes: Axes, line: Line, chart: Chart, mark: str) -> Artist:
 def _draw_intervals(
     axes: Axes, places: tuple[list[float], list[float]], widths: list[float], *, is_flat: bool, colour: str
 ) -> None:
-    """Draw intervals of these half widths around points."""
     x, y = places
     xerr, yerr = (widths, None) if is_flat else (None, widths)
     axes.errorbar(x, y, xerr=xerr, yerr=yerr, fmt="none", color=colour, capsize=3, zorder=1)
 
 
 def _draw_bars(axes: Axes, bars: Bars, mark: str) -> Artist:
-    """Draw bars from 0, with their intervals."""
     draw = axes.barh if bars.is_flat else axes.bar
     drawn = draw(bars.at, bars.values, 0.7, color=_colour(bars.series))
     for number, patch in enumerate(drawn):
@@ -273,7 +263,6 @@ def _draw_box(axes: Axes, box: Box, chart: Chart) -> None:
 
 
 def _draw_heat(axes: Axes, heat: Heat, chart: Chart) -> None:
-    """Draw a field of cells with their texts."""
     import numpy as np
     from matplotlib.colors import LogNorm, Normalize
 

@@ -10,8 +10,7 @@ import html
 import math
 from typing import Any
 
-from cpsched.charts.chart import Axis, Bars, Box, Chart, Heat, Layer, Line, ReferenceLine
-from cpsched.charts.palette import DASHES, SYMBOLS
+from cpsched.charts.chart import DASHES, SYMBOLS, Axis, Bars, Box, Chart, Heat, Layer, Line, ReferenceLine
 from cpsched.charts.units import Unit, date_of, shortened
 from cpsched.errors import ReportError
 from cpsched.text import how_to_install, printable
@@ -37,11 +36,9 @@ def plotly_figure(chart: Chart) -> dict[str, Any]:
     """Return a chart as values of JSON: ``data`` and ``layout``, as plotly.js draws them."""
     traces: list[dict[str, Any]] = []
     shapes: list[dict[str, Any]] = []
-    notes: list[dict[str, Any]] = []
     for layer in chart.layers:
         if isinstance(layer, ReferenceLine):
             shapes.append(_rule(layer, chart))
-            notes.append(_rule_label(layer, chart))
         else:
             traces.extend(_traces(layer, chart))
     has_names = any(isinstance(layer, Box) for layer in chart.layers) or bool(chart.y.names)
@@ -51,7 +48,7 @@ def plotly_figure(chart: Chart) -> dict[str, Any]:
         "showlegend": False,
     }
     if shapes:
-        layout |= {"shapes": shapes, "annotations": notes}
+        layout["shapes"] = shapes
     if any(isinstance(layer, Bars) for layer in chart.layers):
         layout["barmode"] = "group"
     return {"data": traces, "layout": layout}
@@ -68,7 +65,6 @@ def _number(value: float | None) -> float | None:
 
 
 def _values(axis: Axis, values: tuple[float, ...]) -> list[Any]:
-    """Return the coordinates along an axis."""
     if axis.unit is Unit.DATE:
         return [f"{date_of(value):%Y-%m-%d %H:%M:%S}" for value in values]
     if axis.floor is not None:
@@ -123,7 +119,6 @@ def _log_range(chart: Chart) -> dict[str, Any]:
 
 
 def _traces(layer: Layer, chart: Chart) -> list[dict[str, Any]]:
-    """Return the traces of a layer."""
     match layer:
         case Line():
             return [_line(layer, chart)]
@@ -137,7 +132,6 @@ def _traces(layer: Layer, chart: Chart) -> list[dict[str, Any]]:
 
 
 def _line(line: Line, chart: Chart) -> dict[str, Any]:
-    """Return a line, or points."""
     symbol, dash = SYMBOLS[line.series % len(SYMBOLS)][1], DASHES[line.series % len(DASHES)][1]
     found: dict[str, Any] = {
         "type": "scatter",
@@ -166,7 +160,6 @@ def _line(line: Line, chart: Chart) -> dict[str, Any]:
 
 
 def _bars(bars: Bars, chart: Chart) -> dict[str, Any]:
-    """Return bars."""
     values = [_number(value) for value in bars.values]
     found: dict[str, Any] = {
         "type": "bar",
@@ -184,7 +177,6 @@ def _bars(bars: Bars, chart: Chart) -> dict[str, Any]:
 
 
 def _box(box: Box, chart: Chart) -> dict[str, Any]:
-    """Return a box from its quantiles."""
     low, first, median, third, high = _values(chart.x, box.quantiles)
     return {
         "type": "box",
@@ -232,7 +224,6 @@ def _heat(heat: Heat, chart: Chart) -> dict[str, Any]:
 
 
 def _rule(rule: ReferenceLine, chart: Chart) -> dict[str, Any]:
-    """Return a line across the chart."""
     if rule.is_vertical:
         (at,) = _values(chart.x, (rule.at,))
         ends = {"x0": at, "x1": at, "yref": "paper", "y0": 0, "y1": 1}
@@ -240,12 +231,3 @@ def _rule(rule: ReferenceLine, chart: Chart) -> dict[str, Any]:
         (at,) = _values(chart.y, (rule.at,))
         ends = {"y0": at, "y1": at, "xref": "paper", "x0": 0, "x1": 1}
     return {"type": "line", **ends, "line": {"dash": "dash", "width": 1.5}}
-
-
-def _rule_label(rule: ReferenceLine, chart: Chart) -> dict[str, Any]:
-    """Return the label of a line across, at its end."""
-    axis = chart.x if rule.is_vertical else chart.y
-    (at,) = _values(axis, (math.log10(rule.at) if axis.is_log else rule.at,))
-    place = {"x": at, "yref": "paper", "y": 1} if rule.is_vertical else {"y": at, "xref": "paper", "x": 1}
-    found = {"text": _text(rule.label), "showarrow": False, "xanchor": "right", "yanchor": "bottom"}
-    return {**place, **found}

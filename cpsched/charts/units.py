@@ -80,12 +80,10 @@ def date_of(value: float) -> datetime:
 def duration_ticks(low: float, high: float, *, most: int, is_log: bool) -> list[float]:
     """Return the places of at most about this many ticks in an interval of seconds: at full minutes, hours and days."""
     if is_log:
-        inside = [tick for tick in _DECADES if low * 0.999 <= tick <= high * 1.001]
-        if len(inside) > 2:
-            return inside[:: max(1, math.ceil(len(inside) / most))]
-        inside = [tick for tick in _BETWEEN if low * 0.999 <= tick <= high * 1.001]
-        if len(inside) > 1:
-            return inside[:: max(1, math.ceil(len(inside) / most))]
+        for places, fewest in ((_DECADES, 3), (_BETWEEN, 2)):
+            inside = [tick for tick in places if low * 0.999 <= tick <= high * 1.001]
+            if len(inside) >= fewest:
+                return inside[:: max(1, math.ceil(len(inside) / most))]
     wanted = max((high - low) / max(1, most), 1e-9)
     if wanted < 1:
         power = 10.0 ** math.floor(math.log10(wanted))

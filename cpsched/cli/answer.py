@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cpsched.cli.options import STDOUT
+from cpsched.cli.outputs import echo_output, put_document
+from cpsched.cli.screen import echo_first, print_whole
 from cpsched.text import printable
 
 if TYPE_CHECKING:
@@ -43,7 +45,6 @@ def answer_plan(
     quiet: bool,
 ) -> None:
     """Write the files of a plan that are asked for, none before all can be made, and print the plan."""
-    from cpsched.cli.outputs import put_document
     from cpsched.formats import instance_to_document, plan_to_document
     from cpsched.report import gantt_html
     from cpsched.writing import write_text
@@ -66,7 +67,6 @@ def _print_as_json(
     command: str, instance: Instance, plan: Plan, written: dict[str, Path | None], warnings: Sequence[Fault]
 ) -> None:
     """Print the figures, the waiting room, the warnings and the files written as one JSON object."""
-    from cpsched.cli.outputs import echo_output
     from cpsched.formats import plan_to_document
     from cpsched.metrics import honest_gap
 
@@ -99,7 +99,6 @@ def figures_of(instance: Instance, plan: Plan) -> dict[str, Any]:
 
 def _print_summary(instance: Instance, plan: Plan, written: dict[str, Path | None]) -> None:
     """Print the figures as tables, then the waiting room, the verdict and the files written."""
-    from cpsched.cli.screen import print_whole
     from cpsched.report import moment, summary_table
 
     print_whole(summary_table(instance, plan))
@@ -107,16 +106,15 @@ def _print_summary(instance: Instance, plan: Plan, written: dict[str, Path | Non
         click.echo(f"{printable(event.by)} after {event.at:.1f} s: {printable(event.what)}")
     if len(plan.events) > _MOST_EVENTS:
         click.echo(f"... and {len(plan.events) - _MOST_EVENTS} more, in the plan's events")
-    for waiting in plan.waiting_room[:_MOST_WAITING]:
-        click.echo(f"waiting room: {printable(waiting.id)}: {waiting.reason}: {printable(waiting.detail)}")
-    if len(plan.waiting_room) > _MOST_WAITING:
-        click.echo(f"waiting room: ... and {len(plan.waiting_room) - _MOST_WAITING} more")
-    refused = [one for one in plan.reservations if one.reason is not None]
-    for one in refused[:_MOST_WAITING]:
-        times = f"from {moment(instance, one.start)} to {moment(instance, one.end)}"
-        click.echo(f"reservation {printable(one.id)} {times} is not had: {printable(one.reason or '')}")
-    if len(refused) > _MOST_WAITING:
-        click.echo(f"reservations: ... and {len(refused) - _MOST_WAITING} more that are not had")
+    rows = (f"waiting room: {printable(one.id)}: {one.reason}: {printable(one.detail)}" for one in plan.waiting_room)
+    echo_first(rows, _MOST_WAITING, "waiting room")
+    refused = (
+        f"reservation {printable(one.id)} from {moment(instance, one.start)} to {moment(instance, one.end)} is not "
+        f"had: {printable(one.reason)}"
+        for one in plan.reservations
+        if one.reason is not None
+    )
+    echo_first(refused, _MOST_WAITING, "reservations", " that are not had")
     click.echo(verdict(plan.judgement))
     for name, path in written.items():
         if path is not None:

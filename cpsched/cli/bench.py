@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,10 +9,12 @@ import click
 
 from cpsched.cli.exits import ExitCode
 from cpsched.cli.options import AS_JSON, EXISTING_FILE
+from cpsched.cli.outputs import echo_output
+from cpsched.cli.screen import campaign_bar
 from cpsched.text import printable
 
 if TYPE_CHECKING:
-    from cpsched.lab.bench import Outcome, Tally
+    from cpsched.lab.bench import Outcome
 
 
 @click.command("bench", epilog="Example: cpsched bench campaigns/quick.toml --workers 2 -o out/quick")
@@ -32,13 +32,7 @@ if TYPE_CHECKING:
     metavar="FOLDER",
     help="Folder with logs and instances that are not where the campaign says, as scripts/fetch-traces fetches them.",
 )
-@click.option(
-    "--workers",
-    default=2,
-    show_default=True,
-    type=click.IntRange(1, 10_000),
-    help="Worker processes, or jobs of Slurm.",
-)
+@click.option("--workers", default=2, type=click.IntRange(1, 10_000), help="Worker processes, or jobs of Slurm.")
 @click.option("--scheduler", metavar="ADDRESS", help="Run on the workers of a Dask scheduler, as tcp://host:8786.")
 @click.option("--slurm", is_flag=True, help="Run in jobs of Slurm, configured by jobqueue.slurm of Dask.")
 @AS_JSON
@@ -74,7 +68,7 @@ def command(
     else:
         connect = partial(on_slurm if slurm else local, workers)
     folder = output or Path("out") / asked.name
-    with progress_of_cells(wanted=not quiet) as watch:
+    with campaign_bar(wanted=not quiet) as watch:
         outcome = run_campaign(asked, folder, connect, watch=watch)
     for path in outcome.written:
         if not (quiet or as_json) and path.suffix == ".md" and path.parent == folder:
@@ -106,9 +100,6 @@ def echo_campaign(name: str, folder: Path, outcome: Outcome, *, as_json: bool) -
 
 
 def _print_as_json(campaign: str, folder: Path, outcome: Outcome) -> None:
-    """Print what a campaign has done as one JSON object."""
-    from cpsched.cli.outputs import echo_output
-
     content = {
         "campaign": campaign,
         "folder": str(folder),
@@ -118,45 +109,3 @@ def _print_as_json(campaign: str, folder: Path, outcome: Outcome) -> None:
         "written": [str(path) for path in outcome.written],
     }
     echo_output("bench", content)
-
-
-@contextmanager
-def progress_of_cells(*, wanted: bool) -> Iterator[Callable[[Tally], None] | None]:
-    """Yield a callback that shows the progress of a campaign on stderr; None if no terminal would show it."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    from cpsched.cli.screen import output
-
-    console = output(stderr=True)
-    if not (wanted and console.is_terminal):
-        yield None
-        return
-    columns = (
-        TextColumn("cells"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.description}"),
-        TimeElapsedColumn(),
-        TextColumn("ETA"),
-        TimeRemainingColumn(),
-    )
-    # Cells may take hours: the rate is that of the last one.
-    with Progress(*columns, console=console, transient=True, speed_estimate_period=24 * 3600) as progress:
-        task = progress.add_task("starting", total=None)
-
-        def show(tally: Tally) -> None:
-            progress.update(
-                task,
-                total=tally.total,
-                completed=tally.done + tally.failed,
-                description=f"{tally.failed} failed, {tally.running} running",
-            )
-
-        yield show

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from cpsched.cli.options import AS_JSON
+from cpsched.cli.outputs import echo_output
 
 
 @click.command("completion", epilog="Example: cpsched completion bash > cpsched.bash")
@@ -18,8 +19,6 @@ def command(ctx: click.Context, shell: str, as_json: bool) -> None:
     ~/.config/fish/config.fish: cpsched completion fish | source.
     """
     from click.shell_completion import get_completion_class
-
-    from cpsched.cli.outputs import echo_output
 
     kind = get_completion_class(shell)
     if kind is None:

@@ -12,6 +12,9 @@ import click
 
 from cpsched.cli.answer import check_stdout
 from cpsched.cli.options import AS_JSON, EXISTING_FILE, INPUT_FILE, NEW_INSTANCE
+from cpsched.cli.outputs import echo_output, echo_written, put_document
+from cpsched.cli.screen import warn
+from cpsched.cli.snapshot import tell_snapshot
 from cpsched.cli.workload import echo_counts, log_options
 from cpsched.text import printable
 
@@ -87,19 +90,19 @@ def command(
         _tell(_of_slurm(slurm, now, time_zone, config), output, as_json=as_json)
         return
     if pbs is not None:
-        _tell(_of_pbs(pbs, now, time_zone), output, as_json=as_json)
+        from cpsched.site.bridge.pbs import make_snapshot, read_directory
+
+        found = make_snapshot(*read_directory(pbs), now=now, zone=time_zone, name=pbs.resolve().name)
+        _tell(found, output, as_json=as_json)
         return
     if log is None:
         return
-    from cpsched.cli.outputs import echo_output, echo_written, put_document
-    from cpsched.cli.screen import warn
     from cpsched.formats import instance_to_document
     from cpsched.formats.logs import take_jobs
 
-    taken = take_jobs(log, options, arriving=False, now=now)
-    window = taken.window
-    warn(taken.faults, "faulty line")
-    echo_counts(taken.kept_out)
+    window = take_jobs(log, options, arriving=False, now=now)
+    warn(window.faults, "faulty line")
+    echo_counts(window.filtered)
     warn(window.left_out, "left out")
     warn(window.adjusted, "adjusted")
     warn(window.oversized, "too large")
@@ -111,10 +114,10 @@ def command(
             "output": str(output),
             "running": 0,
             "waiting": len(window.instance.jobs),
-            "left_out": [asdict(fault) for fault in (*taken.faults, *window.left_out)],
+            "left_out": [asdict(fault) for fault in (*window.faults, *window.left_out)],
             "adjusted": [asdict(fault) for fault in window.adjusted],
             "too_large": [asdict(fault) for fault in window.oversized],
-            "kept_out": dict(taken.kept_out),
+            "kept_out": dict(window.filtered),
         }
         echo_output("convert", content)
         return
@@ -123,16 +126,12 @@ def command(
 
 def _tell(snapshot: Snapshot, output: Path, *, as_json: bool) -> None:
     """Write the instance of a resource manager's answers, and print what is in it."""
-    from cpsched.cli.outputs import echo_output
-    from cpsched.cli.snapshot import tell_snapshot
-
     content = tell_snapshot(snapshot, output, as_json=as_json)
     if as_json:
         echo_output("convert", content | {"adjusted": [], "too_large": [], "kept_out": {}})
 
 
 def _of_slurm(directory: Path, now: int | None, zone: tzinfo | None, config: Path | None) -> Snapshot:
-    """Read saved answers of Slurm."""
     from cpsched.site.bridge.slurm import SiteChoices, SlurmModel, make_snapshot, read_directory, read_site
 
     site = SlurmModel(kind="slurm") if config is None else read_site(config)
@@ -140,10 +139,3 @@ def _of_slurm(directory: Path, now: int | None, zone: tzinfo | None, config: Pat
     click.echo(f"read: {printable(', '.join(reading.used))}", err=True)
     moment = reading.latest if now is None else now
     return make_snapshot(reading.records, moment, SiteChoices.of(site), name=directory.resolve().name)
-
-
-def _of_pbs(directory: Path, now: int | None, zone: tzinfo | None) -> Snapshot:
-    """Read saved answers of PBS."""
-    from cpsched.site.bridge.pbs import make_snapshot, read_directory
-
-    return make_snapshot(*read_directory(directory), now=now, zone=zone, name=directory.resolve().name)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cpsched.cli.options import AS_JSON
+from cpsched.cli.outputs import echo_output
 from cpsched.text import printable
 
 if TYPE_CHECKING:
@@ -22,8 +23,7 @@ _MOST_NAMED = 20
 
 
 @click.command(
-    "daemon",
-    epilog="Example: cpsched daemon --config site.toml --check; when that file is in order: without --check",
+    "daemon", epilog="Example: cpsched daemon --config site.toml --check; when that file is in order: without --check"
 )
 @click.option(
     "--config",
@@ -41,12 +41,6 @@ _MOST_NAMED = 20
     help="Give all waiting jobs to the manager's own scheduler; for when the daemon is gone.",
 )
 @click.option(
-    "--report",
-    "task",
-    flag_value="report",
-    help="Play again what a dry run has seen, and say how long jobs waited, and would have waited with cpsched.",
-)
-@click.option(
     "--watchdog",
     "task",
     flag_value="watchdog",
@@ -59,18 +53,14 @@ def command(config: Path, task: str | None, as_json: bool) -> None:
     A new installation makes a dry run: it plans, and touches nothing. SIGTERM and Ctrl-C end it cleanly: the manager's
     own scheduler has all waiting jobs then.
     """
-    from cpsched.cli.outputs import echo_output
     from cpsched.site.daemon import hand_back, manager_of, read_site, refuse_root
 
     if as_json and task in (None, "watchdog"):
-        raise click.UsageError("--json needs --check, --once, --hand-back or --report.")
+        raise click.UsageError("--json needs --check, --once or --hand-back.")
 
     site = read_site(config)
     if task == "check":
         _check(site, config, as_json=as_json)
-        return
-    if task == "report":
-        _report(site, as_json=as_json)
         return
     refuse_root(site, config)
     mask = os.umask(0o077)
@@ -96,8 +86,6 @@ def command(config: Path, task: str | None, as_json: bool) -> None:
 
 
 def _check(site: SiteModel, config: Path, *, as_json: bool) -> None:
-    """Print what was found of all that the daemon needs."""
-    from cpsched.cli.outputs import echo_output
     from cpsched.site.daemon import check_site
 
     found = list(check_site(site))
@@ -114,7 +102,6 @@ def _check(site: SiteModel, config: Path, *, as_json: bool) -> None:
 
 
 def _work(site: SiteModel, config: Path, *, is_once: bool, as_json: bool) -> None:
-    """Be the daemon."""
     from cpsched.site.daemon import daemon_of
 
     daemon = daemon_of(site, config)
@@ -136,9 +123,6 @@ def _work(site: SiteModel, config: Path, *, is_once: bool, as_json: bool) -> Non
 
 
 def _summarise(daemon: Daemon, *, as_json: bool) -> None:
-    """Print what a cycle has found and done."""
-    from cpsched.cli.outputs import echo_output
-
     state = daemon.state
     jobs = () if state.snapshot is None else state.snapshot.instance.jobs
     running = sum(job.running is not None for job in jobs)
@@ -162,28 +146,7 @@ def _summarise(daemon: Daemon, *, as_json: bool) -> None:
     click.echo(f"orders given           {daemon.num_orders:>8}")
 
 
-def _report(site: SiteModel, *, as_json: bool) -> None:
-    """Print what a dry run would have won."""
-    from cpsched.cli.outputs import echo_output
-    from cpsched.site.daemon import replay_of
-
-    found = replay_of(site)
-    if as_json:
-        keys = ("wait", "wait_planned", "wqt", "wqt_planned")
-        figures = {key: None if found is None else getattr(found, key) for key in keys}
-        echo_output("daemon-report", {"jobs": 0 if found is None else found.jobs, **figures})
-        return
-    if found is None:
-        click.echo("No job that has waited is over yet: let the dry run go on.")
-        return
-    click.echo(f"{'jobs that waited':<22} {found.jobs:>12,}")
-    click.echo(f"{'':<22} {'as it was':>12} {'with cpsched':>14}")
-    click.echo(f"{'mean wait (s)':<22} {found.wait:>12,.1f} {found.wait_planned:>14,.1f}")
-    click.echo(f"{'wait / expected wait':<22} {found.wqt:>12,.3f} {found.wqt_planned:>14,.3f}")
-
-
 def _watch(site: SiteModel, config: Path) -> None:
-    """Be the watchdog."""
     from cpsched.site.daemon import watchdog_of
 
     is_over = [False]

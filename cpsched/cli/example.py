@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from cpsched.cli.options import AS_JSON, OUTPUT_FILE
+from cpsched.cli.outputs import echo_output
 from cpsched.text import printable
 
 #: The file that says what is known about the instances.
@@ -21,12 +22,8 @@ def _examples() -> dict[str, Path]:
     folders = (top / "instances", top / "campaigns")
     files = sorted(path for folder in folders for path in folder.rglob("*") if path.is_file())
     # in the repository there are campaigns that need logs, which do not come with the package
-    return {path.relative_to(top).as_posix(): path for path in files if path.suffix != ".toml" or _is_alone(path)}
-
-
-def _is_alone(path: Path) -> bool:
-    """Tell whether a campaign or a site's file needs nothing that is not shipped."""
-    return path.name in ("quick.toml", "demo.toml")
+    shipped = [path for path in files if path.suffix != ".toml" or path.name in ("quick.toml", "demo.toml")]
+    return {path.relative_to(top).as_posix(): path for path in shipped}
 
 
 @click.command("example", epilog="Example: cpsched example eurora-like-0200 -o window.json.gz")
@@ -42,8 +39,6 @@ def command(name: str | None, output: Path | None, is_all: bool, as_json: bool) 
     They are instances, machines without jobs, a site's file and a campaign. NAME is a file of the list, or its name
     without folder and ending. What exists is not overwritten.
     """
-    from cpsched.cli.outputs import echo_output
-
     if is_all and (name is not None or output is not None):
         raise click.UsageError("--all writes every example under its own name.")
     if output is not None and name is None:
@@ -72,7 +67,6 @@ def command(name: str | None, output: Path | None, is_all: bool, as_json: bool) 
 
 
 def _named(name: str, examples: dict[str, Path]) -> Path:
-    """Return the example of a name."""
     for place, path in examples.items():
         if name in (place, path.name, path.name.split(".")[0]) and path.name != _ABOUT:
             return path
@@ -80,7 +74,6 @@ def _named(name: str, examples: dict[str, Path]) -> Path:
 
 
 def _what(path: Path) -> str:
-    """Say what an example is."""
     from cpsched.formats import read_instance
 
     if path.name == _ABOUT:

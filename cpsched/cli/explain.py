@@ -7,7 +7,9 @@ from pathlib import Path
 
 import click
 
+from cpsched.cli.forecast import forecasts, row_of
 from cpsched.cli.options import AS_JSON, INPUT_FILE
+from cpsched.cli.outputs import echo_output
 from cpsched.text import printable
 
 
@@ -36,8 +38,6 @@ def command(instance: Path, plan: Path, job: str, at: int | None, log: Path | No
     that kept that job waiting, and so on.
     """
     from cpsched.answers import Answers, chain_lines, explanation_lines
-    from cpsched.cli.forecast import forecasts, row_of
-    from cpsched.cli.outputs import echo_output
     from cpsched.formats import read_instance, read_plan
     from cpsched.report import moment
 

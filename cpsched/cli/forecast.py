@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from cpsched.cli.options import AS_JSON, INPUT_FILE, SEED_RANGE
+from cpsched.cli.outputs import echo_output
+from cpsched.cli.screen import say_first_start
 from cpsched.text import printable
 
 if TYPE_CHECKING:
@@ -25,14 +27,9 @@ _LEAST, _MOST = 10, 10_000
 @click.argument("instance", type=INPUT_FILE)
 @click.argument("log", type=INPUT_FILE, required=False)
 @click.option(
-    "--futures",
-    type=click.IntRange(_LEAST, _MOST),
-    default=100,
-    show_default=True,
-    metavar="N",
-    help="How many futures are played.",
+    "--futures", type=click.IntRange(_LEAST, _MOST), default=100, metavar="N", help="How many futures are played."
 )
-@click.option("--seed", type=SEED_RANGE, default=0, show_default=True, help="Where samples begin.")
+@click.option("--seed", type=SEED_RANGE, default=0, help="Where samples begin.")
 @AS_JSON
 def command(instance: Path, log: Path | None, futures: int, seed: int, as_json: bool) -> None:
     """Forecast when the waiting jobs of INSTANCE will start.
@@ -41,7 +38,6 @@ def command(instance: Path, log: Path | None, futures: int, seed: int, as_json: 
     ended by the instance's now, on the same clock; and the jobs of one to fourteen days before come again. Without
     LOG, jobs take their walltimes, and none arrive.
     """
-    from cpsched.cli.outputs import echo_output
     from cpsched.formats import read_instance
     from cpsched.report import moment
 
@@ -66,7 +62,6 @@ def forecasts(
     window: Instance, log: Path | None, *, futures: int = 100, seed: int = 0, quiet: bool
 ) -> tuple[tuple[Forecast, ...], list[Job]]:
     """Return forecasts of the waiting jobs of a window, and the jobs of the log that came before."""
-    from cpsched.cli.screen import say_first_start
     from cpsched.forecast import forecast, learnt_from
     from cpsched.planner import compiling_announced
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cpsched.cli.answer import check_stdout
 from cpsched.cli.options import AS_JSON, NEW_INSTANCE, SEED_RANGE, Number
+from cpsched.cli.outputs import echo_output, echo_written, put_document
 
 if TYPE_CHECKING:
     from cpsched.domain import Instance
@@ -19,11 +21,7 @@ Decorator = Callable[[Callable[..., Any]], Any]
 _LOAD = "Offered load: core seconds of the jobs, divided by the machine's between first and last arrival."
 
 SEED = click.option(
-    "--seed",
-    type=SEED_RANGE,
-    default=0,
-    show_default=True,
-    help="Seed of the random numbers: the same seed gives the same workload.",
+    "--seed", type=SEED_RANGE, default=0, help="Seed of the random numbers: the same seed gives the same workload."
 )
 MALLEABLE = click.option(
     "--malleable",
@@ -34,39 +32,26 @@ MALLEABLE = click.option(
 
 
 def _load(default: float | None = None) -> Decorator:
-    """Return the option ``--load``."""
     return click.option(
         "--load",
         type=Number(min=0, min_open=True),
         default=default,
-        show_default=default is not None,
         help=_LOAD if default is not None else f"{_LOAD}  [default: the model's own]",
     )
 
 
 def _jobs(default: int, least: int = 1) -> Decorator:
-    """Return the option ``--jobs``."""
-    return click.option(
-        "--jobs", type=click.IntRange(min=least), default=default, show_default=True, help="Number of jobs."
-    )
+    return click.option("--jobs", type=click.IntRange(min=least), default=default, help="Number of jobs.")
 
 
 def _nodes(default: int, least: int) -> Decorator:
-    """Return the option ``--nodes``."""
     return click.option(
-        "--nodes",
-        type=click.IntRange(min=least),
-        default=default,
-        show_default=True,
-        help="Number of nodes of the machine.",
+        "--nodes", type=click.IntRange(min=least), default=default, help="Number of nodes of the machine."
     )
 
 
 def _cores(default: int) -> Decorator:
-    """Return the option ``--cores``."""
-    return click.option(
-        "--cores", type=click.IntRange(min=1), default=default, show_default=True, help="Number of cores of each node."
-    )
+    return click.option("--cores", type=click.IntRange(min=1), default=default, help="Number of cores of each node.")
 
 
 @click.group("generate", epilog="Example: cpsched generate lublin --jobs 10000 --load 0.9 -o workload.json.gz")
@@ -103,7 +88,6 @@ STREAMS = click.option(
     multiple=True,
     type=click.Choice(["whole", "batch", "interactive"]),
     default=("whole",),
-    show_default=True,
     help="Jobs of the model: all as one stream, or only batch or interactive jobs; give it twice for both.",
 )
 
@@ -120,13 +104,7 @@ def lublin(jobs: int, seed: int, *, streams: tuple[str, ...], **machine: Any) ->
     return workloads.lublin(jobs, seed, streams=streams, **machine)
 
 
-WIDEST = click.option(
-    "--widest",
-    type=click.IntRange(min=1),
-    default=128,
-    show_default=True,
-    help="Number of nodes of the largest job.",
-)
+WIDEST = click.option("--widest", type=click.IntRange(min=1), default=128, help="Number of nodes of the largest job.")
 IDEAL = click.option("--ideal", is_flag=True, help="Walltimes equal run times, as if users knew them.")
 
 
@@ -149,9 +127,7 @@ def job_mix(seed: int) -> Instance:
     return workloads.job_mix(seed)
 
 
-AGENTS = click.option(
-    "--agents", type=click.IntRange(min=1), default=3, show_default=True, help="Number of agents of each kind."
-)
+AGENTS = click.option("--agents", type=click.IntRange(min=1), default=3, help="Number of agents of each kind.")
 
 
 @_model("agents", "--agents 5 -o agents.json.gz", AGENTS, _nodes(64, least=8))
@@ -187,17 +163,9 @@ def evolving(seed: int, *, nodes: int) -> Instance:
 
 
 def _write(
-    workload: Instance,
-    output: Path,
-    seed: int,
-    *,
-    load: float | None,
-    malleable: float | None,
-    as_json: bool,
+    workload: Instance, output: Path, seed: int, *, load: float | None, malleable: float | None, as_json: bool
 ) -> None:
     """Scale a workload, make jobs malleable, write it, and print its figures."""
-    from cpsched.cli.answer import check_stdout
-    from cpsched.cli.outputs import echo_output, echo_written, put_document
     from cpsched.formats import instance_to_document
     from cpsched.lab import workloads
 

@@ -18,67 +18,39 @@ from typing import Any, NoReturn
 import click
 
 from cpsched.cli.damage import damage_of
-from cpsched.cli.exits import MEANINGS, ExitCode
+from cpsched.cli.exits import ExitCode
 from cpsched.cli.streams import mend_streams, never_fail_on_encoding
-from cpsched.errors import (
-    BridgeError,
-    CampaignError,
-    CpschedError,
-    DiskFullError,
-    DocumentError,
-    EngineError,
-    ReportError,
-    SolverWarning,
-    StoreError,
-    SyntaxFault,
-    UnverifiedError,
-)
+from cpsched.errors import BridgeError, CpschedError, DiskFullError, EngineError, SolverWarning, UnverifiedError
 from cpsched.text import did_you_mean, how_to_install, printable
 from cpsched.writing import NO_ROOM
 
 #: Python looks for cyclic garbage after so many new objects: after 700, its own number, a start took a tenth longer.
 _COLLECTED_AFTER = 50_000
 
-#: The commands in the order of the help; each is the attribute `command` of the module of its name.
-COMMANDS = (
-    "solve",
-    "replan",
-    "verify",
-    "show",
-    "report",
-    "explain",
-    "whatif",
-    "forecast",
-    "snapshot",
-    "convert",
-    "generate",
-    "simulate",
-    "replay",
-    "bench",
-    "daemon",
-    "serve",
-    "example",
-    "schema",
-    "completion",
-    "warmup",
-)
-
-#: MiB without which a command would be aborted by a library, without a word of ours: those that compile need most.
-_COMPILING = (
-    "solve",
-    "replan",
-    "explain",
-    "whatif",
-    "forecast",
-    "simulate",
-    "replay",
-    "bench",
-    "daemon",
-    "serve",
-    "warmup",
-)
-_NEEDED_MIB = dict.fromkeys(_COMPILING, 1024)
-_NEEDED_MIB |= dict.fromkeys(("show", "report", "snapshot", "convert", "generate"), 384)
+#: The commands in the order of the help, each the attribute `command` of the module of its name; and the MiB without
+#: which it would be aborted by a library, without a word of ours: those that compile need most.
+COMMANDS = {
+    "solve": 1024,
+    "replan": 1024,
+    "verify": 0,
+    "show": 384,
+    "report": 384,
+    "explain": 1024,
+    "whatif": 1024,
+    "forecast": 1024,
+    "snapshot": 384,
+    "convert": 384,
+    "generate": 384,
+    "simulate": 1024,
+    "replay": 1024,
+    "bench": 1024,
+    "daemon": 1024,
+    "serve": 1024,
+    "example": 0,
+    "schema": 0,
+    "completion": 0,
+    "warmup": 1024,
+}
 #: The extras of the package, by the libraries that are only there with them.
 _EXTRAS = {
     **dict.fromkeys(("distributed", "matplotlib", "pyarrow"), "bench"),
@@ -86,6 +58,13 @@ _EXTRAS = {
     **dict.fromkeys(("alembic", "prometheus_client", "psycopg", "sqlalchemy", "structlog"), "daemon"),
     **dict.fromkeys(("fastapi", "starlette", "uvicorn"), "web"),
 }
+#: The exit codes of our errors; all others are bad input.
+_CODES = (
+    (DiskFullError, ExitCode.DISK_FULL),
+    (UnverifiedError, ExitCode.UNVERIFIED),
+    (BridgeError, ExitCode.NO_ANSWER),
+    (EngineError, ExitCode.REFUSED),
+)
 #: The messages of loaders of shared libraries without memory for one.
 _WORDS_OF_THE_LOADER = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory", "libllvmlite.so")
 
@@ -108,7 +87,7 @@ class CommandGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command of a call, and refuse to begin it with too little memory."""
-        needed = _NEEDED_MIB.get(args[0], 0)
+        needed = COMMANDS.get(args[0], 0)
         if (limit := _memory_limit()) is not None and limit // 2**20 < needed:
             _fail(ctx, f"{_out_of_memory()}, {args[0]} needs {needed} MiB", ExitCode.OUT_OF_MEMORY)
         if not ctx.resilient_parsing and not args[0].startswith("-") and args[0] not in COMMANDS:
@@ -123,16 +102,9 @@ class CommandGroup(click.Group):
                 warnings.showwarning = partial(_show_warning, warnings.showwarning)
                 super().invoke(ctx)
             sys.stdout.flush()
-        except (CampaignError, DocumentError, ReportError, StoreError, SyntaxFault) as error:
-            _fail(ctx, error, ExitCode.BAD_INPUT)
-        except DiskFullError as error:
-            _fail(ctx, error, ExitCode.DISK_FULL)
-        except UnverifiedError as error:
-            _fail(ctx, error, ExitCode.UNVERIFIED)
-        except BridgeError as error:
-            _fail(ctx, error, ExitCode.NO_ANSWER)
-        except EngineError as error:
-            _fail(ctx, error, ExitCode.REFUSED)
+        except CpschedError as error:
+            code = next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.BAD_INPUT)
+            _fail(ctx, error, code)
         except KeyboardInterrupt:
             click.echo("cpsched: interrupted", err=True)
             ctx.exit(ExitCode.INTERRUPTED)
@@ -147,7 +119,7 @@ class CommandGroup(click.Group):
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the exit codes below the commands."""
         with formatter.section("Exit codes"):
-            formatter.write_dl([(str(int(code)), meaning) for code, meaning in MEANINGS.items()])
+            formatter.write_dl([(str(int(code)), code.meaning) for code in ExitCode])
 
 
 def _end(ctx: click.Context, error: Exception) -> NoReturn:
@@ -176,7 +148,6 @@ def _code_of(error: OSError) -> ExitCode:
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
-    """Return whether an error means that the system had no more memory."""
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
         return True
     words = str(error)
@@ -194,7 +165,6 @@ def _show_warning(otherwise: Callable[..., None], message: Warning | str, catego
 
 
 def _out_of_memory() -> str:
-    """Report that there is no more memory, and the limit of the process."""
     limit = _memory_limit()
     return "out of memory" + ("" if limit is None else f": the process may have {limit // 2**20} MiB (ulimit -v)")
 
@@ -205,7 +175,7 @@ def _memory_limit() -> int | None:
     return None if limit == resource.RLIM_INFINITY else limit
 
 
-@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.version_option(package_name="cpsched", message="cpsched %(version)s")
 def main() -> None:
     """Plan the jobs of a heterogeneous supercomputer: all at once, from an instance document to a verified plan.

@@ -10,6 +10,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.live import Live
 from rich.text import Text
 
+from cpsched.cli.screen import output
 from cpsched.errors import DocumentError, StoreError
 from cpsched.text import printable
 
@@ -63,8 +64,6 @@ def follow(watched: Watched) -> None:
 
     What cannot be read is said, and read again: the two files of a plan are not written in one moment.
     """
-    from cpsched.cli.screen import output
-
     console, screen = output(), _Screen(watched.name)
     try:
         if not console.is_terminal:

@@ -92,8 +92,6 @@ SECONDS_RANGE = Within(SECONDS, float)
 SEED_RANGE = Within(SEED, int)
 STEPS_RANGE = Within(STEPS, int)
 WORKERS_RANGE = Within(WORKERS, int)
-#: As names in documents.
-_LONGEST_NAME = 256
 
 
 def ends_in(
@@ -148,64 +146,3 @@ GANTT_FILE = click.option(
     help="File for a Gantt chart: one HTML file, which opens offline.",
 )
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/formats.md) and no more.")
-
-#: Options for the part of a log that is taken, and for the meaning of its fields.
-FIRST = click.option(
-    "--first", type=click.IntRange(min=0), default=0, show_default=True, help="Index of the first job."
-)
-JOBS = click.option("--jobs", type=click.IntRange(min=1), help="Largest number of jobs.  [default: all]")
-
-
-def _is_short(ctx: click.Context, param: click.Parameter, names: tuple[int | str, ...]) -> tuple[int | str, ...]:
-    """Refuse what is longer than any name or number in a log that is read."""
-    for name in names:
-        if isinstance(name, str) and len(name) > _LONGEST_NAME:
-            raise click.BadParameter(f"Expected a name of at most {_LONGEST_NAME} characters, got {len(name)}.")
-    return names
-
-
-def _only(name: str, field: int, type_: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return an option for values of a field of SWF, or of the same field of other logs; -1 is unknown."""
-    return click.option(
-        f"--{name}",
-        type=type_,
-        multiple=True,
-        callback=_is_short,
-        help=f"Only jobs of this {name} (field {field} of SWF); may be given several times.",
-    )
-
-
-STATUS, QUEUE, PARTITION = _only("status", 11, int), _only("queue", 15, str), _only("partition", 16, str)
-
-
-def _is_range(ctx: click.Context, param: click.Parameter, submitted: tuple[int, int] | None) -> tuple[int, int] | None:
-    """Refuse a range that is empty."""
-    if submitted is not None and submitted[0] >= submitted[1]:
-        raise click.BadParameter(f"Expected FROM < UNTIL, got {submitted[0]} {submitted[1]}.")
-    return submitted
-
-
-SUBMITTED = click.option(
-    "--submitted",
-    type=(int, int),
-    callback=_is_range,
-    metavar="FROM UNTIL",
-    help="Only jobs submitted in [FROM, UNTIL), in seconds of the log's clock.",
-)
-CORES_PER_CHUNK = click.option(
-    "--cores-per-chunk",
-    type=click.IntRange(min=1),
-    help="Number of cores of a chunk (whole nodes), instead of single cores.",
-)
-DEPENDENCIES = click.option(
-    "--dependencies",
-    is_flag=True,
-    help="Jobs wait for their preceding jobs and think times (fields 17 and 18 of SWF).",
-)
-MEMORY_FIELD = click.option(
-    "--memory-field",
-    type=click.Choice(["kb-per-processor", "bytes-per-job"]),
-    default="kb-per-processor",
-    show_default=True,
-    help="Meaning and unit of field 10 (requested memory) of SWF.",
-)

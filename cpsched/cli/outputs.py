@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from cpsched.cli.options import STDOUT
+from cpsched.cli.screen import echo_json
 from cpsched.text import printable
 
 Schema = dict[str, Any]
@@ -31,12 +32,7 @@ def _list(of: Schema) -> Schema:
 
 def _object(**properties: Schema) -> Schema:
     """Return an object that has all of these keys, and no others."""
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 _PATH = _or_null({**_TEXT, "description": "a file that was written; null: none was asked for"})
@@ -66,12 +62,7 @@ _PLANNING: dict[str, Schema] = {
 _START, _COMPARED = _or_null(_INTEGER), _object(jobs=_INTEGER, seconds=_INTEGER)
 _FORECAST = _object(job=_TEXT, likely=_START, by=_START, earliest=_START, latest=_START)
 _MEAN = _object(mean=_NUMBER, half_width=_or_null(_NUMBER))
-_TAKEN: dict[str, Schema] = {
-    "output": _TEXT,
-    "running": _INTEGER,
-    "waiting": _INTEGER,
-    "left_out": _FAULTS,
-}
+_TAKEN: dict[str, Schema] = {"output": _TEXT, "running": _INTEGER, "waiting": _INTEGER, "left_out": _FAULTS}
 
 #: The outputs by their names: mostly the command, whose key ``format`` is ``cpsched-NAME/1``.
 OUTPUTS: Mapping[str, dict[str, Schema]] = {
@@ -187,9 +178,7 @@ OUTPUTS: Mapping[str, dict[str, Schema]] = {
             )
         ),
         "replays": _list(_object(label=_TEXT, summary={**_OPEN, "description": "as in summary.json"})),
-        "differences": _list(
-            _object(label=_TEXT, figure=_TEXT, unchanged=_MEAN, changed=_MEAN, difference=_MEAN),
-        ),
+        "differences": _list(_object(label=_TEXT, figure=_TEXT, unchanged=_MEAN, changed=_MEAN, difference=_MEAN)),
         "notes": _COUNTS,
         "output": _PATH,
     },
@@ -216,13 +205,6 @@ OUTPUTS: Mapping[str, dict[str, Schema]] = {
         "orders": _INTEGER,
     },
     "daemon-hand-back": {"orders": _INTEGER, "left": _list(_TEXT)},
-    "daemon-report": {
-        "jobs": _INTEGER,
-        "wait": _or_null(_NUMBER),
-        "wait_planned": _or_null(_NUMBER),
-        "wqt": _or_null(_NUMBER),
-        "wqt_planned": _or_null(_NUMBER),
-    },
     "serve-check": {"source": _TEXT, "kind": _TEXT, "jobs": _INTEGER, "tokens": _INTEGER, "address": _TEXT},
     "warmup": {"seconds": _NUMBER},
     "schema": {"name": _TEXT, "schema": {**_OPEN, "description": "the JSON Schema"}},
@@ -243,10 +225,7 @@ def put_document(document: Mapping[str, Any], path: Path) -> None:
 
 def echo_written(what: str, path: Path) -> None:
     """Say what was written, and where: on stderr if it went to stdout."""
-    click.echo(
-        f"{what} in {'standard output' if path == STDOUT else printable(str(path))}",
-        err=path == STDOUT,
-    )
+    click.echo(f"{what} in {'standard output' if path == STDOUT else printable(str(path))}", err=path == STDOUT)
 
 
 def output_schema(name: str) -> Schema:
@@ -258,6 +237,4 @@ def output_schema(name: str) -> Schema:
 
 def echo_output(name: str, content: Mapping[str, Any]) -> None:
     """Print an output by its name in `OUTPUTS`, with the values of all its keys, as one JSON object."""
-    from cpsched.cli.screen import echo_json
-
     echo_json({"format": f"cpsched-{name}/1", **content})

@@ -10,6 +10,7 @@ import click
 
 from cpsched.cli.answer import answer_plan, check_stdout
 from cpsched.cli.options import AS_JSON, GANTT_FILE, INPUT_FILE, INSTANCE_FILE, PLAN_FILE
+from cpsched.cli.screen import warn
 
 if TYPE_CHECKING:
     from cpsched.domain import Instance, WindowEvent
@@ -56,7 +57,6 @@ def command(
     it where possible; the cause of each later start is printed, and is in the new plan. An event that asks for what
     cannot be granted is refused, and nothing is written.
     """
-    from cpsched.cli.screen import warn
     from cpsched.errors import Fault
     from cpsched.formats import read_instance, read_plan
     from cpsched.portfolio import replan
@@ -72,7 +72,6 @@ def command(
 
 
 def _events(instance: Instance, event: str) -> tuple[WindowEvent, ...]:
-    """Return the events that a text or a file says."""
     from cpsched.formats import load_json, parse_events, read_json
 
     if event.lstrip().startswith(("{", "[")):

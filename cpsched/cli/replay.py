@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING
 import click
 
 from cpsched.cli.options import AS_JSON, ends_in
+from cpsched.cli.outputs import echo_output
 from cpsched.cli.schedulers import Asked, contenders, read_policies
+from cpsched.cli.screen import print_whole, progress_bar, say_first_start
 from cpsched.cli.whatif import text_or_file
 from cpsched.cli.workload import echo_notes, log_options
 from cpsched.errors import StoreError
 from cpsched.text import printable
 
 if TYPE_CHECKING:
-    from cpsched.answers import Alternative
+    from cpsched.answers import HistoryChange
     from cpsched.formats.logs import LogOptions, WorkloadNotes
     from cpsched.lab.bench import Days, Past, Rules
     from cpsched.metrics import MeanInterval
@@ -45,7 +47,6 @@ if TYPE_CHECKING:
 @click.option(
     "--policy",
     default="easy",
-    show_default=True,
     metavar="POLICY",
     help="Scheduler of the replay without a change: the nearest to the site's, with parameters as in simulate.",
 )
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
     "--replicas",
     type=click.IntRange(1, 10_000),
     default=3,
-    show_default=True,
     metavar="N",
     help="Plays of each replay: the first as the jobs came, the others with each submission moved at random by up to "
     "ten minutes.",
@@ -89,21 +89,20 @@ def command(
     LOG is a workload as simulate reads it. STORE is what a daemon has seen: the site's file, the file of its SQLite
     database, or a URL. The report begins with how near the replay without a change comes to what really happened.
     """
-    from cpsched.answers import parse_alternative
-    from cpsched.cli.screen import print_whole, progress_bar, say_first_start
+    from cpsched.answers import parse_history_change
     from cpsched.lab.bench import days_of, replay
     from cpsched.lab.sim import warm_up_simulation
     from cpsched.planner import compiling_announced
     from cpsched.report import replay_report, replay_tables, report_page
     from cpsched.writing import write_bytes
 
-    alternatives = [parse_alternative(change) for change in changes]
+    asked = [parse_history_change(change) for change in changes]
     usual = read_policies(ctx, _param(ctx, "policy"), [policy])
     past, notes = _past(source, options)
     if notes is not None and not quiet:
         echo_notes(notes, is_whole=False)
     days = days_of(past, from_day, to_day)
-    rules = _rules(ctx, days, usual, alternatives)
+    rules = _rules(ctx, days, usual, asked)
     with compiling_announced(lambda: say_first_start(quiet=quiet)):
         warm_up_simulation()
     with progress_bar("simulations", wanted=not quiet) as progress:
@@ -150,9 +149,7 @@ def _past(source: str, options: LogOptions) -> tuple[Past, WorkloadNotes | None]
     return Past(instance=seen[0], starts=seen[1]), None
 
 
-def _rules(
-    ctx: click.Context, days: Days, usual: list[Asked], alternatives: Sequence[Alternative]
-) -> tuple[Rules, ...]:
+def _rules(ctx: click.Context, days: Days, usual: list[Asked], changes: Sequence[HistoryChange]) -> tuple[Rules, ...]:
     """Return the site's rules, and those with each change."""
     from cpsched.answers import changed_instance, check_limits
     from cpsched.lab.bench import UNCHANGED, Rules
@@ -161,7 +158,7 @@ def _rules(
     machine = replace(jobs, jobs=())
     (own,) = contenders(usual, {})
     rules = [Rules(label=UNCHANGED, scheduler=own.name, parameters=own.parameters, machine=machine)]
-    for one in alternatives:
+    for one in changes:
         request = replace(one.request, limit=tuple(map(text_or_file, one.request.limit)))
         changed = machine if request.is_empty else changed_instance(machine, request)
         check_limits(changed.limits[len(machine.limits) :], jobs)
@@ -175,9 +172,6 @@ def _rules(
 
 
 def _echo(found: Replay, days: Days, notes: WorkloadNotes | None, output: Path | None) -> None:
-    """Print a replay as one JSON object."""
-    from cpsched.cli.outputs import echo_output
-
     def mean(one: MeanInterval) -> dict[str, float | None]:
         return {"mean": one.mean, "half_width": one.half_width}
 

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from cpsched.cli.options import AS_JSON, INPUT_FILE, InputFile
+from cpsched.cli.outputs import echo_output
+from cpsched.cli.results import RUN, found_in
+from cpsched.cli.watching import check_belongs
 from cpsched.text import printable
 
 if TYPE_CHECKING:
@@ -19,7 +22,6 @@ _EXPECTED = "a plan, the folder of a simulation (cpsched simulate -o) or that of
 
 
 def _is_format(ctx: click.Context, param: click.Parameter, path: Path | None) -> Path | None:
-    """Refuse an output in a folder that does not exist."""
     if path is not None and not path.parent.is_dir():
         raise click.BadParameter(f"The folder {printable(str(path.parent))!r} does not exist.")
     return path
@@ -57,7 +59,6 @@ def command(
     several, which are compared, or the run.npz in it. CAMPAIGN is the folder that bench writes, or the results.parquet
     in it.
     """
-    from cpsched.cli.outputs import echo_output
     from cpsched.writing import write_bytes
 
     chosen = kind or output.suffix.lower().removeprefix(".")
@@ -74,7 +75,6 @@ def command(
 
 
 def _drawn(report: Report, kind: str) -> bytes:
-    """Return a report as a page or as pictures."""
     from cpsched.charts import pictures
     from cpsched.report import report_page
 
@@ -85,9 +85,9 @@ def _drawn(report: Report, kind: str) -> bytes:
 
 def _report_on(source: Path, instance: Path | None, against: Path | None) -> Report:
     """Find out what was given, and return the report on it."""
-    from cpsched.cli.results import RUN, found_in
     from cpsched.lab.bench import RESULTS, read_cells
-    from cpsched.report import campaign_report
+    from cpsched.metrics import read_run
+    from cpsched.report import campaign_report, run_report
 
     if source.is_dir():
         has_results = (source / RESULTS).is_file()
@@ -108,27 +108,18 @@ def _report_on(source: Path, instance: Path | None, against: Path | None) -> Rep
     if has_results:
         path = source / RESULTS if source.is_dir() else source
         return campaign_report(path.resolve().parent.name, read_cells(path))
-    return _run_report(runs)
+    return run_report([read_run(path) for path in runs])
 
 
 def _refuse_folder(folder: Path) -> None:
-    """Say what is in a folder in place of results."""
     names = sorted(path.name for path in folder.iterdir())
     shown = ", ".join(map(printable, names[:6])) + (f" and {len(names) - 6:,} more" if len(names) > 6 else "")
     old = "; simulate again: its results are not whole, they lack run.npz" if "summary.json" in names else ""
     raise click.UsageError(f"Expected {_EXPECTED}, got {printable(str(folder))} with {shown or 'nothing in it'}{old}.")
 
 
-def _run_report(paths: list[Path]) -> Report:
-    from cpsched.metrics import read_run
-    from cpsched.report import run_report
-
-    return run_report([read_run(path) for path in paths])
-
-
 def _plan_report(source: Path, instance: Path | None, against: Path | None) -> Report:
     """Read a plan with its instance, and the plan that it is compared with."""
-    from cpsched.cli.watching import check_belongs
     from cpsched.formats import load_document, parse_plan, read_instance, read_plan
     from cpsched.report import plan_report
 

@@ -43,7 +43,6 @@ def identity_of(instance: Instance, contender: Contender, conditions: Mapping[st
 
 
 def _digest(instance: Instance) -> str:
-    """Return a digest of machine and jobs."""
     sha = hashlib.sha256(repr((instance.cluster, instance.queues, instance.outages)).encode())
     requests: dict[int, str] = {}
     for job in instance.jobs:

@@ -126,7 +126,6 @@ def echo_schedulers() -> None:
 
 
 def _in_words(parameter: inspect.Parameter) -> str:
-    """Return a parameter with its default, if it has one."""
     from cpsched.lab.policies import parameter_text
 
     has_default = parameter.default is not inspect.Parameter.empty

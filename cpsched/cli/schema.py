@@ -6,6 +6,7 @@ import click
 
 from cpsched.cli.options import AS_JSON
 from cpsched.cli.outputs import OUTPUTS, echo_output, output_schema
+from cpsched.cli.screen import echo_json
 
 
 @click.command("schema", epilog="Example: cpsched schema plan > plan.schema.json")
@@ -16,7 +17,6 @@ def command(name: str, as_json: bool) -> None:
 
     NAME is instance or plan, or a command: then the schema is that of what it prints with --json (docs/formats.md).
     """
-    from cpsched.cli.screen import echo_json
     from cpsched.formats import instance_schema, plan_schema
 
     documents = {"instance": instance_schema, "plan": plan_schema}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
@@ -19,7 +19,9 @@ from cpsched.text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.progress import Progress, ProgressColumn
 
+    from cpsched.lab.bench import Tally
     from cpsched.lab.sim import Moment
 
 
@@ -70,7 +72,6 @@ def print_whole(renderable: RenderableType) -> None:
 
 
 def _take_boxes_off(renderable: RenderableType) -> None:
-    """Remove the lines around tables, and keep their columns."""
     from rich.console import Group
     from rich.table import Table
 
@@ -87,26 +88,53 @@ def echo_json(document: Any) -> None:
     click.echo(json.dumps(document, indent=2, allow_nan=False))
 
 
+def echo_first(lines: Iterable[str], most: int, kind: str, tail: str = "", *, err: bool = False) -> None:
+    """Print the first few lines, and how many more there are of their kind."""
+    listed = list(lines)
+    for line in listed[:most]:
+        click.echo(line, err=err)
+    if len(listed) > most:
+        click.echo(f"{kind}: ... and {len(listed) - most} more{tail}", err=err)
+
+
 def warn(faults: Sequence[Fault], kind: str) -> None:
     """Print the first few faults to stderr, and the number of the others; nothing without faults."""
-    for fault in faults[:_MOST_WARNINGS]:
-        click.echo(f"{kind}: {printable(str(fault))}", err=True)
-    if len(faults) > _MOST_WARNINGS:
-        click.echo(f"{kind}: ... and {len(faults) - _MOST_WARNINGS} more", err=True)
+    echo_first((f"{kind}: {printable(str(fault))}" for fault in faults), _MOST_WARNINGS, kind, err=True)
+
+
+@contextmanager
+def _bar(*columns: str, wanted: bool, period: float = 30.0, **task: Any) -> Iterator[Progress | None]:
+    """Yield a bar of one task on stderr; None if no terminal would show it.
+
+    `columns`: texts, and the parts of a bar, from left to right. `period`: seconds over which the rate is a mean.
+    """
+    if not (wanted and is_terminal_at(sys.stderr)):
+        yield None
+        return
+    from rich import progress as rich
+
+    parts: dict[str, Callable[[], ProgressColumn]] = {
+        "<bar>": rich.BarColumn,
+        "<short bar>": lambda: rich.BarColumn(bar_width=20),
+        "<count>": rich.MofNCompleteColumn,
+        "<elapsed>": rich.TimeElapsedColumn,
+        "<left>": rich.TimeRemainingColumn,
+    }
+    made = [parts[one]() if one in parts else rich.TextColumn(one) for one in columns]
+    with rich.Progress(*made, console=output(stderr=True), transient=True, speed_estimate_period=period) as progress:
+        progress.add_task(**task)
+        yield progress
 
 
 @contextmanager
 def progress_bar(description: str, *, wanted: bool) -> Iterator[Callable[[int, int], None] | None]:
     """Yield a callback ``(done, total)`` that moves a bar on stderr; None if no terminal would show it."""
-    if not (wanted and is_terminal_at(sys.stderr)):
-        yield None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn(description), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=output(stderr=True), transient=True) as progress:
-        task = progress.add_task(description, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
+    columns = description, "<bar>", "<count>", "<elapsed>"
+    with _bar(*columns, wanted=wanted, description=description, total=None) as bar:
+        if bar is None:
+            yield None
+        else:
+            yield lambda done, total: bar.update(bar.task_ids[0], completed=done, total=total)
 
 
 @contextmanager
@@ -114,20 +142,15 @@ def improvement_bar(seconds: float, *, wanted: bool) -> Iterator[Callable[[float
     """Yield a callback ``(value, bound, elapsed)`` that shows the improvement of a plan, which takes at most so many
     seconds, on stderr; None if no terminal would show it.
     """
-    if not (wanted and is_terminal_at(sys.stderr)):
-        yield None
-        return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("improving"), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=output(stderr=True), transient=True) as progress:
-        task = progress.add_task("", total=seconds, visible=False)
+    columns = "improving", "<bar>", "{task.description}", "<elapsed>"
+    with _bar(*columns, wanted=wanted, description="", total=seconds, visible=False) as bar:
 
         def show(value: float, bound: float | None, elapsed: float) -> None:
             words = f"best {value:,.2f}" if bound is None else f"best {value:,.2f}, bound {bound:,.2f}"
-            progress.update(task, visible=True, completed=elapsed, description=words)
+            if bar is not None:
+                bar.update(bar.task_ids[0], visible=True, completed=elapsed, description=words)
 
-        yield show
+        yield None if bar is None else show
 
 
 @contextmanager
@@ -139,27 +162,31 @@ def simulation_bar(
     `description`: the name of the simulation. `date`: returns a second of the workload's clock in words. `wanted`:
     whether the bar is wanted.
     """
-    if not (wanted and is_terminal_at(sys.stderr)):
-        yield None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (
-        TextColumn(printable(description)),
-        BarColumn(bar_width=20),
-        MofNCompleteColumn(),
-        TextColumn("{task.description}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=output(stderr=True), transient=True) as progress:
-        task = progress.add_task("", total=None)
+    columns = printable(description), "<short bar>", "<count>", "{task.description}", "<elapsed>"
+    with _bar(*columns, wanted=wanted, description="", total=None) as bar:
 
         def show(moment: Moment) -> None:
-            rate = progress.tasks[task].speed or 0
-            words = f"{date(moment.now)}, {moment.queued:,} wait, {rate:,.0f} jobs/s"
-            progress.update(task, completed=moment.done, total=moment.jobs, description=words)
+            if bar is not None:
+                words = f"{date(moment.now)}, {moment.queued:,} wait, {bar.tasks[0].speed or 0:,.0f} jobs/s"
+                bar.update(bar.task_ids[0], completed=moment.done, total=moment.jobs, description=words)
 
-        yield show
+        yield None if bar is None else show
+
+
+@contextmanager
+def campaign_bar(*, wanted: bool) -> Iterator[Callable[[Tally], None] | None]:
+    """Yield a callback that shows the progress of a campaign on stderr; None if no terminal would show it."""
+    columns = "cells", "<bar>", "<count>", "{task.description}", "<elapsed>", "ETA", "<left>"
+    # cells may take hours: the rate is that of the last one
+    with _bar(*columns, wanted=wanted, period=24 * 3600, description="starting", total=None) as bar:
+
+        def show(tally: Tally) -> None:
+            if bar is not None:
+                words = f"{tally.failed} failed, {tally.running} running"
+                done = tally.done + tally.failed
+                bar.update(bar.task_ids[0], total=tally.total, completed=done, description=words)
+
+        yield None if bar is None else show
 
 
 def say_first_start(*, quiet: bool) -> None:

@@ -7,13 +7,14 @@ from pathlib import Path
 import click
 
 from cpsched.cli.options import AS_JSON, EXISTING_FILE
+from cpsched.cli.outputs import echo_output
 from cpsched.text import how_to_install, printable
 
 
 @click.command("serve", epilog="Example: cpsched serve site.toml --check; without --check: open http://127.0.0.1:8765/")
 @click.argument("source")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Hosts other than loopback need --tokens.")
-@click.option("--port", default=8765, show_default=True, type=click.IntRange(1, 65535), help="TCP port.")
+@click.option("--host", default="127.0.0.1", help="Hosts other than loopback need --tokens.")
+@click.option("--port", default=8765, type=click.IntRange(1, 65535), help="TCP port.")
 @click.option("--plan", type=EXISTING_FILE, help="A plan of the instance.  [default: the planner makes one]")
 @click.option(
     "--tokens",
@@ -32,8 +33,6 @@ def command(
     SOURCE is the site's file of a daemon (.toml), its store (a URL, or a SQLite file), or an instance. SIGTERM and
     Ctrl-C end it cleanly.
     """
-    from cpsched.cli.outputs import echo_output
-
     try:
         from cpsched.site.daemon import make_log
         from cpsched.site.serve import (

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cpsched.cli.answer import figures_of
 from cpsched.cli.options import AS_JSON, INPUT_FILE, OUTPUT_FILE, ends_in
+from cpsched.cli.outputs import echo_output
+from cpsched.cli.screen import output, print_whole
+from cpsched.cli.watching import open_watched
 from cpsched.text import printable
 
 if TYPE_CHECKING:
@@ -61,7 +65,6 @@ def command(
     (a URL, or a SQLite file).
     """
     from cpsched.cli.live import follow
-    from cpsched.cli.watching import open_watched
     from cpsched.report import gantt_html, workflow_html
     from cpsched.writing import write_text
 
@@ -89,8 +92,6 @@ def command(
 
 
 def _print(instance: Instance, plan: Plan, *, gantt: bool, graph: bool) -> None:
-    """Print a plan as a chart, its dependencies, or the plan as tables."""
-    from cpsched.cli.screen import output, print_whole
     from cpsched.report import (
         NARROWEST,
         history_table,
@@ -115,9 +116,6 @@ def _print(instance: Instance, plan: Plan, *, gantt: bool, graph: bool) -> None:
 
 
 def _print_as_json(instance: Instance, plan: Plan) -> None:
-    """Print a plan with its figures as one JSON object."""
-    from cpsched.cli.answer import figures_of
-    from cpsched.cli.outputs import echo_output
     from cpsched.formats import plan_to_document
     from cpsched.metrics import jobs_by_id
 
@@ -141,7 +139,6 @@ def _print_as_json(instance: Instance, plan: Plan) -> None:
 
 
 def _show_job(instance: Instance, plan: Plan, job_id: str) -> None:
-    """Print one job: its times and nodes, or the reason why it waits."""
     from cpsched.metrics import jobs_by_id
     from cpsched.report import change_description
 
@@ -177,7 +174,6 @@ def _why(instance: Instance, plan: Plan, job_id: str) -> str:
 
 
 def _show_segment(segment: Segment) -> None:
-    """Print a segment: its interval and allocation, nodes with equal amounts in one line."""
     from cpsched.formats import fold_hostlist
 
     click.echo(f"[{segment.start}, {segment.end}) on")

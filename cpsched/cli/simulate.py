@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from cpsched.cli.bench import echo_campaign
 from cpsched.cli.exits import ExitCode
 from cpsched.cli.interrupts import finished
 from cpsched.cli.options import AS_JSON, INPUT_FILE, OUTPUT_FILE, SECONDS_RANGE
-from cpsched.cli.replicas import simulate_replicas
-from cpsched.cli.results import SUMMARY, check_free, folder_names, found_in, identity_of, write_results
+from cpsched.cli.outputs import echo_output
+from cpsched.cli.results import RUN, SUMMARY, check_free, folder_names, found_in, identity_of, write_results
 from cpsched.cli.schedulers import Asked, Contender, contenders, echo_schedulers, read_policies, read_settings
+from cpsched.cli.screen import campaign_bar, print_whole, say_first_start, warn
 from cpsched.cli.verify import echo_violations
 from cpsched.cli.workload import echo_notes, log_options
 from cpsched.text import printable
@@ -23,12 +26,16 @@ from cpsched.text import printable
 if TYPE_CHECKING:
     from cpsched.domain import Instance
     from cpsched.formats.logs import LogOptions
+    from cpsched.lab.bench import Campaign
     from cpsched.lab.sim import Checkpoint, History, RuleUse
     from cpsched.verify import Violation
 
 
+#: Worker processes of replicas, as many as ``cpsched bench`` has by default.
+_WORKERS = 2
+
+
 def _list_policies(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
-    """Print all schedulers and end the command."""
     if wanted and not ctx.resilient_parsing:
         echo_schedulers()
         ctx.exit()
@@ -41,7 +48,6 @@ def _list_policies(ctx: click.Context, param: click.Parameter, wanted: bool) -> 
     "policies",
     multiple=True,
     default=("easy",),
-    show_default=True,
     metavar="POLICY",
     callback=read_policies,
     help="Policy with its parameters: easy, 'sjf backfill=easy'. Give it several times to compare policies. "
@@ -105,14 +111,7 @@ def _list_policies(ctx: click.Context, param: click.Parameter, wanted: bool) -> 
     help="File for the state of the simulation, written each --interval and on Ctrl-C, and removed at the end.",
 )
 @click.option("--resume", is_flag=True, help="Continue from the checkpoint.")
-@click.option(
-    "--interval",
-    type=SECONDS_RANGE,
-    default=60.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Time between two checkpoints.",
-)
+@click.option("--interval", type=SECONDS_RANGE, default=60.0, metavar="SECONDS", help="Time between two checkpoints.")
 @AS_JSON
 @click.option("--notes", is_flag=True, help="List each line of a log that was left out or changed.")
 @click.option("--quiet", is_flag=True, help="Print no progress and no table.")
@@ -147,8 +146,6 @@ def command(
     rules such as fcfs, sjf, easy) continues from a checkpoint exactly as without the interruption. All other policies
     begin anew with the jobs that run and wait at the checkpoint.
     """
-    from cpsched.cli.outputs import echo_output
-    from cpsched.cli.screen import print_whole, say_first_start, warn
     from cpsched.errors import Fault
     from cpsched.formats import write_instance
     from cpsched.formats.logs import is_log, read_workload
@@ -172,13 +169,16 @@ def command(
     not_kept = {one.label: unkept(instance, one.scheduler) for one in chosen}
     for label, parts in () if quiet else not_kept.items():
         warn([Fault(f"{label} does not keep", part) for part in parts], "warning")
-    conditions = {
+    conditions: dict[str, Any] = {
         "predict": None if predict is None else Prediction(predict),
         "charge_overhead": charge_overhead,
     }
     if replicas is not None and output is not None:
-        what = instance.name, workload, options, chosen, output, conditions
-        ctx.exit(simulate_replicas(*what, replicas=replicas, as_json=as_json, quiet=quiet))
+        from cpsched.lab.bench import replicas_campaign
+
+        policed = [(one.name, one.parameters) for one in chosen]
+        campaign = replicas_campaign(instance.name, workload, options, policed, replicas=replicas, **conditions)
+        ctx.exit(_play_replicas(campaign, output, as_json=as_json, quiet=quiet))
     targets = [] if output is None else _targets(output, instance, chosen, conditions)
     with compiling_announced(lambda: say_first_start(quiet=quiet)):
         warm_up_simulation()
@@ -199,9 +199,9 @@ def command(
                 "rules": [asdict(use) for use in history.rules],
             }
             said += [f"{contender.label}: {line}" for line in _rules_in_words(history.rules, instance.now)]
-            played.append(
-                {"label": contender.label, **_policy_of(contender), **about, "folder": None, "violations": None}
-            )
+            policy = {"label": contender.label, "policy": contender.name}
+            parameters = json.loads(json.dumps(dict(contender.parameters), default=str))
+            played.append({**policy, "parameters": parameters, **about, "folder": None, "violations": None})
             if output is not None:
                 folder, identity = targets[number]
                 about, made = {**identity, **about}, history.record() if record and is_whole else None
@@ -235,6 +235,24 @@ def command(
         if output is not None:
             click.echo(f"results: {printable(str(output))}")
     ctx.exit(code)
+
+
+def _play_replicas(campaign: Campaign, folder: Path, *, as_json: bool, quiet: bool) -> ExitCode:
+    """Simulate replicas of a workload, print means with their intervals and paired differences, and draw plots."""
+    from cpsched.lab.bench import RESULTS, local, read_cells, run_campaign
+    from cpsched.report import campaign_report, campaign_tables
+
+    if found_in(folder, RUN):
+        raise click.UsageError(f"{printable(str(folder))} has simulations: choose another folder with -o.")
+    with campaign_bar(wanted=not quiet) as watch:
+        outcome = run_campaign(campaign, folder, partial(local, _WORKERS), watch=watch)
+    if not (quiet or as_json) and outcome.results.findings:
+        report = campaign_report(campaign.name, read_cells(folder / RESULTS))
+        for sentence in report.sentences:
+            click.echo(printable(sentence))
+        for table in campaign_tables(report):
+            print_whole(table)
+    return echo_campaign(campaign.name, folder, outcome, as_json=as_json)
 
 
 def _play(
@@ -271,14 +289,7 @@ def _rules_in_words(uses: Sequence[RuleUse], begin: int) -> Iterator[str]:
         yield f"{use.rule} from day {(use.since - begin) / 86_400:.1f} on: {why}"
 
 
-def _policy_of(contender: Contender) -> dict[str, Any]:
-    """Return a policy with its parameters as values of JSON."""
-    parameters = json.loads(json.dumps(dict(contender.parameters), default=str))
-    return {"policy": contender.name, "parameters": parameters}
-
-
 def _violations(instance: Instance, contender: Contender, history: History, *, quiet: bool) -> tuple[Violation, ...]:
-    """Verify the simulated schedule, and print the violations."""
     from cpsched.formats import instance_to_document, plan_to_document
     from cpsched.verify import verify
 
@@ -319,7 +330,6 @@ def _kept(
 
 
 def _check_replicas(output: Path | None, single: Mapping[str, bool]) -> None:
-    """Refuse replicas without a folder, and what is of one simulation."""
     if output is None:
         raise click.UsageError("--replicas needs -o FOLDER, which keeps each simulation that has ended.")
     given = [option for option, is_given in single.items() if is_given]
@@ -328,7 +338,6 @@ def _check_replicas(output: Path | None, single: Mapping[str, bool]) -> None:
 
 
 def _check_checkpoint(checkpoint: Path | None, *, resume: bool, count: int) -> None:
-    """Refuse options that would overwrite a checkpoint, or not find one."""
     if checkpoint is None:
         if resume:
             raise click.UsageError("--resume needs --checkpoint FILE.")

@@ -11,6 +11,8 @@ import click
 
 from cpsched.cli.answer import check_stdout
 from cpsched.cli.options import AS_JSON, EXISTING_FILE, NEW_INSTANCE
+from cpsched.cli.outputs import echo_output, echo_written, put_document
+from cpsched.cli.screen import warn
 
 if TYPE_CHECKING:
     from cpsched.site.bridge import Snapshot
@@ -32,7 +34,6 @@ def command(manager: str, config: Path | None, output: Path, as_json: bool) -> N
 
     Nothing is changed there. Jobs that an instance cannot say are left out, each with the reason.
     """
-    from cpsched.cli.outputs import echo_output
     from cpsched.site.bridge.slurm import SiteChoices, SlurmModel, client_of, make_snapshot, read_site
 
     check_stdout(output, as_json=as_json)
@@ -50,8 +51,6 @@ def tell_snapshot(snapshot: Snapshot, output: Path, *, as_json: bool) -> dict[st
 
     `as_json`: whether what is in it is printed by the caller.
     """
-    from cpsched.cli.outputs import echo_written, put_document
-    from cpsched.cli.screen import warn
     from cpsched.errors import Fault
     from cpsched.formats import instance_to_document
 

@@ -20,6 +20,7 @@ from cpsched.cli.options import (
     STEPS_RANGE,
     WORKERS_RANGE,
 )
+from cpsched.cli.screen import improvement_bar, progress_bar, say_first_start, warn
 from cpsched.text import did_you_mean, printable
 
 if TYPE_CHECKING:
@@ -116,19 +117,17 @@ def _aims(ctx: click.Context, param: click.Parameter, value: str | None) -> list
 @click.option(
     "--engine",
     default="portfolio",
-    show_default=True,
     type=_EngineName(),
     help="Engine to use: one of these, one that another package announces, or MODULE:NAME.",
 )
 @click.option(
     "--budget",
     default=10.0,
-    show_default=True,
     type=SECONDS_RANGE,
     metavar="SECONDS",
     help="Time for planning; 0: the planner's plan without improvement, in the time that it needs.",
 )
-@click.option("--workers", default=2, show_default=True, type=WORKERS_RANGE, help="Number of CPU cores to use.")
+@click.option("--workers", default=2, type=WORKERS_RANGE, help="Number of CPU cores to use.")
 @click.option(
     "--dask",
     metavar="ADDRESS",
@@ -158,11 +157,10 @@ def _aims(ctx: click.Context, param: click.Parameter, value: str | None) -> list
     help="What is to be small, in place of the instance's objective; several aims in order: 'tardiness 5% > "
     "weighted_wait + 0.001*makespan', where the second may raise the first by 5 %.",
 )
-@click.option("--solver", default="gecode", show_default=True, help="MiniZinc solver (engine minizinc only).")
+@click.option("--solver", default="gecode", help="MiniZinc solver (engine minizinc only).")
 @click.option(
     "--bound",
     default=0.0,
-    show_default=True,
     type=SECONDS_RANGE,
     metavar="SECONDS",
     help="Further time, after planning, to prove how far the plan is from the optimum at most.",
@@ -170,7 +168,6 @@ def _aims(ctx: click.Context, param: click.Parameter, value: str | None) -> list
 @click.option(
     "--seed",
     default=0,
-    show_default=True,
     type=SEED_RANGE,
     help="Seed of the random numbers. Solvers stop by the clock, so that plans differ from run to run with the same "
     "seed too, but not with --steps, and not those of the planner and the rules.",
@@ -212,7 +209,6 @@ def command(
     verified, and no file is left half-written. Ctrl-C and SIGTERM end the improvement: the best plan so far is the
     answer.
     """
-    from cpsched.cli.screen import improvement_bar, progress_bar, say_first_start, warn
     from cpsched.formats import checked, instance_to_document, load_document, parse_instance
     from cpsched.planner import compiling_announced, with_promised_starts
     from cpsched.portfolio import prepare, solve, team_of, with_dask_lanes

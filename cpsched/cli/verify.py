@@ -10,6 +10,8 @@ import click
 
 from cpsched.cli.exits import ExitCode
 from cpsched.cli.options import AS_JSON, INPUT_FILE
+from cpsched.cli.outputs import echo_output
+from cpsched.cli.screen import warn
 from cpsched.text import printable
 
 if TYPE_CHECKING:
@@ -33,13 +35,9 @@ def command(ctx: click.Context, instance: Path, plan: Path, as_json: bool) -> No
 
     judge = Judge(load(instance), str(instance))
     if judge.warnings:
-        from cpsched.cli.screen import warn
-
         warn(judge.warnings, "warning")
     violations = judge.violations(load(plan), str(plan))
     if as_json:
-        from cpsched.cli.outputs import echo_output
-
         warnings = [dataclasses.asdict(warning) for warning in judge.warnings]
         listed = [dataclasses.asdict(violation) for violation in violations]
         content = {"instance": str(instance), "plan": str(plan), "warnings": warnings, "violations": listed}

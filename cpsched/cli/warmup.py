@@ -7,13 +7,13 @@ import time
 import click
 
 from cpsched.cli.options import AS_JSON
+from cpsched.cli.outputs import echo_output
 
 
 @click.command("warmup", epilog="Example: cpsched warmup")
 @AS_JSON
 def command(as_json: bool) -> None:
     """Compile all kernels now, for a fast next start."""
-    from cpsched.cli.outputs import echo_output
     from cpsched.forecast import warm_up_forecasts
     from cpsched.lab.sim import warm_up_simulation
     from cpsched.portfolio import prepare

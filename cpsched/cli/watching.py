@@ -3,46 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cpsched.domain import Instance, Plan
     from cpsched.site.serve import Source
-
-
-class Watched(Protocol):
-    """A plan that may be made anew while it is looked at."""
-
-    #: As people call it.
-    name: str
-
-    def read(self) -> tuple[Instance, Plan] | None:
-        """Return the instance and the plan if they are new since the last reading, else None.
-
-        Raises `DocumentError`, `OSError`, `StoreError` if they cannot be read.
-        """
-
-    def close(self) -> None:
-        """Give back what it holds of the system."""
-
-
-def open_watched(instance: str | Path, plan: Path | None) -> Watched:
-    """Return the two files; without a plan, the store of a daemon.
-
-    Raises `DocumentError` if it is the site's file of a daemon, and not in order; or an instance, which has no plan;
-    `StoreError` if it is a store that cannot be opened.
-    """
-    from cpsched.errors import DocumentError, Fault
-
-    if plan is not None:
-        return _Files(instance if isinstance(instance, Path) else Path(instance), plan)
-    instance = str(instance)
-    if "://" not in instance and instance.endswith((".json", ".json.gz")):
-        raise DocumentError(instance, [Fault("", "Expected a PLAN beside an instance; solve makes one")])
-    from cpsched.site.serve import open_source
-
-    opened = open_source(instance)
-    return _Store(opened.name, opened.source)
 
 
 class _Files:
@@ -55,7 +20,10 @@ class _Files:
         self._found: tuple[Instance, Plan] | None = None
 
     def read(self) -> tuple[Instance, Plan] | None:
-        """Read both files if one has changed."""
+        """Return the instance and the plan if they are new since the last reading, else None.
+
+        Raises `DocumentError`, `OSError`, `StoreError` if they cannot be read.
+        """
         from cpsched.formats import read_instance, read_plan
 
         stats = [path.stat() for path in self._paths]
@@ -88,6 +56,29 @@ class _Store:
     def close(self) -> None:
         """Give back the connections to the store."""
         self._source.close()
+
+
+#: A plan that may be made anew while it is looked at.
+Watched = _Files | _Store
+
+
+def open_watched(instance: str | Path, plan: Path | None) -> Watched:
+    """Return the two files; without a plan, the store of a daemon.
+
+    Raises `DocumentError` if it is the site's file of a daemon, and not in order; or an instance, which has no plan;
+    `StoreError` if it is a store that cannot be opened.
+    """
+    from cpsched.errors import DocumentError, Fault
+
+    if plan is not None:
+        return _Files(instance if isinstance(instance, Path) else Path(instance), plan)
+    instance = str(instance)
+    if "://" not in instance and instance.endswith((".json", ".json.gz")):
+        raise DocumentError(instance, [Fault("", "Expected a PLAN beside an instance; solve makes one")])
+    from cpsched.site.serve import open_source
+
+    opened = open_source(instance)
+    return _Store(opened.name, opened.source)
 
 
 def check_belongs(plan: Plan, instance: Instance, source: str) -> None:

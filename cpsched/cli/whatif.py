@@ -10,6 +10,7 @@ import click
 
 from cpsched.cli.answer import check_stdout
 from cpsched.cli.options import AS_JSON, INPUT_FILE, PLAN_FILE, SECONDS_RANGE, STDOUT
+from cpsched.cli.outputs import echo_output, put_document
 from cpsched.errors import SyntaxFault
 from cpsched.text import printable
 
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 @click.option(
     "--budget",
     default=0.0,
-    show_default=True,
     type=SECONDS_RANGE,
     metavar="SECONDS",
     help="Time for improving the new plan; 0: jobs keep their places where they can.",
@@ -67,8 +67,8 @@ def command(
     and moves no job.
     """
     from cpsched.answers import WhatIf, comparison_lines, what_if
-    from cpsched.cli.outputs import echo_output, put_document
-    from cpsched.formats import plan_to_document, read_instance
+    from cpsched.formats import plan_to_document, read_instance, read_plan
+    from cpsched.portfolio import solve
 
     check_stdout(output, as_json=as_json)
     request = WhatIf(
@@ -82,7 +82,7 @@ def command(
     if request.is_empty is (submit is None):
         raise click.UsageError("Expected changes, or --submit alone.")
     window = read_instance(instance)
-    before = _plan_of(window, plan)
+    before = solve(window, engine="planner", budget=0) if plan is None else read_plan(plan)
     if submit is not None:
         _submit(window, before, text_or_file(submit), as_json=as_json)
         return
@@ -98,14 +98,6 @@ def command(
         click.echo(f"plan: {printable(str(output))}")
 
 
-def _plan_of(window: Instance, path: Path | None) -> Plan:
-    """Return the plan of a file, or the planner's."""
-    from cpsched.formats import read_plan
-    from cpsched.portfolio import solve
-
-    return solve(window, engine="planner", budget=0) if path is None else read_plan(path)
-
-
 def text_or_file(value: str) -> str:
     """Return the text of a file of this name, or the value itself where it is no file."""
     try:
@@ -116,7 +108,6 @@ def text_or_file(value: str) -> str:
 
 
 def _nodes(value: str) -> tuple[str, ...]:
-    """Return the nodes of a host list."""
     from cpsched.formats import expand_hostlist
 
     try:
@@ -126,7 +117,6 @@ def _nodes(value: str) -> tuple[str, ...]:
 
 
 def _walltime(value: str) -> tuple[str, int]:
-    """Return the job and the seconds of ``JOB=TIME``."""
     from cpsched.answers import parse_walltime
 
     job, sign, time = value.rpartition("=")
@@ -138,9 +128,7 @@ def _walltime(value: str) -> tuple[str, int]:
 
 
 def _submit(window: Instance, plan: Plan, text: str, *, as_json: bool) -> None:
-    """Print when a job would start."""
     from cpsched.answers import Answers, parse_submission, submission_lines, under_free_id
-    from cpsched.cli.outputs import echo_output
 
     submission = Answers(window, plan).submit(under_free_id(parse_submission(text, window), window.members()))
     planned = submission.planned
@@ -163,7 +151,6 @@ def _submit(window: Instance, plan: Plan, text: str, *, as_json: bool) -> None:
 
 
 def _document(before: Plan, comparison: Comparison, output: Path | None) -> dict[str, object]:
-    """Return a comparison as JSON has it."""
     later, earlier = comparison.seconds(1), comparison.seconds(-1)
     return {
         "objective": before.objective.name,

@@ -2,50 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from cpsched.cli.options import (
-    CORES_PER_CHUNK,
-    DEPENDENCIES,
-    FIRST,
-    INPUT_FILE,
-    JOBS,
-    MEMORY_FIELD,
-    PARTITION,
-    QUEUE,
-    STATUS,
-    SUBMITTED,
-)
+from cpsched.cli.options import INPUT_FILE
 from cpsched.text import printable
 
 if TYPE_CHECKING:
     from cpsched.formats.logs import LogOptions, WorkloadNotes
 
 
-_CLUSTER = click.option(
+#: An option, or several.
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+#: As names in documents.
+_LONGEST_NAME = 256
+
+
+def _is_short(ctx: click.Context, param: click.Parameter, names: tuple[int | str, ...]) -> tuple[int | str, ...]:
+    """Refuse what is longer than any name or number in a log that is read."""
+    for name in names:
+        if isinstance(name, str) and len(name) > _LONGEST_NAME:
+            raise click.BadParameter(f"Expected a name of at most {_LONGEST_NAME} characters, got {len(name)}.")
+    return names
+
+
+def _only(name: str, field: int, type_: type) -> Decorator:
+    """Return an option for values of a field of SWF, or of the same field of other logs; -1 is unknown."""
+    return click.option(
+        f"--{name}",
+        type=type_,
+        multiple=True,
+        callback=_is_short,
+        help=f"Only jobs of this {name} (field {field} of SWF); may be given several times.",
+    )
+
+
+def _is_range(ctx: click.Context, param: click.Parameter, submitted: tuple[int, int] | None) -> tuple[int, int] | None:
+    if submitted is not None and submitted[0] >= submitted[1]:
+        raise click.BadParameter(f"Expected FROM < UNTIL, got {submitted[0]} {submitted[1]}.")
+    return submitted
+
+
+_CLUSTER: Decorator = click.option(
     "--cluster",
     type=INPUT_FILE,
     help="Instance document with the machine of a log.  [default: the machine in the log's header]",
 )
-_OPTIONS = (STATUS, QUEUE, PARTITION, SUBMITTED, FIRST, JOBS, CORES_PER_CHUNK, MEMORY_FIELD, DEPENDENCIES)
-_NAMES = (
-    "status",
-    "queue",
-    "partition",
-    "submitted",
-    "first",
-    "jobs",
-    "cores_per_chunk",
-    "memory_field",
-    "dependencies",
-)
+#: Options for the part of a log that is taken, and for the meaning of its fields, by their names.
+_OPTIONS: Mapping[str, Decorator] = {
+    "status": _only("status", 11, int),
+    "queue": _only("queue", 15, str),
+    "partition": _only("partition", 16, str),
+    "submitted": click.option(
+        "--submitted",
+        type=(int, int),
+        callback=_is_range,
+        metavar="FROM UNTIL",
+        help="Only jobs submitted in [FROM, UNTIL), in seconds of the log's clock.",
+    ),
+    "first": click.option("--first", type=click.IntRange(min=0), default=0, help="Index of the first job."),
+    "jobs": click.option("--jobs", type=click.IntRange(min=1), help="Largest number of jobs.  [default: all]"),
+    "cores_per_chunk": click.option(
+        "--cores-per-chunk",
+        type=click.IntRange(min=1),
+        help="Number of cores of a chunk (whole nodes), instead of single cores.",
+    ),
+    "memory_field": click.option(
+        "--memory-field",
+        type=click.Choice(["kb-per-processor", "bytes-per-job"]),
+        default="kb-per-processor",
+        help="Meaning and unit of field 10 (requested memory) of SWF.",
+    ),
+    "dependencies": click.option(
+        "--dependencies",
+        is_flag=True,
+        help="Jobs wait for their preceding jobs and think times (fields 17 and 18 of SWF).",
+    ),
+}
 
 
-def log_options(*, cluster: bool) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def log_options(*, cluster: bool) -> Decorator:
     """Add the options for reading a log to a command, which gets them together as ``options``.
 
     `cluster`: whether ``--cluster`` is one of them; else the command has an argument ``cluster``.
@@ -54,12 +93,13 @@ def log_options(*, cluster: bool) -> Callable[[Callable[..., None]], Callable[..
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
         def collecting(**given: Any) -> None:
-            given_options = {name: given.pop(name) for name in (*_NAMES, "cluster")}
+            given_options = {name: given.pop(name) for name in (*_OPTIONS, "cluster")}
             command(options=_log_options(**given_options), **given)
 
-        for option in reversed((_CLUSTER, *_OPTIONS) if cluster else _OPTIONS):
-            collecting = option(collecting)
-        return collecting
+        made: Callable[..., Any] = collecting
+        for option in reversed((*([_CLUSTER] if cluster else []), *_OPTIONS.values())):
+            made = option(made)
+        return made
 
     return decorate
 
@@ -75,7 +115,6 @@ def _log_options(
     memory_field: str,
     **others: Any,
 ) -> LogOptions:
-    """Join the values of the options."""
     from cpsched.formats.logs import LogOptions, MemoryField, Selection
 
     selection = Selection(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from cpsched.domain import (
@@ -14,7 +16,6 @@ from cpsched.domain import (
     FrozenMap,
     Has,
     Instance,
-    Job,
     JobAltered,
     JobCancelled,
     JobEnded,
@@ -25,17 +26,15 @@ from cpsched.domain import (
     NodeState,
     Place,
     ProfileChange,
-    Request,
     ReservationDropped,
     ReservationMade,
-    Step,
     Text,
     WindowEvent,
 )
-from cpsched.errors import DocumentError, Fault, SyntaxFault
+from cpsched.errors import DocumentError, Fault
 from cpsched.formats.faults import Faults, Location, shown
 from cpsched.formats.hostlist import MAX_NODES, expand_hostlist
-from cpsched.formats.instance_reader import COUNTABLE, instance_to_document, parse_instance
+from cpsched.formats.instance_reader import COUNTABLE, instance_to_document, parse_part
 from cpsched.formats.kinds import Form, object_of
 
 _Entry = Mapping[str, Any]
@@ -103,40 +102,26 @@ class _Reader:
             self._faults.keys = ("event", *keys)
             kind.explain(entry, at, self._faults)
             return None
-        return read(self, at, entry)
-
-    def job(self, at: Location, name: str) -> Job | None:
-        """Return a job that an event names."""
-        if name not in self._jobs:
-            self._faults.add_unknown((*at, "job"), "job", name, self._jobs)
-        return self._jobs.get(name)
+        if "job" in keys and name != "altered" and entry["job"] not in self._jobs:
+            self._faults.add_unknown((*at, "job"), "job", entry["job"], self._jobs)
+            self.nodes(at, entry.get("nodes"))  # of which faults are told too
+            return None
+        try:
+            return read(self, at, entry)
+        except DocumentError as error:  # of a part that was read by itself
+            for fault in error.faults:
+                self._faults.add((*at, fault.path) if fault.path else at, fault.message)
+            return None
 
     def nodes(self, at: Location, text: str | None) -> tuple[str, ...]:
         """Return the nodes of a host list."""
-        try:
-            names = () if text is None else expand_hostlist(text, limit=MAX_NODES)
-        except SyntaxFault as fault:
-            self._faults.add_syntax((*at, "nodes"), fault)
-            return ()
+        expand = partial(expand_hostlist, limit=MAX_NODES)
+        names = () if text is None else self._faults.parsed((*at, "nodes"), expand, text, ())
         known = self._instance.cluster.class_of
         for name in names:
             if name not in known:
                 self._faults.add_unknown((*at, "nodes"), "node", name, known)
         return tuple(dict.fromkeys(names))
-
-    def ended(self, at: Location, entry: _Entry) -> WindowEvent | None:
-        is_success = entry["outcome"] == "completed" if "outcome" in entry else None
-        return JobEnded(job=entry["job"], is_success=is_success) if self.job(at, entry["job"]) else None
-
-    def cancelled(self, at: Location, entry: _Entry) -> WindowEvent | None:
-        return JobCancelled(job=entry["job"]) if self.job(at, entry["job"]) else None
-
-    def extended(self, at: Location, entry: _Entry) -> WindowEvent | None:
-        return JobExtended(job=entry["job"], seconds=entry["seconds"]) if self.job(at, entry["job"]) else None
-
-    def failed(self, at: Location, entry: _Entry) -> WindowEvent | None:
-        nodes = self.nodes(at, entry.get("nodes"))
-        return AllocationFailed(job=entry["job"], nodes=nodes) if self.job(at, entry["job"]) else None
 
     def capacity(self, at: Location, entry: _Entry) -> WindowEvent:
         cluster = self._instance.cluster
@@ -155,21 +140,24 @@ class _Reader:
         """Read a reservation as the only one of an instance with the same nodes."""
         cluster = instance_to_document(self._instance)["cluster"]
         document = {"format": "cpsched-instance/1", "name": "event", "cluster": cluster}
-        read = self._read({**document, "reservations": [entry["reservation"]]}, "reservations[0]", (*at, "reservation"))
-        return None if read is None else ReservationMade(reservation=read.reservations[0])
+        read = parse_part({**document, "reservations": [entry["reservation"]]}, "reservations[0]", called="reservation")
+        return ReservationMade(reservation=read.reservations[0])
 
-    def dropped(self, at: Location, entry: _Entry) -> WindowEvent:
-        return ReservationDropped(reservation=entry["reservation"])
-
-    def profile(self, at: Location, entry: _Entry) -> WindowEvent | None:
-        job = self.job(at, entry["job"])
-        if job is None:
-            return None
-        try:
-            return ProfileChange(job=entry["job"], steps=read_steps(entry["steps"], self._instance, job))
-        except DocumentError as error:
-            self._add(error, "", at)
-            return None
+    def profile(self, at: Location, entry: _Entry) -> WindowEvent:
+        """Read steps; place and licences are the job's, and need not be said."""
+        job = self._jobs[entry["job"]]
+        document = {
+            "format": "cpsched-instance/1",
+            "name": "steps",
+            "cluster": instance_to_document(self._instance)["cluster"],
+            "jobs": [{"id": job.id, "submit": 0, "steps": entry["steps"]}],
+        }
+        (read,) = parse_part(document, "jobs[0]").jobs
+        place = job.steps[0].request.place
+        if read.steps[0].request.place not in (Place(), place) or read.licenses not in (Amounts(), job.licenses):
+            raise DocumentError("steps", [Fault("steps", "Expected the place and the licences of the job, or none")])
+        steps = tuple(replace(one, request=replace(one.request, place=place)) for one in read.steps)
+        return ProfileChange(job=job.id, steps=steps)
 
     def altered(self, at: Location, entry: _Entry) -> WindowEvent | None:
         """Read the job with its changes in its window: so they are checked as those of any job."""
@@ -188,26 +176,10 @@ class _Reader:
         written = {key: value for key, value in document["jobs"][places[0]].items() if key not in _replaced(changes)}
         written = {key: value for key, value in {**written, **changes}.items() if value is not None}
         document["jobs"][places[0]] = written
-        read = self._read(document, f"jobs[{places[0]}]", (*at, "changes"))
-        if read is None:
-            return None
+        read = parse_part(document, f"jobs[{places[0]}]", called="changes")
         fields = dict.fromkeys(field for key in changes for field in _FIELDS.get(key, (key,)))
         job = read.jobs[places[0]]
         return JobAltered(job=name, changes=FrozenMap({field: getattr(job, field) for field in fields}))
-
-    def _read(self, document: Mapping[str, Any], path: str, at: Location) -> Instance | None:
-        """Read an instance of which one part is an event's; its faults are those of the event."""
-        try:
-            return parse_instance(document)
-        except DocumentError as error:
-            self._add(error, path, at)
-            return None
-
-    def _add(self, error: DocumentError, path: str, at: Location) -> None:
-        """Note the faults of a part that was read by itself."""
-        for fault in error.faults:
-            inside = fault.path.removeprefix(path).lstrip(".")
-            self._faults.add((*at, inside) if inside else at, fault.message)
 
 
 def _replaced(changes: Mapping[str, Any]) -> frozenset[str]:
@@ -227,50 +199,38 @@ _Read = Callable[[_Reader, Location, _Entry], WindowEvent | None]
 
 
 def _state(state: NodeState) -> _Read:
-    """Return the reader of an event that sets the state of nodes."""
     return lambda reader, at, entry: NodesChanged(nodes=reader.nodes(at, entry["nodes"]), state=state)
+
+
+def _ended(reader: _Reader, at: Location, entry: _Entry) -> WindowEvent:
+    is_success = entry["outcome"] == "completed" if "outcome" in entry else None
+    return JobEnded(job=entry["job"], is_success=is_success)
+
+
+def _failed(reader: _Reader, at: Location, entry: _Entry) -> WindowEvent:
+    return AllocationFailed(job=entry["job"], nodes=reader.nodes(at, entry.get("nodes")))
 
 
 _NODES = {"nodes": Annotated[Text, Key("A host list", examples=("n[1-3]",))]}
 #: The keys of each event besides its own, and how it is read.
 _KINDS: dict[str, tuple[dict[str, Any], _Read]] = {
-    "ended": ({"job": Name, "outcome": Literal["completed", "failed"] | None}, _Reader.ended),
-    "cancelled": ({"job": Name}, _Reader.cancelled),
+    "ended": ({"job": Name, "outcome": Literal["completed", "failed"] | None}, _ended),
+    "cancelled": ({"job": Name}, lambda reader, at, entry: JobCancelled(job=entry["job"])),
     "altered": ({"job": Name, "changes": Annotated[FrozenMap[Name, Any], Entries(1)]}, _Reader.altered),
-    "extended": ({"job": Name, "seconds": Duration}, _Reader.extended),
-    "allocation_failed": ({"job": Name, "nodes": Text | None}, _Reader.failed),
+    "extended": (
+        {"job": Name, "seconds": Duration},
+        lambda reader, at, entry: JobExtended(job=entry["job"], seconds=entry["seconds"]),
+    ),
+    "allocation_failed": ({"job": Name, "nodes": Text | None}, _failed),
     "node_up": (_NODES, _state(NodeState.UP)),
     "node_drained": (_NODES, _state(NodeState.DRAIN)),
     "node_down": (_NODES, _state(NodeState.DOWN)),
     "capacity": ({"nodes": Text | None, "resources": Has | None, "licenses": Has | None}, _Reader.capacity),
     "reservation_made": ({"reservation": FrozenMap[Name, Any]}, _Reader.made),
-    "reservation_dropped": ({"reservation": Name}, _Reader.dropped),
+    "reservation_dropped": (
+        {"reservation": Name},
+        lambda reader, at, entry: ReservationDropped(reservation=entry["reservation"]),
+    ),
     "profile": ({"job": Name, "steps": Annotated[tuple[Any, ...], Entries(1)]}, _Reader.profile),
 }
 _FORMS = {"capacity": Form(rule=_rule_of_capacity)}
-
-
-def read_steps(written: object, instance: Instance, job: Job) -> tuple[Step, ...]:
-    """Return the steps that a list says: each an object of ``walltime`` and ``request``.
-
-    Place and licences are the job's, and need not be said.
-
-    Raises `DocumentError` with everything that is wrong with them.
-    """
-    document = {
-        "format": "cpsched-instance/1",
-        "name": "steps",
-        "cluster": instance_to_document(instance)["cluster"],
-        "jobs": [{"id": job.id, "submit": 0, "steps": written}],
-    }
-    try:
-        (read,) = parse_instance(document).jobs
-    except DocumentError as error:
-        faults = [Fault(fault.path.removeprefix("jobs[0]."), fault.message) for fault in error.faults]
-        raise DocumentError(error.source, faults) from None
-    place = job.steps[0].request.place
-    if read.steps[0].request.place not in (Place(), place) or read.licenses not in (Amounts(), job.licenses):
-        raise DocumentError("steps", [Fault("steps", "Expected the place and the licences of the job, or none")])
-    return tuple(
-        Step(walltime=step.walltime, request=Request(chunks=step.request.chunks, place=place)) for step in read.steps
-    )

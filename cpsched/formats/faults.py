@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from typing import NoReturn
+from collections.abc import Callable, Collection, Iterable
+from typing import NoReturn, TypeVar
 
 from cpsched.errors import DocumentError, Fault, SyntaxFault
 from cpsched.text import did_you_mean, printable
 
+T = TypeVar("T")
+U = TypeVar("U")
 #: Keys and indices from the top of the document down to the place of a fault.
 Location = tuple[str | int, ...]
 
@@ -126,6 +128,22 @@ class Faults:
     def add_unknown(self, location: Location, noun: str, name: str, known: Collection[str]) -> None:
         """Note that `name` is not among the `known` ones, with the nearest of them where there is one."""
         self.add(location, f"Expected a known {noun}, got {shown(name)}{self.suggestion(name, known)}")
+
+    def add_repeated(self, expected: str, names: Iterable[tuple[Location, str]]) -> None:
+        """Note each name that an earlier place has already."""
+        first: dict[str, Location] = {}
+        for location, name in names:
+            if name in first:
+                self.add(location, f"Expected {expected}, got {shown(name)}, as in {path_of(first[name])}")
+            first.setdefault(name, location)
+
+    def parsed(self, location: Location, parse: Callable[[str], T], text: str, otherwise: U) -> T | U:
+        """Return what a short text says, or something else where it has a fault."""
+        try:
+            return parse(text)
+        except SyntaxFault as error:
+            self.add_syntax(location, error)
+            return otherwise
 
     def suggestion(self, word: str, known: Collection[str] | None = None) -> str:
         """Return ``, did you mean X?``, or nothing where no known word (default: no key) is near."""

@@ -88,7 +88,7 @@ def load_json(source: str | Path) -> object:
             return read_json(stream, name)
     except (OSError, ValueError) as error:
         # ValueError: a NUL in the path. gzip.BadGzipFile is an OSError.
-        _refuse(name, "file", f"Expected a readable file, got: {getattr(error, 'strerror', None) or error}")
+        refuse(name, "file", f"Expected a readable file, got: {getattr(error, 'strerror', None) or error}")
 
 
 def read_document(stream: BinaryIO, name: str) -> dict[str, Any]:
@@ -100,15 +100,18 @@ def read_document(stream: BinaryIO, name: str) -> dict[str, Any]:
 
 
 def _an_object(document: object, name: str) -> dict[str, Any]:
-    """Return a document, which must be an object."""
     if not isinstance(document, dict):
-        _refuse(name, "document", f"Expected an object, got {shown(document)}")
+        refuse(name, "document", f"Expected an object, got {shown(document)}")
     return document
 
 
 def read_json(stream: BinaryIO, name: str) -> object:
     """Read any JSON value from an open file, with the bounds and errors of `read_document`."""
-    content = _unpack(_read(stream), name)
+    packed = bytearray()
+    # up to a little more than a document may have; memory is taken only for what is there
+    while len(packed) <= MAX_BYTES and (portion := stream.read(_PORTION)):
+        packed += portion
+    content = _unpack(packed, name)
     _refuse_too_many_values(content, name)
     text = _decode(content, name)
     refused: list[object] = []
@@ -116,9 +119,9 @@ def read_json(stream: BinaryIO, name: str) -> object:
         document = _decode_json(text, refused)
     except json.JSONDecodeError as error:
         got = _FOREIGN.get(Path(name.removesuffix(".gz")).suffix, error.msg)
-        _refuse(name, f"line {error.lineno} column {error.colno}", f"Expected JSON, got: {got}")
+        refuse(name, f"line {error.lineno} column {error.colno}", f"Expected JSON, got: {got}")
     except RecursionError:
-        _refuse(name, "document", "Expected an instance or a plan, got objects or lists nested too deeply")
+        refuse(name, "document", "Expected an instance or a plan, got objects or lists nested too deeply")
     if refused:
         _refuse_marked(document, name)
     return document
@@ -143,16 +146,9 @@ def write_whole(path: str | Path, content: bytes) -> None:
     write_bytes(path, gzip.compress(content, mtime=0) if Path(path).suffix == ".gz" else content)
 
 
-def _refuse(source: str, path: str, message: str) -> NoReturn:
+def refuse(source: str, path: str, message: str) -> NoReturn:
+    """Refuse a document for one fault."""
     raise DocumentError(source, [Fault(path, message)]) from None
-
-
-def _read(stream: BinaryIO) -> bytearray:
-    """Read a file up to a little more than a document may have; memory is taken only for what is there."""
-    content = bytearray()
-    while len(content) <= MAX_BYTES and (portion := stream.read(_PORTION)):
-        content += portion
-    return content
 
 
 def _unpack(content: bytes | bytearray, name: str) -> bytes | bytearray:
@@ -163,9 +159,9 @@ def _unpack(content: bytes | bytearray, name: str) -> bytes | bytearray:
         try:
             content = gzip.GzipFile(fileobj=io.BytesIO(content)).read(limit + 1)
         except (EOFError, zlib.error) as error:
-            _refuse(name, "file", f"Expected a whole gzip file, got: {error}")
+            refuse(name, "file", f"Expected a whole gzip file, got: {error}")
     if len(content) > limit:
-        _refuse(name, "file", f"Expected at most {limit} bytes unpacked, got more")
+        refuse(name, "file", f"Expected at most {limit} bytes unpacked, got more")
     return content
 
 
@@ -176,7 +172,7 @@ def _refuse_too_many_values(content: bytes | bytearray, name: str) -> None:
     if count > limit:
         count -= sum(_count_signs(match.group()) for match in _TEXT.finditer(content))
     if count > limit:
-        _refuse(name, "document", f"Expected at most {limit} values in a document of {len(content)} bytes, got more")
+        refuse(name, "document", f"Expected at most {limit} values in a document of {len(content)} bytes, got more")
 
 
 def _count_signs(content: bytes | bytearray) -> int:
@@ -186,11 +182,11 @@ def _count_signs(content: bytes | bytearray) -> int:
 
 def _decode(content: bytes | bytearray, name: str) -> str:
     if not content or content.isspace():
-        _refuse(name, "file", "Expected a JSON object, got an empty file")
+        refuse(name, "file", "Expected a JSON object, got an empty file")
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        _refuse(name, f"byte {error.start}", f"Expected UTF-8, got the byte 0x{content[error.start]:02x}")
+        refuse(name, f"byte {error.start}", f"Expected UTF-8, got the byte 0x{content[error.start]:02x}")
 
 
 def _decode_json(text: str, refused: list[object]) -> object:
@@ -254,7 +250,6 @@ def walk(document: object) -> Iterator[tuple[Location, object]]:
 
 
 def _members(value: object) -> Iterator[tuple[str | int, object]]:
-    """Iterate over the members of an object or a list."""
     if isinstance(value, dict):
         return iter(value.items())
     return enumerate(value) if isinstance(value, list) else iter(())

@@ -179,16 +179,10 @@ def _fold(names: Sequence[str]) -> str:
 @lru_cache(maxsize=2**14)  # the nodes of a machine are written again and again
 def _parts(name: str) -> tuple[str, str, str]:
     """Split a name around its last number, and write what is before and after it as a host list has it."""
-    prefix, number, suffix = _split(name)
-    return _SPECIAL.sub(r"\\\1", prefix), number, _SPECIAL.sub(r"\\\1", suffix)
-
-
-def _split(name: str) -> tuple[str, str, str]:
-    """Split a name around its last number; a name without one is all prefix."""
     match = _LAST_NUMBER.fullmatch(name)
-    if match is None or len(match.group(2)) > _MAX_DIGITS:
-        return name, "", ""
-    return match.group(1), match.group(2), match.group(3)
+    if match is None or len(match[2]) > _MAX_DIGITS:
+        return _SPECIAL.sub(r"\\\1", name), "", ""  # a name without a number is all prefix
+    return _SPECIAL.sub(r"\\\1", match[1]), match[2], _SPECIAL.sub(r"\\\1", match[3])
 
 
 def _runs(numbers: Sequence[str]) -> Iterable[str]:

@@ -5,7 +5,7 @@ together.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
 from cpsched.domain import Cluster, Job, NodeState, Outage, Queue, Reservation, ReservationKind, Running
@@ -30,8 +30,8 @@ def check_instance(
     reservations: Sequence[tuple[Location, Reservation]],
 ) -> None:
     """Note every fault that lies between the parts of an instance."""
-    _check_unique(reading, [(location, reservation.id) for location, reservation in reservations])
-    _check_unique(reading, [(location, job.id) for location, job in jobs])
+    for placed in (reservations, jobs):
+        reading.faults.add_repeated("a unique id", (((*location, "id"), one.id) for location, one in placed))
     entries = {job.id: job for _, job in jobs}
     indices = {job.id: frozenset(job.array) for job in entries.values() if job.array is not None}
     for location, job in jobs:
@@ -59,17 +59,7 @@ def check_outages(reading: Reading, jobs: _PlacedJobs, outages: Sequence[tuple[L
                     break
 
 
-def _check_unique(reading: Reading, ids: Iterable[tuple[Location, str]]) -> None:
-    first: dict[str, Location] = {}
-    for location, name in ids:
-        if name in first:
-            earlier = path_of(first[name])
-            reading.faults.add((*location, "id"), f"Expected a unique id, got {shown(name)}, as in {earlier}")
-        first.setdefault(name, location)
-
-
 def _array_of(name: str, indices: Mapping[str, frozenset[int]]) -> str | None:
-    """Return the array of which `name` is an element, or None."""
     match = _ELEMENT.fullmatch(name)
     if match is None or int(match[2]) not in indices.get(match[1], ()):
         return None

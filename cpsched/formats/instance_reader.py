@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 import cpsched.formats.rules_reader  # noqa: F401  # the forms of what an instance is made of
 from cpsched.domain import Instance, Job, Name, Outage, Reservation, Text
-from cpsched.errors import Fault, SyntaxFault
+from cpsched.errors import DocumentError, Fault
 from cpsched.formats.faults import Faults, Location, refuse_other_kind
 from cpsched.formats.instance_checks import check_instance, check_outages
 from cpsched.formats.job_reader import Requests
@@ -51,7 +51,6 @@ NOTATIONS["strict"] = lambda: Choice({"strict": True})
 
 @cache
 def _keys() -> tuple[str, ...]:
-    """Return all keys of an instance document."""
     kind: Object = kind_of(Instance)
     return kind.all_keys()
 
@@ -69,16 +68,11 @@ def parse_instance(
     Raises `DocumentError` with all faults, in document order: those of shape, and those between the parts whose shape
     is right.
 
-    Parameters
-    ----------
-    document
-        Decoded JSON.
-    source
-        Where it is from, for messages.
-    on_warning
-        Called for what is accepted though it is odd, since what runs is a fact: a running job that should have ended
-        (BRIDI-11), started before it was submitted, has less than it asks for or is on a node that is down, and running
-        jobs that together take more than there is.
+    `document`: decoded JSON.
+    `source`: where it is from, for messages.
+    `on_warning`: called for what is accepted though it is odd, since what runs is a fact: a running job that should
+      have ended (BRIDI-11), started before it was submitted, has less than it asks for or is on a node that is down,
+      and running jobs that together take more than there is.
     """
     refuse_other_kind(document, source, "instance")
     faults = Faults(document, _keys())
@@ -110,9 +104,24 @@ def parse_instance(
     return trusted(instance)
 
 
+def parse_part(document: Mapping[str, Any], path: str, *, called: str = "", source: str = "<memory>") -> Instance:
+    """Return an instance of which one part, at a path, is what somebody wrote.
+
+    Raises `DocumentError` with the faults of that part: their paths are seen from it, or from what it is `called`.
+    """
+    try:
+        return parse_instance(document, source=source)
+    except DocumentError as error:
+        paths = [fault.path.removeprefix(path).lstrip(".") for fault in error.faults]
+        paths = [f"{called}{'.' if called and inside else ''}{inside}" for inside in paths]
+        faults = [Fault(inside, fault.message) for inside, fault in zip(paths, error.faults, strict=True)]
+        raise DocumentError(source, faults) from None
+
+
 def _read_instance(reading: Reading, at: Location, keys: Mapping[str, Any], said: dict[str, Any]) -> Instance:
     """Check all parts against each other; the instance counts only if no fault was noted."""
-    said["epoch"] = _read_epoch(reading.faults, keys.get("epoch"))
+    if "epoch" in keys:
+        said["epoch"] = reading.faults.parsed(("epoch",), parse_epoch, keys["epoch"], None)
     _check_time_zone(reading.faults, keys.get("time_zone"), has_epoch=reading.has_epoch)
     cluster = said["cluster"]
     jobs: list[tuple[Location, Job]] = _left(reading, "jobs", said)
@@ -188,14 +197,6 @@ def _countable(document: object) -> Collection[str]:
             dict.fromkeys(name for name in resources if isinstance(name, str)) if isinstance(resources, dict) else {}
         )
     return names.keys()
-
-
-def _read_epoch(faults: Faults, text: str | None) -> datetime | None:
-    try:
-        return None if text is None else parse_epoch(text)
-    except SyntaxFault as error:
-        faults.add_syntax(("epoch",), error)
-        return None
 
 
 def _check_time_zone(faults: Faults, name: str | None, *, has_epoch: bool) -> None:

@@ -416,7 +416,6 @@ def _running_segments() -> Listed:
 
 
 def _alternatives() -> Listed:
-    """Return the kind of the alternatives of a job."""
     keys = {
         "walltime": Annotated[Duration, Key("Seconds")],
         "request": Request,
@@ -426,7 +425,6 @@ def _alternatives() -> Listed:
 
 
 def _moldable() -> Object:
-    """Return the kind of the sizes of a moldable job."""
     count = Annotated[Count | None, Key()]
     figure = Annotated[float | None, Bounds(1, 1e9)]
     keys = {
@@ -445,11 +443,6 @@ def _moldable() -> Object:
     return object_of(
         "Moldable", "Other numbers of its chunks with which a job can run.", keys, Form(rule=_rule_of_moldable)
     )
-
-
-def _rule_of_placements(held: _Entry) -> str | None:
-    is_counted = ("chunk" in held) == ("count" in held)
-    return None if is_counted else "Expected chunk and count together, or neither"
 
 
 FORMS[Job] = Form(
@@ -496,7 +489,11 @@ FORMS[Running] = Form(
         "Expected either allocation or segments" if ("allocation" in running) == ("segments" in running) else None
     ),
 )
-FORMS[Placement] = Form(rule=_rule_of_placements)
+FORMS[Placement] = Form(
+    rule=lambda held: (
+        None if ("chunk" in held) == ("count" in held) else "Expected chunk and count together, or neither"
+    )
+)
 FORMS[Malleability] = Form(read=_read_malleability)
 FORMS[Chunk] = Form(
     rule=lambda chunk: (

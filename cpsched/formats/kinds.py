@@ -7,7 +7,7 @@ noun from its fields. What documents say of a noun by other keys than its fields
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from enum import StrEnum
 from functools import cache
@@ -46,10 +46,6 @@ class Kind:
         """Return the JSON Schema; those of nouns are put into `named`."""
         raise NotImplementedError
 
-    def parts(self) -> Iterator[Kind]:
-        """Yield the kinds that values of this kind are made of."""
-        return iter(())
-
 
 class _Anything(Kind):
     """A value that is checked elsewhere."""
@@ -85,7 +81,7 @@ class Number(Kind):
         self._tests = {sign: limit for sign, limit in tests if limit is not None}
         self._most, self._least = self._tests.values()
         self._outside = (bounds.above, bounds.below)
-        self.read = None if is_whole else _as_float
+        self.read = None if is_whole else lambda value, at, reading: float(value)
 
     def accepts(self, value: Any) -> bool:
         return (
@@ -108,10 +104,6 @@ class Number(Kind):
         words = {">": "exclusiveMinimum", ">=": "minimum", "<=": "maximum", "<": "exclusiveMaximum"}
         kind = "integer" if self._is_whole else "number"
         return {"type": kind} | {words[sign]: limit for sign, limit in self._tests.items()}
-
-
-def _as_float(value: Any, at: Location, reading: Any) -> float:
-    return float(value)
 
 
 class _Text(Kind):
@@ -214,9 +206,6 @@ class Listed(Kind):
         least = {"minItems": self._least} if self._least else {}
         return {"type": "array", "items": self._inner.schema(named)} | least
 
-    def parts(self) -> Iterator[Kind]:
-        yield self._inner
-
 
 class Mapped(Kind):
     """An object whose keys are free."""
@@ -276,9 +265,6 @@ class Mapped(Kind):
             "propertyNames": names,
         } | least
 
-    def parts(self) -> Iterator[Kind]:
-        yield self._inner
-
 
 class Either(Kind):
     """A text of one kind, or a value of another kind that is no text; with `listed`, or a list."""
@@ -298,13 +284,8 @@ class Either(Kind):
         self._of(value).explain(value, at, faults)
 
     def schema(self, named: dict[str, Any]) -> dict[str, Any]:
-        kinds = (self._text, *self.parts())
-        return {"oneOf": [kind.schema(named) for kind in kinds]}
-
-    def parts(self) -> Iterator[Kind]:
-        yield self._other
-        if self._listed is not None:
-            yield self._listed
+        kinds = (self._text, self._other, self._listed)
+        return {"oneOf": [kind.schema(named) for kind in kinds if kind is not None]}
 
 
 class _Nullable(Kind):
@@ -327,9 +308,6 @@ class _Nullable(Kind):
     def schema(self, named: dict[str, Any]) -> dict[str, Any]:
         return {"anyOf": [self._inner.schema(named), {"type": "null"}]}
 
-    def parts(self) -> Iterator[Kind]:
-        yield self._inner
-
 
 class Spelt(Kind):
     """A value with a notation of its own, checked as another kind is."""
@@ -337,7 +315,7 @@ class Spelt(Kind):
     def __init__(self, inner: Kind, read: Any, write: Any) -> None:
         self._inner, self.read, self.write = inner, read, write
         self.accepts, self.explain = inner.accepts, inner.explain  # type: ignore[method-assign]  # the inner kind answers
-        self.schema, self.parts = inner.schema, inner.parts  # type: ignore[method-assign]
+        self.schema = inner.schema  # type: ignore[method-assign]
 
 
 @dataclass(kw_only=True)
@@ -475,23 +453,15 @@ class Object(Kind):
             found |= {} if default is None else {"default": default}
         return found
 
-    def parts(self) -> Iterator[Kind]:
-        return (entry.kind for entry in self._entries.values())
-
     def ordered(self, value: Any) -> dict[str, Any]:
         """Return an object with its keys in the order of the fields."""
         return {key: value[key] for key in self._entries if key in value}
 
     def all_keys(self) -> tuple[str, ...]:
         """Return all keys of objects of this kind and of what they are made of, each once."""
-        found, pending, seen = dict.fromkeys(self._entries), list(self.parts()), set[int]()
-        while pending:
-            kind = pending.pop(0)
-            if id(kind) not in seen:
-                seen.add(id(kind))
-                found |= dict.fromkeys(kind._entries) if isinstance(kind, Object) else {}
-                pending += kind.parts()
-        return tuple(found)
+        named: dict[str, Any] = {}
+        self.schema(named)
+        return tuple(dict.fromkeys(key for one in named.values() for key in one["properties"]))
 
 
 def schema_of(kind: Object) -> dict[str, Any]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 from cpsched.domain import Name, Plan, PlannedJob, ReservedSlice, Segment, SolveParams
-from cpsched.formats.faults import Faults, Location, path_of, refuse_other_kind, shown
+from cpsched.formats.faults import Faults, refuse_other_kind
 from cpsched.formats.kinds import FORMS, Form, Object, kind_of, schema_of
 from cpsched.formats.toml import load_toml
 
@@ -56,7 +56,6 @@ FORMS[Plan] = Form(
 
 @cache
 def _keys() -> tuple[str, ...]:
-    """Return all keys of a plan document."""
     kind: Object = kind_of(Plan)
     return kind.all_keys()
 
@@ -75,9 +74,12 @@ def parse_plan(document: object, *, source: str = "<memory>") -> Plan:
         kind.explain(document, (), faults)
         faults.refuse(source)
     plan: Plan = kind.read(document, (), None)
-    _check_once(faults, "job", _job_ids(plan))
-    slices = ((("reservations", i, "id"), f"{r.id} at {r.start}") for i, r in enumerate(plan.reservations))
-    _check_once(faults, "time of a reservation", slices)
+    ids = {"jobs": [job.id for job in plan.jobs], "waiting_room": [job.id for job in plan.waiting_room]}
+    faults.add_repeated(
+        "every job once", (((key, i, "id"), id) for key, listed in ids.items() for i, id in enumerate(listed))
+    )
+    slices = ((("reservations", i, "id"), f"{one.id} at {one.start}") for i, one in enumerate(plan.reservations))
+    faults.add_repeated("every time of a reservation once", slices)
     faults.raise_if_any(source)
     return plan
 
@@ -94,19 +96,6 @@ def read_solve_params(path: Path) -> SolveParams:
         faults.refuse(str(path))
     params: SolveParams = kind.read(document, (), None)
     return params
-
-
-def _job_ids(plan: Plan) -> Iterable[tuple[Location, str]]:
-    yield from ((("jobs", index, "id"), job.id) for index, job in enumerate(plan.jobs))
-    yield from ((("waiting_room", index, "id"), job.id) for index, job in enumerate(plan.waiting_room))
-
-
-def _check_once(faults: Faults, noun: str, ids: Iterable[tuple[Location, str]]) -> None:
-    first: dict[str, Location] = {}
-    for location, name in ids:
-        if name in first:
-            faults.add(location, f"Expected every {noun} once, got {shown(name)} as in {path_of(first[name])}")
-        first.setdefault(name, location)
 
 
 def plan_to_document(plan: Plan) -> dict[str, Any]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from cpsched.domain import MAX_ARRAY, Amounts, Chunk, Cluster, FrozenMap, Place, Placement, Request
+from cpsched.domain import MAX_ARRAY, Amounts, Chunk, Cluster, Place, Placement, Request
 from cpsched.errors import Fault, SyntaxFault
 from cpsched.formats.faults import Faults, Location, first_few, path_of, shown
 from cpsched.formats.hostlist import MAX_NODES, expand_hostlist, meant_range
+from cpsched.formats.kinds import kind_of
 from cpsched.formats.notations import parse_indices, parse_place
 from cpsched.formats.request_text import ParsedRequest, parse_request
 
@@ -67,11 +69,8 @@ class Reading:
 
     def new_nodes(self, location: Location, text: str) -> tuple[str, ...]:
         """Return the names of nodes that a host list declares: none was declared before."""
-        try:
-            names = expand_hostlist(text, limit=MAX_NODES - len(self._first_places))
-        except SyntaxFault as error:
-            self.faults.add_syntax(location, error)
-            return ()
+        limit = MAX_NODES - len(self._first_places)
+        names = self.faults.parsed(location, partial(expand_hostlist, limit=limit), text, ())
         for name in names:
             if meant := meant_range(name):
                 message = f"one node is called {shown(name)}; did you mean the nodes {meant}?"
@@ -89,12 +88,9 @@ class Reading:
 
     def node_list(self, location: Location, text: str) -> tuple[str, ...]:
         """Return the nodes of the cluster that a host list names."""
-        known, limit = self.cluster.class_of, len(self.cluster.node_names)
-        try:
-            names = expand_hostlist(text, limit=MAX_NODES if "nodes" in self.incomplete else limit)
-        except SyntaxFault as error:
-            self.faults.add_syntax(location, error)
-            return ()
+        known = self.cluster.class_of
+        limit = MAX_NODES if "nodes" in self.incomplete else len(self.cluster.node_names)
+        names = self.faults.parsed(location, partial(expand_hostlist, limit=limit), text, ())
         unknown = [name for name in names if name not in known]
         if unknown and "nodes" not in self.incomplete:
             meant = meant_range(unknown[0])
@@ -106,12 +102,8 @@ class Reading:
 
     def indices(self, location: Location, text: str) -> tuple[int, ...] | None:
         """Return the indices of an array, or None for a text that has none."""
-        try:
-            indices = parse_indices(text, limit=self.elements_left)
-        except SyntaxFault as error:
-            self.faults.add_syntax(location, error)
-            return None
-        self.elements_left -= len(indices)
+        indices = self.faults.parsed(location, partial(parse_indices, limit=self.elements_left), text, None)
+        self.elements_left -= len(indices or ())
         return indices
 
     def request(
@@ -133,7 +125,7 @@ class Reading:
                 self.faults.add_syntax(location, parsed)
                 return None
         else:
-            request = Request(chunks=tuple(map(_read_chunk, written)))
+            request = Request(chunks=kind_of(tuple[Chunk, ...]).read(written, location, self))
             parsed = ParsedRequest(request=request, licenses=Amounts(), has_place=False)
         if parsed.has_place and place is not None:
             self.faults.add(location, "Expected place once, got it in the text and as a key")
@@ -143,20 +135,13 @@ class Reading:
         request, asked = parsed.request, parsed.licenses
         if place is not None:
             key = location[:-1] if "alternatives" in location else location[:2]
-            request = Request(chunks=request.chunks, place=self.place((*key, "place"), place))
+            found = self.faults.parsed((*key, "place"), parse_place, place, Place())
+            request = Request(chunks=request.chunks, place=found)
         elif otherwise is not None and not parsed.has_place:
             request = Request(chunks=request.chunks, place=otherwise)
         if licenses is not None:
             asked = Amounts({**asked, **frozen_amounts(licenses)})
         return request, asked
-
-    def place(self, location: Location, text: str) -> Place:
-        """Read a place; one with a fault counts as the default."""
-        try:
-            return parse_place(text)
-        except SyntaxFault as error:
-            self.faults.add_syntax(location, error)
-            return Place()
 
     def _parse(self, text: str) -> ParsedRequest | SyntaxFault:
         """Read a request's text, each text once: jobs of one user are often alike."""
@@ -166,11 +151,6 @@ class Reading:
             except SyntaxFault as error:
                 self._parsed[text] = error
         return self._parsed[text]
-
-
-def _read_chunk(chunk: Mapping[str, Any]) -> Chunk:
-    where = FrozenMap(chunk.get("where", {}))
-    return Chunk(count=chunk["count"], resources=frozen_amounts(chunk["resources"]), where=where)
 
 
 def read_allocation(

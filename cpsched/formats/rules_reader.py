@@ -32,7 +32,6 @@ from cpsched.domain import (
     Validity,
     Weight,
 )
-from cpsched.errors import SyntaxFault
 from cpsched.formats.faults import Location, first_few, shown
 from cpsched.formats.hostlist import fold_hostlist
 from cpsched.formats.job_reader import Requests, written_place
@@ -182,14 +181,6 @@ def _read_fair_share(reading: Reading, where: Location, entry: _Entry, said: dic
     return found
 
 
-def _read_items(text: str, where: Location, reading: Reading) -> ItemBound:
-    try:
-        return parse_items(text)
-    except SyntaxFault as error:
-        reading.faults.add_syntax(where, error)
-        return ItemBound(least=0)
-
-
 def _rule_of_validities(times: _Entry) -> str | None:
     if not times:
         return "Expected at least one of from, until and cron, got none"
@@ -200,10 +191,7 @@ def _rule_of_validities(times: _Entry) -> str | None:
 
 def _read_validity(reading: Reading, where: Location, times: _Entry, said: dict[str, Any]) -> Validity:
     if "cron" in times:
-        try:
-            check_cron(times["cron"])
-        except SyntaxFault as error:
-            reading.faults.add_syntax((*where, "cron"), error)
+        reading.faults.parsed((*where, "cron"), check_cron, times["cron"], None)
         if not reading.has_epoch:
             message = "Expected the instance to have an epoch, which a calendar needs; got none"
             reading.faults.add((*where, "cron"), message)
@@ -225,10 +213,6 @@ def _read_consumer(reading: Reading, where: Location, consumer: _Entry, said: di
     return (
         Consumer(kind=ConsumerKind(name), name=None) if kind == "each" else Consumer(kind=ConsumerKind(kind), name=name)
     )
-
-
-def _write_consumer(consumer: Consumer, writing: Any) -> dict[str, str]:
-    return {"each": str(consumer.kind)} if consumer.name is None else {str(consumer.kind): consumer.name}
 
 
 def _objective() -> Spelt:
@@ -312,7 +296,7 @@ FORMS[Consumer] = Form(
     instead={"kind": {"user": Name | None, "group": Name | None, "each": ConsumerKind | None}, "name": {}},
     rule=lambda consumer: None if len(consumer) == 1 else "Expected exactly one of user, group and each",
     read=_read_consumer,
-    write=_write_consumer,
+    write=lambda one, writing: {"each": str(one.kind)} if one.name is None else {str(one.kind): one.name},
 )
 FORMS[Usage] = Form(
     rule=lambda usage: "Expected a user or a group by name, got each" if "each" in usage["consumer"] else None
@@ -332,5 +316,9 @@ NOTATIONS["nodes or properties"] = lambda: Spelt(
     _read_queue_nodes,
     lambda names, writing: fold_hostlist(names),
 )
-NOTATIONS[ItemBound] = lambda: Spelt(kind_of(Text), _read_items, lambda items, writing: format_items(items))
+NOTATIONS[ItemBound] = lambda: Spelt(
+    kind_of(Text),
+    lambda text, at, reading: reading.faults.parsed(at, parse_items, text, ItemBound(least=0)),
+    lambda items, writing: format_items(items),
+)
 NOTATIONS[Objective] = _objective

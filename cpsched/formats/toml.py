@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from cpsched.errors import DocumentError, Fault
 from cpsched.formats.faults import path_of, shown
-from cpsched.formats.files import walk
+from cpsched.formats.files import refuse, walk
 from cpsched.formats.paths import open_input
 
 #: The largest file; the shipped ones have a few thousand bytes.
@@ -40,13 +39,13 @@ def load_toml(path: Path) -> dict[str, Any]:
         with open_input(path) as stream:
             content = stream.read(_MAX_BYTES + 1)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        _refuse(source, "file", f"Expected a readable file, got: {getattr(error, 'strerror', None) or error}")
+        refuse(source, "file", f"Expected a readable file, got: {getattr(error, 'strerror', None) or error}")
     if len(content) > _MAX_BYTES:
-        _refuse(source, "file", f"Expected at most {_MAX_BYTES} bytes, got more")
+        refuse(source, "file", f"Expected at most {_MAX_BYTES} bytes, got more")
     try:
         return parse_toml(content.decode("utf-8").replace("\r\n", "\n"), source)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        _refuse(source, "", f"Expected TOML, got: {error}")
+        refuse(source, "", f"Expected TOML, got: {error}")
 
 
 def parse_toml(text: str, source: str) -> dict[str, Any]:
@@ -56,22 +55,18 @@ def parse_toml(text: str, source: str) -> dict[str, Any]:
     section "Integer"). Raises `TOMLDecodeError` if it is no TOML.
     """
     if _LONG_KEY.search(_TEXT.sub("", text)):
-        _refuse(source, "", _TOO_DEEP)
+        refuse(source, "", _TOO_DEEP)
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         raise
     except RecursionError:
-        _refuse(source, "", _TOO_DEEP)
+        refuse(source, "", _TOO_DEEP)
     except ValueError:  # Python reads no integer of so many digits
-        _refuse(source, "", "Expected integers of at most 64 bits, got a longer one")
+        refuse(source, "", "Expected integers of at most 64 bits, got a longer one")
     for location, value in walk(document):
         if len(location) > _MAX_DEPTH:
-            _refuse(source, "", _TOO_DEEP)
+            refuse(source, "", _TOO_DEEP)
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
-            _refuse(source, path_of(location), f"Expected an integer of at most 64 bits, got {shown(value)}")
+            refuse(source, path_of(location), f"Expected an integer of at most 64 bits, got {shown(value)}")
     return document
-
-
-def _refuse(source: str, path: str, message: str) -> NoReturn:
-    raise DocumentError(source, [Fault(path, message)]) from None

@@ -48,7 +48,6 @@ def checked(instance: Instance) -> Instance:
 
 @cache
 def _hints(cls: type) -> dict[str, Any]:
-    """Return the types of a noun's fields."""
     hints = get_type_hints(cls)
     return {field.name: hints[field.name] for field in fields(cls)}
 
@@ -121,7 +120,6 @@ def _type_faults(value: Any, hint: Any, path: str) -> Iterator[Fault]:
 
 
 def _noun(hint: Any) -> str:
-    """Return a type in words."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         return " or ".join(dict.fromkeys(map(_noun, inner)))

@@ -4,8 +4,7 @@
 bound of the value that ignores the machine, `workflow.py` the graph of dependencies behind a plan. `runs.py` has the
 outcome of each job of a workload. `summary.py`, `fairness.py` and `series.py` compute figures from it, `fidelity.py`
 says how near it is to what happened, `intervals.py` combines those of several seeds, `unserved.py` has the jobs that
-count before all figures, `files.py` writes them, `run_file.py` keeps a whole simulation for reports, and `log_rows.py`
-has the runs as a log.
+count before all figures, `files.py` writes them, also as a log, and `run_file.py` keeps a whole simulation for reports.
 
 May import: `arguments`, `domain`, `errors`; numpy, and inside functions pandas and networkx, which are slow to load.
 Begin with `objective_value`, the number that engines compare, and with `runs_summary`.
@@ -15,15 +14,15 @@ from __future__ import annotations
 
 from cpsched.metrics.fairness import jain_index, overtaken
 from cpsched.metrics.fidelity import Fidelity, fidelity
-from cpsched.metrics.files import write_jobs_csv, write_series_csv, write_summary
+from cpsched.metrics.files import log_rows, write_jobs_csv, write_series_csv, write_summary
 from cpsched.metrics.intervals import MeanInterval, mean_interval
 from cpsched.metrics.least import StretchedSlowdown, least_value, stretched_slowdown
-from cpsched.metrics.log_rows import log_rows
 from cpsched.metrics.plans import (
     SLOWDOWN_TAU,
     Delays,
     QueueWaits,
     Summary,
+    available,
     delay_rates,
     end_rate,
     honest_gap,
@@ -38,7 +37,7 @@ from cpsched.metrics.plans import (
     usage_over_time,
 )
 from cpsched.metrics.run_file import SimulatedRun, read_run, write_run
-from cpsched.metrics.runs import Ending, Runs
+from cpsched.metrics.runs import BOUND, Ending, Runs
 from cpsched.metrics.series import Steps, load_over_time, series
 from cpsched.metrics.summary import Decisions, Distribution, Figures, Group, ResourceUse, RunsSummary, runs_summary
 from cpsched.metrics.unserved import UNSERVED, unserved_counts, unserved_rank, unserved_text

@@ -37,7 +37,7 @@ def fidelity(real: Runs, simulated: Runs, only: NDArray[np.bool_]) -> Fidelity |
     both = only & real.over & simulated.over
     if not both.any():
         return None
-    wait, replayed = ((runs.start - runs.submit)[both] for runs in (real, simulated))
+    wait, replayed = (runs.wait[both] for runs in (real, simulated))
     apart = np.abs(real.start - simulated.start)[both]
     return Fidelity(
         jobs=int(both.sum()),

@@ -7,7 +7,7 @@ kept in integers and fractions, and only results become floats.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate
@@ -16,10 +16,10 @@ from statistics import median
 from cpsched.arguments import at_the_door
 from cpsched.domain import (
     AimScore,
+    Cluster,
     FrozenMap,
     Instance,
     Job,
-    MaxWait,
     NodeState,
     Objective,
     ObjectiveTerm,
@@ -87,10 +87,6 @@ class Summary:
     horizon: int
     #: Mean share in use over the horizon, of each resource of the nodes that are up and of each licence.
     utilisation: FrozenMap[str, float]
-
-
-#: The price of each expected wait of a job's delay, the delay (s), and the expected wait (s).
-_PricedDelay = tuple[Fraction, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,11 +246,8 @@ def delay_rates(instance: Instance, job: Job, runtime: int | None = None) -> Ite
                 yield job.submit + least - runtime, rate / least
             case ObjectiveTerm.TARDINESS:
                 yield job.submit + expected, rate
-    max_wait = _max_wait(instance, job)
-    if max_wait is not None:
-        yield job.submit + max_wait.seconds, factor * Fraction(max_wait.price) / expected
-    if job.told is not None:
-        yield job.told.start, factor * Fraction(job.told.price) / expected
+    for second, price in _priced_seconds(instance, job):
+        yield second, factor * price / expected
 
 
 def honest_gap(score: Score) -> float | None:
@@ -283,6 +276,7 @@ def summarise(instance: Instance, plan: Plan) -> Summary:
     """
     runs = _waiting_runs(instance, plan.jobs)
     horizon = max((job.end for job in plan.jobs), default=instance.now) - instance.now
+    promised = [(run, run.job.told) for run in runs if run.job.told is not None]
     return Summary(
         planned=len(runs),
         running=len(plan.jobs) - len(runs),
@@ -291,10 +285,15 @@ def summarise(instance: Instance, plan: Plan) -> Summary:
         wqt=float(_sum_of_quotients((run.wait, run.expected_wait) for run in runs)),
         late=sum(run.wait > run.expected_wait for run in runs),
         tardiness=sum(run.tardiness for run in runs),
-        overdue=_delays(_overdue(instance, run) for run in runs if instance.due(run.job) is not None),
-        postponed=_delays(_postponed(run) for run in runs if run.job.told is not None),
-        postponed_price=float(_sum_of_prices(_postponement_prices(runs))),
-        makespan=int(_makespan(instance, runs)),
+        overdue=_delays((run, due) for run in runs if (due := instance.due(run.job)) is not None),
+        postponed=_delays((run, told.start) for run, told in promised),
+        postponed_price=float(
+            _weighed(
+                (run.weight * Fraction(told.price), max(0, run.start - told.start), run.expected_wait)
+                for run, told in promised
+            )
+        ),
+        makespan=_makespan(instance, runs),
         horizon=horizon,
         utilisation=_utilisation(instance, plan, horizon),
     )
@@ -307,7 +306,7 @@ def usage_over_time(instance: Instance, plan: Plan, resource: str) -> tuple[tupl
     ascends and begins with now; neighbouring amounts differ; the last one, which holds for ever, is 0.
     """
     changes: defaultdict[int, int] = defaultdict(int, {instance.now: 0})
-    for start, end, held in _holdings(instance, plan, resource):
+    for start, end, held in _holdings(instance, plan, resource, instance.cluster.class_of):
         changes[start] += held
         changes[end] -= held
     times = tuple(sorted(time for time, change in changes.items() if change or time == instance.now))
@@ -315,7 +314,6 @@ def usage_over_time(instance: Instance, plan: Plan, resource: str) -> tuple[tupl
 
 
 def _waiting_runs(instance: Instance, jobs: Iterable[PlannedJob], *, is_record: bool = False) -> list[_Run]:
-    """Pair the planned waiting jobs with their entries."""
     entries = jobs_by_id(instance)
     runs = []
     for planned in jobs:
@@ -362,7 +360,6 @@ def _cost_of_changes(instance: Instance, jobs: Iterable[PlannedJob]) -> Fraction
 
 
 def _stated_end(job: Job) -> int:
-    """Return the end of a running job as the instance states it."""
     if job.running is None:
         raise ValueError(f"job {job.id} does not run")
     return job.running.segments[-1].end
@@ -376,110 +373,64 @@ def _cost_of_delays(instance: Instance, ends: Iterable[tuple[Job, int]]) -> Frac
 
 def _value(instance: Instance, runs: list[_Run]) -> Fraction:
     """Add up the weighted terms, and the prices of overdue and postponed jobs."""
-    weights = instance.objective.weights
-    terms = sum((Fraction(weight) * _TERMS[term](instance, runs) for term, weight in weights.items()), Fraction(0))
-    return terms + _surcharges(instance, runs)
-
-
-def _surcharges(instance: Instance, runs: list[_Run]) -> Fraction:
-    """Sum of weight * price * delay / expected_wait: of delays beyond ``max_wait``, and behind promised starts."""
-    late: list[_PricedDelay] = []
-    for run in runs:
-        max_wait = _max_wait(instance, run.job)
-        if max_wait is not None:
-            late.append((run.weight * Fraction(max_wait.price), _overdue(instance, run), run.expected_wait))
-    return _sum_of_prices([*late, *_postponement_prices(runs)])
-
-
-def _postponement_prices(runs: list[_Run]) -> list[_PricedDelay]:
-    """Return the delays of jobs behind their promised starts."""
-    return [
-        (run.weight * Fraction(run.job.told.price), _postponed(run), run.expected_wait)
-        for run in runs
-        if run.job.told is not None
-    ]
-
-
-def _sum_of_prices(delays: Iterable[_PricedDelay]) -> Fraction:
-    """Return the sum of price * seconds / expected wait."""
-    return _sum_of_quotients(
-        (price.numerator * seconds, price.denominator * expected) for price, seconds, expected in delays
+    terms = Fraction(0)
+    for term, weight in instance.objective.weights.items():
+        if term is ObjectiveTerm.MAKESPAN:
+            terms += Fraction(weight) * _makespan(instance, runs)
+        else:
+            figures = zip(runs, map(_TERMS[term], runs), strict=True)
+            terms += Fraction(weight) * _sum_of_quotients(
+                (run.weight.numerator * above, run.weight.denominator * below) for run, (above, below) in figures
+            )
+    waited_for = {name for name, queue in instance.queues.items() if queue.max_wait is not None}
+    priced = (run for run in runs if run.job.told is not None or run.job.queue in waited_for)  # mostly none
+    return terms + _weighed(
+        (run.weight * price, max(0, run.start - second), run.expected_wait)
+        for run in priced
+        for second, price in _priced_seconds(instance, run.job)
     )
 
 
-def _max_wait(instance: Instance, job: Job) -> MaxWait | None:
-    return None if job.queue is None else instance.queues[job.queue].max_wait
+def _weighed(quotients: Iterable[tuple[Fraction, int, int]]) -> Fraction:
+    """Return the sum of weight * numerator / denominator."""
+    return _sum_of_quotients(
+        (weight.numerator * above, weight.denominator * below) for weight, above, below in quotients
+    )
 
 
-def _overdue(instance: Instance, run: _Run) -> int:
-    """Return the seconds that a job waits beyond its queue's ``max_wait``."""
-    due = instance.due(run.job)
-    return 0 if due is None else max(0, run.start - due)
+def _priced_seconds(instance: Instance, job: Job) -> Iterator[tuple[int, Fraction]]:
+    """Yield the seconds after which a start has a price for each expected wait: by ``max_wait``, and as promised."""
+    due = instance.due(job)
+    if due is not None and job.queue is not None:
+        max_wait = instance.queues[job.queue].max_wait
+        yield due, Fraction(0 if max_wait is None else max_wait.price)
+    if job.told is not None:
+        yield job.told.start, Fraction(job.told.price)
 
 
-def _postponed(run: _Run) -> int:
-    """Return the seconds by which a job starts later than its promised start."""
-    return 0 if run.job.told is None else max(0, run.start - run.job.told.start)
-
-
-def _weighted_wait(_: Instance, runs: list[_Run]) -> Fraction:
-    """Sum of weight * (start - submit + stretch) / expected_wait."""
-    return _weighed((run, run.wait + run.stretch, run.expected_wait) for run in runs)
-
-
-def _wait(_: Instance, runs: list[_Run]) -> Fraction:
-    """Sum of weight * (start - submit + stretch)."""
-    return _weighed((run, run.wait + run.stretch, 1) for run in runs)
-
-
-def _slowdown(_: Instance, runs: list[_Run]) -> Fraction:
-    """Sum of weight * (max(1, (start + duration - submit) / max(10, duration)) + stretch / max(10, duration)); the
-    duration of a job that states how long it is expected to run is that.
+def _slowdown(run: _Run) -> tuple[int, int]:
+    """``max(1, (start + duration - submit) / max(10, duration)) + stretch / max(10, duration)``; the duration of a job
+    that states how long it is expected to run is that.
     """
-    quotients = []
-    for run in runs:
-        duration = run.duration if run.expected is None else run.expected
-        divisor = max(SLOWDOWN_TAU, duration)
-        quotients.append((run, max(divisor, run.wait + duration) + run.stretch, divisor))
-    return _weighed(quotients)
+    duration = run.duration if run.expected is None else run.expected
+    divisor = max(SLOWDOWN_TAU, duration)
+    return max(divisor, run.wait + duration) + run.stretch, divisor
 
 
-def _completion(_: Instance, runs: list[_Run]) -> Fraction:
-    """Sum of weight * (end - submit)."""
-    return _weighed((run, run.end - run.job.submit, 1) for run in runs)
-
-
-def _makespan(instance: Instance, runs: list[_Run]) -> Fraction:
-    """Latest end - now; 0 without jobs. It is no sum over jobs, and has no weights."""
-    return Fraction(max((run.end for run in runs), default=instance.now) - instance.now)
-
-
-def _tardiness(_: Instance, runs: list[_Run]) -> Fraction:
-    """Sum of weight * max(0, start - submit - expected_wait)."""
-    return _weighed((run, run.tardiness, 1) for run in runs)
-
-
-def _waste(_: Instance, runs: list[_Run]) -> Fraction:
-    """Sum of weight * (seconds held - walltime) x cores over the steps of evolving jobs."""
-    return _weighed((run, run.waste, 1) for run in runs)
-
-
-_TERMS = {
-    ObjectiveTerm.WEIGHTED_WAIT: _weighted_wait,
-    ObjectiveTerm.WAIT: _wait,
+#: What a job adds to each term but the makespan, times its weight, as (numerator, denominator).
+_TERMS: Mapping[ObjectiveTerm, Callable[[_Run], tuple[int, int]]] = {
+    ObjectiveTerm.WEIGHTED_WAIT: lambda run: (run.wait + run.stretch, run.expected_wait),
+    ObjectiveTerm.WAIT: lambda run: (run.wait + run.stretch, 1),
     ObjectiveTerm.SLOWDOWN: _slowdown,
-    ObjectiveTerm.COMPLETION: _completion,
-    ObjectiveTerm.MAKESPAN: _makespan,
-    ObjectiveTerm.TARDINESS: _tardiness,
-    ObjectiveTerm.WASTE: _waste,
+    ObjectiveTerm.COMPLETION: lambda run: (run.end - run.job.submit, 1),
+    ObjectiveTerm.TARDINESS: lambda run: (run.tardiness, 1),
+    ObjectiveTerm.WASTE: lambda run: (run.waste, 1),
 }
 
 
-def _weighed(quotients: Iterable[tuple[_Run, int, int]]) -> Fraction:
-    """Add up (numerator, denominator) of jobs, times the jobs' weights."""
-    return _sum_of_quotients(
-        (run.weight.numerator * above, run.weight.denominator * below) for run, above, below in quotients
-    )
+def _makespan(instance: Instance, runs: list[_Run]) -> int:
+    """Return the seconds from now to the latest end; 0 without jobs. It is no sum over jobs, and has no weights."""
+    return max((run.end for run in runs), default=instance.now) - instance.now
 
 
 def _sum_of_quotients(quotients: Iterable[tuple[int, int]]) -> Fraction:
@@ -496,16 +447,15 @@ def _sum_of_quotients(quotients: Iterable[tuple[int, int]]) -> Fraction:
     return Fraction(scaled, 1 << _FRACTION_BITS)
 
 
-def _delays(seconds: Iterable[int]) -> Delays | None:
-    """Count the delays, of which those in time are 0; None where there are none."""
-    listed = list(seconds)
+def _delays(runs: Iterable[tuple[_Run, int]]) -> Delays | None:
+    """Count the delays of jobs behind a second each; None where there are none."""
+    listed = [max(0, run.start - second) for run, second in runs]
     if not listed:
         return None
     return Delays(count=len(listed), late=sum(behind > 0 for behind in listed), total=sum(listed), max=max(listed))
 
 
 def _waits_per_queue(instance: Instance, runs: list[_Run]) -> tuple[QueueWaits, ...]:
-    """Group the waits by queue."""
     waits: defaultdict[str | None, list[int]] = defaultdict(list)
     for run in runs:
         waits[run.job.queue].append(run.wait)
@@ -522,56 +472,39 @@ def _waits_per_queue(instance: Instance, runs: list[_Run]) -> tuple[QueueWaits, 
     )
 
 
+def available(cluster: Cluster) -> dict[str, int]:
+    """Return the total of each resource over the nodes that are up, and of each licence."""
+    totals = dict.fromkeys(cluster.totals, 0)
+    for node_class in cluster.classes:
+        for name, amount in node_class.resources.items() if node_class.state is NodeState.UP else ():
+            totals[name] += amount * len(node_class.names)
+    return {**totals, **cluster.licenses}
+
+
 def _utilisation(instance: Instance, plan: Plan, horizon: int) -> FrozenMap[str, float]:
     """Return used area / (capacity x horizon) of each resource of the up nodes, and of each licence."""
-    available: defaultdict[str, int] = defaultdict(int)
-    up_nodes: set[str] = set()
-    for node_class in instance.cluster.classes:
-        if node_class.state is NodeState.UP:
-            up_nodes.update(node_class.names)
-            for name, amount in node_class.resources.items():
-                available[name] += amount * len(node_class.names)
-    areas: defaultdict[str, int] = defaultdict(int)
+    class_of = instance.cluster.class_of
+    is_up = {name for name, node_class in class_of.items() if node_class.state is NodeState.UP}
+    shares = {}
+    for name, amount in available(instance.cluster).items():
+        area = sum(held * (end - start) for start, end, held in _holdings(instance, plan, name, is_up))
+        if amount:
+            shares[name] = area / (amount * horizon) if horizon else 0.0
+    return FrozenMap(shares)
+
+
+def _holdings(instance: Instance, plan: Plan, resource: str, nodes: Container[str]) -> Iterator[tuple[int, int, int]]:
+    """Yield (start, end, amount) of all uses of a resource on some nodes, or of a licence, from now on.
+
+    A job holds its licences from its start to its end.
+    """
+    is_license = resource in instance.cluster.licenses
+    entries = jobs_by_id(instance) if is_license else {}
     for job in plan.jobs:
-        for segment in job.segments:
-            seconds = max(0, segment.end - max(segment.start, instance.now))
-            for placement in segment.allocation:
-                if placement.node in up_nodes:
-                    for name, amount in placement.resources.items():
-                        areas[name] += amount * seconds
-    for name, total in instance.cluster.licenses.items():
-        available[name] = total
-        areas[name] = sum(held * (end - start) for start, end, held in _license_holdings(instance, plan, name))
-    return _shares(areas, available, horizon)
-
-
-def _shares(areas: Mapping[str, int], available: Mapping[str, int], horizon: int) -> FrozenMap[str, float]:
-    """Divide areas by the capacities over the horizon; resources without capacity are left out."""
-    return FrozenMap(
-        {
-            name: areas.get(name, 0) / (amount * horizon) if horizon else 0.0
-            for name, amount in available.items()
-            if amount
-        }
-    )
-
-
-def _holdings(instance: Instance, plan: Plan, resource: str) -> Iterator[tuple[int, int, int]]:
-    """Yield (start, end, amount) of all uses of a resource or licence, from now on."""
-    if resource in instance.cluster.licenses:
-        yield from _license_holdings(instance, plan, resource)
-        return
-    for job in plan.jobs:
-        for segment in job.segments:
-            held = sum(placement.resources.get(resource, 0) for placement in segment.allocation)
-            if held and segment.end > instance.now:
-                yield max(segment.start, instance.now), segment.end, held
-
-
-def _license_holdings(instance: Instance, plan: Plan, name: str) -> Iterator[tuple[int, int, int]]:
-    """Yield (start, end, amount) of a licence; a job holds its licences from its start to its end."""
-    entries = jobs_by_id(instance)
-    for job in plan.jobs:
-        held = entries[job.id].licenses.get(name, 0)
-        if held and job.end > instance.now:
-            yield max(job.start, instance.now), job.end, held
+        for part in (job,) if is_license else job.segments:
+            if isinstance(part, PlannedJob):
+                held = entries[job.id].licenses.get(resource, 0)
+            else:
+                held = sum(one.resources.get(resource, 0) for one in part.allocation if one.node in nodes)
+            if held and part.end > instance.now:
+                yield max(part.start, instance.now), part.end, held

@@ -10,7 +10,7 @@ import json
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,21 +30,7 @@ if TYPE_CHECKING:
 
 _FORMAT = "cpsched-run/1"
 #: The columns of `Runs` that are integers.
-_COLUMNS = [
-    "submit",
-    "walltime",
-    "runtime",
-    "start",
-    "end",
-    "cores",
-    "nodes",
-    "expected_wait",
-    "max_wait",
-    "attempts",
-    "first_start",
-    "lost",
-    "ending",
-]
+_COLUMNS = [one.name for one in fields(Runs) if one.name not in ("ids", "users", "groups", "queues", "asked")]
 #: The columns of `Runs` with names, of which each is stored once.
 _NAMED = ("users", "groups", "queues")
 #: The members of ``about`` and their types.
@@ -196,14 +182,12 @@ def _run_of(about: Mapping[str, Any], columns: Mapping[str, NDArray[Any]]) -> Si
 
 
 def _name(value: object) -> str | None:
-    """Return a name, or None; anything else is an error."""
     if value is None or isinstance(value, str):
         return value
     raise TypeError(f"expected a name, got {value!r}")
 
 
 def _zone(value: str | None) -> str | None:
-    """Return the name of a time zone that exists."""
     if value is not None:
         ZoneInfo(value)
     return value

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+#: A job's time of running counts as at least this many seconds in its bounded slowdown (Feitelson, JSSPP 2001).
+BOUND = 10
 #: The names of table columns whose field's name is a plural.
 _SINGULAR = {"ids": "id", "users": "user", "groups": "group", "queues": "queue"}
 
@@ -101,6 +103,24 @@ class Runs:
         """Which jobs still ran when a simulation was interrupted."""
         found: NDArray[np.bool_] = (self.ending == Ending.WAITING) & (self.start >= 0)
         return found
+
+    @property
+    def wait(self) -> NDArray[np.int64]:
+        """Seconds from submission to start, of jobs that are over."""
+        return self.start - self.submit
+
+    @property
+    def bounded_slowdown(self) -> NDArray[np.float64]:
+        """``max(1, response / max(10, seconds that it ran))``, of jobs that are over."""
+        found: NDArray[np.float64] = np.maximum(
+            1.0, (self.end - self.submit) / np.maximum(BOUND, self.end - self.start)
+        )
+        return found
+
+    @property
+    def full_runtime(self) -> NDArray[np.int64]:
+        """The seconds that each job takes on its full request, even if it was stretched (SD-12)."""
+        return np.where(self.runtime >= 0, np.minimum(self.runtime, self.walltime), self.walltime)
 
     def until(self, now: int) -> Runs:
         """Return the state at a second: the jobs submitted by then, running ones with their cores up to it."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-#: A job's time of running counts as at least this many seconds in its bounded slowdown (Feitelson, JSSPP 2001).
-_TAU = 10
 #: Where classes of jobs end, by run time and by nodes, such that those of SD-14 are among them.
 _CLASS_HOURS = (4, 12, 24)
 _CLASS_NODES = (64, 512, 1024)
@@ -162,23 +160,15 @@ def runs_summary(
 
     Raises `ValueError` if the capacity is not positive, or the shares are negative or leave nothing.
 
-    Parameters
-    ----------
-    runs
-        The outcome of each job.
-    capacity
-        Cores of the machine, > 0.
-    resources
-        The machine's amount of each resource, > 0; none by default.
-    warm_up, cool_down
-        Shares of the jobs, first and last in the order of submission, that do not count: the machine fills and drains
-        while they are there. They are shares of the jobs and not seconds, so that one setting fits logs of every
-        length, and the same jobs count for each policy, whose figures can then be compared job by job. The jobs that
-        are cut off still hold cores, wait in the queue and overtake.
-    only
-        Which jobs count, in place of these shares; at least one does. All others are as those that are cut off.
-    decision_seconds
-        Seconds that each decision of the scheduler took.
+    `runs`: the outcome of each job.
+    `capacity`: cores of the machine, > 0.
+    `resources`: the machine's amount of each resource, > 0; none by default.
+    `warm_up`, `cool_down`: shares of the jobs, first and last in the order of submission, that do not count: the
+      machine fills and drains while they are there. They are shares of the jobs and not seconds, so that one setting
+      fits logs of every length, and the same jobs count for each policy, whose figures can then be compared job by job.
+      The jobs that are cut off still hold cores, wait in the queue and overtake.
+    `only`: which jobs count, in place of these shares; at least one does. All others are as those that are cut off.
+    `decision_seconds`: seconds that each decision of the scheduler took.
     """
     if capacity <= 0:
         raise ValueError(f"expected capacity > 0, got {capacity}")
@@ -188,22 +178,17 @@ def runs_summary(
     fates = _fates(runs, capacity)
     mean_queue_length, max_queue_length = _queue_lengths(runs, begin, end)
     by_user = _groups(runs, fates, counted, runs.users)
+    of_cores = _use(runs, runs.cores, begin, end, "cores", capacity)
     return RunsSummary(
         total=_figures(runs, fates, counted),
         cut=len(runs) - counted.size,
         makespan=_makespan(runs, counted),
         begin=begin,
         end=end,
-        allocated=_allocated(runs, runs.cores, begin, end, capacity),
-        effective=_effective(runs, runs.cores, begin, end, capacity),
+        allocated=of_cores.allocated,
+        effective=of_cores.effective,
         by_resource=tuple(
-            ResourceUse(
-                name=name,
-                capacity=amount,
-                allocated=_allocated(runs, runs.asked[name], begin, end, amount),
-                effective=_effective(runs, runs.asked[name], begin, end, amount),
-            )
-            for name, amount in (resources or {}).items()
+            _use(runs, runs.asked[name], begin, end, name, amount) for name, amount in (resources or {}).items()
         ),
         mean_queue_length=mean_queue_length,
         max_queue_length=max_queue_length,
@@ -247,15 +232,13 @@ class _Fates:
 
 
 def _fates(runs: Runs, capacity: int) -> _Fates:
-    """Compute the values of all jobs at once."""
-    response, ran = runs.end - runs.submit, runs.end - runs.start
-    static = _static(runs)
+    response = runs.end - runs.submit
     return _Fates(
-        wait=runs.start - runs.submit,
+        wait=runs.wait,
         response=response,
-        slowdown=response / np.maximum(1, ran),
-        bounded_slowdown=np.maximum(1.0, response / np.maximum(_TAU, ran)),
-        static_slowdown=response / np.maximum(1, static),
+        slowdown=response / np.maximum(1, runs.end - runs.start),
+        bounded_slowdown=runs.bounded_slowdown,
+        static_slowdown=response / np.maximum(1, runs.full_runtime),
         overtaken=overtaken(runs),
         is_overdue=_is_overdue(runs),
         is_starved=_is_starved(runs, capacity),
@@ -286,13 +269,7 @@ def _is_starved(runs: Runs, capacity: int) -> NDArray[np.bool_]:
     return found
 
 
-def _static(runs: Runs) -> NDArray[np.int64]:
-    """Return the seconds that each job takes on its full request."""
-    return np.where(runs.runtime >= 0, np.minimum(runs.runtime, runs.walltime), runs.walltime)
-
-
 def _figures(runs: Runs, fates: _Fates, jobs: NDArray[np.int64]) -> Figures:
-    """Return the figures of the jobs with these indices."""
     of_ending = np.bincount(runs.ending[jobs], minlength=len(Ending))
     over = jobs[runs.over[jobs]]
     may_run = jobs[runs.ending[jobs] != Ending.REFUSED]
@@ -324,7 +301,6 @@ def _figures(runs: Runs, fates: _Fates, jobs: NDArray[np.int64]) -> Figures:
 
 
 def _distribution(values: NDArray[Any]) -> Distribution | None:
-    """Return the statistics of the values; None where there are none."""
     if not values.size:
         return None
     median, p95 = np.percentile(values, (50, 95))
@@ -332,7 +308,6 @@ def _distribution(values: NDArray[Any]) -> Distribution | None:
 
 
 def _decisions(seconds: NDArray[np.float64]) -> Decisions | None:
-    """Return the statistics of the scheduler's own times; None where there are none."""
     if not seconds.size:
         return None
     p50, p99 = np.percentile(seconds, (50, 99))
@@ -345,24 +320,14 @@ def _makespan(runs: Runs, jobs: NDArray[np.int64]) -> int:
     return int(runs.end[over].max() - runs.submit[jobs].min()) if over.size else 0
 
 
-def _allocated(runs: Runs, amounts: NDArray[np.int64], begin: int, end: int, capacity: int) -> float:
-    """Return the share of a resource that is held."""
-    return _share_held(runs, amounts, runs.end > runs.start, begin, end, capacity)
-
-
-def _effective(runs: Runs, amounts: NDArray[np.int64], begin: int, end: int, capacity: int) -> float:
-    """Return the share of a resource that is held by jobs which complete."""
-    return _share_held(runs, amounts, runs.ending == Ending.COMPLETED, begin, end, capacity)
-
-
-def _share_held(
-    runs: Runs, amounts: NDArray[np.int64], holders: NDArray[np.bool_], begin: int, end: int, capacity: int
-) -> float:
-    """Return the share of capacity x ``[begin, end)`` that jobs with these amounts hold; 0 if it is empty."""
-    if begin == end:
-        return 0.0
-    seconds = np.clip(runs.end[holders], begin, end) - np.clip(runs.start[holders], begin, end)
-    return int((amounts[holders] * seconds).sum()) / (capacity * (end - begin))
+def _use(runs: Runs, amounts: NDArray[np.int64], begin: int, end: int, name: str, capacity: int) -> ResourceUse:
+    """Return the shares of capacity x ``[begin, end)`` that jobs hold, and that jobs which complete hold."""
+    seconds = np.clip(runs.end, begin, end) - np.clip(runs.start, begin, end)
+    allocated, effective = (
+        int((amounts * seconds)[holders].sum()) / (capacity * (end - begin)) if begin < end else 0.0
+        for holders in (runs.end > runs.start, runs.ending == Ending.COMPLETED)
+    )
+    return ResourceUse(name=name, capacity=capacity, allocated=allocated, effective=effective)
 
 
 def _queue_lengths(runs: Runs, begin: int, end: int) -> tuple[float, int]:
@@ -376,7 +341,6 @@ def _queue_lengths(runs: Runs, begin: int, end: int) -> tuple[float, int]:
 
 
 def _jain_over(by_user: Iterable[Group]) -> float | None:
-    """Return Jain's index over the mean bounded slowdowns of the named users."""
     slowdowns = (group.figures.bounded_slowdown for group in by_user if group.key is not None)
     return jain_index([slowdown.mean for slowdown in slowdowns if slowdown is not None])
 
@@ -386,42 +350,38 @@ def _groups(runs: Runs, fates: _Fates, jobs: NDArray[np.int64], keys: tuple[str 
     ordered = sorted({keys[job] for job in jobs}, key=lambda key: (key is None, key or ""))
     place = {key: index for index, key in enumerate(ordered)}
     codes = np.fromiter((place[keys[job]] for job in jobs), dtype=np.int64, count=jobs.size)
-    parts = _parts(jobs, codes, len(ordered))
-    return tuple(Group(key=key, figures=_figures(runs, fates, part)) for key, part in zip(ordered, parts, strict=True))
+    return _grouped(runs, fates, jobs, codes, ordered)
 
 
 def _groups_by_size(runs: Runs, fates: _Fates, jobs: NDArray[np.int64]) -> tuple[Group, ...]:
     """Return the figures of the jobs by how many cores they ask for, in classes that end at the powers of eight."""
     ends = 8 ** np.arange(21)  # to 2^60
-    parts = _parts(jobs, np.searchsorted(ends, runs.cores[jobs]), len(ends))
-    return tuple(
-        Group(key=f"{ends[index - 1] + 1}-{ends[index]}" if index else "1", figures=_figures(runs, fates, part))
-        for index, part in enumerate(parts)
-        if part.size
-    )
+    names = ["1", *(f"{before + 1}-{end}" for before, end in pairwise(ends))]
+    return _grouped(runs, fates, jobs, np.searchsorted(ends, runs.cores[jobs]), names)
 
 
 def _groups_by_class(runs: Runs, fates: _Fates, jobs: NDArray[np.int64]) -> tuple[Group, ...]:
     """Return the figures of the jobs that are over by how long they run and by how many nodes they had."""
     over = jobs[runs.over[jobs]]
-    length = np.searchsorted([hours * 3600 for hours in _CLASS_HOURS], _static(runs)[over])
+    length = np.searchsorted([hours * 3600 for hours in _CLASS_HOURS], runs.full_runtime[over])
     width = np.searchsorted(_CLASS_NODES, runs.nodes[over])
     names = [f"{time}, {nodes}" for time in _spans(_CLASS_HOURS, "h") for nodes in _spans(_CLASS_NODES, "nodes")]
-    parts = _parts(over, length * (len(_CLASS_NODES) + 1) + width, len(names))
+    return _grouped(runs, fates, over, length * (len(_CLASS_NODES) + 1) + width, names)
+
+
+def _grouped(
+    runs: Runs, fates: _Fates, jobs: NDArray[np.int64], codes: NDArray[np.int64], names: Sequence[str | None]
+) -> tuple[Group, ...]:
+    """Return the figures of the jobs of each code, the place of a name; of those that have any, in document order."""
+    order = np.argsort(codes, kind="stable")
+    cuts = np.searchsorted(codes[order], np.arange(len(names) + 1))
     return tuple(
-        Group(key=name, figures=_figures(runs, fates, part))
-        for name, part in zip(names, parts, strict=True)
-        if part.size
+        Group(key=name, figures=_figures(runs, fates, jobs[order[first:last]]))
+        for name, (first, last) in zip(names, pairwise(cuts), strict=True)
+        if first < last
     )
 
 
 def _spans(ends: Sequence[int], unit: str) -> list[str]:
     """Return names for the spans up to each of these ends, and beyond the last."""
     return [*(f"up to {end} {unit}" for end in ends), f"more than {ends[-1]} {unit}"]
-
-
-def _parts(jobs: NDArray[np.int64], codes: NDArray[np.int64], count: int) -> list[NDArray[np.int64]]:
-    """Return the jobs of each code of 0 ... count - 1, in document order."""
-    order = np.argsort(codes, kind="stable")
-    cuts = np.searchsorted(codes[order], np.arange(count + 1))
-    return [jobs[order[first:last]] for first, last in pairwise(cuts)]

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from cpsched.arguments import at_the_door
-from cpsched.modelling.plain import plain
+from cpsched.modelling.model import plain
 from cpsched.text import did_you_mean
 
 
@@ -21,32 +21,20 @@ def jobs_frame(jobs: Sequence[dict[str, Any]]) -> pd.DataFrame:
 def rows_of(jobs: pd.DataFrame, columns: Sequence[str], *, epoch: str | None) -> Iterator[dict[str, Any]]:
     """Yield the rows of a table as keywords of `Model.add_job`, without the cells that are missing.
 
-    A whole number is an integer, though pandas makes floats of a column in which some are missing.
+    A whole number is an integer, though pandas makes floats of a column in which some are missing. Raises `ValueError`
+    if it has another column, or a timestamp and no epoch.
 
-    Parameters
-    ----------
-    jobs
-        The table.
-    columns
-        The columns that it may have.
-    epoch
-        The moment of second 0, in ISO 8601.
-
-    Raises
-    ------
-    ValueError
-        If it has another column, or a timestamp and no epoch.
+    `jobs`: the table.
+    `columns`: the columns that it may have.
+    `epoch`: the moment of second 0, in ISO 8601.
     """
     for column in map(str, jobs.columns):
         if column not in columns:
             raise ValueError(f"jobs: there is no column {column!r}{did_you_mean(column, columns)}")
     for row in jobs.to_dict("records"):
-        yield {str(key): _plain(cell, epoch) for key, cell in row.items() if not _is_missing(cell)}
-
-
-def _is_missing(cell: object) -> bool:
-    """Tell whether a cell of the table says nothing: lists and dicts are never missing."""
-    return pd.api.types.is_scalar(cell) and bool(pd.isna(cell))
+        # lists and dicts are never missing
+        there = {key: cell for key, cell in row.items() if not (pd.api.types.is_scalar(cell) and pd.isna(cell))}
+        yield {str(key): _plain(cell, epoch) for key, cell in there.items()}
 
 
 def _plain(cell: object, epoch: str | None) -> object:

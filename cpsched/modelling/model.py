@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from functools import partial
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from cpsched.arguments import Seconds, Seed, Steps, Workers, at_the_door, plain_argument
 from cpsched.domain import Instance, Plan
 from cpsched.formats import fold_hostlist, instance_to_document, parse_instance
-from cpsched.modelling.plain import plain, without_missing
 from cpsched.portfolio import OnPlan, solve
 
 if TYPE_CHECKING:
@@ -66,17 +66,7 @@ class Model:
         fair_share: Entry | None = None,
         outages: Sequence[Entry] | None = None,
     ) -> None:
-        self._document: dict[str, Any] = {"format": "cpsched-instance/1", "name": name, "now": plain(now)}
-        self._document |= without_missing(
-            objective=objective,
-            epoch=epoch,
-            time_zone=time_zone,
-            priorities=priorities,
-            usage=usage,
-            fair_share=fair_share,
-            outages=outages,
-        )
-        self._document["cluster"] = {"nodes": []}
+        self._document: dict[str, Any] = {"format": "cpsched-instance/1", **_entry(locals()), "cluster": {"nodes": []}}
 
     @classmethod
     @at_the_door
@@ -159,14 +149,9 @@ class Model:
         amounts
             What each node has: ``cores=16, mem=65536, gpus=2``; memory in MiB.
         """
-        entry = {
-            "names": _host_list(plain(names)),
-            "resources": plain({**plain_argument(resources or {}, Mapping[str, object], name="resources"), **amounts}),
-        }
-        others = without_missing(
-            properties=properties, priority=priority, state=state, admits=admits, keep_free=keep_free
-        )
-        self._document["cluster"]["nodes"].append(entry | others)
+        entry = _entry(locals(), but=("resources", "amounts"))
+        has = {**plain_argument(resources or {}, Mapping[str, object], name="resources"), **amounts}
+        self._document["cluster"]["nodes"].append(entry | {"resources": plain(has)})
 
     def add_license(self, name: str, count: SupportsIndex) -> None:
         """Add a licence of the whole cluster, and how many of it there are."""
@@ -195,14 +180,7 @@ class Model:
         priority, weight, max_walltime, max_wait, nodes
             As in ``queues``.
         """
-        queue = without_missing(
-            expected_wait=expected_wait,
-            priority=priority,
-            weight=weight,
-            max_walltime=max_walltime,
-            max_wait=max_wait,
-            nodes=nodes,
-        )
+        queue = _entry(locals(), but=("name",))
         self._document.setdefault("queues", {})[plain_argument(name, str, name="name")] = queue
         return name
 
@@ -270,43 +248,7 @@ class Model:
         expand_limit, expected, runtime
             As in ``jobs``; the last two are seconds.
         """
-        entry = without_missing(
-            id=id,
-            queue=queue,
-            user=user,
-            group=group,
-            project=project,
-            submit=submit,
-            walltime=walltime,
-            not_before=not_before,
-            start_at=start_at,
-            deadline=deadline,
-            priority=priority,
-            weight=weight,
-            place=place,
-            licenses=licenses,
-            reservation=reservation,
-            expand_limit=expand_limit,
-            running=running,
-            expected=expected,
-            runtime=runtime,
-        )
-        if request is not None:
-            entry["request"] = _request(request)
-        if after is not None:
-            entry["after"] = _each(_dependency, [after] if isinstance(after, str | Mapping) else after)
-        if steps is not None:
-            entry["steps"] = _each(_step, steps)
-        if alternatives is not None:
-            entry["alternatives"] = _each(_step, alternatives)
-        if moldable is not None:
-            entry["moldable"] = plain(moldable)
-        if malleable is not None:
-            entry["malleable"] = plain(malleable if isinstance(malleable, Mapping) else {"shares": malleable})
-        if array is not None:
-            entry["array"] = plain(array if isinstance(array, Mapping) else {"indices": array})
-        if told is not None:
-            entry["told"] = plain(told if isinstance(told, Mapping) else {"start": told})
+        entry = _entry(locals())
         jobs = self._document.setdefault("jobs", [])
         entry = {"id": f"job-{len(jobs) + 1}", "submit": self._document["now"]} | entry
         jobs.append(entry)
@@ -339,11 +281,9 @@ class Model:
         duration, area, area_scope, validity, soft
             As in ``limits``.
         """
-        others = without_missing(
-            items=_items(items), duration=duration, area=area, area_scope=area_scope, validity=validity, soft=soft
-        )
-        consumer = without_missing(user=user, group=group, each=each)
-        self._add("limits", {"consumer": consumer, "resource": resource} | others)
+        entry = _entry(locals())
+        consumer = {key: entry.pop(key) for key in ("user", "group", "each") if key in entry}
+        self._add("limits", {"consumer": consumer} | entry)
 
     def add_pool(
         self,
@@ -368,8 +308,7 @@ class Model:
         nodes, validity, otherwise
             As in ``free_pools``.
         """
-        entry = {"resource": resource, "items": _items(items), "open_to": plain(open_to)}
-        self._add("free_pools", entry | without_missing(nodes=nodes, validity=validity, otherwise=otherwise))
+        self._add("free_pools", _entry(locals()))
 
     def add_reservation(
         self,
@@ -401,23 +340,10 @@ class Model:
         nodes, users, validity, place, licenses, allocation
             As in ``reservations``.
         """
-        entry = without_missing(
-            id=id,
-            start=start,
-            end=end,
-            kind=kind,
-            nodes=nodes,
-            users=users,
-            validity=validity,
-            place=place,
-            licenses=licenses,
-            allocation=allocation,
-        )
-        self._add("reservations", entry if request is None else entry | {"request": _request(request)})
+        self._add("reservations", _entry(locals()))
         return id
 
     def _add(self, section: str, entry: dict[str, Any]) -> None:
-        """Add an entry to a list of the document."""
         self._document.setdefault(section, []).append(entry)
 
     def instance(self) -> Instance:
@@ -479,10 +405,36 @@ class Model:
         return f"<Model {self._document['name']!r}: {words}>"
 
 
+def plain(value: object) -> Any:
+    """Return a value as JSON has it: numpy's scalars as Python's numbers, mappings as dicts, sequences as lists.
+
+    What is none of these is returned as it is, and the reader of documents refuses it.
+    """
+    if isinstance(value, Mapping):
+        return {plain(key): plain(one) for key, one in value.items()}
+    if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes):
+        return [plain(one) for one in value]
+    if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
+        return value.tolist()
+    return value
+
+
+def _entry(given: Mapping[str, Any], *, but: Container[str] = ()) -> dict[str, Any]:
+    """Return an entry of the document of a method's arguments, which are its keys: those that are given (not None)."""
+    keys = (key for key, value in given.items() if value is not None and key != "self" and key not in but)
+    return {key: _WRITTEN[key](given[key]) if key in _WRITTEN else plain(given[key]) for key in keys}
+
+
 def _host_list(names: Any) -> Any:
     """Return names of nodes as a host list."""
+    names = plain(names)
     is_list = isinstance(names, list) and all(isinstance(name, str) for name in names)
     return fold_hostlist(names) if is_list else names
+
+
+def _keyed(key: str) -> Callable[[Any], Any]:
+    """Return how an object is written of which one key can be given alone."""
+    return lambda value: plain(value if isinstance(value, Mapping) else {key: value})
 
 
 def _each(make: Callable[[Any], Any], values: object) -> Any:
@@ -492,7 +444,6 @@ def _each(make: Callable[[Any], Any], values: object) -> Any:
 
 
 def _dependency(job: Any) -> Any:
-    """Return an entry of ``after``."""
     return {"job": job, "type": "afterany"} if isinstance(job, str) else job
 
 
@@ -503,7 +454,6 @@ def _step(step: Any) -> Any:
 
 
 def _request(chunks: Chunks) -> Any:
-    """Return a request as a document has it."""
     if isinstance(chunks, Mapping):
         return [_chunk(chunks)]
     chunks = plain(chunks)
@@ -517,6 +467,15 @@ def _chunk(chunk: Any) -> Any:
     return {"count": 1} | plain(chunk) if isinstance(chunk, Mapping) else chunk
 
 
-def _items(items: str | int | None) -> str | None:
-    """Return an amount in the text that rules have."""
-    return items if items is None or isinstance(items, str) else str(plain(items))
+#: How arguments are written that can be given in short.
+_WRITTEN: Mapping[str, Callable[[Any], Any]] = {
+    "names": _host_list,
+    "request": _request,
+    "after": lambda jobs: _each(_dependency, [jobs] if isinstance(jobs, str | Mapping) else jobs),
+    "steps": partial(_each, _step),
+    "alternatives": partial(_each, _step),
+    "malleable": _keyed("shares"),
+    "array": _keyed("indices"),
+    "told": _keyed("start"),
+    "items": lambda items: items if isinstance(items, str) else str(plain(items)),
+}

@@ -56,8 +56,6 @@ _MAIN = ("wait.mean", "bounded_slowdown.mean", "wqt", "allocated")
 MAIN_LABELS = tuple(figure.label for figure in FIGURES if figure.name in _MAIN)
 OVERVIEW = "Overview"
 
-#: Values by policy and replica, of one workload and figure.
-_Values = Mapping[str, Mapping[str, float]]
 #: The figures of all cells of one workload, by policy and replica.
 _Cells = Mapping[str, Mapping[str, Mapping[str, float | None]]]
 
@@ -98,10 +96,6 @@ class _Comparison:
         )
 
 
-#: Which interval of a comparison is drawn for a policy.
-_Picker = Callable[[_Comparison, str], MeanInterval | None]
-
-
 def campaign_report(name: str, cells: Sequence[CampaignCell]) -> Report:
     """Return a report on a campaign. Raises `ReportError` if there are no cells."""
     if not cells:
@@ -140,19 +134,13 @@ def _cells_of(cells: Sequence[CampaignCell], workload: str) -> _Cells:
     return found
 
 
-def _measured(cells: _Cells, figure: str) -> _Values:
-    """Return a figure by policy and replica, where it was measured."""
-    found: dict[str, dict[str, float]] = {}
-    for policy, by_replica in cells.items():
-        for replica, figures in by_replica.items():
-            if (value := figures.get(figure)) is not None:
-                found.setdefault(policy, {})[replica] = value
-    return found
-
-
 def _compared(cells: _Cells, figure: _Figure) -> _Comparison | None:
     """Compare the policies on the replicas that all have; None where there is none."""
-    values = _measured(cells, figure.name)
+    values: dict[str, dict[str, float]] = {}
+    for policy, by_replica in cells.items():
+        for replica, figures in by_replica.items():
+            if (value := figures.get(figure.name)) is not None:
+                values.setdefault(policy, {})[replica] = value
     if not values:
         return None
     shared = [replica for replica in next(iter(values.values())) if all(replica in one for one in values.values())]
@@ -220,7 +208,6 @@ def _behind(found: Mapping[str, Mapping[str, _Comparison]], policies: Sequence[s
 
 
 def _missing(cells: Sequence[CampaignCell], workloads: Sequence[str], policies: Sequence[str]) -> Iterator[str]:
-    """Yield which results are missing."""
     have = {(cell.workload, cell.policy, cell.replica) for cell in cells}
     replicas: dict[str, set[str]] = {}
     for cell in cells:
@@ -263,17 +250,14 @@ def _overview(
         rows.append(tuple(row))
     text = (
         "★ is the best mean. ≈ cannot be told from it: the 95% interval of the paired difference, replica by replica, "
-        "has 0 in it. Intervals are of one pair each, not corrected for their number. "
-        "A policy that leaves more jobs unfinished or killed, or else starved, is behind, whatever its figures. "
+        "has 0 in it. Intervals are of one pair each, not corrected for their number."
     )
     if len(workloads) > 1:
-        text = (
-            f"On how many of {len(workloads):,} workloads each policy is best, or level with the best one. "
-            "A policy that leaves more jobs unfinished or killed, or else starved, is behind, whatever its figures. "
-        )
+        text = f"On how many of {len(workloads):,} workloads each policy is best, or level with the best one."
     return Section(
         title=OVERVIEW,
-        text=text + "Policies that are best or level everywhere are marked.",
+        text=f"{text} A policy that leaves more jobs unfinished or killed, or else starved, is behind, whatever its "
+        "figures. Policies that are best or level everywhere are marked.",
         tables=(Table(headings=("figure", *policies), rows=tuple(rows), marked=frozenset(marked)),),
     )
 
@@ -294,11 +278,26 @@ def mean_text(interval: MeanInterval | None, unit: Unit) -> str:
 
 
 def _figure_section(figure: _Figure, compared: Mapping[str, _Comparison], policies: Sequence[str]) -> Section:
-    """Return a figure: means with intervals, and paired differences to the best policy."""
-    has_differences = any(one.replicas > 1 for one in compared.values())
-    charts = [_means_chart(figure, compared, policies)]
-    if has_differences:
-        charts.append(_difference_chart(figure, compared, policies))
+    rows = Axis(label="", names=tuple(policies) if len(compared) == 1 else tuple(compared))
+    charts = [
+        Chart(
+            title=f"{figure.label}, by policy",
+            x=Axis(label=figure.label, unit=figure.unit, has_zero=True),
+            y=rows,
+            layers=tuple(_points(compared, policies, lambda one, policy: one.means.get(policy))),
+            about="Means over the replicas with their 95% confidence intervals (Student's t).",
+        )
+    ]
+    if any(one.replicas > 1 for one in compared.values()):
+        charts.append(
+            Chart(
+                title=f"{figure.label}: paired difference to the best policy",
+                x=Axis(label="difference to the best policy", unit=figure.unit, has_zero=True),
+                y=rows,
+                layers=tuple(_points(compared, policies, lambda one, policy: one.differences.get(policy))),
+                about="The policy's figure less that of the best one on the same replica: mean and 95% interval.",
+            )
+        )
     better = "More is better." if figure.is_gain else "Less is better."
     return Section(
         title=figure.label,
@@ -309,35 +308,9 @@ def _figure_section(figure: _Figure, compared: Mapping[str, _Comparison], polici
     )
 
 
-def _means_chart(figure: _Figure, compared: Mapping[str, _Comparison], policies: Sequence[str]) -> Chart:
-    """Return the means of all policies with their intervals."""
-    return Chart(
-        title=f"{figure.label}, by policy",
-        x=Axis(label=figure.label, unit=figure.unit, has_zero=True),
-        y=_names(compared, policies),
-        layers=tuple(_points(compared, policies, lambda one, policy: one.means.get(policy))),
-        about="Means over the replicas with their 95% confidence intervals (Student's t).",
-    )
-
-
-def _difference_chart(figure: _Figure, compared: Mapping[str, _Comparison], policies: Sequence[str]) -> Chart:
-    """Return the paired differences to the best policy."""
-    return Chart(
-        title=f"{figure.label}: paired difference to the best policy",
-        x=Axis(label="difference to the best policy", unit=figure.unit, has_zero=True),
-        y=_names(compared, policies),
-        layers=tuple(_points(compared, policies, lambda one, policy: one.differences.get(policy))),
-        about="The policy's figure less that of the best one on the same replica: mean and 95% interval.",
-    )
-
-
-def _names(compared: Mapping[str, _Comparison], policies: Sequence[str]) -> Axis:
-    """Return the rows: of one workload the policies, of several the workloads."""
-    return Axis(label="", names=tuple(policies) if len(compared) == 1 else tuple(compared))
-
-
-def _points(compared: Mapping[str, _Comparison], policies: Sequence[str], of: _Picker) -> Iterator[Line]:
-    """Yield the points of each policy, with their intervals."""
+def _points(
+    compared: Mapping[str, _Comparison], policies: Sequence[str], of: Callable[[_Comparison, str], MeanInterval | None]
+) -> Iterator[Line]:
     for number, policy in enumerate(policies):
         x, y, widths = [], [], []
         for row, one in enumerate(compared.values()):
@@ -361,7 +334,6 @@ def _points(compared: Mapping[str, _Comparison], policies: Sequence[str], of: _P
 
 
 def _table(figure: _Figure, workload: str, one: _Comparison) -> Table:
-    """Return a workload's policies, the best first."""
     rows = tuple(
         (
             _marked(one, policy, policy),

@@ -1,13 +1,14 @@
-"""Distributions as charts: boxes and shares of jobs (ECDF); and step functions of time, in bins."""
+"""Distributions as charts: boxes and shares of jobs (ECDF); and what changes over time: step functions, in bins."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.charts import Axis, Box, Chart, Line, Table, Unit, unit_text
+from cpsched.charts import Axis, Box, Chart, Line, ReferenceLine, Table, Unit, duration, unit_text
 
 #: A bit more than all: what an axis of shares shows.
 SHARES = (0.0, 1.05)
@@ -15,6 +16,8 @@ SHARES = (0.0, 1.05)
 
 #: Points of a curve that a page keeps: more cannot be seen.
 MOST_POINTS = 200
+#: Lengths of bins, in seconds; longer ones are whole days.
+_WIDTHS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
 _BOX = (5, 25, 50, 75, 95)
 _TABLE = (10, 25, 50, 75, 90, 95, 99)
 
@@ -78,6 +81,46 @@ def ecdf_points(values: NDArray[np.float64]) -> tuple[tuple[float, ...], tuple[f
     return tuple(different.tolist()), tuple(shares.tolist())
 
 
+def clock_times(
+    times: Sequence[float], origin: int, local_time: Callable[[float], datetime | None]
+) -> tuple[float, ...]:
+    """Return seconds as coordinates of an axis: of dates where there is a calendar, else from `origin` on."""
+    moments = map(local_time, times)
+    return tuple(
+        time - origin if moment is None else moment.replace(tzinfo=UTC).timestamp()
+        for time, moment in zip(times, moments, strict=True)
+    )
+
+
+def use_chart(title: str, axis: Axis, lines: Sequence[Line], about: str, *tables: Table) -> Chart:
+    """Return the shares of a machine in use over time."""
+    return Chart(
+        title=title,
+        x=axis,
+        y=Axis(label="share in use", unit=Unit.SHARE, span=SHARES),
+        layers=(*lines, ReferenceLine(at=1.0)),
+        about=about,
+        tables=tables,
+        is_wide=True,
+    )
+
+
+def line_table(axis: Axis, lines: Sequence[Line], unit: Unit, title: str = "") -> Table:
+    """Return lines as a table, a row for each time at which one of them has a point."""
+    times = sorted({time for line in lines for time in line.x})
+    values = [dict(zip(line.x, line.y, strict=True)) for line in lines]
+    rows = tuple(
+        (unit_text(axis.unit, time), *(unit_text(unit, one[time]) if time in one else "" for one in values))
+        for time in times
+    )
+    return Table(title=title, headings=("time", *(line.name for line in lines)), rows=rows)
+
+
+def binning(width: int) -> str:
+    """Return in words how a step function is drawn; `width`: as `step_points` has it."""
+    return f"Means over {duration(width)} each." if width else "Every change is shown."
+
+
 def step_points(
     times: Sequence[int] | NDArray[np.int64], amounts: Sequence[int] | NDArray[np.int64], begin: int, end: int
 ) -> tuple[tuple[float, ...], tuple[float, ...], int]:
@@ -108,7 +151,8 @@ def binned(
 
     Returns the edges of the bins, the last one is `end`, and the mean and the largest of the function in each bin.
     """
-    width = _round_width((end - begin) / MOST_POINTS)
+    least = (end - begin) / MOST_POINTS
+    width = next((width for width in _WIDTHS if width >= least), 86400 * -int(-least // 86400))
     edges = np.append(np.arange(begin, end, width), end)
     time = np.concatenate([[min(begin, *times[:1].tolist())], times]).astype(np.float64)
     level = np.concatenate([[0.0], amounts])
@@ -122,12 +166,3 @@ def binned(
     places = np.searchsorted(edges, time[inside], side="right") - 1
     np.maximum.at(largest, places, level[inside])
     return edges, means, largest
-
-
-#: Lengths of bins, in seconds; longer ones are whole days.
-_WIDTHS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
-
-
-def _round_width(least: float) -> int:
-    """Return a round number of seconds, at least this many."""
-    return next((width for width in _WIDTHS if width >= least), 86400 * -int(-least // 86400))

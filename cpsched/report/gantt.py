@@ -13,8 +13,8 @@ from datetime import datetime
 
 from cpsched.arguments import at_the_door
 from cpsched.charts import duration
-from cpsched.domain import Instance, Job, NodeState, Placement, Plan, PlannedJob, Segment
-from cpsched.metrics import Summary, jobs_by_id, summarise, usage_over_time
+from cpsched.domain import Instance, Job, Placement, Plan, PlannedJob, Segment
+from cpsched.metrics import Summary, available, jobs_by_id, summarise, usage_over_time
 from cpsched.report.page_parts import asset, embedded, filled, source_of
 from cpsched.report.words import basis_of, change_description, figures, request_text, share_text, value_text
 from cpsched.text import printable
@@ -59,19 +59,11 @@ def gantt_assets() -> tuple[str, str]:
     return asset("gantt.css"), "\n".join(map(asset, _SCRIPTS))
 
 
-class _Numbering:
-    """Gives each distinct value a number, in order of appearance. Mutable."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[object, int] = {}
-
-    def number(self, value: object) -> int:
-        """Return the value's number, a new one if it has none yet."""
-        return self._numbers.setdefault(value, len(self._numbers))
-
-    def values(self) -> list[object]:
-        """Return the values, each at the place of its number."""
-        return list(self._numbers)
+def _numbers() -> defaultdict[object, int]:
+    """Return a dict that gives each distinct value a number, in the order in which they are asked for."""
+    found: defaultdict[object, int] = defaultdict()
+    found.default_factory = found.__len__
+    return found
 
 
 def _offset(instance: Instance, epoch: datetime) -> float:
@@ -92,15 +84,15 @@ class _PageData:
         self.node_index = {name: index for index, name in enumerate(instance.cluster.node_names)}
         self.resources = tuple(instance.cluster.totals)
         self.entries = jobs_by_id(instance)
-        self.texts = _Numbering()
-        self.held = _Numbering()
-        self.queues = _Numbering()
+        self.texts = _numbers()
+        self.held = _numbers()
+        self.queues = _numbers()
 
     def document(self) -> dict[str, object]:
         """Return all data; ``gantt_model.js`` is their reader."""
         instance, plan, summary = self.instance, self.plan, summarise(self.instance, self.plan)
         for name in instance.queues:
-            self.queues.number(name)
+            self.queues[name]  # the queues of the instance come first
         jobs = [self._job(planned) for planned in plan.jobs]
         epoch = instance.epoch
         offset = _offset(instance, epoch) if epoch else 0
@@ -129,20 +121,20 @@ class _PageData:
                 for piece in plan.reservations
                 if piece.allocation
             ],
-            "queues": self.queues.values(),
-            "texts": self.texts.values(),
-            "held": self.held.values(),
+            "queues": list(self.queues),
+            "texts": list(self.texts),
+            "held": list(self.held),
         }
 
     def _job(self, planned: PlannedJob) -> list[object]:
         """Return one job as a row, texts and queue by number."""
         job: Job = self.entries[planned.id]
         licenses = ", ".join(f"{name} {amount}" for name, amount in job.licenses.items())
-        number, chosen = self.texts.number, job.choices[min(planned.alternative, len(job.alternatives))]
+        number, chosen = self.texts.__getitem__, job.choices[min(planned.alternative, len(job.alternatives))]
         return [
             planned.id,
             *(number(text) for text in (job.user, job.group, job.project)),
-            self.queues.number(_queue_name(job.queue)),
+            self.queues[_queue_name(job.queue)],
             job.submit,
             chosen.walltime,
             number(request_text(chosen)),
@@ -159,7 +151,7 @@ class _PageData:
         words = f"step {place} of {len(planned.segments)}" if job.is_evolving and job.running is None else share
         if planned.alternative:
             words = f"alternative {planned.alternative} of {len(job.alternatives)}"
-        return [*row, self.texts.number(words), int(bool(share))] if words else row
+        return [*row, self.texts[words], int(bool(share))] if words else row
 
     def _runs(self, allocation: Iterable[Placement]) -> list[int]:
         """Fold an allocation into triples: first node, number of neighbours, number of the amounts of each."""
@@ -173,7 +165,7 @@ class _PageData:
                 amounts[name] = amounts.get(name, 0) + amount
         runs: list[int] = []
         for index in sorted(on_node):
-            held = self.held.number(tuple(on_node[index].get(name, 0) for name in self.resources))
+            held = self.held[tuple(on_node[index].get(name, 0) for name in self.resources)]
             if runs and runs[-3] + runs[-2] == index and runs[-1] == held and not self._begins_class(index):
                 runs[-2] += 1
             else:
@@ -186,15 +178,8 @@ class _PageData:
         return self.instance.cluster.class_of[name].names[0] == name
 
     def _resources(self, summary: Summary) -> list[dict[str, object]]:
-        """Return each resource and licence with its capacity, its mean share in use and its use over time."""
-        cluster = self.instance.cluster
-        totals = dict.fromkeys(self.resources, 0)
-        for node_class in cluster.classes:
-            if node_class.state is NodeState.UP:
-                for name, amount in node_class.resources.items():
-                    totals[name] += amount * len(node_class.names)
         rows: list[dict[str, object]] = []
-        for name, total in (*totals.items(), *cluster.licenses.items()):
+        for name, total in available(self.instance.cluster).items():
             times, amounts = usage_over_time(self.instance, self.plan, name)
             mean = summary.utilisation.get(name)
             rows.append({"name": name, "total": total, "mean": mean, "times": times, "amounts": amounts})
@@ -219,7 +204,6 @@ class _PageData:
 
 
 def _queue_name(queue: str | None) -> str:
-    """Return a queue's name, or the label of jobs without a queue."""
     return "(no queue)" if queue is None else queue
 
 

@@ -149,7 +149,6 @@ function layoutOf(chart, plot) {
   }
   if (isNarrow && made.xaxis.ticktext) made.xaxis.tickangle = -40;
   for (const shape of made.shapes ?? []) shape.line.color = soft;
-  for (const note of made.annotations ?? []) note.font = { color: ink, size: 12 };
   return { ...made, height: Number(plot.dataset.height), width: isPaper ? PAPER_WIDTH : plot.clientWidth,
     margin: { l: made.yaxis.automargin ? 12 : 66, r: 14, t: 14, b: made.xaxis.tickangle ? 84 : made.xaxis.title.text.includes("<br>") ? 74 : 58 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", hovermode: "closest",
     dragmode: isTouched ? false : "zoom",

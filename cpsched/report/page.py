@@ -10,7 +10,7 @@ import html
 from collections.abc import Iterator
 from importlib.metadata import version
 
-from cpsched.charts import COLOURS, DARK_COLOURS, Box, Chart, Line, Table, Unit, plotly_figure, plotly_script
+from cpsched.charts import COLOURS, DARK_COLOURS, Box, Chart, Line, Table, plotly_figure, plotly_script
 from cpsched.report.gantt import gantt_assets
 from cpsched.report.page_parts import asset, embedded, filled, source_of
 from cpsched.report.report import Report, Section
@@ -65,30 +65,22 @@ def _drawing(chart: Chart) -> dict[str, object]:
     """Return what the script draws: the figure of plotly, and how its numbers are written."""
     return {
         "figure": plotly_figure(chart),
-        "x": _units(chart.x.unit, chart.x.floor),
-        "y": _units(chart.y.unit, chart.y.floor),
+        "x": {"unit": str(chart.x.unit), "floor": chart.x.floor},
+        "y": {"unit": str(chart.y.unit), "floor": chart.y.floor},
         "isNamed": bool(chart.y.names),
     }
-
-
-def _units(unit: Unit, floor: float | None) -> dict[str, object]:
-    return {"unit": str(unit), "floor": floor}
 
 
 def _height(chart: Chart) -> int:
     """Return the pixels of a chart: more where many names are along y."""
     points = sum(isinstance(layer, Line) and layer.is_flat for layer in chart.layers)
-    row = max(_ROW, 12 + _SERIES * points) if len(chart.y.names) > 1 and not _is_one_each(chart) else _ROW
+    # whether each layer has a row of its own
+    is_one_each = all(isinstance(one, Box) or (isinstance(one, Line) and len(one.y) == 1) for one in chart.layers)
+    row = max(_ROW, 12 + _SERIES * points) if len(chart.y.names) > 1 and not is_one_each else _ROW
     return max(_AROUND + row * len(chart.y.names), 150) if chart.y.names else _HEIGHT
 
 
-def _is_one_each(chart: Chart) -> bool:
-    """Return whether each layer has a row of its own."""
-    return all(isinstance(layer, Box) or (isinstance(layer, Line) and len(layer.y) == 1) for layer in chart.layers)
-
-
 def _summary(report: Report) -> str:
-    """Return the sentences and figures of the top."""
     said = "".join(f"<p>{_text(sentence)}</p>" for sentence in report.sentences)
     if not report.figures:
         return said
@@ -100,7 +92,6 @@ def _summary(report: Report) -> str:
 
 
 def _nav(report: Report) -> str:
-    """Return links to all sections."""
     links = (
         f'<li><a href="#section-{place}">{_text(section.title)}</a></li>'
         for place, section in enumerate(report.sections)
@@ -109,7 +100,6 @@ def _nav(report: Report) -> str:
 
 
 def _section(place: int, section: Section) -> str:
-    """Return a section with its frame, charts and tables."""
     parts = [f'<section aria-labelledby="section-{place}"><h2 id="section-{place}">{_text(section.title)}</h2>']
     if section.text:
         parts.append(f'<p class="said">{_text(section.text)}</p>')
@@ -148,26 +138,20 @@ def _row(columns: tuple[list[str], list[str]]) -> Iterator[str]:
 
 
 def _figure(name: str, chart: Chart) -> str:
-    """Return a chart's place with its title, how it is read, and the numbers."""
     about = f'<p class="about">{_text(chart.about)}</p>' if chart.about else ""
     tables = "".join(map(_table, chart.tables))
+    axes = " over ".join(filter(None, (chart.y.label, chart.x.label)))
+    words = f"Chart: {chart.title}, {axes}. The numbers are in the table below."
     numbers = f"<details><summary>The numbers: {_text(chart.title)}</summary>{tables}</details>" if tables else ""
     return (
         f'<figure aria-labelledby="{name}-title">'
         f'<h3 id="{name}-title">{_text(chart.title)}</h3>{about}'
-        f'<div class="plot" id="{name}" role="group" aria-label="{_text(_alternative(chart))}" '
+        f'<div class="plot" id="{name}" role="group" aria-label="{_text(words)}" '
         f'data-height="{_height(chart)}"></div><ul class="legend" id="{name}-legend" hidden></ul>{numbers}</figure>'
     )
 
 
-def _alternative(chart: Chart) -> str:
-    """Return a chart in words, for readers who cannot see it."""
-    axes = " over ".join(filter(None, (chart.y.label, chart.x.label)))
-    return f"Chart: {chart.title}, {axes}. The numbers are in the table below."
-
-
 def _table(table: Table) -> str:
-    """Return a table that can be scrolled by keys."""
     title = table.title or "Numbers"
     kinds = ["" if place in table.words else " class=number" for place in range(len(table.headings))]
     head = "".join(f"<th scope=col{kind}>{_text(text)}</th>" for kind, text in zip(kinds, table.headings, strict=True))

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from datetime import UTC
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.charts import Axis, Bars, Chart, Line, ReferenceLine, Table, Unit, duration, unit_text
+from cpsched.charts import Axis, Bars, Chart, Line, Table, Unit, duration, unit_text
 from cpsched.domain import Instance, Plan, WaitingReason
 from cpsched.metrics import jobs_by_id, summarise, usage_over_time
-from cpsched.report.distributions import SHARES, box_chart, ecdf_chart, step_points
+from cpsched.report.distributions import (
+    binning,
+    box_chart,
+    clock_times,
+    ecdf_chart,
+    line_table,
+    step_points,
+    use_chart,
+)
 from cpsched.report.gantt import gantt_html, plan_sentence
 from cpsched.report.report import Frame, Report, Section
 from cpsched.report.run_groups import NO_QUEUE, by_queue
-from cpsched.report.words import figures, moment, value_text
+from cpsched.report.words import figures, finder_gains, finder_of, moment, value_text
 
 #: Rows of a table of jobs that a page keeps; the documents have all.
 _MOST_ROWS = 500
@@ -50,7 +57,8 @@ def plan_report(instance: Instance, plan: Plan, previous: Plan | None = None) ->
     of them, which the plan is compared with.
     """
     summary = summarise(instance, plan)
-    sections = [Section(title="Gantt chart", frame=Frame(title="Gantt chart of the plan", html=_gantt(instance, plan)))]
+    gantt = gantt_html(instance, plan, is_embedded=True)
+    sections = [Section(title="Gantt chart", frame=Frame(title="Gantt chart of the plan", html=gantt))]
     if previous is not None:
         sections.append(_change_section(instance, plan, previous))
     sections += [_use_section(instance, plan), *_wait_sections(instance, plan), *_search_sections(plan)]
@@ -63,10 +71,6 @@ def plan_report(instance: Instance, plan: Plan, previous: Plan | None = None) ->
         figures=tuple(figures(plan, summary)),
         sections=tuple(sections),
     )
-
-
-def _gantt(instance: Instance, plan: Plan) -> str:
-    return gantt_html(instance, plan, is_embedded=True)
 
 
 def _value_sentences(plan: Plan) -> Iterator[str]:
@@ -106,17 +110,14 @@ def _is_dated(instance: Instance) -> bool:
 
 def _at(instance: Instance, times: tuple[float, ...]) -> tuple[float, ...]:
     """Return times of the instance as coordinates of `_time_axis`."""
-    if not _is_dated(instance):
-        return tuple(time - instance.now for time in times)
-    moments = (instance.local_time(int(time)) for time in times)
-    return tuple(one.replace(tzinfo=UTC).timestamp() for one in moments if one is not None)
+    is_dated = _is_dated(instance)
+    return clock_times(times, instance.now, lambda time: instance.local_time(int(time)) if is_dated else None)
 
 
 # --- sections -----------------------------------------------------------------------------------------------------
 
 
 def _use_section(instance: Instance, plan: Plan) -> Section:
-    """Return the use of each resource and licence over time."""
     capacity = instance.cluster.capacity
     axis, width = _time_axis(instance), 0
     lines: list[Line] = []
@@ -130,35 +131,18 @@ def _use_section(instance: Instance, plan: Plan) -> Section:
         seconds = np.diff(x)
         mean = float((np.array(shares[:-1]) * seconds).sum() / seconds.sum())
         rows.append((name, f"{total:,}", unit_text(Unit.SHARE, mean), unit_text(Unit.SHARE, max(shares))))
-    chart = Chart(
-        title="Use of the machine over time",
-        x=axis,
-        y=Axis(label="share in use", unit=Unit.SHARE, span=SHARES),
-        layers=(*lines, ReferenceLine(at=1.0, label="")),
-        about="The share of each resource that jobs hold; the dashed line is all that the machine has. "
-        + (f"Means over {duration(width)} each." if width else "Every change is shown."),
-        tables=(
-            Table(headings=("resource", "the machine has", "mean use", "most"), rows=tuple(rows)),
-            _line_table(axis, lines),
-        ),
-        is_wide=True,
+    chart = use_chart(
+        "Use of the machine over time",
+        axis,
+        lines,
+        f"The share of each resource that jobs hold; the dashed line is all that the machine has. {binning(width)}",
+        Table(headings=("resource", "the machine has", "mean use", "most"), rows=tuple(rows)),
+        line_table(axis, lines, Unit.SHARE, "Over time"),
     )
     return Section(title="Use of the machine", charts=(chart,) if lines else ())
 
 
-def _line_table(axis: Axis, lines: list[Line]) -> Table:
-    """Return lines as a table, a row for each time at which one of them changes."""
-    times = sorted({time for line in lines for time in line.x})
-    values = [dict(zip(line.x, line.y, strict=True)) for line in lines]
-    rows = tuple(
-        (unit_text(axis.unit, time), *(unit_text(Unit.SHARE, one[time]) if time in one else "" for one in values))
-        for time in times
-    )
-    return Table(title="Over time", headings=("time", *(line.name for line in lines)), rows=rows)
-
-
 def _wait_sections(instance: Instance, plan: Plan) -> Iterator[Section]:
-    """Yield the planned waits by queue."""
     entries = jobs_by_id(instance)
     planned = [one for one in plan.jobs if entries[one.id].running is None]
     waits = np.array([max(0, one.start - entries[one.id].submit) for one in planned], dtype=np.float64)
@@ -177,7 +161,6 @@ def _wait_sections(instance: Instance, plan: Plan) -> Iterator[Section]:
 
 
 def _search_sections(plan: Plan) -> Iterator[Section]:
-    """Yield how the plan was found."""
     charts = (_value_chart(plan),) if plan.incumbents else ()
     tables = [_finder_table(plan)] if plan.incumbents else []
     if plan.incumbents:
@@ -201,19 +184,14 @@ def _search_sections(plan: Plan) -> Iterator[Section]:
         yield Section(title="How the plan was found", charts=charts, tables=tuple(tables))
 
 
-def _finders(plan: Plan) -> list[str]:
-    """Return the finders of better plans, in order; the name of a lane ends at its colon."""
-    return list(dict.fromkeys(one.by.partition(":")[0] for one in plan.incumbents))
-
-
 def _value_chart(plan: Plan) -> Chart:
     """Return the value of the best plan over the seconds of work, a symbol for each finder, and the bound."""
     found = plan.incumbents
     end = max(plan.engine.elapsed, found[-1].at)
     x, y = (*(one.at for one in found), end), (*(one.value for one in found), found[-1].value)
     layers = [Line(name="best plan", x=x, y=y, is_step=True, series=0)]
-    for number, name in enumerate(_finders(plan), start=1):
-        points = [one for one in found if one.by.partition(":")[0] == name]
+    for number, name in enumerate(dict.fromkeys(map(finder_of, found)), start=1):
+        points = [one for one in found if finder_of(one) == name]
         layers.append(
             Line(
                 name=f"found by {name}",
@@ -244,33 +222,23 @@ def _value_chart(plan: Plan) -> Chart:
 
 
 def _finder_table(plan: Plan) -> Table:
-    """Return how many better plans each solver found, and its share of the gain."""
-    gains: dict[str, float] = dict.fromkeys(_finders(plan), 0.0)
-    counts = Counter(one.by.partition(":")[0] for one in plan.incumbents)
-    for before, after in pairwise(plan.incumbents):
-        if before.planned == after.planned:
-            gains[after.by.partition(":")[0]] += max(0.0, before.value - after.value)
-    whole = sum(gains.values())
+    gains = finder_gains([plan.incumbents[0], *plan.incumbents])
+    whole = sum(gain for _, gain in gains.values())
     rows = tuple(
-        (name, f"{counts[name]:,}", unit_text(Unit.SHARE, gain / whole) if whole > 0 else "-")
-        for name, gain in gains.items()
+        (name, f"{count:,}", unit_text(Unit.SHARE, gain / whole) if whole > 0 else "-")
+        for name, (count, gain) in gains.items()
     )
     return Table(title="Who found better plans", headings=("by", "plans", "share of the gain"), rows=rows)
 
 
 def _room_section(instance: Instance, plan: Plan) -> Section:
-    """Return the waiting room with its reasons."""
     counts = Counter(job.reason for job in plan.waiting_room)
-    names = [str(reason) for reason, _ in counts.most_common()]
-    numbers = [float(count) for _, count in counts.most_common()]
     words = tuple((str(reason), f"{count:,}", _REASONS[reason]) for reason, count in counts.most_common())
-    chart = Chart(
-        title="Jobs without a start, by reason",
-        x=Axis(label="jobs", has_zero=True),
-        y=Axis(label="", names=tuple(names)),
-        layers=(Bars(name="jobs", at=tuple(map(float, range(len(names)))), values=tuple(numbers), is_flat=True),),
-        about="Why these jobs cannot be planned.",
-        tables=(Table(headings=("reason", "jobs", "meaning"), rows=words, words=frozenset({0, 2})),),
+    chart = _count_chart(
+        "Jobs without a start, by reason",
+        {str(reason): count for reason, count in counts.most_common()},
+        "Why these jobs cannot be planned.",
+        Table(headings=("reason", "jobs", "meaning"), rows=words, words=frozenset({0, 2})),
     )
     entries = jobs_by_id(instance)
     rows = tuple(
@@ -288,11 +256,22 @@ def _room_section(instance: Instance, plan: Plan) -> Section:
     return Section(title="Waiting room", charts=(chart,), tables=(table,))
 
 
+def _count_chart(title: str, counts: Mapping[str, int], about: str, table: Table) -> Chart:
+    places = tuple(map(float, range(len(counts))))
+    return Chart(
+        title=title,
+        x=Axis(label="jobs", has_zero=True),
+        y=Axis(label="", names=tuple(counts)),
+        layers=(Bars(name="jobs", at=places, values=tuple(map(float, counts.values())), is_flat=True),),
+        about=about,
+        tables=(table,),
+    )
+
+
 # --- beside the previous plan -------------------------------------------------------------------------------------
 
 
 def _change_section(instance: Instance, plan: Plan, previous: Plan) -> Section:
-    """Return how the starts of jobs moved since the previous plan."""
     entries = jobs_by_id(instance)
     before = {job.id: job for job in previous.jobs}
     after = {job.id: job for job in plan.jobs}
@@ -322,58 +301,32 @@ def _change_section(instance: Instance, plan: Plan, previous: Plan) -> Section:
         for id, move in largest
     )
     moved = counts["planned to start earlier"] + counts["planned to start later"]
-    tables = (
-        Table(title="Jobs", headings=("jobs that are", "count"), rows=tuple((k, f"{v:,}") for k, v in counts.items())),
-        *(
-            [
-                Table(
-                    title="Moved jobs, the largest moves first",
-                    headings=("job", "queue", "moved by", "start before", "start now"),
-                    rows=rows,
-                    words=frozenset(range(5)),
-                    note=f"{moved - len(rows):,} more have moved." if moved > len(rows) else "",
-                )
-            ]
-            if rows
-            else []
-        ),
-    )
+    in_all = tuple((words, f"{count:,}") for words, count in counts.items())
+    tables = [Table(title="Jobs", headings=("jobs that are", "count"), rows=in_all)]
+    if rows:
+        tables.append(
+            Table(
+                title="Moved jobs, the largest moves first",
+                headings=("job", "queue", "moved by", "start before", "start now"),
+                rows=rows,
+                words=frozenset(range(5)),
+                note=f"{moved - len(rows):,} more have moved." if moved > len(rows) else "",
+            )
+        )
     value = f"The value was {value_text(previous.objective.value)} and is {value_text(plan.objective.value)}"
-    value += " (other jobs, or another moment: not comparable)." if _differ(plan, previous) else "."
+    is_other = plan.now != previous.now or set(after) | waiting_after != set(before) | waiting_before
+    value += " (other jobs, or another moment: not comparable)." if is_other else "."
     charts = (_move_chart(moves),) if moves.size else ()
-    return Section(title="What changed against the previous plan", text=value, charts=charts, tables=tables)
-
-
-def _differ(plan: Plan, previous: Plan) -> bool:
-    """Return whether two plans are of different windows."""
-    return plan.now != previous.now or _ids(plan) != _ids(previous)
-
-
-def _ids(plan: Plan) -> set[str]:
-    """Return all jobs of a plan."""
-    return {job.id for job in plan.jobs} | {job.id for job in plan.waiting_room}
+    return Section(title="What changed against the previous plan", text=value, charts=charts, tables=tuple(tables))
 
 
 def _move_chart(moves: NDArray[np.int64]) -> Chart:
-    """Return how many jobs moved by how much."""
     ends = [duration(end) for end in _MOVES]
     spans = [f"up to {ends[0]}", *(f"{low} to {high}" for low, high in pairwise(ends)), f"more than {ends[-1]}"]
     names = [*(f"{span} earlier" for span in reversed(spans)), "unchanged", *(f"{span} later" for span in spans)]
     places = len(spans) + np.sign(moves) * (1 + np.searchsorted(_MOVES, np.abs(moves)))
-    counts = np.bincount(np.where(moves == 0, len(spans), places), minlength=len(names))
-    rows = tuple((name, f"{count:,}") for name, count in zip(names, counts.tolist(), strict=True))
-    return Chart(
-        title="How far planned starts moved",
-        x=Axis(label="jobs", has_zero=True),
-        y=Axis(label="", names=tuple(names)),
-        layers=(
-            Bars(
-                name="jobs",
-                at=tuple(map(float, range(len(names)))),
-                values=tuple(map(float, counts.tolist())),
-                is_flat=True,
-            ),
-        ),
-        about="Above the middle: jobs that are planned to start earlier than before.",
-        tables=(Table(headings=("start", "jobs"), rows=rows),),
-    )
+    numbers = np.bincount(np.where(moves == 0, len(spans), places), minlength=len(names)).tolist()
+    counts = dict(zip(names, numbers, strict=True))
+    table = Table(headings=("start", "jobs"), rows=tuple((name, f"{count:,}") for name, count in counts.items()))
+    about = "Above the middle: jobs that are planned to start earlier than before."
+    return _count_chart("How far planned starts moved", counts, about, table)

@@ -66,12 +66,8 @@ def _largest(
 def cells_of(
     runs: Runs, jobs: NDArray[np.int64]
 ) -> tuple[tuple[str, ...], tuple[str, ...], list[list[NDArray[np.int64]]]]:
-    """Return the jobs by run time (rows) and by nodes (columns); empty rows and columns at the ends are left out.
-
-    The run time is that on the full request, even of a job that ran on less (SD-12).
-    """
-    seconds = np.where(runs.runtime >= 0, np.minimum(runs.runtime, runs.walltime), runs.walltime)[jobs]
-    rows = np.searchsorted(list(_RUN_TIMES), seconds)
+    """Return the jobs by run time (rows) and by nodes (columns); empty rows and columns at the ends are left out."""
+    rows = np.searchsorted(list(_RUN_TIMES), runs.full_runtime[jobs])
     columns = np.searchsorted(_NODES, runs.nodes[jobs])
     row_names = [*(f"≤ {text}" for text in _RUN_TIMES.values()), f"> {list(_RUN_TIMES.values())[-1]}"]
     column_names = ["1 node", *(f"{a + 1:,}–{b:,}" for a, b in pairwise(_NODES))]  # noqa: RUF001 - en dashes of ranges

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
-from datetime import UTC, datetime
-from itertools import chain
+from dataclasses import asdict, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.charts import Axis, Chart, Heat, Line, ReferenceLine, Table, Unit, duration, unit_text
+from cpsched.charts import Axis, Chart, Heat, Line, Table, Unit, duration, unit_text
 from cpsched.errors import ReportError
-from cpsched.metrics import RunsSummary, SimulatedRun, load_over_time, unserved_rank
-from cpsched.report.distributions import SHARES, binned, box_chart, ecdf_chart, step_points
+from cpsched.metrics import BOUND, RunsSummary, SimulatedRun, load_over_time, unserved_rank
+from cpsched.report.distributions import (
+    binned,
+    binning,
+    box_chart,
+    clock_times,
+    ecdf_chart,
+    line_table,
+    step_points,
+    use_chart,
+)
 from cpsched.report.report import Report, Section
 from cpsched.report.run_groups import by_queue, by_size, by_user, cells_of
 from cpsched.report.tables import run_figures
 
-#: A slowdown is that of a job of at least so many seconds (bounded).
-_TAU = 10
 _WAIT = Axis(label="wait (logarithmic)", unit=Unit.SECONDS, is_log=True, floor=1.0)
 _SLOWDOWN = Axis(label="bounded slowdown (logarithmic)", is_log=True, floor=1.0)
 _DECISION = Axis(label="time of a decision (logarithmic)", unit=Unit.SECONDS, is_log=True, floor=1e-6)
@@ -67,7 +72,6 @@ def _labelled(runs: Sequence[SimulatedRun]) -> dict[str, SimulatedRun]:
 
 
 def _sentence(label: str, run: SimulatedRun, summary: RunsSummary) -> str:
-    """Return a simulation in plain words."""
     total, words = summary.total, []
     over = total.completed + total.killed
     words.append(f"{over:,} of {total.jobs:,} jobs ran under {label}.")
@@ -75,8 +79,9 @@ def _sentence(label: str, run: SimulatedRun, summary: RunsSummary) -> str:
         words.append("The simulation was interrupted: all figures are those up to then.")
     if total.wait is not None and total.bounded_slowdown is not None:
         wait = total.wait
+        half = f"waited for at most {unit_text(Unit.SECONDS, wait.median)}" if wait.median >= 1 else "started at once"
         words.append(
-            f"{_half(wait.median)}, one in twenty waited for longer than {unit_text(Unit.SECONDS, wait.p95)}, the "
+            f"Half of them {half}, one in twenty waited for longer than {unit_text(Unit.SECONDS, wait.p95)}, the "
             f"longest for {duration(wait.max)}."
         )
     if run.capacity.get("cores"):
@@ -85,12 +90,6 @@ def _sentence(label: str, run: SimulatedRun, summary: RunsSummary) -> str:
             "waited."
         )
     return " ".join(words)
-
-
-def _half(median: float) -> str:
-    if median < 1:
-        return "Half of them started at once"
-    return f"Half of them waited for at most {unit_text(Unit.SECONDS, median)}"
 
 
 def _verdict(summaries: Mapping[str, RunsSummary]) -> str:
@@ -119,7 +118,6 @@ def _verdict(summaries: Mapping[str, RunsSummary]) -> str:
 
 
 def _compared(runs: Mapping[str, SimulatedRun], summaries: Mapping[str, RunsSummary]) -> Iterator[Section]:
-    """Yield the sections in which the policies stand side by side."""
     yield figures_section(summaries)
     yield side_by_side("Policies side by side", runs, {label: _over(run) for label, run in runs.items()}, by="policy")
     first = next(iter(runs))
@@ -194,7 +192,6 @@ def _ratio_chart(base: SimulatedRun, run: SimulatedRun, base_label: str, label: 
 
 
 def _sections(run: SimulatedRun, prefix: str) -> Iterator[Section]:
-    """Yield the sections on one simulation, their titles with a prefix."""
     jobs = _over(run)
     if jobs.size:
         yield _distribution_section(run, jobs, prefix, title="Waits", what="wait")
@@ -215,7 +212,6 @@ def _sections(run: SimulatedRun, prefix: str) -> Iterator[Section]:
 
 
 def _distribution_section(run: SimulatedRun, jobs: NDArray[np.int64], prefix: str, *, title: str, what: str) -> Section:
-    """Return waits or slowdowns by queue, size and user."""
     values_of = _waits if what == "wait" else _slowdowns
     axis = _WAIT if what == "wait" else _SLOWDOWN
     groupings = {
@@ -228,7 +224,7 @@ def _distribution_section(run: SimulatedRun, jobs: NDArray[np.int64], prefix: st
     definition = (
         "A wait is from submission to start; waits below a second are drawn at one second."
         if what == "wait"
-        else f"A bounded slowdown is (wait + run time) / max(run time, {_TAU} s), at least 1: how many times as long "
+        else f"A bounded slowdown is (wait + run time) / max(run time, {BOUND} s), at least 1: how many times as long "
         "as on an empty machine."
     )
     return Section(
@@ -239,7 +235,6 @@ def _distribution_section(run: SimulatedRun, jobs: NDArray[np.int64], prefix: st
 
 
 def _class_charts(run: SimulatedRun, jobs: NDArray[np.int64]) -> Iterator[Chart]:
-    """Yield the heat maps of median waits and of mean bounded slowdowns."""
     rows, columns, cells = cells_of(run.runs, jobs)
     for title, values_of, unit, of in (
         ("Median wait", _waits, Unit.SECONDS, np.median),
@@ -257,14 +252,7 @@ def _class_charts(run: SimulatedRun, jobs: NDArray[np.int64]) -> Iterator[Chart]
             floor=1.0,
         )
         jobs_table = Table(title="Jobs", headings=("run time", *columns), rows=counts)
-        yield Chart(
-            title=chart.title,
-            x=chart.x,
-            y=chart.y,
-            layers=chart.layers,
-            about=chart.about,
-            tables=(*chart.tables, jobs_table),
-        )
+        yield replace(chart, tables=(*chart.tables, jobs_table))
 
 
 def _heat(
@@ -287,7 +275,6 @@ def _heat(
 
 
 def _decision_section(run: SimulatedRun, prefix: str) -> Section:
-    """Return how long the scheduler took."""
     seconds = run.decision_seconds
     chart = ecdf_chart("Times of decisions", _DECISION, {run.policy: seconds}, by="policy", what="decisions")
     return Section(
@@ -315,15 +302,7 @@ def _time_axis(run: SimulatedRun) -> Axis:
 
 def _at(run: SimulatedRun, times: Sequence[float]) -> tuple[float, ...]:
     """Return times of the simulation as coordinates of `_time_axis`."""
-    begin = _span(run)[0]
-    moments = [run.local_time(time) for time in times]
-    return tuple(
-        time - begin if moment is None else _clock(moment) for time, moment in zip(times, moments, strict=True)
-    )
-
-
-def _clock(moment: datetime) -> float:
-    return moment.replace(tzinfo=UTC).timestamp()
+    return clock_times(times, _span(run)[0], run.local_time)
 
 
 def _use_charts(runs: Mapping[str, SimulatedRun], *, is_compared: bool) -> Iterator[Chart]:
@@ -343,15 +322,9 @@ def _use_charts(runs: Mapping[str, SimulatedRun], *, is_compared: bool) -> Itera
         return
     first = next(iter(runs.values()))
     what = "Cores in use" if is_compared or [line.name for line in lines] == ["cores"] else "Use"
-    yield Chart(
-        title=f"{what} over time",
-        x=_time_axis(first),
-        y=Axis(label="share in use", unit=Unit.SHARE, span=SHARES),
-        layers=(*lines, ReferenceLine(at=1.0, label="")),
-        about=_binning(width) + " By what the jobs ask for, for as long as they run; the dashed line is the machine.",
-        tables=(_series_table(_time_axis(first), lines, Unit.SHARE),),
-        is_wide=True,
-    )
+    axis = _time_axis(first)
+    about = f"{binning(width)} By what the jobs ask for, for as long as they run; the dashed line is the machine."
+    yield use_chart(f"{what} over time", axis, lines, about, line_table(axis, lines, Unit.SHARE))
 
 
 def _held(run: SimulatedRun, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -385,25 +358,10 @@ def _queue_chart(runs: Mapping[str, SimulatedRun]) -> Chart:
         x=_time_axis(first),
         y=Axis(label="jobs in the queue", has_zero=True),
         layers=tuple(lines),
-        about=_binning(width),
-        tables=(_series_table(_time_axis(first), lines, Unit.NUMBER),),
+        about=binning(width),
+        tables=(line_table(_time_axis(first), lines, Unit.NUMBER),),
         is_wide=True,
     )
-
-
-def _binning(width: int) -> str:
-    return f"Means over {duration(width)} each." if width else "Every change is shown."
-
-
-def _series_table(axis: Axis, lines: Sequence[Line], unit: Unit) -> Table:
-    """Return lines as a table, a row for each time at which one of them has a point."""
-    values = [dict(zip(line.x, line.y, strict=True)) for line in lines]
-    times = sorted(set(chain.from_iterable(line.x for line in lines)))
-    rows = tuple(
-        (unit_text(axis.unit, time), *(unit_text(unit, one[time]) if time in one else "" for one in values))
-        for time in times
-    )
-    return Table(headings=("time", *(line.name for line in lines)), rows=rows)
 
 
 # --- values of jobs -----------------------------------------------------------------------------------------------
@@ -415,10 +373,9 @@ def _over(run: SimulatedRun) -> NDArray[np.int64]:
 
 
 def _waits(run: SimulatedRun, jobs: NDArray[np.int64]) -> NDArray[np.float64]:
-    return (run.runs.start[jobs] - run.runs.submit[jobs]).astype(np.float64)
+    return run.runs.wait[jobs].astype(np.float64)
 
 
 def _slowdowns(run: SimulatedRun, jobs: NDArray[np.int64]) -> NDArray[np.float64]:
-    response, ran = run.runs.end[jobs] - run.runs.submit[jobs], run.runs.end[jobs] - run.runs.start[jobs]
-    slowdowns: NDArray[np.float64] = np.maximum(1.0, response / np.maximum(_TAU, ran))
+    slowdowns: NDArray[np.float64] = run.runs.bounded_slowdown[jobs]
     return slowdowns

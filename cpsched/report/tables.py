@@ -12,7 +12,7 @@ from rich.text import Text
 from cpsched.charts import duration
 from cpsched.domain import Instance, Plan, PlannedJob
 from cpsched.formats import fold_hostlist
-from cpsched.metrics import Distribution, RunsSummary, jobs_by_id, summarise
+from cpsched.metrics import RunsSummary, jobs_by_id, summarise
 from cpsched.report.campaign_report import MAIN_LABELS, OVERVIEW
 from cpsched.report.report import Report
 from cpsched.report.words import figures, moment, value_text
@@ -150,7 +150,8 @@ def run_figures(summary: RunsSummary, *, seconds: Callable[[float], str] = _in_s
         ("restarts", total.restarts),
     ):
         yield label, f"{count:,}"
-    yield from _waits(total.wait, seconds)
+    for label, name in (("mean", "mean"), ("median", "median"), ("95 %", "p95"), ("longest", "max")):
+        yield f"wait, {label}", "-" if total.wait is None else seconds(getattr(total.wait, name))
     yield "bounded slowdown, mean", "-" if total.bounded_slowdown is None else f"{total.bounded_slowdown.mean:,.2f}"
     yield "sum of wait / expected wait", f"{total.wqt:,.1f}"
     yield "jobs that wait longer than expected", f"{total.late:,}"
@@ -164,12 +165,6 @@ def run_figures(summary: RunsSummary, *, seconds: Callable[[float], str] = _in_s
     yield "queue, longest", f"{summary.max_queue_length:,}"
     yield "makespan", duration(summary.makespan)
     yield "time of a decision, mean", "-" if overhead is None else f"{1000 * overhead.mean:.3g} ms"
-
-
-def _waits(wait: Distribution | None, seconds: Callable[[float], str]) -> Iterator[tuple[str, str]]:
-    values = {} if wait is None else {"mean": wait.mean, "median": wait.median, "95 %": wait.p95, "longest": wait.max}
-    for name in ("mean", "median", "95 %", "longest"):
-        yield f"wait, {name}", seconds(values[name]) if name in values else "-"
 
 
 def campaign_tables(report: Report) -> Iterator[Table]:

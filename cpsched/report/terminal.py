@@ -102,7 +102,8 @@ def terminal_gantt(instance: Instance, plan: Plan, *, width: int, most_rows: int
     columns = width - max(map(len, labels)) - 1
     end = max((job.end for job in plan.jobs), default=instance.now)
     edges = np.linspace(instance.now, max(end, instance.now + 1), columns + 1)
-    queues = _queues(instance)
+    without: list[str | None] = [None] if any(job.queue is None for job in instance.jobs) else []
+    queues = [*instance.queues, *without]
     shares = np.zeros((len(queues), len(labels), columns))
     for planned in plan.jobs:
         layer = shares[queues.index(entries[planned.id].queue)]
@@ -156,9 +157,3 @@ def _label(group: tuple[str, ...]) -> str:
     more = f" +{len(group) - 1}" if len(group) > 1 else ""
     name, room = printable(group[0]), LABEL_WIDTH - len(more)
     return (name if len(name) <= room else f"{name[: room - 1]}~") + more
-
-
-def _queues(instance: Instance) -> list[str | None]:
-    """Return the queues in document order, and None where there are jobs without one."""
-    without: list[str | None] = [None] if any(job.queue is None for job in instance.jobs) else []
-    return [*instance.queues, *without]

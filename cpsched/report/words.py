@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
 
 from cpsched.charts import duration
-from cpsched.domain import Amounts, Chunk, Instance, Job, Plan, PlannedJob, Request, Score, Segment
+from cpsched.domain import Amounts, Incumbent, Instance, Job, Plan, PlannedJob, Request, Score, Segment
 from cpsched.formats import format_request
 from cpsched.metrics import Delays, Summary, honest_gap
 
@@ -30,12 +31,9 @@ def _chunks_text(request: Request) -> str:
     try:
         return format_request(request)
     except ValueError:
-        return " + ".join(f"{chunk.count} x ({_asked_text(chunk)})" for chunk in request.chunks)
-
-
-def _asked_text(chunk: Chunk) -> str:
-    """Return the request of one chunk, resources first."""
-    return ", ".join(f"{name}={asked}" for name, asked in (*chunk.resources.items(), *chunk.where.items()))
+        asked = ({**one.resources, **one.where} for one in request.chunks)
+        texts = (", ".join(f"{name}={value}" for name, value in one.items()) for one in asked)
+        return " + ".join(f"{one.count} x ({text})" for one, text in zip(request.chunks, texts, strict=True))
 
 
 def change_description(instance: Instance, job: Job, planned: PlannedJob) -> str:
@@ -73,7 +71,6 @@ def value_text(value: float) -> str:
 
 
 def _delays(delays: Delays) -> str:
-    """Return the number of late jobs, and their delays."""
     late = f"{delays.late:,} of {delays.count:,}"
     return f"{late}, {duration(delays.total)} in all, at most {duration(delays.max)}" if delays.late else late
 
@@ -90,14 +87,24 @@ def _improvement(score: Score) -> list[tuple[str, str]]:
     return [*rows, ("avoidable cost saved", f"{(score.planner - score.value) / can_be:.1%}")]
 
 
+def finder_of(incumbent: Incumbent) -> str:
+    """Return the solver that found a plan; the name of a lane ends at its colon."""
+    return incumbent.by.partition(":")[0]
+
+
+def finder_gains(incumbents: Iterable[Incumbent]) -> dict[str, tuple[int, float]]:
+    """Return how many plans each solver found that were better than the one before, and what they gained."""
+    gains: dict[str, tuple[int, float]] = {}
+    for before, found in pairwise(incumbents):
+        count, gain = gains.get(finder_of(found), (0, 0.0))
+        is_comparable = before.planned == found.planned
+        gains[finder_of(found)] = count + 1, gain + (max(0.0, before.value - found.value) if is_comparable else 0.0)
+    return gains
+
+
 def _finders(plan: Plan) -> list[tuple[str, str]]:
     """Return the rows about the finders of better plans, with their shares of the gain, and about other work."""
-    gains: dict[str, tuple[int, float]] = {}
-    for before, found in pairwise(plan.incumbents):
-        name = found.by.partition(":")[0]
-        count, gain = gains.get(name, (0, 0.0))
-        is_comparable = before.planned == found.planned
-        gains[name] = count + 1, gain + (max(0.0, before.value - found.value) if is_comparable else 0.0)
+    gains = finder_gains(plan.incumbents)
     whole = sum(gain for _, gain in gains.values())
     shares = [
         f"{name} {count:,}" + (f" ({gain / whole:.1%} of the gain)" if whole > 0 else "")

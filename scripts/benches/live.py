@@ -13,7 +13,7 @@ from benchmarking.measure import print_table, say
 from benchmarking.workload import Load, instance_of
 
 from cpsched.domain import Instance
-from cpsched.formats.logs import log_to_instance
+from cpsched.formats.logs import LogOptions, log_to_instance
 from cpsched.formats.swf import machine_of_log, read_machine, read_swf
 from cpsched.lab.policies import make_engine_scheduler
 from cpsched.lab.sim import simulate, warm_up_simulation
@@ -124,4 +124,4 @@ def read_log(path: Path) -> Instance:
     log = read_swf(path)
     name, cores = next((known for start, known in KNOWN.items() if path.name.startswith(start)), (None, None))
     machine = machine_of_log(log).machine if name is None else read_machine(MACHINES / f"{name}.json")
-    return log_to_instance(log, machine, arriving=True, cores_per_chunk=cores).instance
+    return log_to_instance(log, machine, LogOptions(cores_per_chunk=cores), arriving=True).instance

@@ -16,7 +16,7 @@ from benchmarking.measure import print_table, say
 from benchmarking.textbook import TEXTBOOK_HEADER, textbook_rows
 
 from cpsched.domain import Instance
-from cpsched.formats.logs import log_to_instance
+from cpsched.formats.logs import LogOptions, log_to_instance
 from cpsched.formats.swf import machine_of_log, read_machine, read_swf
 from cpsched.lab.policies import make_scheduler
 from cpsched.lab.sim import simulate, warm_up_simulation
@@ -105,7 +105,7 @@ def whole_logs(folder: Path, logs: Iterable[Log] = LOGS) -> Iterator[tuple[Insta
             machine = (
                 machine_of_log(read).machine if log.machine is None else read_machine(MACHINES / f"{log.machine}.json")
             )
-            taken = log_to_instance(read, machine, arriving=True, cores_per_chunk=log.cores_per_chunk)
+            taken = log_to_instance(read, machine, LogOptions(cores_per_chunk=log.cores_per_chunk), arriving=True)
             yield taken.instance, log
 
 

@@ -22,7 +22,7 @@ def line_chart(title: str, x_label: str, y_label: str, series: Mapping[str, Poin
 
 def ratio_chart(title: str, x_label: str, y_label: str, series: Mapping[str, Points]) -> str:
     """Return an SVG document with one dot for each (x, y) of the series of ratios, and lines at 1."""
-    ones = (ReferenceLine(at=1, label=""), ReferenceLine(at=1, label="", is_vertical=True))
+    ones = (ReferenceLine(at=1), ReferenceLine(at=1, is_vertical=True))
     return _svg(title, (Axis(label=x_label), Axis(label=y_label)), _lines(series, is_joined=False), ones)
 
 

@@ -18,8 +18,8 @@ CHARTS = (
             Line(
                 name="_b", x=(0, 86400), y=(0, 1), half_widths=(0.1, None), series=1, has_marks=True, texts=(EVIL, "t")
             ),
-            ReferenceLine(at=1, label=EVIL),
-            ReferenceLine(at=43200, label="", is_vertical=True),
+            ReferenceLine(at=1),
+            ReferenceLine(at=43200, is_vertical=True),
         ),
         about=EVIL,
         tables=(Table(title=EVIL, headings=(EVIL, "x"), rows=((EVIL, "1"),), note=EVIL),),

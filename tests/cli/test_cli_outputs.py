@@ -39,7 +39,6 @@ CALLS: dict[str, list[str]] = {
     "bench": ["bench", "quick.toml", "--workers", "1", "-o", "results"],
     "daemon-check": ["daemon", "--config", "site.toml", "--check"],
     "daemon-once": ["daemon", "--config", "site.toml", "--once"],
-    "daemon-report": ["daemon", "--config", "site.toml", "--report"],
     "daemon-hand-back": ["daemon", "--config", "site.toml", "--hand-back"],
     "serve-check": ["serve", "site.toml", "--check"],
     "warmup": ["warmup"],
@@ -91,7 +90,7 @@ def test_every_output_is_called() -> None:
 @pytest.mark.parametrize("name", OUTPUTS)
 def test_an_output_is_as_its_schema_says(name: str, run: Run) -> None:
     """Stdout is one object of the format, and nothing else."""
-    if name in ("daemon-report", "serve-check"):
+    if name == "serve-check":
         assert run(*CALLS["daemon-once"]).exit_code == ExitCode.FINE
     shown = run(*CALLS[name], "--json")
     assert shown.exit_code == ExitCode.FINE, shown.stderr

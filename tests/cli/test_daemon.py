@@ -87,13 +87,6 @@ def test_one_cycle_plans_and_gives_orders(run: Run, config: Path) -> None:
     assert 'cpsched_orders_total{kind="Gate",result="done"} 1.0' in (config.parent / "metrics.prom").read_text()
 
 
-def test_a_report_needs_jobs_that_are_over(run: Run, config: Path) -> None:
-    """--report says so where the store has nothing to compare yet."""
-    assert run("daemon", "--config", str(config), "--once").exit_code == ExitCode.FINE
-    shown = run("daemon", "--config", str(config), "--report")
-    assert "let the dry run go on" in shown.output
-
-
 def test_a_silent_store_is_bad_input(run: Run, config: Path) -> None:
     """A database that cannot be opened ends the command before anything is done."""
     config.write_text(config.read_text().replace("sqlite:///", "sqlite:////nowhere"))

@@ -9,7 +9,7 @@ import pytest
 from cpsched.domain import Instance, Outage, Plan
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats import Faults, parse_instance, parse_plan
-from cpsched.formats.kinds import Number, kind_of
+from cpsched.formats.kinds import Kind, Number, kind_of
 from tests.formats.format_documents import job, minimal_instance, small_instance, small_plan
 
 
@@ -578,8 +578,8 @@ def test_faults_of_a_plan() -> None:
         parse_plan(document, source="p.json")
     assert str(caught.value) == (
         "p.json: 2 faults\n"
-        '  waiting_room[0].id (job "2"): Expected every job once, got "2" as in jobs[0].id\n'
-        '  reservations[1].id (reservation "r"): Expected every time of a reservation once, got "r at 1" as in '
+        '  waiting_room[0].id (job "2"): Expected every job once, got "2", as in jobs[0].id\n'
+        '  reservations[1].id (reservation "r"): Expected every time of a reservation once, got "r at 1", as in '
         "reservations[0].id"
     )
     document["jobs"][0]["segments"][0]["end"] = 19
@@ -657,7 +657,8 @@ def test_every_time_has_its_unit() -> None:
     pending, seen = [kind_of(Instance), kind_of(Plan)], 0
     while pending:
         kind = pending.pop()
-        pending += kind.parts()
+        pending += [part for part in vars(kind).values() if isinstance(part, Kind)]
+        pending += [entry.kind for entry in getattr(kind, "_entries", {}).values()]
         if isinstance(kind, Number) and kind.schema({}).get("maximum") in (10**12, 10**10, 10**17):
             faults = Faults({})
             kind.explain("long", ("key",), faults)

@@ -43,7 +43,7 @@ def test_the_text_of_sacct_is_a_workload(tmp_path: Path) -> None:
     taken = take_jobs(log, LogOptions(cluster=cluster), arriving=False)
     assert [job.id for job in log_of(log, LogKind.SACCT).jobs] == ["101", "102_3", "103"]
     assert dict(log_of(log, LogKind.SACCT).jobs[2].request.totals)["gpus.a100"] == 1
-    assert dict(taken.window.counts)[LogAnomaly.NO_WALLTIME] == 1
+    assert dict(taken.counts)[LogAnomaly.NO_WALLTIME] == 1
 
 
 def test_a_job_that_was_cancelled_before_it_started_is_no_workload(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from cpsched.formats import instance_to_document, parse_instance
 from cpsched.formats.logs import (
     LogAnomaly,
     LogKind,
+    LogOptions,
     Selection,
     kind_of,
     log_to_instance,
@@ -195,13 +196,13 @@ def test_jobs_are_chosen_by_names(tmp_path: Path) -> None:
     )
 
     def chosen(selection: Selection) -> list[str]:
-        return [job.id for job in log_to_instance(log, _machine(), selection=selection).instance.jobs]
+        return [job.id for job in log_to_instance(log, _machine(), LogOptions(selection=selection)).instance.jobs]
 
     assert chosen(Selection(queues=frozenset({"x"}))) == ["a"]
     assert chosen(Selection(partitions=frozenset({"p"}))) == ["a", "b"]
     assert chosen(Selection(partitions=frozenset({-1}))) == ["c"]
     assert chosen(Selection(submitted=(0, 9))) == ["a", "b"]
-    assert log_to_instance(log, _machine(), selection=Selection(first=2)).kept_out == {"first and jobs": 2}
+    assert log_to_instance(log, _machine(), LogOptions(selection=Selection(first=2))).kept_out == {"first and jobs": 2}
 
 
 @pytest.mark.parametrize(
@@ -236,7 +237,7 @@ def test_odd_lines_are_told_with_their_number(tmp_path: Path, line: str, reason:
 
 def test_what_is_no_such_log_is_refused(tmp_path: Path) -> None:
     """A file without a job is a DocumentError with its first odd lines."""
-    with pytest.raises(DocumentError, match="got no job line\n  line 1: Expected -dt SECONDS"):
+    with pytest.raises(DocumentError, match="Expected sbatch events, got none\n  line 1: Expected -dt SECONDS"):
         sbatch(tmp_path, "hello")
 
 

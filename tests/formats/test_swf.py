@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cpsched.domain import Amounts, Chunk, Queue
-from cpsched.formats.logs import LogAnomaly, MemoryField, Selection, log_to_instance
+from cpsched.formats.logs import LogAnomaly, LogOptions, MemoryField, Selection, log_to_instance
 from cpsched.formats.swf import read_swf
 from tests.formats.swf_logs import LOG, line, log_of, machine, write
 
@@ -100,7 +100,7 @@ def test_second_job_of_a_number_is_left_out(tmp_path: Path) -> None:
 
 def test_whole_node_chunks_hold_all_processors(tmp_path: Path) -> None:
     """9 processors at 4 cores per chunk are 3 chunks; 1000 KB per processor are 4000 KB per chunk, 4 MiB rounded up."""
-    window = log_to_instance(log_of(tmp_path, line(procs=9, mem=1000)), machine(), cores_per_chunk=4)
+    window = log_to_instance(log_of(tmp_path, line(procs=9, mem=1000)), machine(), LogOptions(cores_per_chunk=4))
     (chunk,) = window.instance.jobs[0].request.chunks
     assert chunk == Chunk(count=3, resources=Amounts({"cores": 4, "mem": 4}))
 
@@ -108,22 +108,22 @@ def test_whole_node_chunks_hold_all_processors(tmp_path: Path) -> None:
 def test_memory_as_bytes_per_job(tmp_path: Path) -> None:
     """64 GiB for 64 processors are 1024 MiB for each; on nodes without ``mem`` memory does not count."""
     log = log_of(tmp_path, line(procs=64, mem=64 * 2**30))
-    window = log_to_instance(log, machine(), memory_field=MemoryField.BYTES_PER_JOB)
+    window = log_to_instance(log, machine(), LogOptions(memory_field=MemoryField.BYTES_PER_JOB))
     assert window.instance.jobs[0].request.chunks[0].resources == {"cores": 1, "mem": 1024}
-    without = log_to_instance(log, machine(mem=None), memory_field=MemoryField.BYTES_PER_JOB)
+    without = log_to_instance(log, machine(mem=None), LogOptions(memory_field=MemoryField.BYTES_PER_JOB))
     assert without.instance.jobs[0].request.chunks[0].resources == {"cores": 1}
 
 
 def test_window_is_chosen_by_index_and_by_submit_time(tmp_path: Path) -> None:
     """Of submits 0, 10, …, 90 the range [20, 80) has 20 … 70; three of them from the second on are 30, 40, 50."""
     log = log_of(tmp_path, *(line(number=number, submit=10 * number) for number in range(10)))
-    window = log_to_instance(log, machine(), selection=Selection(submitted=(20, 80), first=1, jobs=3))
+    window = log_to_instance(log, machine(), LogOptions(selection=Selection(submitted=(20, 80), first=1, jobs=3)))
     assert [job.id for job in window.instance.jobs] == ["3", "4", "5"]
     assert [job.submit for job in window.instance.jobs] == [0, 10, 20]
     assert window.instance.now == 20
     assert window.kept_out == {"submitted": 4, "first and jobs": 3}
-    assert log_to_instance(log, machine(), selection=Selection(jobs=2), now=100).instance.now == 100
-    assert log_to_instance(log, machine(), selection=Selection(first=10)).instance.jobs == ()
+    assert log_to_instance(log, machine(), LogOptions(selection=Selection(jobs=2)), now=100).instance.now == 100
+    assert log_to_instance(log, machine(), LogOptions(selection=Selection(first=10))).instance.jobs == ()
 
 
 def test_senseless_choices_are_refused(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_senseless_choices_are_refused(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="need"):
             Selection(**choice)
     with pytest.raises(ValueError, match="need"):
-        log_to_instance(log, machine(), cores_per_chunk=0)
+        log_to_instance(log, machine(), LogOptions(cores_per_chunk=0))
     with pytest.raises(ValueError, match="already has jobs"):
         log_to_instance(log, log_to_instance(log, machine()).instance)
 
@@ -161,7 +161,9 @@ def test_real_logs_are_read_whole(shared_data: Path, name: str) -> None:
     assert (len(log.jobs), log.faults) == (REAL[name], ())
     metacentrum = name.startswith("MetaCentrum")
     memory_field = MemoryField.BYTES_PER_JOB if metacentrum else MemoryField.KB_PER_PROCESSOR
-    window = log_to_instance(log, machine(), selection=Selection(first=500, jobs=1000), memory_field=memory_field)
+    window = log_to_instance(
+        log, machine(), LogOptions(selection=Selection(first=500, jobs=1000), memory_field=memory_field)
+    )
     assert len(window.instance.jobs) + len(window.left_out) == 1000
     assert len(window.instance.jobs) >= 990
     assert window.instance.now == max(job.submit for job in window.instance.jobs)
@@ -178,7 +180,7 @@ def test_filters_have_names_and_count(tmp_path: Path) -> None:
     )
 
     def taken(**filters: Any) -> tuple[list[str], dict[str, int]]:
-        window = log_to_instance(log, machine(), selection=Selection(**filters))
+        window = log_to_instance(log, machine(), LogOptions(selection=Selection(**filters)))
         return [job.id for job in window.instance.jobs], dict(window.kept_out)
 
     assert taken(statuses=frozenset({1, -1})) == (["1", "3", "4"], {"status": 1})
@@ -265,7 +267,7 @@ def test_jobs_wait_for_their_preceding_jobs_if_asked_to(tmp_path: Path) -> None:
     ]
     log = log_of(tmp_path, *lines)
     assert not any(job.after for job in log_to_instance(log, machine()).instance.jobs)
-    window = log_to_instance(log, machine(), dependencies=True)
+    window = log_to_instance(log, machine(), LogOptions(dependencies=True))
     assert [[(link.job, link.type, link.delay) for link in job.after] for job in window.instance.jobs] == [
         [],
         [("1", "afterany", 30)],

@@ -10,7 +10,7 @@ import pytest
 from cpsched.domain import Queue
 from cpsched.errors import DocumentError
 from cpsched.formats import instance_to_document, parse_instance
-from cpsched.formats.logs import log_to_instance
+from cpsched.formats.logs import LogOptions, log_to_instance
 from cpsched.formats.swf import machine_of_log, read_machine, read_swf
 from tests.formats.swf_logs import LOG, line, log_of, machine, write
 
@@ -48,7 +48,7 @@ def test_window_is_a_valid_document(tmp_path: Path) -> None:
     """What is made of a log and a cluster file can be written, and reads back as it was."""
     log = read_swf(write(tmp_path / "log.swf", LOG))
     cluster = read_machine(write(tmp_path / "tiny.json", json.dumps({"cluster": CLUSTER})))
-    instance = log_to_instance(log, cluster, cores_per_chunk=4).instance
+    instance = log_to_instance(log, cluster, LogOptions(cores_per_chunk=4)).instance
     assert parse_instance(instance_to_document(instance)) == instance
 
 

@@ -163,7 +163,7 @@ def test_dependencies_are_on_jobs_above(tmp_path: Path) -> None:
     window = log_to_instance(torque(tmp_path, text), machine_of_jobs(torque(tmp_path, text)).machine)
     assert window.instance.jobs[1].after == (Dependency(job="1", type=DependencyType.AFTEROK),)
     assert [str(fault) for fault in window.adjusted] == [
-        'line 2: job 2: waits "before:3": done without',
+        'line 2: job 2: waits for "before:3": done without',
         'line 2: job 2: waits for "9", which is no job above that was taken: done without',
     ]
 

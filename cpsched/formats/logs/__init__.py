@@ -6,7 +6,7 @@ with `workload.py`, the recipe: `read_workload` reads an instance document or an
 `conversion.py` has the one converter, `log_to_instance`.
 """
 
-from cpsched.formats.logs.conversion import LogWindow, log_to_instance
+from cpsched.formats.logs.conversion import LogOptions, LogWindow, log_to_instance
 from cpsched.formats.logs.jobs import Held, JobLog, LogAnomaly, LogJob, LogKind
 from cpsched.formats.logs.kinds import kind_of, read_log
 from cpsched.formats.logs.machine import machine_of_jobs
@@ -14,4 +14,4 @@ from cpsched.formats.logs.sbatch import read_sbatch
 from cpsched.formats.logs.selection import Selection
 from cpsched.formats.logs.swf_jobs import MemoryField
 from cpsched.formats.logs.torque import read_torque
-from cpsched.formats.logs.workload import LogOptions, TakenJobs, WorkloadNotes, is_log, read_workload, take_jobs
+from cpsched.formats.logs.workload import WorkloadNotes, is_log, read_workload, take_jobs

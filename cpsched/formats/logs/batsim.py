@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from cpsched.domain import Amounts, Chunk, Request
-from cpsched.errors import DocumentError, Fault
 from cpsched.formats.faults import shown
 from cpsched.formats.files import load_json
-from cpsched.formats.logs.jobs import JobLog, LogAnomaly, LogJob, LogKind, Note, UnusableLine
+from cpsched.formats.logs.jobs import JobLog, LogAnomaly, LogJob, LogKind, Note, UnusableLine, log_of, read_each
 from cpsched.formats.logs.quantities import count
 
 
@@ -28,17 +27,12 @@ def read_batsim(path: str | Path) -> JobLog:
     """Read a workload of hosts of one core. Raises `DocumentError` if it cannot be read or has no job."""
     document = load_json(path)
     content: Mapping[str, Any] = document if isinstance(document, dict) else {}
-    jobs, faults = list[LogJob](), list[Fault]()
-    for number, entry in enumerate(content.get("jobs") or (), start=1):
-        try:
-            jobs.append(_job(entry, content.get("profiles") or {}, number))
-        except UnusableLine as reason:
-            faults.append(Fault(f"line {number}", str(reason)))
-    if not jobs:
-        raise DocumentError(str(path), [Fault("jobs", "Expected jobs of Batsim, got none"), *faults[:5]])
+    jobs, profiles = list[LogJob](), content.get("profiles") or {}
+    entries = enumerate(content.get("jobs") or (), start=1)
+    faults = read_each(entries, lambda entry, number: jobs.append(_job(entry, profiles, number)))
     hosts = content.get("nb_res")
     hosts = hosts if isinstance(hosts, int) and hosts > 0 else None
-    return JobLog(source=str(path), kind=LogKind.BATSIM, jobs=tuple(jobs), faults=tuple(faults), hosts=hosts)
+    return log_of(path, LogKind.BATSIM, jobs, faults, expected="jobs of Batsim", hosts=hosts)
 
 
 def _job(entry: object, profiles: Mapping[str, Any], line: int) -> LogJob:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TypeVar
 
 from cpsched.domain import (
@@ -44,35 +45,55 @@ _FIRST_DATE = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_DATE = 16_725_225_600
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogOptions:
+    """The options for reading a log as a workload."""
+
+    #: A cluster file; None: the machine that the log describes.
+    cluster: Path | None = None
+    #: The jobs to take; queues and partitions have numbers in the Standard Workload Format, names in other logs.
+    selection: Selection = field(default_factory=Selection)
+    #: Cores of a chunk (whole nodes), of which a job has as many as hold its processors; None: 1. Like all below, for
+    #: logs in Standard Workload Format only.
+    cores_per_chunk: int | None = None
+    #: The meaning of field 10.
+    memory_field: MemoryField = MemoryField.KB_PER_PROCESSOR
+    #: Whether jobs wait for their preceding jobs, and then for their think times (fields 17 and 18). The submit times
+    #: of a log have these in them already, as they were then.
+    dependencies: bool = False
+
+    def __post_init__(self) -> None:
+        if self.cores_per_chunk is not None and self.cores_per_chunk < 1:
+            raise ValueError(f"need cores_per_chunk >= 1, got {self.cores_per_chunk}")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class LogWindow:
-    """A part of a log as an instance.
+    """A part of a log as an instance."""
 
-    Attributes
-    ----------
-    instance : Instance
-        The jobs that were taken, in the order of their submit times.
-    left_out : tuple of Fault
-        Jobs that could not be taken, and why; the path is ``line N``.
-    adjusted : tuple of Fault
-        Jobs that were taken, but with something else in place of what the log says or does not say; or the header.
-    oversized : tuple of Fault
-        Jobs that were taken, though the machine can never run them.
-    counts : FrozenMap
-        How often each anomaly was found in what the selection lets through, and in what the log does not say enough of.
-    kept_out : FrozenMap
-        How many jobs each filter of the selection kept out, by its name.
-    starts : FrozenMap
-        The second of the instance's clock at which each job really started, by its id, where the log says so.
-    """
-
+    #: The jobs that were taken, in the order of their submit times.
     instance: Instance
+    #: Jobs that could not be taken, and why; the path is ``line N``.
     left_out: tuple[Fault, ...]
+    #: Jobs that were taken, but with something else in place of what the log says or does not say; or the header.
     adjusted: tuple[Fault, ...]
+    #: Jobs that were taken, though the machine can never run them.
     oversized: tuple[Fault, ...]
+    #: How often each anomaly was found in what the selection lets through, and in what the log does not say enough of.
     counts: FrozenMap[LogAnomaly, int]
+    #: How many jobs each filter of the selection kept out, by its name.
     kept_out: FrozenMap[str, int]
+    #: The second of the instance's clock at which each job really started, by its id, where the log says so.
     starts: FrozenMap[str, int]
+    #: The lines that are not jobs.
+    faults: tuple[Fault, ...]
+    #: Assumptions about the machine.
+    assumed: tuple[str, ...] = ()
+
+    @property
+    def filtered(self) -> tuple[tuple[str, int], ...]:
+        """The number of jobs that each filter left out, in words."""
+        return tuple((f"left out by the filter {name}", count) for name, count in self.kept_out.items() if count)
 
     def __repr__(self) -> str:
         return f"<LogWindow: {self.instance!r}, {len(self.left_out)} jobs left out, {len(self.adjusted)} adjusted>"
@@ -81,13 +102,10 @@ class LogWindow:
 def log_to_instance(
     log: SwfLog | JobLog,
     machine: Instance,
+    options: LogOptions = LogOptions(),
     *,
-    selection: Selection = Selection(),  # noqa: B008 - frozen
     arriving: bool = False,
     now: int | None = None,
-    cores_per_chunk: int | None = None,
-    memory_field: MemoryField = MemoryField.KB_PER_PROCESSOR,
-    dependencies: bool = False,
 ) -> LogWindow:
     """Make an instance of the jobs of a log, on the nodes and in the queues of `machine`.
 
@@ -99,46 +117,30 @@ def log_to_instance(
     they have a property of that name. Jobs that are alike share their requests, so that a whole log needs little
     memory.
 
-    Raises `ValueError` if `cores_per_chunk` makes no sense, or `machine` has jobs.
+    Raises `ValueError` if `machine` has jobs.
 
-    Parameters
-    ----------
-    log
-        From `read_swf` or `read_log`.
-    machine
-        From `read_machine`, `machine_of_log` or `machine_of_jobs`: an instance without jobs; all but `now` is kept.
-    selection
-        The jobs to take; by default all. Queues and partitions have numbers in the Standard Workload Format, names in
-        other logs.
-    arriving
-        Whether this is a workload to simulate: `now` is the first submit time, and a job without run time is left out,
-        since its duration is unknown. Else it is a window to plan: all its jobs wait.
-    now
-        On the log's clock; default: the last submit time of the window, or the first one of a workload.
-    cores_per_chunk, memory_field
-        The meaning of the processors and the memory of a job in Standard Workload Format, see `SwfTranslator`; default:
-        each processor is a chunk of one core. Other logs state it themselves.
-    dependencies
-        Whether jobs in Standard Workload Format wait for their preceding jobs, and then for their think times. The
-        submit times of a log have these in them already, as they were then.
+    `log`: from `read_swf` or `read_log`.
+    `machine`: from `read_machine`, `machine_of_log` or `machine_of_jobs`: an instance without jobs; all but `now` is
+      kept.
+    `options`: the jobs to take, by default all, and the meaning of fields.
+    `arriving`: whether this is a workload to simulate: `now` is the first submit time, and a job without run time is
+      left out, since its duration is unknown. Else it is a window to plan: all its jobs wait.
+    `now`: on the log's clock; default: the last submit time of the window, or the first one of a workload.
     """
-    if cores_per_chunk is not None and cores_per_chunk < 1:
-        raise ValueError(f"need cores_per_chunk >= 1, got {cores_per_chunk}")
     if machine.jobs:
         raise ValueError(f"the machine {machine.name!r} already has jobs")
     converter = _Converter(machine, arriving)
     if isinstance(log, SwfLog):
-        has_memory = "mem" in machine.cluster.totals
         translator = SwfTranslator(
-            cores_per_chunk=cores_per_chunk or 1,
-            memory_field=memory_field,
-            has_memory=has_memory,
-            dependencies=dependencies,
+            cores_per_chunk=options.cores_per_chunk or 1,
+            memory_field=options.memory_field,
+            has_memory="mem" in machine.cluster.totals,
+            dependencies=options.dependencies,
         )
-        lines, kept_out = selection.of(log.jobs)
+        lines, kept_out = options.selection.numbered().of(log.jobs)
         converter.convert(lines, translator.job_of, is_by_submit=True)
     else:
-        jobs, kept_out = selection.of(log.jobs)
+        jobs, kept_out = options.selection.named().of(log.jobs)
         # Accounting is in the order of the ends of jobs.
         converter.convert(jobs, lambda job: job, is_by_submit=log.kind is not LogKind.TORQUE)
         converter.leave_out(log.left_out)
@@ -159,6 +161,7 @@ def log_to_instance(
         counts=FrozenMap(converter.counts),
         kept_out=FrozenMap(kept_out),
         starts=FrozenMap(converter.starts),
+        faults=log.faults,
     )
 
 
@@ -361,7 +364,6 @@ class _Demands:
 
 
 def _fitting(nodes: NodeClass, chunk: Chunk) -> int:
-    """Return how many of a chunk one node of a class holds."""
     if any(nodes.properties.get(name) != value for name, value in chunk.where.items()):
         return 0
     return min(nodes.resources.get(name, 0) // amount for name, amount in chunk.resources.items())

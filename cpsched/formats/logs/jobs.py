@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
-from cpsched.domain import Amounts, Dependency, Request
-from cpsched.errors import Fault
+from cpsched.domain import Amounts, Dependency, DependencyType, Request
+from cpsched.errors import DocumentError, Fault
+from cpsched.formats.faults import shown
+
+T = TypeVar("T")
+_DEPENDENCIES = tuple(DependencyType)
 
 #: The value of a property that a node just has: a feature of Slurm, a node property of Torque.
 FEATURE = "yes"
@@ -107,33 +113,60 @@ class LogJob(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class JobLog:
-    """A log as it was read.
+    """A log as it was read."""
 
-    Attributes
-    ----------
-    source : str
-        The file it came from.
-    kind : LogKind
-        The kind of log.
-    jobs : tuple of LogJob
-        In the order of the lines.
-    faults : tuple of Fault
-        The lines without a job; the path is ``line N``.
-    left_out : tuple
-        Jobs of the log with too little information: the anomaly, and its place.
-    has_unix_times : bool
-        Whether second 0 of the log's clock is that of 1970.
-    hosts : int or None
-        The number of nodes of one core that the machine has, where the log says so.
-    """
-
+    #: The file it came from.
     source: str
+    #: The kind of log.
     kind: LogKind
+    #: In the order of the lines.
     jobs: tuple[LogJob, ...]
+    #: The lines without a job; the path is ``line N``.
     faults: tuple[Fault, ...]
+    #: Jobs of the log with too little information: the anomaly, and its place.
     left_out: tuple[tuple[LogAnomaly, Fault], ...] = ()
+    #: Whether second 0 of the log's clock is that of 1970.
     has_unix_times: bool = False
+    #: The number of nodes of one core that the machine has, where the log says so.
     hosts: int | None = None
 
     def __repr__(self) -> str:
         return f"<JobLog of {self.source!r}: {len(self.jobs)} jobs, {len(self.faults)} lines without a job>"
+
+
+def read_each(entries: Iterable[tuple[int, T]], read: Callable[[T, int], None]) -> list[Fault]:
+    """Read the numbered entries of a log, and return a fault for each that is no job."""
+    faults = []
+    for number, entry in entries:
+        try:
+            read(entry, number)
+        except UnusableLine as reason:
+            faults.append(Fault(f"line {number}", str(reason)))
+    return faults
+
+
+def log_of(
+    path: str | Path, kind: LogKind, jobs: Iterable[LogJob], faults: Sequence[Fault], *, expected: str, **others: Any
+) -> JobLog:
+    """Return a log. Raises `DocumentError` if it has no job; `expected`: what was."""
+    taken = tuple(jobs)
+    if not taken:
+        raise DocumentError(str(path), [Fault("", f"Expected {expected}, got none"), *faults[:5]])
+    return JobLog(source=str(path), kind=kind, jobs=taken, faults=tuple(faults), **others)
+
+
+def read_dependencies(
+    text: str | None, notes: list[Note], id_of: Callable[[str], str] = str, *, is_whole: bool = False
+) -> tuple[Dependency, ...]:
+    """``dependencies := TYPE ':' ID (':' ID)* (',' …)*``, all of them; what no job can wait for is done without.
+
+    `id_of`: the job of an id. `is_whole`: whether ids are numbers, of which there is at least one.
+    """
+    found: list[Dependency] = []
+    for part in text.split(",") if text else ():
+        kind, *ids = part.split(":")
+        if kind in _DEPENDENCIES and (not is_whole or (ids and all(map(str.isdecimal, ids)))):
+            found.extend(Dependency(job=id_of(job), type=DependencyType(kind)) for job in ids if job)
+        else:
+            notes.append((LogAnomaly.NOT_SIMULATED, f"waits for {shown(part)}: done without"))
+    return tuple(found)

@@ -31,7 +31,12 @@ def machine_of_jobs(log: JobLog) -> AssumedMachine:
 
     Raises `DocumentError` if the log does not say where jobs ran: then a cluster file is needed.
     """
-    nodes = _observed(log)
+    seen: dict[str, _Node] = defaultdict(_Node)
+    for job in log.jobs:
+        _observe(job, seen)
+    for node in seen.values():
+        node.close()
+    nodes = {name: node for name, node in seen.items() if node.cores}
     if not nodes and log.hosts is not None and log.hosts <= MAX_NODES:
         hosts = NodeClass(names=tuple(f"host{number}" for number in range(log.hosts)), resources=Amounts({"cores": 1}))
         machine = Instance(name=name_of_log(log), cluster=Cluster(classes=(hosts,)))
@@ -47,7 +52,8 @@ def machine_of_jobs(log: JobLog) -> AssumedMachine:
     classes: dict[tuple[Amounts, FrozenMap[str, str]], list[str]] = {}
     for name in sorted(nodes, key=natural):
         node = nodes[name]
-        has = Amounts(_resources(node.cores, node.most | {"mem": memory[node.cores]}))
+        most = (node.most | {"mem": memory[node.cores], "cores": 0}).items()
+        has = Amounts({"cores": node.cores} | {name: amount for name, amount in most if amount})
         classes.setdefault((has, FrozenMap(node.properties)), []).append(name)
     cluster = Cluster(
         classes=tuple(
@@ -86,15 +92,6 @@ class _Node:
         self.changes.clear()
 
 
-def _observed(log: JobLog) -> dict[str, _Node]:
-    nodes: dict[str, _Node] = defaultdict(_Node)
-    for job in log.jobs:
-        _observe(job, nodes)
-    for node in nodes.values():
-        node.close()
-    return {name: node for name, node in nodes.items() if node.cores}
-
-
 def _observe(job: LogJob, nodes: dict[str, _Node]) -> None:
     """Note what a job held, and where; of one of which the end is unknown only where it was."""
     totals = job.request.totals
@@ -113,12 +110,7 @@ def _observe(job: LogJob, nodes: dict[str, _Node]) -> None:
                     node.hold(name, -(-amount * held.cores // cores), job.start, job.start + job.runtime)
 
 
-def _resources(cores: int, most: dict[str, int]) -> dict[str, int]:
-    return {"cores": cores} | {name: amount for name, amount in most.items() if name != "cores" and amount}
-
-
 def _assumed(cluster: Cluster) -> tuple[str, ...]:
-    """Return the assumptions in words."""
     sizes: dict[Amounts, int] = defaultdict(int)
     owners: dict[str, int] = defaultdict(int)
     for node_class in cluster.classes:

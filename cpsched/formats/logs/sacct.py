@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from cpsched.domain import Amounts, Arrangement, Chunk, Place, Request
-from cpsched.errors import DocumentError, Fault, SyntaxFault
+from cpsched.errors import Fault, SyntaxFault
 from cpsched.formats.faults import shown
 from cpsched.formats.files import load_json, read_lines
 from cpsched.formats.hostlist import expand_hostlist
-from cpsched.formats.logs.jobs import Held, JobLog, LogAnomaly, LogJob, LogKind, Note, UnusableLine
+from cpsched.formats.logs.jobs import Held, JobLog, LogAnomaly, LogJob, LogKind, Note, UnusableLine, log_of, read_each
 from cpsched.formats.logs.quantities import count, slurm_seconds
 
 #: The first line of a text.
@@ -39,29 +39,19 @@ def read_sacct(path: str | Path) -> JobLog:
     Raises `DocumentError` if the file cannot be read or holds not one job.
     """
     jobs: dict[str, LogJob] = {}
-    faults: list[Fault] = []
     left_out: list[tuple[LogAnomaly, Fault]] = []
-    for number, fields in _entries(Path(path)):
-        where = f"line {number}"
-        try:
-            job = _job(fields, number)
-        except UnusableLine as reason:
-            faults.append(Fault(where, str(reason)))
-            continue
+
+    def read(fields: _Fields, number: int) -> None:
+        job = _job(fields, number)
         if job.start is None and job.status is not None:
-            left_out.append((LogAnomaly.CANCELLED, Fault(where, f"job {shown(job.id)[1:-1]}: never started")))
+            fault = Fault(f"line {number}", f"job {shown(job.id)[1:-1]}: never started")
+            left_out.append((LogAnomaly.CANCELLED, fault))
         else:
             jobs[job.id] = job
-    if not jobs:
-        raise DocumentError(str(path), [Fault("", "Expected jobs of sacct -P or sacct --json, got none"), *faults[:5]])
-    return JobLog(
-        source=str(path),
-        kind=LogKind.SACCT,
-        jobs=tuple(jobs.values()),
-        faults=tuple(faults),
-        left_out=tuple(left_out),
-        has_unix_times=True,
-    )
+
+    faults = read_each(_entries(Path(path)), read)
+    others = {"left_out": tuple(left_out), "has_unix_times": True}
+    return log_of(path, LogKind.SACCT, jobs.values(), faults, expected="jobs of sacct -P or sacct --json", **others)
 
 
 def is_json(document: object) -> bool:
@@ -167,7 +157,6 @@ def _job(fields: _Fields, line: int) -> LogJob:
 
 
 def _time(fields: _Fields, key: str) -> int | None:
-    """Return a time in Unix seconds: digits, or a date."""
     text = fields.get(key, "")
     if text.lower() in _NOTHING or text == "0":
         return None

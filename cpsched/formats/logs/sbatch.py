@@ -11,11 +11,20 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from cpsched.domain import MAX_NAME, Dependency, DependencyType, Request
-from cpsched.errors import DocumentError, Fault
+from cpsched.domain import MAX_NAME, Request
 from cpsched.formats.faults import shown
 from cpsched.formats.files import read_lines
-from cpsched.formats.logs.jobs import JobLog, LogAnomaly, LogJob, LogKind, Note, UnusableLine
+from cpsched.formats.logs.jobs import (
+    JobLog,
+    LogAnomaly,
+    LogJob,
+    LogKind,
+    Note,
+    UnusableLine,
+    log_of,
+    read_dependencies,
+    read_each,
+)
 from cpsched.formats.logs.quantities import slurm_seconds
 from cpsched.formats.logs.sbatch_options import read_options, read_request
 
@@ -25,7 +34,6 @@ _NUMBER = re.compile(r"-?[0-9]{1,12}(\.[0-9]{0,9})?")
 #: The simulator knows a job by the number in its name.
 _NUMBERED = re.compile(r"job(?:id)?_0*([0-9]{1,18})")
 _WITHOUT_LIMIT = frozenset({"0", "-1", "infinite", "unlimited"})
-_DEPENDENCIES = tuple(DependencyType)
 #: The options that determine the request.
 _ASKING = frozenset({"nodes", "ntasks", "cpus-per-task", "ntasks-per-node", "mem", "mem-per-cpu", "gres"})
 _ASKING |= {"gpus-per-node", "constraint", "exclusive"}
@@ -40,15 +48,9 @@ def read_sbatch(path: str | Path) -> JobLog:
     Raises `DocumentError` if the file cannot be read or holds not one job.
     """
     reader = _Reader()
-    for number, text in enumerate(read_lines(Path(path)), start=1):
-        if text and not text.startswith("#"):
-            try:
-                reader.read(text, number)
-            except UnusableLine as reason:
-                reader.faults.append(Fault(f"line {number}", str(reason)))
-    if not reader.jobs:
-        raise DocumentError(str(path), [Fault("", "Expected sbatch events, got no job line"), *reader.faults[:5]])
-    return JobLog(source=str(path), kind=LogKind.SBATCH, jobs=tuple(reader.jobs), faults=tuple(reader.faults))
+    lines = enumerate(read_lines(Path(path)), start=1)
+    faults = read_each(((number, text) for number, text in lines if text and not text.startswith("#")), reader.read)
+    return log_of(path, LogKind.SBATCH, reader.jobs, faults, expected="sbatch events")
 
 
 class _Reader:
@@ -56,7 +58,6 @@ class _Reader:
 
     def __init__(self) -> None:
         self.jobs: list[LogJob] = []
-        self.faults: list[Fault] = []
         #: Equal requests, each once.
         self._requests: dict[frozenset[tuple[str, str]], tuple[Request, tuple[Note, ...]]] = {}
 
@@ -76,9 +77,14 @@ class _Reader:
         if key not in self._requests:
             self._requests[key] = read_request(options)
         request, said = self._requests[key]
-        walltime = _read_walltime(options)
+        limit = options.get("time")
+        walltime = None if limit is None or limit.lower() in _WITHOUT_LIMIT else slurm_seconds(limit)
         runtime = _read_runtime(options, walltime, notes)
-        after = _read_dependencies(options.get("dependency"), notes)
+
+        def number_of(job: str) -> str:
+            return job.lstrip("0") or "0"
+
+        after = read_dependencies(options.get("dependency"), notes, number_of, is_whole=True)
         partition, _, others = options.get("partition", "").partition(",")
         if others:
             notes.append((LogAnomaly.NOT_SIMULATED, "asks for one of several partitions: the first one"))
@@ -122,11 +128,6 @@ def _read_id(options: Mapping[str, str], line: int) -> str:
     return match[1] if match else written
 
 
-def _read_walltime(options: Mapping[str, str]) -> int | None:
-    text = options.get("time")
-    return None if text is None or text.lower() in _WITHOUT_LIMIT else slurm_seconds(text)
-
-
 def _read_runtime(options: Mapping[str, str], walltime: int | None, notes: list[Note]) -> int | None:
     if "sim-walltime" not in options:
         return None
@@ -135,15 +136,3 @@ def _read_runtime(options: Mapping[str, str], walltime: int | None, notes: list[
         notes.append((LogAnomaly.RUNS_TO_THE_LIMIT, f"has a run time of {seconds}: its walltime is"))
         return walltime
     return seconds
-
-
-def _read_dependencies(text: str | None, notes: list[Note]) -> tuple[Dependency, ...]:
-    """``dependency := TYPE ':' ID (':' ID)* (',' …)*``, all of them; ``?`` (one of them) is nothing we can wait for."""
-    found: list[Dependency] = []
-    for part in text.split(",") if text else ():
-        kind, *ids = part.split(":")
-        if kind in _DEPENDENCIES and ids and all(map(str.isdecimal, ids)):
-            found.extend(Dependency(job=job.lstrip("0") or "0", type=DependencyType(kind)) for job in ids)
-        else:
-            notes.append((LogAnomaly.NOT_SIMULATED, f"waits for {shown(part)}: done without"))
-    return tuple(found)

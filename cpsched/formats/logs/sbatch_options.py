@@ -158,7 +158,10 @@ def _read_per_node(options: Mapping[str, str], notes: list[Note]) -> _PerNode:
         _take_gres(entry.removeprefix("gres:").removeprefix("gres/"), resources, notes)
     if "gpus-per-node" in options:
         _take_gres(f"gpu:{options['gpus-per-node']}", resources, notes)
-    where = _read_features(options.get("constraint", ""))
+    # all features, joined by &: other forms (one of several, counts) no request can say
+    features = options.get("constraint") or ""
+    named = (checked_name(name, "features joined by &") for name in features.split("&") if features)
+    where = FrozenMap(dict.fromkeys(named, FEATURE))
     return _PerNode(
         resources={name: amount for name, amount in resources.items() if amount}, where=where, memory_per_core=each
     )
@@ -174,12 +177,6 @@ def _take_gres(entry: str, resources: dict[str, int], notes: list[Note]) -> None
         notes.append((LogAnomaly.NOT_SIMULATED, f"asks for {shown(entry)[1:-1]}: of any type"))
     resource = _COUNTABLE.get(name, checked_name(name, "a resource in gres"))
     resources[resource] = max(resources.get(resource, 0), number)
-
-
-def _read_features(text: str) -> FrozenMap[str, str]:
-    """``features := NAME ('&' NAME)*``: all of them; other forms (one of several, counts) no request can say."""
-    names = text.split("&") if text else []
-    return FrozenMap({checked_name(name, "features joined by &"): FEATURE for name in names})
 
 
 def _is_exclusive(options: Mapping[str, str], notes: list[Note]) -> bool:

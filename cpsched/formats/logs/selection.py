@@ -4,37 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
+from cpsched.formats.logs.jobs import LogJob
+from cpsched.formats.swf import SwfJob
 
-class Logged(Protocol):
-    """The fields of a job that the filters check; logs of one kind have numbers there, others names; None: unknown."""
-
-    @property
-    def id(self) -> str:
-        """Unique in most logs."""
-
-    @property
-    def line(self) -> int:
-        """The line of the file, from 1."""
-
-    @property
-    def submit(self) -> int:
-        """Seconds on the clock of the log."""
-
-    @property
-    def status(self) -> int | None:
-        """As in field 11 of the Standard Workload Format."""
-
-    @property
-    def queue(self) -> int | str | None:
-        """Its number or name."""
-
-    @property
-    def partition(self) -> int | str | None:
-        """Its number or name."""
-
-
+#: A job of a log: logs in Standard Workload Format have numbers of queues and partitions, others names; None: unknown.
+Logged = SwfJob | LogJob
 _Job = TypeVar("_Job", bound=Logged)
 
 

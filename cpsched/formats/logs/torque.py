@@ -9,11 +9,21 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from cpsched.domain import MAX_NAME, Dependency, DependencyType, Request
-from cpsched.errors import DocumentError, Fault
+from cpsched.domain import MAX_NAME, Request
+from cpsched.errors import Fault
 from cpsched.formats.faults import shown
 from cpsched.formats.files import read_lines
-from cpsched.formats.logs.jobs import JobLog, LogAnomaly, LogJob, LogKind, Note, UnusableLine
+from cpsched.formats.logs.jobs import (
+    JobLog,
+    LogAnomaly,
+    LogJob,
+    LogKind,
+    Note,
+    UnusableLine,
+    log_of,
+    read_dependencies,
+    read_each,
+)
 from cpsched.formats.logs.quantities import torque_seconds
 from cpsched.formats.logs.torque_request import read_exec_host, read_request, with_vnodes
 
@@ -22,7 +32,6 @@ RECORD = re.compile(r"[0-9]{2}/[0-9]{2}/[0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2};([A-
 _TIME = re.compile(r"[0-9]{1,15}")
 _STATUS = re.compile(r"-?[0-9]{1,9}")
 _LIST = "Resource_List."
-_DEPENDENCIES = tuple(DependencyType)
 #: Beyond it (256 + the number of a signal) a job was killed.
 _SIGNALS = 256
 _FAILED, _COMPLETED, _CANCELLED = 0, 1, 5
@@ -39,24 +48,12 @@ def read_torque(path: str | Path) -> JobLog:
     Raises `DocumentError` if the file cannot be read or holds not one job.
     """
     reader = _Reader()
-    for number, text in enumerate(read_lines(Path(path)), start=1):
-        if text:
-            try:
-                reader.read(text, number)
-            except UnusableLine as reason:
-                reader.faults.append(Fault(f"line {number}", str(reason)))
-    reader.close()
-    if not reader.jobs:
-        expected = "Expected an accounting log with started or ended jobs (records S and E), got none"
-        raise DocumentError(str(path), [Fault("", expected), *reader.faults[:5]])
-    return JobLog(
-        source=str(path),
-        kind=LogKind.TORQUE,
-        jobs=tuple(reader.jobs.values()),
-        faults=tuple(reader.faults),
-        left_out=tuple(reader.left_out),
-        has_unix_times=True,
-    )
+    lines = enumerate(read_lines(Path(path)), start=1)
+    faults = read_each(((number, text) for number, text in lines if text), reader.read)
+    faults += reader.close()
+    expected = "an accounting log with started or ended jobs (records S and E)"
+    others = {"left_out": tuple(reader.left_out), "has_unix_times": True}
+    return log_of(path, LogKind.TORQUE, reader.jobs.values(), faults, expected=expected, **others)
 
 
 class _Reader:
@@ -64,7 +61,6 @@ class _Reader:
 
     def __init__(self) -> None:
         self.jobs: dict[str, LogJob] = {}
-        self.faults: list[Fault] = []
         self.left_out: list[tuple[LogAnomaly, Fault]] = []
         #: Lines of the first record of each job, and of started jobs with their fields.
         self._first: dict[str, int] = {}
@@ -105,22 +101,22 @@ class _Reader:
         self.jobs.pop(job, None)
         self.jobs[job] = ended
 
-    def close(self) -> None:
-        """Look at the jobs that did not end."""
-        for job, (line, pairs) in self._started.items():
-            if job in self.jobs:
-                continue
-            try:
-                self.jobs[job] = self._job(job, line, pairs, (), has_ended=False)
-            except UnusableLine as reason:
-                self.faults.append(Fault(f"line {line}", str(reason)))
+    def close(self) -> list[Fault]:
+        """Look at the jobs that did not end; return the lines of them that are not understood."""
+
+        def read(started: tuple[str, str], line: int) -> None:
+            job, pairs = started
+            self.jobs[job] = self._job(job, line, pairs, (), has_ended=False)
+
+        left = [(line, (job, pairs)) for job, (line, pairs) in self._started.items() if job not in self.jobs]
+        faults = read_each(left, read)
         for job, line in self._first.items():
             if job not in self._told:
                 anomaly = LogAnomaly.DELETED if job in self._deleted else LogAnomaly.NOT_STARTED
                 self.left_out.append((anomaly, Fault(f"line {line}", f"job {shown(job)[1:-1]}: has no record S or E")))
+        return faults
 
     def _job(self, job: str, line: int, pairs: str, notes: tuple[Note, ...], *, has_ended: bool) -> LogJob:
-        """Return the job that a record S or E speaks of."""
         fields = _fields(pairs)
         submit = _time(fields, "ctime" if "ctime" in fields else "qtime")
         start = _time(fields, "start")
@@ -129,7 +125,8 @@ class _Reader:
             raise UnusableLine(f"Expected an end >= start={start}, got {end}")
         eligible = _time(fields, "etime") if "etime" in fields else submit
         walltime = fields.get(f"{_LIST}walltime")
-        after, ignored = _dependencies(fields.get("depend"))
+        ignored: list[Note] = []
+        after = read_dependencies(fields.get("depend"), ignored, lambda job: job.partition(".")[0])
         request, said = self._request(fields)
         return LogJob(
             id=job,
@@ -208,16 +205,3 @@ def _status(text: str | None) -> int | None:
     if code == 0:
         return _COMPLETED
     return _CANCELLED if code >= _SIGNALS else _FAILED
-
-
-def _dependencies(text: str | None) -> tuple[tuple[Dependency, ...], tuple[Note, ...]]:
-    """``depend := TYPE ':' ID (':' ID)* (',' …)*``; types that wait for no job's end or start are done without."""
-    found: list[Dependency] = []
-    notes: list[Note] = []
-    for part in text.split(",") if text else ():
-        kind, *ids = part.split(":")
-        if kind in _DEPENDENCIES:
-            found.extend(Dependency(job=job.partition(".")[0], type=DependencyType(kind)) for job in ids if job)
-        else:
-            notes.append((LogAnomaly.NOT_SIMULATED, f"waits {shown(part)}: done without"))
-    return tuple(found), tuple(notes)

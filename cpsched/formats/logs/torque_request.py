@@ -97,7 +97,6 @@ def _read_segment(text: str) -> _Kind:
 
 
 def _share_memory(asked: Mapping[str, str], kinds: Sequence[_Kind], notes: list[Note]) -> None:
-    """Give each kind its part of the memory."""
     of_job = asked.get("mem") or asked.get("vmem")
     of_core = asked.get("pmem") or asked.get("pvmem")
     if of_job is None and of_core is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cpsched.domain import FrozenMap, Instance
@@ -10,13 +10,12 @@ from cpsched.errors import DocumentError, Fault
 from cpsched.formats.faults import shown
 from cpsched.formats.files import load_document
 from cpsched.formats.instance_reader import parse_instance, trusted
-from cpsched.formats.logs.conversion import LogWindow, log_to_instance
+from cpsched.formats.logs.conversion import LogOptions, LogWindow, log_to_instance
 from cpsched.formats.logs.jobs import JobLog, LogKind
 from cpsched.formats.logs.kinds import kind_of, read_log
 from cpsched.formats.logs.machine import machine_of_jobs
-from cpsched.formats.logs.selection import Selection
 from cpsched.formats.logs.swf_jobs import MemoryField
-from cpsched.formats.swf import SwfLog, machine_of_log, read_machine
+from cpsched.formats.swf import machine_of_log, read_machine
 from cpsched.text import printable
 
 _SUFFIXES = (".gz", ".swf", ".acct", ".events")
@@ -24,31 +23,6 @@ _SUFFIXES = (".gz", ".swf", ".acct", ".events")
 _PLAIN = (None, MemoryField.KB_PER_PROCESSOR, False)
 #: The longest name in a document.
 _MAX_NAME = 256
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogOptions:
-    """The options for reading a log as a workload.
-
-    Attributes
-    ----------
-    cluster : Path or None
-        A cluster file; None: the machine that the log describes.
-    selection : Selection
-        The jobs to take; queues and partitions have numbers in the Standard Workload Format, names in other logs.
-    cores_per_chunk : int or None
-        Cores of a chunk; None: 1. For logs in Standard Workload Format only.
-    memory_field : MemoryField
-        The meaning of field 10. For logs in Standard Workload Format only.
-    dependencies : bool
-        Whether jobs wait for their preceding jobs (fields 17 and 18). For logs in Standard Workload Format only.
-    """
-
-    cluster: Path | None = None
-    selection: Selection = field(default_factory=Selection)
-    cores_per_chunk: int | None = None
-    memory_field: MemoryField = MemoryField.KB_PER_PROCESSOR
-    dependencies: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,42 +41,15 @@ class WorkloadNotes:
     starts: FrozenMap[str, int] = FrozenMap()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TakenJobs:
-    """Jobs of a log on a machine."""
-
-    window: LogWindow
-    #: The lines that are not jobs.
-    faults: tuple[Fault, ...]
-    #: Assumptions about the machine.
-    assumed: tuple[str, ...]
-
-    @property
-    def kept_out(self) -> tuple[tuple[str, int], ...]:
-        """The number of jobs that each filter left out, in words."""
-        found = self.window.kept_out.items()
-        return tuple((f"left out by the filter {name}", count) for name, count in found if count)
-
-    @property
-    def notes(self) -> WorkloadNotes:
-        """The notes on these jobs."""
-        window = self.window
-        counts = [("left out: lines that are not jobs", len(self.faults)), *self.kept_out]
-        counts += [(str(anomaly), count) for anomaly, count in window.counts.items()]
-        return WorkloadNotes(
-            counts=tuple((words, count) for words, count in counts if count),
-            faults=(*self.faults, *window.left_out, *window.adjusted, *window.oversized),
-            assumed=self.assumed,
-            starts=window.starts,
-        )
-
-
 def is_log(path: Path) -> bool:
     """Return whether a file is a log, judged by its name, or by its first lines."""
     return kind_of(path) is not None
 
 
-def read_workload(path: Path, options: LogOptions = LogOptions()) -> tuple[Instance, WorkloadNotes]:
+def read_workload(
+    path: Path,
+    options: LogOptions = LogOptions(),  # noqa: B008 - frozen
+) -> tuple[Instance, WorkloadNotes]:
     """Read an instance document, or make an instance from a log, whose jobs arrive over time.
 
     Raises `DocumentError` if a file is refused, the log does not describe the machine and there is no cluster file, or
@@ -113,7 +60,15 @@ def read_workload(path: Path, options: LogOptions = LogOptions()) -> tuple[Insta
         name = printable(path.name)[:_MAX_NAME]
         for suffix in _SUFFIXES:
             name = name.removesuffix(suffix)
-        return trusted(replace(taken.window.instance, name=name)), taken.notes
+        counts = [("left out: lines that are not jobs", len(taken.faults)), *taken.filtered]
+        counts += [(str(anomaly), count) for anomaly, count in taken.counts.items()]
+        notes = WorkloadNotes(
+            counts=tuple((words, count) for words, count in counts if count),
+            faults=(*taken.faults, *taken.left_out, *taken.adjusted, *taken.oversized),
+            assumed=taken.assumed,
+            starts=taken.starts,
+        )
+        return trusted(replace(taken.instance, name=name)), notes
     if options != LogOptions():
         message = "Expected a log (.swf, .acct, .events), since there are options for logs; got none"
         raise DocumentError(str(path), [Fault("", message)])
@@ -122,7 +77,7 @@ def read_workload(path: Path, options: LogOptions = LogOptions()) -> tuple[Insta
     return instance, WorkloadNotes(faults=tuple(warnings), warnings=tuple(warnings))
 
 
-def take_jobs(path: Path, options: LogOptions, *, arriving: bool, now: int | None = None) -> TakenJobs:
+def take_jobs(path: Path, options: LogOptions, *, arriving: bool, now: int | None = None) -> LogWindow:
     """Make an instance from the jobs of a log; a log of no other kind is read as Standard Workload Format.
 
     Raises `DocumentError` if a file is refused, the log does not describe the machine and there is no cluster file, or
@@ -139,21 +94,11 @@ def take_jobs(path: Path, options: LogOptions, *, arriving: bool, now: int | Non
     else:
         found = machine_of_jobs(log) if isinstance(log, JobLog) else machine_of_log(log)
         machine, assumed = found.machine, found.assumed
-    window = log_to_instance(
-        log,
-        machine,
-        selection=options.selection.numbered() if isinstance(log, SwfLog) else options.selection.named(),
-        arriving=arriving,
-        now=now,
-        cores_per_chunk=options.cores_per_chunk,
-        memory_field=options.memory_field,
-        dependencies=options.dependencies,
-    )
-    return TakenJobs(window=window, faults=log.faults, assumed=assumed)
+    window = log_to_instance(log, machine, options, arriving=arriving, now=now)
+    return replace(window, assumed=assumed)
 
 
 def _check_options(path: Path, kind: LogKind, options: LogOptions) -> None:
-    """Refuse options that are for logs of another kind."""
     faults = []
     if kind is LogKind.SWF:
         for key, chosen in (("queue", options.selection.queues), ("partition", options.selection.partitions)):

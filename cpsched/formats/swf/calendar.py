@@ -43,7 +43,6 @@ def date_of(log: SwfLog, time: int) -> datetime | None:
 
 
 def _zone(log: SwfLog) -> tzinfo:
-    """Return the time zone of a log."""
     for name in log.header.get("TimeZoneString", ()):
         try:
             return ZoneInfo(name)

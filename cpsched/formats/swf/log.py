@@ -114,7 +114,6 @@ def read_swf(path: str | Path) -> SwfLog:
 
 
 def _parse_job(text: str, line: int) -> SwfJob:
-    """Turn a line of at least 18 fields into a job."""
     fields = text.split()
     if len(fields) < NUM_FIELDS:
         raise _NoJob(f"Expected {NUM_FIELDS} fields, got {len(fields)}")

@@ -2,8 +2,8 @@
 
 `core.py` decides, and is pure; `state.py` has its nouns and `orders.py` its orders. `service.py` is the shell around
 it, with `window.py` and `planning.py` for plans, `judging.py` for the verifier before every action, `store/` for what
-must survive, and `heartbeat.py` for the case that it does not. `site.py` reads the site's file, and `replay.py` says
-what a dry run would have won.
+must survive, and `heartbeat.py` for the case that it does not. `site.py` reads the site's file, and `replay.py` the
+history that the store has seen.
 
 May import: `arguments`, `bridge`, `portfolio`, `planner`, `formats`, `engine`, `domain`, `verify`, `text`, `writing`,
 `errors`; from outside SQLAlchemy, Alembic, structlog, prometheus-client and pydantic. Begin with `core.py`.
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
         manager_of,
         read_site,
         refuse_root,
-        replay_of,
         store_url,
         watchdog_of,
     )

@@ -16,7 +16,6 @@ from cpsched.site.daemon.heartbeat import Watchdog
 from cpsched.site.daemon.logs import make_log, open_log
 from cpsched.site.daemon.metrics import Metrics
 from cpsched.site.daemon.planning import Planner
-from cpsched.site.daemon.replay import Replay, replay
 from cpsched.site.daemon.service import Daemon, Settings
 from cpsched.site.daemon.site_model import FilesModel, MemoryModel, SiteModel
 from cpsched.site.daemon.state import Policy
@@ -128,23 +127,6 @@ def daemon_of(site: SiteModel, path: Path) -> Daemon:
     if site.metrics.port is not None:
         metrics.serve(site.metrics.port)
     return daemon
-
-
-def replay_of(site: SiteModel) -> Replay | None:
-    """Return the gain of cpsched over the time that the site's store has seen; None if nothing is over yet.
-
-    Raises `StoreError` if the store cannot be used.
-    """
-    log = make_log(level="error")
-
-    def report(what: str, error: Exception) -> None:
-        log.error("planning failed", way=what, exc_info=error)
-
-    store = Store(site.store.url)
-    try:
-        return replay(store, _planner_of(site, report))
-    finally:
-        store.close()
 
 
 def watchdog_of(site: SiteModel, path: Path) -> tuple[Watchdog, float]:

@@ -16,7 +16,7 @@ _EXPECTED = f"engine=NAME, policy=NAME, limit=JSON, drain=NODES, {EXPECTED_NODES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alternative:
+class HistoryChange:
     """What is different in one replay of a history."""
 
     #: As it is written.
@@ -27,8 +27,8 @@ class Alternative:
     scheduler: str | None
 
 
-def parse_alternative(text: str) -> Alternative:
-    """``alternative := part (';' part)*; part := ('engine' | 'policy' | 'limit' | 'drain') '=' VALUE | nodes``.
+def parse_history_change(text: str) -> HistoryChange:
+    """``change := part (';' part)*; part := ('engine' | 'policy' | 'limit' | 'drain') '=' VALUE | nodes``.
 
     Raises `DocumentError` with every part that is none. Raises `SyntaxFault` if a host list is none.
     """
@@ -54,7 +54,7 @@ def parse_alternative(text: str) -> Alternative:
     if faults:
         raise DocumentError(SOURCE, faults)
     request = WhatIf(drain=tuple(drained), limit=tuple(limits), nodes=tuple(nodes))
-    return Alternative(text=text.strip(), request=request, scheduler=next(iter(schedulers), None))
+    return HistoryChange(text=text.strip(), request=request, scheduler=next(iter(schedulers), None))
 
 
 def check_limits(limits: Sequence[Limit], jobs: Instance) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cpsched.answers import WhatIf, changed_instance, check_limits, parse_alternative
+from cpsched.answers import WhatIf, changed_instance, check_limits, parse_history_change
 from cpsched.domain import Instance
 from cpsched.errors import CpschedError, DocumentError
 from cpsched.formats import parse_instance
@@ -100,17 +100,17 @@ def test_other_nodes_that_cannot_be_are_refused(instance: Instance, text: str, s
 
 def test_an_alternative_has_parts() -> None:
     """A scheduler, and what is different about the machine; limits stay texts."""
-    found = parse_alternative(' policy=sjf backfill=easy ; limit={"a": 1};drain=c[1-2]; drain=g1 ;add 2 nodes')
+    found = parse_history_change(' policy=sjf backfill=easy ; limit={"a": 1};drain=c[1-2]; drain=g1 ;add 2 nodes')
     assert found.scheduler == "sjf backfill=easy"
     assert found.request == WhatIf(drain=("c1", "c2", "g1"), limit=('{"a": 1}',), nodes=("add 2 nodes",))
-    assert parse_alternative("engine=planner").request.is_empty
+    assert parse_history_change("engine=planner").request.is_empty
 
 
 @pytest.mark.parametrize("text", ["", "engine=", "speed=2", "engine=easy;policy=fcfs", "easy"])
 def test_what_is_no_alternative_is_refused(text: str) -> None:
     """With what could be there."""
     with pytest.raises(DocumentError, match="Expected"):
-        parse_alternative(text)
+        parse_history_change(text)
 
 
 @pytest.mark.parametrize(
