@@ -35,7 +35,7 @@ from cpsched.lab.sim import (
     rule_loop,
     simulate,
 )
-from cpsched.lab.sim.arrays import C_ATTEMPTS, C_CHANGES, C_FIXED, C_HEAP, C_MODES, C_POOL, C_QUEUED, C_RUNNING
+from cpsched.lab.sim.arrays import C
 from cpsched.lab.sim.checkpoint import Keeper
 from cpsched.lab.sim.load import Load
 from cpsched.lab.sim.world import SimWorld
@@ -363,9 +363,9 @@ def test_indices_are_checked_even_where_the_digest_is_right(tmp_path: Path) -> N
     whole, world = written(checkpoint.path), SimWorld(Load(workload))
     Keeper(replace(checkpoint, resume=True), SimWorld(Load(workload)), [])
     counters = {
-        "queue": C_QUEUED, "ends": C_RUNNING, "heap": C_HEAP, "pool": C_POOL,
-        "attempts": C_ATTEMPTS, "fixed_columns": C_FIXED, "changes": C_CHANGES,
-        "modes": C_MODES,
+        "queue": C.QUEUED, "ends": C.RUNNING, "heap": C.HEAP, "pool": C.POOL,
+        "attempts": C.ATTEMPTS, "fixed_columns": C.FIXED, "changes": C.CHANGES,
+        "modes": C.MODES,
     }  # fmt: skip
     for name in INDICES:
         array = whole[f"state.{name}"]
@@ -389,7 +389,7 @@ def test_events_lie_ahead(state: Checkpoint, place: int, moment: int) -> None:
     """An event of the past would turn the clock back: the simulation did not end."""
     whole = written(state.path)
     heap = whole["state.heap"].copy()
-    heap[: int(whole["state.clock"][C_HEAP])][place, 0] = moment
+    heap[: int(whole["state.clock"][C.HEAP])][place, 0] = moment
     forged({**whole, "state.heap": heap}, state.path)
     with pytest.raises(DocumentError, match=r"state\.heap"):
         Keeper(state, SimWorld(Load(lublin(30, 1))), [])

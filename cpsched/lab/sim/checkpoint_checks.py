@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.lab.sim import arrays
+from cpsched.lab.sim.arrays import C, J, R, V
 from cpsched.lab.sim.load import Load
 from cpsched.lab.sim.world import SimWorld
 
@@ -71,39 +72,39 @@ def _has_good_counters(world: SimWorld, s: arrays.SimState) -> bool:
     jobs = len(world.load.jobs)
     clock = s.clock.tolist()
     counted = {
-        arrays.C_SUBMITTED: jobs,
-        arrays.C_QUEUED: jobs,
-        arrays.C_RUNNING: jobs,
-        arrays.C_DONE: jobs,
-        arrays.C_HEAP: len(s.heap),
-        arrays.C_POOL: len(s.pool),
-        arrays.C_OUTAGE: len(s.outages),
-        arrays.C_ATTEMPTS: len(s.attempts),
-        arrays.C_GONE: len(s.gone),
-        arrays.C_EXPIRED: len(s.expired),
-        arrays.C_CHANGES: len(s.changes),
-        arrays.C_MODES: len(s.modes),
-        arrays.C_FIXED: len(s.fixed_columns),
-        arrays.C_IS_FULL: 1,
-        arrays.C_LACKS: 1,
-        arrays.C_OVERTAKING: jobs,
-        arrays.C_LEVEL: max(0, len(s.aside_times) - 1),
-        arrays.C_BLOCKED: len(s.reserved),
-        arrays.C_STEPS: len(s.step_times),
-        arrays.C_COME: jobs,
-        arrays.C_TURN: clock[arrays.C_COME],
-        arrays.C_REPLAY_QUEUED: jobs,
-        arrays.C_REPLAY_RUNNING: jobs,
+        C.SUBMITTED: jobs,
+        C.QUEUED: jobs,
+        C.RUNNING: jobs,
+        C.DONE: jobs,
+        C.HEAP: len(s.heap),
+        C.POOL: len(s.pool),
+        C.OUTAGE: len(s.outages),
+        C.ATTEMPTS: len(s.attempts),
+        C.GONE: len(s.gone),
+        C.EXPIRED: len(s.expired),
+        C.CHANGES: len(s.changes),
+        C.MODES: len(s.modes),
+        C.FIXED: len(s.fixed_columns),
+        C.IS_FULL: 1,
+        C.LACKS: 1,
+        C.OVERTAKING: jobs,
+        C.LEVEL: max(0, len(s.aside_times) - 1),
+        C.BLOCKED: len(s.reserved),
+        C.STEPS: len(s.step_times),
+        C.COME: jobs,
+        C.TURN: clock[C.COME],
+        C.REPLAY_QUEUED: jobs,
+        C.REPLAY_RUNNING: jobs,
     }
-    of_jobs = (arrays.C_HEAD, arrays.C_RESERVED, arrays.C_RESUME)
+    of_jobs = (C.HEAD, C.RESERVED, C.RESUME)
     return (
-        clock[arrays.C_SPARE] == world.state.clock[arrays.C_SPARE]
+        clock[C.SPARE] == world.state.clock[C.SPARE]
         and all(0 <= clock[counter] <= most for counter, most in counted.items())
         and all(-1 <= clock[counter] < jobs for counter in of_jobs)
-        and clock[arrays.C_PASSES] >= 0
-        and clock[arrays.C_STAMP] >= 0
-        and clock[arrays.C_BOOKINGS] >= 0
-        and clock[arrays.C_NOW] >= world.now
+        and clock[C.PASSES] >= 0
+        and clock[C.STAMP] >= 0
+        and clock[C.BOOKINGS] >= 0
+        and clock[C.NOW] >= world.now
         and len(s.fixed_columns) == len(s.fixed_amounts)
     )
 
@@ -111,16 +112,16 @@ def _has_good_counters(world: SimWorld, s: arrays.SimState) -> bool:
 def _checked(world: SimWorld, s: arrays.SimState) -> Iterator[tuple[str, bool]]:
     """Yield the name of each array that holds indices or numbers of something, and whether all of them are good."""
     load, clock = world.load, s.clock.tolist()
-    jobs, pool = len(load.jobs), clock[arrays.C_POOL]
-    queue = s.queue[: clock[arrays.C_QUEUED]]
+    jobs, pool = len(load.jobs), clock[C.POOL]
+    queue = s.queue[: clock[C.QUEUED]]
     yield "queue", _within(queue, 0, jobs - 1) and len(np.unique(queue)) == len(queue)
-    running = s.ends[: clock[arrays.C_RUNNING], 1]
+    running = s.ends[: clock[C.RUNNING], 1]
     yield "ends", _within(running, 0, jobs - 1) and len(np.unique(running)) == len(running)
-    heap = s.heap[: clock[arrays.C_HEAP]]
+    heap = s.heap[: clock[C.HEAP]]
     yield (
         "heap",
         (
-            _within(heap[:, 0], clock[arrays.C_NOW], 2**62)
+            _within(heap[:, 0], clock[C.NOW], 2**62)
             and bool((heap[(np.arange(1, len(heap)) - 1) // 2, 0] <= heap[1:, 0]).all())  # no event before its parent
             and _within(heap[:, 1], arrays.ENDED, arrays.RELEASED)
             and _within(heap[:, 2], 0, jobs - 1)
@@ -138,30 +139,28 @@ def _checked(world: SimWorld, s: arrays.SimState) -> Iterator[tuple[str, bool]]:
     yield (
         "runs",
         (
-            _within(s.runs[:, arrays.R_ENDING], arrays.WAITING, arrays.KILLED)
-            and _within(s.runs[:, arrays.R_STARTS], 0, 2**62)
-            and _are_parts(s.runs[:, arrays.R_FIRST], s.runs[:, arrays.R_COUNT], pool)
+            _within(s.runs[:, R.ENDING], arrays.WAITING, arrays.KILLED)
+            and _within(s.runs[:, R.STARTS], 0, 2**62)
+            and _are_parts(s.runs[:, R.FIRST], s.runs[:, R.COUNT], pool)
         ),
     )
-    attempts = s.attempts[: clock[arrays.C_ATTEMPTS]]
+    attempts = s.attempts[: clock[C.ATTEMPTS]]
     yield "attempts", _within(attempts[:, 0], 0, jobs - 1) and _are_parts(attempts[:, 3], attempts[:, 4], pool)
-    yield "fixed", _are_parts(s.fixed[:, 0], s.fixed[:, 1], clock[arrays.C_FIXED])
-    yield "fixed_columns", _within(s.fixed_columns[: clock[arrays.C_FIXED]], 0, len(world.machine.free) - 1)
-    changes = s.changes[: clock[arrays.C_CHANGES]]
+    yield "fixed", _are_parts(s.fixed[:, 0], s.fixed[:, 1], clock[C.FIXED])
+    yield "fixed_columns", _within(s.fixed_columns[: clock[C.FIXED]], 0, len(world.machine.free) - 1)
+    changes = s.changes[: clock[C.CHANGES]]
     changing = np.array(sorted(load.job_modes), dtype=np.int64)
-    yield "changes", bool(np.isin(changes[:, 0], changing).all()) and _within(changes[:, 2], 0, clock[arrays.C_MODES])
-    yield "modes", _within(s.modes[: clock[arrays.C_MODES]], 0, _most_modes(load) - 1)
+    yield "changes", bool(np.isin(changes[:, 0], changing).all()) and _within(changes[:, 2], 0, clock[C.MODES])
+    yield "modes", _within(s.modes[: clock[C.MODES]], 0, _most_modes(load) - 1)
     yield "bumps", _within(s.bumps, 0, 2**62)
     yield "awaited", _within(s.awaited, 0, len(s.after))
     yield "missing", _within(s.missing, 0, len(s.links))
     yield "history", _within(s.history, 0, 2**62)
     yield "down", _within(s.down, 0, len(s.outages))
     yield "arrived", _within(s.arrived, 0, jobs)
-    yield "turns", _within(s.turns[: clock[arrays.C_COME]], 0, jobs - 1)
-    replayed = np.append(
-        s.replay_queue[: clock[arrays.C_REPLAY_QUEUED]], s.replay_ends[: clock[arrays.C_REPLAY_RUNNING], 1]
-    )
-    is_once = len(np.unique(replayed)) == len(replayed) <= clock[arrays.C_TURN]
+    yield "turns", _within(s.turns[: clock[C.COME]], 0, jobs - 1)
+    replayed = np.append(s.replay_queue[: clock[C.REPLAY_QUEUED]], s.replay_ends[: clock[C.REPLAY_RUNNING], 1])
+    is_once = len(np.unique(replayed)) == len(replayed) <= clock[C.TURN]
     for name in ("replay_queue", "replay_ends"):
         yield name, is_once and _within(replayed, 0, jobs - 1) and len(getattr(s, name)) == jobs
     yield "gone", _within(s.gone, 0, jobs)
@@ -171,22 +170,22 @@ def _checked(world: SimWorld, s: arrays.SimState) -> Iterator[tuple[str, bool]]:
         yield name, is_good
     for name in ("cores", "predicted", "smith", "keys"):
         yield name, not np.isnan(getattr(s, name)).any()
-    yield "jobs", np.array_equal(s.jobs[:, [arrays.J_SUBMIT, arrays.J_ARRIVAL, arrays.J_ENDING]],
-        world.state.jobs[:, [arrays.J_SUBMIT, arrays.J_ARRIVAL, arrays.J_ENDING]])  # fmt: skip
+    yield "jobs", np.array_equal(s.jobs[:, [J.SUBMIT, J.ARRIVAL, J.ENDING]],
+        world.state.jobs[:, [J.SUBMIT, J.ARRIVAL, J.ENDING]])  # fmt: skip
 
 
 def _reserved(world: SimWorld, s: arrays.SimState) -> Iterator[tuple[str, bool]]:
     """Yield the same for the arrays of reservations."""
-    reserved, columns = s.reserved[: s.clock[arrays.C_BLOCKED]], len(world.machine.free)
+    reserved, columns = s.reserved[: s.clock[C.BLOCKED]], len(world.machine.free)
     for name in ("reserved", "reserved_columns", "reserved_amounts", "beside", "ahead"):
         yield name, getattr(s, name).shape == getattr(world.state, name).shape
     yield "step_sums", len(s.step_sums) == len(s.step_times)
     yield (
         "reserved",
-        _within(reserved[:, arrays.V_JOB], 0, len(world.load.jobs) - 1)
-        and _within(reserved[:, arrays.V_START], 0, 2**62)
-        and _within(reserved[:, arrays.V_END], 0, 2**62)
-        and _are_parts(reserved[:, arrays.V_FIRST], reserved[:, arrays.V_COUNT], len(s.reserved_columns)),
+        _within(reserved[:, V.JOB], 0, len(world.load.jobs) - 1)
+        and _within(reserved[:, V.START], 0, 2**62)
+        and _within(reserved[:, V.END], 0, 2**62)
+        and _are_parts(reserved[:, V.FIRST], reserved[:, V.COUNT], len(s.reserved_columns)),
     )
     yield "reserved_columns", _within(s.reserved_columns, 0, columns - 1)
 

@@ -14,6 +14,7 @@ from cpsched.booking import CheapFirst, Columns
 from cpsched.domain import FOR_EVER, DependencyType, Instance, Job, WaitingReason
 from cpsched.errors import UnsupportedError
 from cpsched.lab.sim import arrays
+from cpsched.lab.sim.arrays import C, R
 from cpsched.lab.sim.holds import Asides
 from cpsched.lab.sim.shares import modes_of_jobs
 from cpsched.metrics import Ending
@@ -375,18 +376,18 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.SimState:
     by_itself = (awaited == 0) & (arrival == np.maximum(load.submit, load.now)) & ~is_refused & ~is_running
     jobs = np.stack([load.submit, np.where(by_itself, arrival, -1), load.walltime, load.lengths, load.endings], axis=1)
     runs = np.full((count, 6), -1, dtype=np.int64)
-    runs[:, arrays.R_ENDING] = np.where(is_refused, Ending.REFUSED, Ending.WAITING)
-    runs[:, arrays.R_STARTS :] = 0
+    runs[:, R.ENDING] = np.where(is_refused, Ending.REFUSED, Ending.WAITING)
+    runs[:, R.STARTS :] = 0
     sums = np.zeros((count, systems), dtype=np.int64)
     for index, column, amount in load.fixed.licenses:
         sums[index, column] += amount
     outages, out = load.outages()
     classes, num_classes = load.classes()
     columns = len(load.timeline.free_at(0)[0])
-    clock = np.zeros(arrays.CLOCK, dtype=np.int64)
-    clock[arrays.C_FIXED] = len(load.fixed.columns)
-    clock[arrays.C_SPARE], clock[arrays.C_REPLAYED] = load.asides.spare, -FOREVER
-    clock[arrays.C_NOW], clock[arrays.C_UNTIL], clock[arrays.C_HEAD], clock[arrays.C_RESERVED] = (
+    clock = np.zeros(C.CLOCK, dtype=np.int64)
+    clock[C.FIXED] = len(load.fixed.columns)
+    clock[C.SPARE], clock[C.REPLAYED] = load.asides.spare, -FOREVER
+    clock[C.NOW], clock[C.UNTIL], clock[C.HEAD], clock[C.RESERVED] = (
         load.now,
         load.now - 1,
         -1,

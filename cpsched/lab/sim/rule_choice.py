@@ -18,6 +18,7 @@ import numpy as np
 
 from cpsched.domain import Instance, Job
 from cpsched.lab.sim import arrays, queue_kernels
+from cpsched.lab.sim.arrays import C, J, R
 from cpsched.lab.sim.load import Load
 from cpsched.lab.sim.rule_loop import is_counted, play_rule
 from cpsched.lab.sim.rules import BackfillRule, Order, QueueRule
@@ -119,7 +120,7 @@ def play_choice(
     rule, due, random = choice.rules[0], _FIRST, Random(choice.seed)  # noqa: S311 - replicas, no secret
     uses.append(RuleUse(since=world.now, rule=rule.name, jobs=0, ratio=1.0))
     while not play_rule(world, rule, seconds, predicts=None, look=look, portion=_PORTION):
-        come = int(world.state.clock[arrays.C_SUBMITTED])
+        come = int(world.state.clock[C.SUBMITTED])
         if come < due or (len(uses) > 1 and world.now < uses[-1].since + _DAY):
             continue
         due = come + min(come // 2, _NEXT)
@@ -139,8 +140,8 @@ def _sort_queue(world: SimWorld, rule: QueueRule) -> None:
     s = world.state
     numbers = rule.in_numbers(predicts=None, is_counted=is_counted(world, rule))
     if numbers.predicts == arrays.PREDICTS_NOTHING:
-        queue = s.queue[: s.clock[arrays.C_QUEUED]]
-        s.predicted[queue] = s.jobs[queue, arrays.J_WALLTIME]
+        queue = s.queue[: s.clock[C.QUEUED]]
+        s.predicted[queue] = s.jobs[queue, J.WALLTIME]
     queue_kernels.sort_queue(numbers, world.now, s)
 
 
@@ -177,8 +178,8 @@ def _played(load: Load, rule: QueueRule) -> _Figures:
     world = SimWorld(load)
     play_rule(world, rule, [], predicts=None, look=lambda: None)
     runs = world.state.runs
-    has_run = runs[:, arrays.R_ENDING] >= arrays.COMPLETED
-    start, end, submit = runs[has_run, arrays.R_START], runs[has_run, arrays.R_END], load.submit[has_run]
+    has_run = runs[:, R.ENDING] >= arrays.COMPLETED
+    start, end, submit = runs[has_run, R.START], runs[has_run, R.END], load.submit[has_run]
     weights = np.array([float(load.instance.weight(job)) for job in load.jobs])[has_run]
     weighted = weights * (start - submit) / load.expected_wait[has_run]
     slowdowns = np.maximum(1.0, (end - submit) / np.maximum(end - start, _TAU))
@@ -199,9 +200,9 @@ def _past(world: SimWorld) -> Instance | None:
     if load.stated.reservations or len(load.asides.times):
         return None
     jobs = []
-    for number in range(int(s.clock[arrays.C_SUBMITTED]))[-_MOST:]:
+    for number in range(int(s.clock[C.SUBMITTED]))[-_MOST:]:
         job, (start, end, ending) = load.jobs[number], s.runs[number, :3].tolist()
-        if job.running is not None or ending == arrays.REFUSED or (start < 0 and s.jobs[number, arrays.J_ARRIVAL] < 0):
+        if job.running is not None or ending == arrays.REFUSED or (start < 0 and s.jobs[number, J.ARRIVAL] < 0):
             continue
         if ending >= arrays.COMPLETED:
             runtime = end - start

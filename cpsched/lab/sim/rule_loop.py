@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 from cpsched.lab.sim import arrays, kernels
+from cpsched.lab.sim.arrays import C
 from cpsched.lab.sim.hold_kernels import has_asides
 from cpsched.lab.sim.rules import BackfillRule, Prediction, QueueRule
 from cpsched.lab.sim.world import SimWorld
@@ -41,9 +42,9 @@ def play_rule(
     while True:
         if rule.key is None:
             world.weigh()
-        before, began = int(world.state.clock[arrays.C_PASSES]), time.perf_counter()
+        before, began = int(world.state.clock[C.PASSES]), time.perf_counter()
         told = kernels.advance(numbers, most, world.state, world.machine, world.tables, world.scratch)
-        passes = int(world.state.clock[arrays.C_PASSES]) - before
+        passes = int(world.state.clock[C.PASSES]) - before
         if passes:
             seconds.append((time.perf_counter() - began) / passes)
         if told == arrays.FINISHED:

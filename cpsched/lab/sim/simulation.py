@@ -24,6 +24,7 @@ from cpsched.domain import (
 from cpsched.errors import UnsupportedError
 from cpsched.formats import checked
 from cpsched.lab.sim import arrays
+from cpsched.lab.sim.arrays import R
 from cpsched.lab.sim.checkpoint import Checkpoint, Keeper
 from cpsched.lab.sim.load import Load
 from cpsched.lab.sim.rule_choice import RuleChoice, RuleUse, is_plain, play_choice
@@ -123,11 +124,11 @@ class History:
         """Return a job that could start, and has not been started, as a plan has it."""
         load, runs = self._world.load, self._world.state.runs
         job, latest = load.jobs[index], int(load.latest[index])
-        if runs[index, arrays.R_ENDING] != arrays.REFUSED:
+        if runs[index, R.ENDING] != arrays.REFUSED:
             detail = "it had not been started when the simulation ended"
             return WaitingJob(id=job.id, reason=WaitingReason.NOT_STARTED, detail=detail)
         # after the last end nothing is in its way but the order of the queue, which is no reason that can be checked
-        is_late = latest < runs[runs[:, arrays.R_ENDING] >= arrays.COMPLETED, arrays.R_END].max(initial=load.now)
+        is_late = latest < runs[runs[:, R.ENDING] >= arrays.COMPLETED, R.END].max(initial=load.now)
         detail = f"it could not be started by {latest}, when it had to start"
         stated = load.stated_jobs[index]
         is_bound = stated.deadline is not None or stated.start_at is not None or stated.reservation is not None

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from cpsched.booking import booked_remainder
 from cpsched.domain import FairShare, Instance, Job, Placement, Segment
 from cpsched.lab.sim import arrays
+from cpsched.lab.sim.arrays import C, R
 from cpsched.lab.sim.draft import Draft
 from cpsched.lab.sim.scheduler import Change, Start
 from cpsched.lab.sim.world import SimWorld
@@ -47,21 +48,21 @@ class Site:
     def queue(self) -> NDArray[np.int64]:
         """The waiting jobs, in the order of submission."""
         s = self._world.state
-        waiting: NDArray[np.int64] = s.queue[: s.clock[arrays.C_QUEUED]].copy()
+        waiting: NDArray[np.int64] = s.queue[: s.clock[C.QUEUED]].copy()
         return waiting
 
     @property
     def running(self) -> NDArray[np.int64]:
         """The running jobs, by when they are believed to end."""
         s = self._world.state
-        jobs: NDArray[np.int64] = s.ends[: s.clock[arrays.C_RUNNING], 1].copy()
+        jobs: NDArray[np.int64] = s.ends[: s.clock[C.RUNNING], 1].copy()
         return jobs
 
     @property
     def ends(self) -> NDArray[np.int64]:
         """When the running jobs are believed to end, ascending; each is later than now."""
         s = self._world.state
-        ends: NDArray[np.int64] = s.ends[: s.clock[arrays.C_RUNNING], 0].copy()
+        ends: NDArray[np.int64] = s.ends[: s.clock[C.RUNNING], 0].copy()
         return ends
 
     @property
@@ -83,12 +84,12 @@ class Site:
 
     def start_of(self, job: int) -> int:
         """Return when a running job has started."""
-        return int(self._world.state.runs[job, arrays.R_START])
+        return int(self._world.state.runs[job, R.START])
 
     def is_running(self, job: int) -> bool:
         """Return whether a job runs."""
         runs = self._world.state.runs[job]
-        return bool(runs[arrays.R_END] >= 0 and runs[arrays.R_ENDING] == arrays.WAITING)
+        return bool(runs[R.END] >= 0 and runs[R.ENDING] == arrays.WAITING)
 
     def entries_of(self, job: int) -> NDArray[np.int32]:
         """Return the entries of a running job, as its start stated them; read only. For a job that runs since before
@@ -109,7 +110,7 @@ class Site:
     @property
     def num_changes(self) -> int:
         """How many changes of shares there have been."""
-        return int(self._world.state.clock[arrays.C_CHANGES])
+        return int(self._world.state.clock[C.CHANGES])
 
     def changed_since(self, count: int) -> set[int]:
         """Return the jobs that have changed their shares, or begun on a share, without the first changes."""
@@ -121,7 +122,7 @@ class Site:
 
     def end_of(self, job: int) -> int:
         """Return when a running job is believed to end, which is later than now."""
-        return int(self._world.state.runs[job, arrays.R_END])
+        return int(self._world.state.runs[job, R.END])
 
     def estimate(self, job: int) -> int:
         """Return for how many seconds a job is believed to run: its walltime, unless promises follow predictions."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.domain import FairShare
-from cpsched.lab.sim import arrays
+from cpsched.lab.sim.arrays import R
 from cpsched.lab.sim.load import Load
 
 
@@ -35,9 +35,9 @@ class DecayingUsage:
     def at(self, now: int, runs: NDArray[np.int64]) -> FairShare:
         """Return the shares with the usage until now, in whole core-seconds. `runs`: those of the state."""
         rate = log(2) / self._shares.half_life
-        start = np.maximum(runs[:, arrays.R_START], self._begin)
-        end = np.minimum(runs[:, arrays.R_END], now)
-        has_run = (self._user >= 0) & (runs[:, arrays.R_START] >= 0) & (end > start)
+        start = np.maximum(runs[:, R.START], self._begin)
+        end = np.minimum(runs[:, R.END], now)
+        has_run = (self._user >= 0) & (runs[:, R.START] >= 0) & (end > start)
         # the integral of 2^(-(now - t) / half_life) over the run
         decayed = (np.exp(-rate * (now - end[has_run])) - np.exp(-rate * (now - start[has_run]))) / rate
         usage = self._before * np.exp(-rate * (now - self._begin))

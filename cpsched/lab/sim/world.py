@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from cpsched.domain import FairShare, Instance, Job, Placement, Running, Segment, SetAside, counted, end_of_work
 from cpsched.lab.sim import arrays, hold_kernels, kernels, run_kernels
+from cpsched.lab.sim.arrays import C, J, R
 from cpsched.lab.sim.load import Load, empty_state
 from cpsched.lab.sim.scheduler import Change, NextStep, Start
 from cpsched.lab.sim.shares import Held, JobModes, WorkDone
@@ -82,12 +83,12 @@ class SimWorld:
         waits = s.awaited > 0
         for index, job in enumerate(self.load.jobs):
             if job.running is not None:
-                s.runs[index, arrays.R_START], s.runs[index, arrays.R_STARTS] = job.running.start, 1
+                s.runs[index, R.START], s.runs[index, R.STARTS] = job.running.start, 1
                 if job.malleability is not None:
                     self._go_on(index, job, job.running)
                 run_kernels.book_run(index, self.load.now, s, self.machine, self.tables, self.scratch)
                 run_kernels.let_go_at_start(index, self.load.now, s)
-            elif s.jobs[index, arrays.J_ARRIVAL] < 0 and not waits[index] and self.load.demand[index] >= 0:
+            elif s.jobs[index, J.ARRIVAL] < 0 and not waits[index] and self.load.demand[index] >= 0:
                 arrays.push(max(int(s.release[index]), self.load.now), arrays.RELEASED, index, s.heap, s.clock)
         hold_kernels.hold_all(s, self.machine, self.tables)
 
@@ -101,15 +102,15 @@ class SimWorld:
         if job_modes is None or found is None:
             believed = running.segments[-1].end
             end = end_of_work(job, self.load.now, int(self._lengths[index]))
-            s.jobs[index, arrays.J_WALLTIME] = s.estimate[index] = believed - running.start
-            s.jobs[index, arrays.J_LENGTH] = (believed if end is None else end) - running.start
+            s.jobs[index, J.WALLTIME] = s.estimate[index] = believed - running.start
+            s.jobs[index, J.LENGTH] = (believed if end is None else end) - running.start
             return
-        while len(self.state.pool) - s.clock[arrays.C_POOL] < len(found.entries):
+        while len(self.state.pool) - s.clock[C.POOL] < len(found.entries):
             self._double("pool")
-        first, count = int(s.clock[arrays.C_POOL]), len(found.entries)
+        first, count = int(s.clock[C.POOL]), len(found.entries)
         self.state.pool[first : first + count] = found.entries
-        s.clock[arrays.C_POOL] += count
-        s.runs[index, arrays.R_FIRST], s.runs[index, arrays.R_COUNT] = first, count
+        s.clock[C.POOL] += count
+        s.runs[index, R.FIRST], s.runs[index, R.COUNT] = first, count
         rate = job_modes.rate(found.entries, found.modes)
         self._work[index] = WorkDone(since=self.now, done=found.done, rate=rate)
         self._note(index, found.modes)
@@ -123,12 +124,9 @@ class SimWorld:
     def make_room(self) -> None:
         """Enlarge the arrays that may be full."""
         clock = self.state.clock
-        if (
-            clock[arrays.C_LACKS]
-            and len(self.state.step_times) < max(clock[arrays.C_STEPS], clock[arrays.C_RUNNING]) + 3
-        ):
+        if clock[C.LACKS] and len(self.state.step_times) < max(clock[C.STEPS], clock[C.RUNNING]) + 3:
             self._double("step_times", "step_sums")
-        elif clock[arrays.C_LACKS] or len(self.state.pool) < clock[arrays.C_POOL] + clock[arrays.C_SPARE]:
+        elif clock[C.LACKS] or len(self.state.pool) < clock[C.POOL] + clock[C.SPARE]:
             self._double("pool")
         else:
             self._double("attempts", "heap")
@@ -147,7 +145,7 @@ class SimWorld:
         kernels.close_gaps(self.state)
         s = self.state
         self._work = {job: work for job, work in self._work.items() if self._has_run_since(job)}
-        for job, time, first in s.changes[: s.clock[arrays.C_CHANGES]].tolist():
+        for job, time, first in s.changes[: s.clock[C.CHANGES]].tolist():
             start, end, ending, _, entry, count = s.runs[job].tolist()
             if start <= time < end and ending == arrays.WAITING:
                 rate = self.load.job_modes[job].rate(s.pool[entry : entry + count], s.modes[first : first + count])
@@ -156,22 +154,22 @@ class SimWorld:
     @property
     def now(self) -> int:
         """The second up to which everything has happened."""
-        return int(self.state.clock[arrays.C_NOW])
+        return int(self.state.clock[C.NOW])
 
     @property
     def num_done(self) -> int:
         """How many jobs have ended."""
-        return int(self.state.clock[arrays.C_DONE])
+        return int(self.state.clock[C.DONE])
 
     @property
     def num_outages(self) -> int:
         """How often nodes have broken or returned."""
-        return int(self.state.clock[arrays.C_OUTAGE])
+        return int(self.state.clock[C.OUTAGE])
 
     @property
     def num_asides(self) -> int:
         """How often other amounts have been set aside, by rules or for jobs with one start."""
-        return int(self.state.clock[arrays.C_LEVEL] + self.state.clock[arrays.C_BOOKINGS])
+        return int(self.state.clock[C.LEVEL] + self.state.clock[C.BOOKINGS])
 
     @property
     def has_asides(self) -> bool:
@@ -181,7 +179,7 @@ class SimWorld:
     @property
     def num_waiting(self) -> int:
         """How many jobs are in the queue."""
-        return int(self.state.clock[arrays.C_QUEUED])
+        return int(self.state.clock[C.QUEUED])
 
     # --- for schedulers that are not compiled ---------------------------------------------------------------------
 
@@ -195,25 +193,25 @@ class SimWorld:
         and those that have left the queue because they are too late.
         """
         s = self.state
-        if s.clock[arrays.C_OUTAGE] < len(s.outages):
-            while len(self.state.attempts) < s.clock[arrays.C_ATTEMPTS] + s.clock[arrays.C_RUNNING]:
+        if s.clock[C.OUTAGE] < len(s.outages):
+            while len(self.state.attempts) < s.clock[C.ATTEMPTS] + s.clock[C.RUNNING]:
                 self.make_room()
             s = self.state
-        while len(self.state.pool) < s.clock[arrays.C_POOL] + s.clock[arrays.C_SPARE]:
+        while len(self.state.pool) < s.clock[C.POOL] + s.clock[C.SPARE]:
             self._double("pool")
         s = self.state
-        s.clock[arrays.C_GONE] = s.clock[arrays.C_EXPIRED] = 0
+        s.clock[C.GONE] = s.clock[C.EXPIRED] = 0
         count = kernels.step(now, rule, s, self.machine, self.tables, self.scratch)
-        gone = s.gone[: s.clock[arrays.C_GONE]].tolist()
+        gone = s.gone[: s.clock[C.GONE]].tolist()
         for job in gone:
-            if self._work.pop(job, None) is not None and s.runs[job, arrays.R_END] < 0:
+            if self._work.pop(job, None) is not None and s.runs[job, R.END] < 0:
                 self._expect(job, 0, int(s.estimate[job]), WorkDone(since=0, done=Fraction(0), rate=Fraction(1)))
-        return s.arrived[:count].tolist(), gone, s.expired[: s.clock[arrays.C_EXPIRED]].tolist()
+        return s.arrived[:count].tolist(), gone, s.expired[: s.clock[C.EXPIRED]].tolist()
 
     def may_begin(self, job: int) -> bool:
         """Return whether a job is in the queue, which is in the order of submission, and may be started now."""
         s = self.state
-        queue = s.queue[: s.clock[arrays.C_QUEUED]]
+        queue = s.queue[: s.clock[C.QUEUED]]
         place = int(np.searchsorted(queue, job))
         is_queued = place < len(queue) and queue[place] == job
         return bool(is_queued and s.start_at[job] < 0 and self.now <= s.latest[job])
@@ -221,10 +219,10 @@ class SimWorld:
     def why_not(self, start: Start) -> str:
         """Say in words why `can_begin` refuses a start."""
         s, job = self.state, start.job
-        if s.runs[job, arrays.R_ENDING] != arrays.WAITING:
+        if s.runs[job, R.ENDING] != arrays.WAITING:
             return "it has ended, or can start no more"
-        if s.runs[job, arrays.R_START] >= 0:
-            return f"it runs since {s.runs[job, arrays.R_START]}"
+        if s.runs[job, R.START] >= 0:
+            return f"it runs since {s.runs[job, R.START]}"
         if s.start_at[job] >= 0:
             return f"it starts by itself, at {s.start_at[job]}"
         if self.now > s.latest[job]:
@@ -254,7 +252,7 @@ class SimWorld:
     def begin(self, starts: Sequence[Start]) -> None:
         """Start waiting jobs now; the caller guarantees that their resources are free."""
         for start in starts:
-            while len(self.state.pool) - self.state.clock[arrays.C_POOL] < len(start.entries):
+            while len(self.state.pool) - self.state.clock[C.POOL] < len(start.entries):
                 self._double("pool")
             if start.segments is not None:
                 self._set_course(start.job, start.segments)
@@ -271,9 +269,7 @@ class SimWorld:
     def evolves(self) -> bool:
         """Whether an evolving job runs."""
         runs = self.state.runs
-        return any(
-            runs[job, arrays.R_END] >= 0 and runs[job, arrays.R_ENDING] == arrays.WAITING for job in self._courses
-        )
+        return any(runs[job, R.END] >= 0 and runs[job, R.ENDING] == arrays.WAITING for job in self._courses)
 
     def course_of(self, job: int) -> tuple[Segment, ...]:
         """Return the segments of an evolving job: one for each of its steps, as far as they are decided."""
@@ -327,8 +323,8 @@ class SimWorld:
                 end = segment.start + left
                 break
             left -= step.walltime
-        s.jobs[job, arrays.J_LENGTH] = end - start
-        s.jobs[job, arrays.J_WALLTIME] = s.estimate[job] = (
+        s.jobs[job, J.LENGTH] = end - start
+        s.jobs[job, J.WALLTIME] = s.estimate[job] = (
             segments[-1].start - start + self.load.evolving[job].steps[-1].walltime
         )
 
@@ -338,7 +334,7 @@ class SimWorld:
         for one in steps:
             course = self._courses.get(one.job, [])
             place = next((index for index, segment in enumerate(course) if segment.start == self.now), 0)
-            if place == 0 or s.runs[one.job, arrays.R_ENDING] != arrays.WAITING:
+            if place == 0 or s.runs[one.job, R.ENDING] != arrays.WAITING:
                 return False
             course[place] = replace(course[place], allocation=one.allocation)
         for one in steps:
@@ -352,7 +348,7 @@ class SimWorld:
             )
             if not self._is_free(held, self.now):
                 return False
-            while len(self.state.heap) < self.state.clock[arrays.C_HEAP] + 4 * len(s.runs):
+            while len(self.state.heap) < self.state.clock[C.HEAP] + 4 * len(s.runs):
                 self._double("heap")
             s = self.state
             run_kernels.book_run(one.job, self.now, s, self.machine, self.tables, self.scratch)
@@ -369,7 +365,7 @@ class SimWorld:
 
     def since(self, job: int) -> int:
         """Return since when a running job runs as it does."""
-        return max([int(self.state.runs[job, arrays.R_START]), *(time for time, _ in self._changes_of(job)[-1:])])
+        return max([int(self.state.runs[job, R.START]), *(time for time, _ in self._changes_of(job)[-1:])])
 
     def modes_of(self, job: int) -> NDArray[np.int8]:
         """Return in which of its modes a running job runs on each of its entries."""
@@ -379,7 +375,7 @@ class SimWorld:
 
     def _work_of(self, job: int) -> WorkDone:
         """Return how far a running job is."""
-        begun = WorkDone(since=int(self.state.runs[job, arrays.R_START]), done=Fraction(0), rate=Fraction(1))
+        begun = WorkDone(since=int(self.state.runs[job, R.START]), done=Fraction(0), rate=Fraction(1))
         return self._work.get(job, begun)
 
     def change(self, change: Change) -> bool:
@@ -401,7 +397,7 @@ class SimWorld:
         is_free = self._is_free(held, next_work.end_of(int(self.load.walltime[job])), had)
         if is_free:
             self._shape(job, entries, change.modes, start, work, ceil((end - now) * self._work_of(job).rate))
-        while len(self.state.heap) < self.state.clock[arrays.C_HEAP] + 4 * len(s.runs):
+        while len(self.state.heap) < self.state.clock[C.HEAP] + 4 * len(s.runs):
             self._double("heap")
         run_kernels.book_run(job, now, self.state, self.machine, self.tables, self.scratch)
         return is_free
@@ -445,9 +441,9 @@ class SimWorld:
         s = self.state
         first, room = s.fixed[job].tolist()
         if room != len(held.columns):
-            first = int(s.clock[arrays.C_FIXED])
-            s.clock[arrays.C_FIXED] += len(held.columns)
-            while len(self.state.fixed_columns) < s.clock[arrays.C_FIXED]:
+            first = int(s.clock[C.FIXED])
+            s.clock[C.FIXED] += len(held.columns)
+            while len(self.state.fixed_columns) < s.clock[C.FIXED]:
                 self._double("fixed_columns", "fixed_amounts")
             s = self.state
         s.fixed[job] = first, len(held.columns)
@@ -457,24 +453,24 @@ class SimWorld:
 
     def _note(self, job: int, chosen: NDArray[np.int8]) -> None:
         """Note in which modes a job runs from now on."""
-        if self.state.clock[arrays.C_CHANGES] == len(self.state.changes):
+        if self.state.clock[C.CHANGES] == len(self.state.changes):
             self._double("changes")
-        while len(self.state.modes) < self.state.clock[arrays.C_MODES] + len(chosen):
+        while len(self.state.modes) < self.state.clock[C.MODES] + len(chosen):
             self._double("modes")
         s = self.state
-        first = int(s.clock[arrays.C_MODES])
-        s.changes[s.clock[arrays.C_CHANGES]] = job, self.now, first
+        first = int(s.clock[C.MODES])
+        s.changes[s.clock[C.CHANGES]] = job, self.now, first
         s.modes[first : first + len(chosen)] = chosen
-        s.clock[arrays.C_CHANGES] += 1
-        s.clock[arrays.C_MODES] += len(chosen)
+        s.clock[C.CHANGES] += 1
+        s.clock[C.MODES] += len(chosen)
 
     def _expect(self, job: int, start: int, believed: int, work: WorkDone) -> None:
         """Note how long a job takes from its start on, and how long it is believed to, and allowed to take."""
         s = self.state
-        is_predicted = s.estimate[job] < s.jobs[job, arrays.J_WALLTIME]
+        is_predicted = s.estimate[job] < s.jobs[job, J.WALLTIME]
         limit = work.end_of(int(self.load.walltime[job])) - start
-        s.jobs[job, arrays.J_LENGTH] = work.end_of(int(self._lengths[job])) - start
-        s.jobs[job, arrays.J_WALLTIME] = limit
+        s.jobs[job, J.LENGTH] = work.end_of(int(self._lengths[job])) - start
+        s.jobs[job, J.WALLTIME] = limit
         left = work.since - start + ceil(believed / work.rate)
         s.estimate[job] = min(limit, left) if is_predicted else limit
 
@@ -483,7 +479,7 @@ class SimWorld:
         s = self.state
         if not self.has_asides:
             return
-        first = int(s.clock[arrays.C_LEVEL])
+        first = int(s.clock[C.LEVEL])
         levels = s.aside_levels[first:]
         is_new = np.append(True, (levels[1:] != levels[:-1]).any(axis=1))
         starts = np.maximum(s.aside_times[first:][is_new], self.now)
@@ -500,10 +496,10 @@ class SimWorld:
         if not self.has_asides:
             return ()
         s, load = self.state, self.load
-        waits = (s.start_at >= self.now) & (s.runs[:, arrays.R_START] < 0) & (s.runs[:, arrays.R_COUNT] > 0)
+        waits = (s.start_at >= self.now) & (s.runs[:, R.START] < 0) & (s.runs[:, R.COUNT] > 0)
         booked = []
         for job in np.flatnonzero(waits).tolist():
-            first, count = s.runs[job, [arrays.R_FIRST, arrays.R_COUNT]].tolist()
+            first, count = s.runs[job, [R.FIRST, R.COUNT]].tolist()
             start, of_job = int(s.start_at[job]), load.jobs[job]
             held = load.columns.allocation_of(of_job.request, s.pool[first : first + count])
             if of_job.request.place.exclusive:
@@ -557,7 +553,7 @@ class SimWorld:
         """Return the outcomes of the jobs so far, in document order."""
         load, s = self.load, self.state
         order = np.argsort(load.places, kind="stable")
-        found, ended = s.runs[order], s.runs[order, arrays.R_ENDING] >= arrays.COMPLETED
+        found, ended = s.runs[order], s.runs[order, R.ENDING] >= arrays.COMPLETED
         jobs = [load.jobs[index] for index in order.tolist()]
         # a job that is said to have started before it was submitted did not wait
         ran_before = np.array([job.running is not None for job in jobs], dtype=np.bool_)
@@ -567,25 +563,25 @@ class SimWorld:
             users=tuple(job.user for job in jobs),
             groups=tuple(job.group for job in jobs),
             queues=tuple(job.queue for job in jobs),
-            submit=np.where(ran_before, np.minimum(load.submit[order], found[:, arrays.R_START]), load.submit[order]),
+            submit=np.where(ran_before, np.minimum(load.submit[order], found[:, R.START]), load.submit[order]),
             walltime=load.walltime[order],
             runtime=load.runtime[order],
-            start=found[:, arrays.R_START],
-            end=np.where(ended, found[:, arrays.R_END], -1),
+            start=found[:, R.START],
+            end=np.where(ended, found[:, R.END], -1),
             cores=load.cores[order].astype(np.int64),
             asked={name: amounts[order] for name, amounts in load.asked().items()},
             nodes=self._num_nodes()[order],
             expected_wait=load.expected_wait[order],
             max_wait=np.array([_max_wait(load.instance, job) for job in jobs], dtype=np.int64),
-            attempts=found[:, arrays.R_STARTS],
+            attempts=found[:, R.STARTS],
             first_start=first_start[order],
             lost=lost[order],
-            ending=found[:, arrays.R_ENDING].astype(np.int8),
+            ending=found[:, R.ENDING].astype(np.int8),
         )
 
     def _first_starts_and_losses(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return when each job has started first (-1: never), and the seconds that outages have cost it."""
-        first_start, lost = self.state.runs[:, arrays.R_START].copy(), np.zeros(len(self.load.jobs), dtype=np.int64)
+        first_start, lost = self.state.runs[:, R.START].copy(), np.zeros(len(self.load.jobs), dtype=np.int64)
         for job, start, end, _ in reversed(list(self.attempts())):
             first_start[job] = start
             lost[job] += end - start
@@ -594,14 +590,14 @@ class SimWorld:
     def placements(self) -> Iterator[tuple[int, int, int, NDArray[np.int32]]]:
         """Yield (job, start, end, entries) of all that has run to its end."""
         s = self.state
-        for job in np.flatnonzero(s.runs[:, arrays.R_ENDING] >= arrays.COMPLETED).tolist():
+        for job in np.flatnonzero(s.runs[:, R.ENDING] >= arrays.COMPLETED).tolist():
             start, end, _, _, first, count = s.runs[job].tolist()
             yield job, start, end, s.pool[first : first + count]
 
     def attempts(self) -> Iterator[tuple[int, int, int, NDArray[np.int32]]]:
         """Yield (job, start, end, entries) of what outages cut short, in order of time."""
         s = self.state
-        for job, start, end, first, count in s.attempts[: s.clock[arrays.C_ATTEMPTS]].tolist():
+        for job, start, end, first, count in s.attempts[: s.clock[C.ATTEMPTS]].tolist():
             yield job, start, end, s.pool[first : first + count]
 
     def segments(
@@ -644,7 +640,7 @@ class SimWorld:
 
     def _changes_of(self, job: int) -> list[tuple[int, int]]:
         """Return when a job has changed, and where its modes from then on begin."""
-        count = int(self.state.clock[arrays.C_CHANGES])
+        count = int(self.state.clock[C.CHANGES])
         for row in range(self._indexed, count):
             changed, time, first = self.state.changes[row].tolist()
             self._changes.setdefault(changed, []).append((time, first))
@@ -654,13 +650,13 @@ class SimWorld:
     def _num_nodes(self) -> NDArray[np.int64]:
         """Return the number of nodes of each job; chunks of several kinds may share one."""
         s = self.state
-        count = s.runs[:, arrays.R_COUNT].copy()
+        count = s.runs[:, R.COUNT].copy()
         for index in range(len(count)):
             job = self.load.jobs[index]
             if job.running is not None and count[index] == 0 and s.fixed[index, 1]:
                 count[index] = len({held.node for held in job.running.segments[0].allocation})
             elif count[index] and len(job.request.chunks) > 1:
-                first = s.runs[index, arrays.R_FIRST]
+                first = s.runs[index, R.FIRST]
                 count[index] = len(np.unique(s.pool[first : first + count[index], 0]))
         return count
 
