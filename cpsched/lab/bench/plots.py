@@ -90,7 +90,7 @@ def _mean(results: Results, workload: Workload, contender: str, plot: Plot) -> M
 
 
 def _title(plot: Plot, label: str) -> str:
-    return f"{plot.title}: {label}"
+    return f"{plot.heading}: {label}"
 
 
 def _file_name(plot: Plot, number: int, count: int) -> str:

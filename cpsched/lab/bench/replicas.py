@@ -15,7 +15,7 @@ from cpsched.lab.sim import Prediction
 #: Seconds by which each submission is moved at random, at most.
 MOVED = 600
 #: The figures of the table and the charts.
-_FIGURES = ("wait.mean", "bounded_slowdown.mean", "wqt")
+_FIGURES = ["wait.mean", "bounded_slowdown.mean", "wqt"]
 
 
 def replicas_campaign(
@@ -59,7 +59,7 @@ def replicas_campaign(
             for scheduler, parameters in policies
         ),
         tables=(Table(name="replicas", title="Replicas", figures=_FIGURES, by="total", won="wqt"),),
-        plots=tuple(Plot(name=figure, title=figure, figure=figure, over=None) for figure in _FIGURES),
+        plots=tuple(Plot(name=figure, figure=figure) for figure in _FIGURES),
         published=(),
         page=None,
     )

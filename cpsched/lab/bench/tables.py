@@ -37,7 +37,7 @@ class _Line:
 
 def as_markdown(results: Results, table: Table) -> str:
     """Return a table as Markdown: a section for each workload, and notes on what is in the figures."""
-    shown, samples = [f"## {table.title}"], results.campaign.samples
+    shown, samples = [f"## {table.heading}"], results.campaign.samples
     for workload, count in samples.items():
         shown.append(f"### {workload.label}" if len(samples) > 1 else f"Workload: {workload.label}")
         shown.append(_grid(table, list(_lines(results, table, workload))))
@@ -114,7 +114,7 @@ def _best(results: Results, table: Table, workload: Workload, key: str | None) -
     """Return the policy that is the best choice for a workload when its figures are known; None if none has any."""
     figures = [
         (unserved_rank(results.unserved(workload.label, policy, table.by, key)), mean.mean, place, policy)
-        for place, policy in enumerate(table.hindsight)
+        for place, policy in enumerate(table.hindsight or ())
         if table.won is not None
         and (mean := results.mean(workload.label, policy, table.by, key, table.won)) is not None
     ]

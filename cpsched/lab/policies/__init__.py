@@ -15,6 +15,7 @@ from cpsched.doors import opener
 if TYPE_CHECKING:
     from cpsched.lab.policies.catalogue import (
         SCHEDULERS,
+        checked_parameters,
         factory_of,
         label_of,
         make_scheduler,

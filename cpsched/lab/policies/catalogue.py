@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from inspect import Parameter
 from types import UnionType
@@ -149,13 +149,26 @@ def parameter_text(value: object) -> str:
 def _scheduler_from(
     factory: Callable[..., QueueRule | Scheduler], name: str, parameters: Mapping[str, object]
 ) -> QueueRule | Scheduler:
-    """Make a scheduler by a function, whose annotations say what its parameters may be.
+    """Make a scheduler by a function. Raises `DocumentError` with everything that is wrong."""
+    taken, faults = checked_parameters(factory, parameters)
+    if not faults:
+        try:
+            return factory(**taken)
+        except ValueError as error:
+            faults.append(Fault("", str(error)))
+    raise DocumentError(f"scheduler {name}", faults)
 
-    Raises `DocumentError` with everything that is wrong.
+
+def checked_parameters(
+    factory: Callable[..., object], parameters: Mapping[str, object], *, given: Collection[str] = ()
+) -> tuple[dict[str, object], list[Fault]]:
+    """Return the parameters of a function, whose annotations say what they may be, and all that is wrong with them.
+
+    `given`: what the function gets from elsewhere.
     """
     known = _parameters_of(factory)
     takes_any = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in known.values())
-    named = {key: parameter for key, parameter in known.items() if parameter.kind in _NAMED}
+    named = {key: one for key, one in known.items() if one.kind in _NAMED and key not in given}
     faults, taken = list[Fault](), dict[str, object]()
     for key, value in parameters.items():
         if key not in named and not takes_any:
@@ -170,12 +183,7 @@ def _scheduler_from(
                 faults.append(Fault(key, str(error)))
     missing = [key for key in named if named[key].default is Parameter.empty and key not in parameters]
     faults += [Fault(key, "Expected a value, got none: this parameter has no default") for key in missing]
-    if not faults:
-        try:
-            return factory(**taken)
-        except ValueError as error:
-            faults.append(Fault("", str(error)))
-    raise DocumentError(f"scheduler {name}", faults)
+    return taken, faults
 
 
 def _parameters_of(factory: Callable[..., object]) -> Mapping[str, Parameter]:
