@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from cpsched.domain import Dependency, DependencyType, Instance, Job, Outage
 from cpsched.lab.sim import BackfillRule, History, Order, Prediction, QueueRule, rule_loop
 from cpsched.lab.sim.load import Load
-from cpsched.lab.sim.rule_loop import is_counted, play_rule
+from cpsched.lab.sim.rule_choice import is_counted, play_rule
 from cpsched.lab.sim.world import SimWorld
 from cpsched.metrics import Ending
 from cpsched.rusv import FOREVER

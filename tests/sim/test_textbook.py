@@ -15,7 +15,7 @@ from cpsched.formats.swf import machine_of_log, read_swf
 from cpsched.lab.policies import make_scheduler
 from cpsched.lab.sim import BackfillRule, Order, QueueRule, rule_loop, simulate
 from cpsched.lab.sim.load import Load
-from cpsched.lab.sim.rule_loop import is_counted
+from cpsched.lab.sim.rule_choice import is_counted
 from cpsched.lab.sim.world import SimWorld
 from cpsched.rusv import EqualNodes
 from tests.booking.small_windows import chunk, nodes, running, waiting, window

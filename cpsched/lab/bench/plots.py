@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from cpsched.charts import Axis, Bars, Chart, Line
-from cpsched.lab.bench.campaign import Plot, Workload
+from cpsched.lab.bench.campaign import Workload
+from cpsched.lab.bench.campaign_model import Plot
 from cpsched.lab.bench.figures import words_of
 from cpsched.lab.bench.results import Results
 from cpsched.metrics import MeanInterval

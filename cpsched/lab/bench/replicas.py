@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from cpsched.formats.logs import LogOptions
-from cpsched.lab.bench.campaign import Campaign, Contender, LogFile, Plot, Table, Workload
+from cpsched.lab.bench.campaign import Campaign, Contender, LogFile, Workload
+from cpsched.lab.bench.campaign_model import Plot, Table
 from cpsched.lab.bench.reading import frozen_parameters
 from cpsched.lab.policies import label_of
 from cpsched.lab.sim import Prediction

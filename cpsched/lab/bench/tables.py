@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cpsched.errors import DocumentError, Fault
-from cpsched.lab.bench.campaign import LogFile, Published, Table, Workload
+from cpsched.lab.bench.campaign import LogFile, Workload
+from cpsched.lab.bench.campaign_model import Published, Table
 from cpsched.lab.bench.figures import words_of
 from cpsched.lab.bench.results import Results
 from cpsched.metrics import UNSERVED, MeanInterval, mean_interval, unserved_counts, unserved_rank, unserved_text

@@ -14,14 +14,12 @@ from cpsched.domain import FrozenMap
 from cpsched.errors import DocumentError, Fault
 from cpsched.lab.policies.batsim import Batsim
 from cpsched.lab.policies.conservative import Conservative, ConservativeOnNodes
-from cpsched.lab.policies.engine_scheduler import make_engine_scheduler
+from cpsched.lab.policies.engine_scheduler import make_engine_scheduler, make_online_portfolio
 from cpsched.lab.policies.evolving_online import EvolvingOnline
 from cpsched.lab.policies.maui import maui
-from cpsched.lab.policies.pbs_fifo_starve import pbs_fifo_starve
-from cpsched.lab.policies.portfolio_rule import make_online_portfolio
-from cpsched.lab.policies.queue_rules import QUEUE_RULES
+from cpsched.lab.policies.queue_rules import QUEUE_RULES, pbs_fifo_starve
 from cpsched.lab.policies.sd import malleable_value, sd_5, sd_10, sd_50, sd_dyn, sd_inf, static_backfill
-from cpsched.lab.policies.slurm import slurm
+from cpsched.lab.policies.slurm import Slurm
 from cpsched.lab.sim import QueueRule, Scheduler
 from cpsched.portfolio import ENGINE_GROUP, ENGINES, POLICY_GROUP, announced, is_engine, load_outside
 from cpsched.rules import POLICIES, VARIANTS
@@ -34,7 +32,7 @@ SCHEDULERS: dict[str, Callable[..., QueueRule | Scheduler]] = {
     "conservative_on_nodes": ConservativeOnNodes,
     "maui": maui,
     "pbs_fifo_starve": pbs_fifo_starve,
-    "slurm": slurm,
+    "slurm": Slurm,
     "static_backfill": static_backfill,
     "sd_5": sd_5,
     "sd_10": sd_10,

@@ -17,14 +17,75 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from cpsched.domain import Instance, Job
-from cpsched.lab.sim import arrays, queue_kernels
+from cpsched.lab.sim import arrays, kernels, queue_kernels
 from cpsched.lab.sim.arrays import C, J, R
+from cpsched.lab.sim.hold_kernels import has_asides
 from cpsched.lab.sim.load import Load
-from cpsched.lab.sim.rule_loop import is_counted, play_rule
-from cpsched.lab.sim.rules import BackfillRule, Order, QueueRule
+from cpsched.lab.sim.rules import BackfillRule, Order, Prediction, QueueRule
 from cpsched.lab.sim.scheduler import Decision, News, Scheduler
 from cpsched.lab.sim.site import Site
 from cpsched.lab.sim.world import SimWorld
+from cpsched.rusv import EqualNodes
+
+#: Passes between two looks at the clock.
+_PORTION = 2_000
+#: So often, at least, usage changes the weights of jobs in a simulation, by the number of jobs.
+_WEIGHED = 200
+
+
+def play_rule(
+    world: SimWorld,
+    rule: QueueRule,
+    seconds: list[float],
+    *,
+    predicts: Prediction | None,
+    look: Callable[[], None],
+    portion: int | None = None,
+) -> bool:
+    """Run the simulation under a rule; tell whether it has come to its end.
+
+    `world`: the state of the simulation, from which it continues.
+    `seconds`: a list to which the mean seconds of a pass are added, for each portion of passes.
+    `predicts`: the use of predicted runtimes; None: none, jobs are expected to take their walltimes.
+    `look`: called repeatedly.
+    `portion`: the number of passes after which it pauses; None: it is played to its end.
+    """
+    numbers = rule.in_numbers(predicts=predicts, is_counted=is_counted(world, rule))
+    most = portion or _PORTION
+    if world.load.instance.fair_share is not None:
+        most = max(1, min(most, len(world.load.jobs) // _WEIGHED))
+    while True:
+        if rule.key is None:
+            world.weigh()
+        before, began = int(world.state.clock[C.PASSES]), time.perf_counter()
+        told = kernels.advance(numbers, most, world.state, world.machine, world.tables, world.scratch)
+        passes = int(world.state.clock[C.PASSES]) - before
+        if passes:
+            seconds.append((time.perf_counter() - began) / passes)
+        if told == arrays.FINISHED:
+            return True
+        if told == arrays.LACKS_ROOM:
+            world.make_room()
+        look()
+        if portion is not None and told == arrays.PAUSED:
+            return False
+
+
+def is_counted(world: SimWorld, rule: QueueRule) -> bool:
+    """Tell whether it makes no difference which nodes are reserved: all jobs are counted on equal nodes, of which none
+    are set aside.
+
+    For the head of the queue alone the reservation has nodes all the same. Several reservations are of sums, which have
+    to say how many jobs there is room for.
+    """
+    is_of_head = rule.backfill is BackfillRule.NOT_DELAYING
+    if not (is_of_head or rule.backfill is BackfillRule.RESERVING) or has_asides(world.state):
+        return False
+    nodes = EqualNodes.of(world.load.columns.demands)
+    if nodes is None:
+        return False
+    return nodes.is_apart if is_of_head else nodes.is_summed and not world.state.fixed[:, 1].any()
+
 
 #: The rules are compared when so many jobs have come, and again when half as many more have, or so many.
 _FIRST, _NEXT = 100, 2_000
@@ -38,7 +99,7 @@ _REPLICAS, _MOVED = 4, 600
 #: has so many jobs, and in the mean bounded slowdown and the longest wait, it may lose by that share.
 _LEAST_GAIN, _THIRD, _MOST_LOSS = 0.02, 500, 0.05
 #: Passes until the next look whether the rules are to be compared.
-_PORTION = 100
+_BETWEEN = 100
 #: A runtime counts as at least so many seconds in a slowdown.
 _TAU = 10
 
@@ -119,7 +180,7 @@ def play_choice(
     """Run a simulation under a choice of rules, as `play_rule` does under a rule; note in `uses` which one when."""
     rule, due, random = choice.rules[0], _FIRST, Random(choice.seed)  # noqa: S311 - replicas, no secret
     uses.append(RuleUse(since=world.now, rule=rule.name, jobs=0, ratio=1.0))
-    while not play_rule(world, rule, seconds, predicts=None, look=look, portion=_PORTION):
+    while not play_rule(world, rule, seconds, predicts=None, look=look, portion=_BETWEEN):
         come = int(world.state.clock[C.SUBMITTED])
         if come < due or (len(uses) > 1 and world.now < uses[-1].since + _DAY):
             continue

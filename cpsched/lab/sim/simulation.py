@@ -12,11 +12,17 @@ from numpy.typing import NDArray
 
 from cpsched.arguments import at_the_door
 from cpsched.domain import (
+    Amounts,
+    Chunk,
+    Cluster,
     EngineReport,
     Instance,
     Job,
+    NodeClass,
     Plan,
     PlannedJob,
+    Request,
+    Step,
     WaitingJob,
     WaitingReason,
     repeated,
@@ -27,9 +33,8 @@ from cpsched.lab.sim import arrays
 from cpsched.lab.sim.arrays import R
 from cpsched.lab.sim.checkpoint import Checkpoint, Keeper
 from cpsched.lab.sim.load import Load
-from cpsched.lab.sim.rule_choice import RuleChoice, RuleUse, is_plain, play_choice
-from cpsched.lab.sim.rule_loop import play_rule
-from cpsched.lab.sim.rules import Prediction, QueueRule
+from cpsched.lab.sim.rule_choice import RuleChoice, RuleUse, is_plain, play_choice, play_rule
+from cpsched.lab.sim.rules import BackfillRule, Order, Prediction, QueueRule
 from cpsched.lab.sim.scheduler import Counting, Scheduler
 from cpsched.lab.sim.scheduler_loop import play_scheduler
 from cpsched.lab.sim.world import SimWorld
@@ -294,3 +299,12 @@ def simulate(
             keeper.write()
         raise Interrupted(history(is_whole=False)) from None
     return history(is_whole=True)
+
+
+def warm_up_simulation() -> None:
+    """Compile the kernels of queue rules, or load them: what is timed afterwards is the simulation alone."""
+    request = Request(chunks=(Chunk(count=1, resources=Amounts({"cores": 1})),))
+    job = Job(id="warm-up", submit=0, steps=(Step(walltime=1, request=request),))
+    node = NodeClass(names=("node",), resources=Amounts({"cores": 1}))
+    instance = Instance(name="warm-up", cluster=Cluster(classes=(node,)), jobs=(job,))
+    simulate(instance, QueueRule(name="warm-up", backfill=BackfillRule.NOT_DELAYING, order=Order.WFP3))

@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.domain import Instance
-from cpsched.lab.workloads.arrivals import arrivals_within, daily_cycle
 from cpsched.lab.workloads.assembly import (
     WALLTIME_QUEUES,
     Columns,
+    arrivals_within,
+    daily_cycle,
     jobs_of,
     like_nodes,
     random_numbers,

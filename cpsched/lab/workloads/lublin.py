@@ -14,8 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.domain import FrozenMap, Instance, Queue
-from cpsched.lab.workloads.arrivals import HALF_HOUR, daily_cycle, on_the_clock
-from cpsched.lab.workloads.assembly import Columns, jobs_of, like_nodes, random_numbers, random_users, whole_nodes
+from cpsched.lab.workloads.assembly import (
+    HALF_HOUR,
+    Columns,
+    daily_cycle,
+    jobs_of,
+    like_nodes,
+    on_the_clock,
+    random_numbers,
+    random_users,
+    whole_nodes,
+)
 
 #: Deciles (0, 10, …, 100 %) of run time / walltime over 5,930 jobs of Eurora in spring 2014, published with PA-HPC-SIM
 #: (Apache-2.0): tiny or full. Jobs that ran a little longer than their walltime count as full.

@@ -7,11 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from cpsched.domain import Amounts, Chunk, Cluster, Instance, NodeClass, Request
-from cpsched.lab.workloads.arrivals import daily_cycle, poisson_arrivals
 from cpsched.lab.workloads.assembly import (
     WALLTIME_QUEUES,
     Columns,
+    daily_cycle,
     jobs_of,
+    poisson_arrivals,
     random_numbers,
     random_users,
     walltime_queues,

@@ -1,7 +1,7 @@
 """The Maui scheduler (MAUI-1 to MAUI-10; Bode, Halstead, Kendall, Lei and Jackson, ALS 2000, and Maui's manual).
 
 Begin with `Maui`. The parameters are in `params.py`, a cycle in `cycle.py`, the priorities in
-`priority.py` and `fairshare.py`; `short_pool.py` and `allocation_bank.py` are policies of their own.
+`priority.py`; `short_pool.py` and `allocation_bank.py` are policies of their own.
 
 Of what else the paper names (MAUI-10): weak nodes are filled first and the most powerful last by the mapping, which
 goes by node weights; licenses are allocated together with nodes. Pre-staging, queries of meta-schedulers and job
@@ -20,8 +20,7 @@ from cpsched.lab.policies.maui.allocation_bank import AllocationBank
 from cpsched.lab.policies.maui.cycle import Cycle, Parts, Reservation
 from cpsched.lab.policies.maui.params import Downtime, Exemption, MauiParams, params_of
 from cpsched.lab.policies.maui.priority import Priorities
-from cpsched.lab.policies.maui.short_pool import KeptNodes
-from cpsched.lab.policies.maui.withholding import Closures, columns_of
+from cpsched.lab.policies.maui.short_pool import Closures, KeptNodes, columns_of
 from cpsched.lab.sim import Decision, News, Outlook, Site
 
 
