@@ -32,7 +32,7 @@ from cpsched.lab.sim import (
     QueueRule,
     Scheduler,
     Site,
-    rule_loop,
+    rule_choice,
     simulate,
 )
 from cpsched.lab.sim.arrays import C
@@ -120,7 +120,7 @@ def test_a_rule_goes_on_as_if_nothing_had_been(
     """However often a queue rule is interrupted, each job has the same start, end and nodes as without."""
     whole = simulate(workload, rule, predict=predict)
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rule_loop, "_PORTION", portion)
+        patch.setattr(rule_choice, "_PORTION", portion)
         path = Path(folder) / "checkpoint"
         pieced, _ = in_pieces(workload, rule, path, looks, predict=predict)
     assert what_happened(pieced) == what_happened(whole)
@@ -134,7 +134,7 @@ def test_a_long_workload_in_many_pieces(rule: QueueRule, tmp_path: Path, monkeyp
     """
     workload = lublin(700, 5, nodes=128, cores=4)
     whole = simulate(workload, rule)
-    monkeypatch.setattr(rule_loop, "_PORTION", 50)
+    monkeypatch.setattr(rule_choice, "_PORTION", 50)
     pieced, pieces = in_pieces(workload, rule, tmp_path / "state", 1)
     assert pieces > 10
     assert what_happened(pieced) == what_happened(whole)
@@ -171,7 +171,7 @@ def test_an_interrupt_while_a_scheduler_thinks(tmp_path: Path, decision: int) ->
 
 def test_an_interrupt_without_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error has what happened so far; who does not look at it sees an interrupt like any other."""
-    monkeypatch.setattr(rule_loop, "_PORTION", 50)
+    monkeypatch.setattr(rule_choice, "_PORTION", 50)
     with pytest.raises(KeyboardInterrupt) as interrupt:
         simulate(lublin(200, 1), EASY, progress=interrupting(2))
     assert isinstance(interrupt.value, Interrupted)
@@ -191,7 +191,7 @@ def test_the_state_is_written_now_and_then(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interval: float, writings: int
 ) -> None:
     """With no time in between it is written at each look, of which there are 4, and else when the interval is over."""
-    monkeypatch.setattr(rule_loop, "_PORTION", 50)
+    monkeypatch.setattr(rule_choice, "_PORTION", 50)
     path, seen = tmp_path / "state", list[Path]()
 
     def look(_: Moment) -> None:

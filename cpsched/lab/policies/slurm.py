@@ -17,8 +17,8 @@ follows a submission at once (``batch_sched_delay`` 0). Whole nodes are reserved
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,7 +67,7 @@ class Slurm:
     Raises `ValueError` if one is less than 1, or a weight less than 0.
     """
 
-    name: ClassVar[str] = "slurm"
+    name: str = field(default="slurm", init=False)
     #: Seconds from one cycle to the next, at the least.
     bf_interval: int = 30
     #: The horizon of a cycle, in minutes.

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from cpsched.lab.sim import arrays
 from cpsched.lab.sim.arrays import C, J, R, V
-from cpsched.lab.sim.load import Load
 from cpsched.lab.sim.world import SimWorld
 
+#: More than any second or number.
+_MOST = 2**62
 #: Arrays of the state that no event changes.
 _CONSTANT = (
     "demand", "cores", "links_of", "links", "after_of", "after", "user", "outages", "out", "steps", "smith", "latest",
@@ -111,95 +112,73 @@ def _has_good_counters(world: SimWorld, s: arrays.SimState) -> bool:
 
 def _checked(world: SimWorld, s: arrays.SimState) -> Iterator[tuple[str, bool]]:
     """Yield the name of each array that holds indices or numbers of something, and whether all of them are good."""
-    load, clock = world.load, s.clock.tolist()
-    jobs, pool = len(load.jobs), clock[C.POOL]
-    queue = s.queue[: clock[C.QUEUED]]
-    yield "queue", _within(queue, 0, jobs - 1) and len(np.unique(queue)) == len(queue)
-    running = s.ends[: clock[C.RUNNING], 1]
-    yield "ends", _within(running, 0, jobs - 1) and len(np.unique(running)) == len(running)
-    heap = s.heap[: clock[C.HEAP]]
-    yield (
-        "heap",
-        (
-            _within(heap[:, 0], clock[C.NOW], 2**62)
-            and bool((heap[(np.arange(1, len(heap)) - 1) // 2, 0] <= heap[1:, 0]).all())  # no event before its parent
-            and _within(heap[:, 1], arrays.ENDED, arrays.RELEASED)
-            and _within(heap[:, 2], 0, jobs - 1)
-        ),
-    )
-    entries = s.pool[:pool]
-    yield (
-        "pool",
-        (
-            _within(entries[:, 0], 0, len(load.columns.node_names) - 1)
-            and _within(entries[:, 1], 0, len(world.tables.kinds) - 1)
-            and _within(entries[:, 2], 0, 2**31 - 1)
-        ),
-    )
-    yield (
-        "runs",
-        (
-            _within(s.runs[:, R.ENDING], arrays.WAITING, arrays.KILLED)
-            and _within(s.runs[:, R.STARTS], 0, 2**62)
-            and _are_parts(s.runs[:, R.FIRST], s.runs[:, R.COUNT], pool)
-        ),
-    )
-    attempts = s.attempts[: clock[C.ATTEMPTS]]
-    yield "attempts", _within(attempts[:, 0], 0, jobs - 1) and _are_parts(attempts[:, 3], attempts[:, 4], pool)
-    yield "fixed", _are_parts(s.fixed[:, 0], s.fixed[:, 1], clock[C.FIXED])
-    yield "fixed_columns", _within(s.fixed_columns[: clock[C.FIXED]], 0, len(world.machine.free) - 1)
-    changes = s.changes[: clock[C.CHANGES]]
-    changing = np.array(sorted(load.job_modes), dtype=np.int64)
-    yield "changes", bool(np.isin(changes[:, 0], changing).all()) and _within(changes[:, 2], 0, clock[C.MODES])
-    yield "modes", _within(s.modes[: clock[C.MODES]], 0, _most_modes(load) - 1)
-    yield "bumps", _within(s.bumps, 0, 2**62)
-    yield "awaited", _within(s.awaited, 0, len(s.after))
-    yield "missing", _within(s.missing, 0, len(s.links))
-    yield "history", _within(s.history, 0, 2**62)
-    yield "down", _within(s.down, 0, len(s.outages))
-    yield "arrived", _within(s.arrived, 0, jobs)
-    yield "turns", _within(s.turns[: clock[C.COME]], 0, jobs - 1)
+    load, clock, columns = world.load, s.clock.tolist(), len(world.machine.free)
+    jobs, last = len(load.jobs), len(load.jobs) - 1
+    queue, running, heap = s.queue[: clock[C.QUEUED]], s.ends[: clock[C.RUNNING], 1], s.heap[: clock[C.HEAP]]
+    pool, attempts = s.pool[: clock[C.POOL]], s.attempts[: clock[C.ATTEMPTS]]
+    changes, reserved = s.changes[: clock[C.CHANGES]], s.reserved[: clock[C.BLOCKED]]
     replayed = np.append(s.replay_queue[: clock[C.REPLAY_QUEUED]], s.replay_ends[: clock[C.REPLAY_RUNNING], 1])
-    is_once = len(np.unique(replayed)) == len(replayed) <= clock[C.TURN]
+    bounds: list[tuple[str, NDArray[Any], float, float]] = [
+        ("queue", queue, 0, last),
+        ("ends", running, 0, last),
+        ("heap", heap[:, 0], clock[C.NOW], _MOST),
+        ("heap", heap[:, 1], arrays.ENDED, arrays.RELEASED),
+        ("heap", heap[:, 2], 0, last),
+        ("pool", pool[:, 0], 0, len(load.columns.node_names) - 1),
+        ("pool", pool[:, 1], 0, len(world.tables.kinds) - 1),
+        ("pool", pool[:, 2], 0, 2**31 - 1),
+        ("runs", s.runs[:, R.ENDING], arrays.WAITING, arrays.KILLED),
+        ("runs", s.runs[:, R.STARTS], 0, _MOST),
+        ("attempts", attempts[:, 0], 0, last),
+        ("fixed_columns", s.fixed_columns[: clock[C.FIXED]], 0, columns - 1),
+        ("changes", changes[:, 2], 0, clock[C.MODES]),
+        (
+            "modes",
+            s.modes[: clock[C.MODES]],
+            0,
+            max((len(one.modes) for one in load.job_modes.values()), default=1) - 1,
+        ),
+        ("bumps", s.bumps, 0, _MOST),
+        ("awaited", s.awaited, 0, len(s.after)),
+        ("missing", s.missing, 0, len(s.links)),
+        ("history", s.history, 0, _MOST),
+        ("down", s.down, 0, len(s.outages)),
+        ("arrived", s.arrived, 0, jobs),
+        ("turns", s.turns[: clock[C.COME]], 0, last),
+        ("replay_queue", replayed, 0, last),
+        ("replay_ends", replayed, 0, last),
+        ("gone", s.gone, 0, jobs),
+        ("expired", s.expired, 0, jobs),
+        ("learnt", s.learnt, 0, np.inf),
+        ("reserved", reserved[:, V.JOB], 0, last),
+        ("reserved", reserved[:, V.START : V.END + 1], 0, _MOST),
+        ("reserved_columns", s.reserved_columns, 0, columns - 1),
+    ]
+    yield from ((name, _within(numbers, least, most)) for name, numbers, least, most in bounds)
+    for name, ranges, length in (
+        ("runs", s.runs[:, R.FIRST : R.COUNT + 1], clock[C.POOL]),
+        ("attempts", attempts[:, 3:], clock[C.POOL]),
+        ("fixed", s.fixed, clock[C.FIXED]),
+        ("reserved", reserved[:, V.FIRST : V.COUNT + 1], len(s.reserved_columns)),
+    ):
+        yield name, _within(ranges, 0, length) and _within(ranges.sum(axis=1), 0, length)
+    for name, numbers in (("queue", queue), ("ends", running), ("replay_queue", replayed), ("replay_ends", replayed)):
+        yield name, len(np.unique(numbers)) == len(numbers)
+    parents = heap[(np.arange(1, len(heap)) - 1) // 2, 0]
+    yield "heap", bool((parents <= heap[1:, 0]).all())  # no event before its parent
+    changing = np.array(sorted(load.job_modes), dtype=np.int64)
+    yield "changes", bool(np.isin(changes[:, 0], changing).all())
     for name in ("replay_queue", "replay_ends"):
-        yield name, is_once and _within(replayed, 0, jobs - 1) and len(getattr(s, name)) == jobs
-    yield "gone", _within(s.gone, 0, jobs)
-    yield "expired", _within(s.expired, 0, jobs)
-    yield "learnt", bool((s.learnt >= 0).all())
-    for name, is_good in _reserved(world, s):
-        yield name, is_good
-    for name in ("cores", "predicted", "smith", "keys"):
-        yield name, not np.isnan(getattr(s, name)).any()
-    yield "jobs", np.array_equal(s.jobs[:, [J.SUBMIT, J.ARRIVAL, J.ENDING]],
-        world.state.jobs[:, [J.SUBMIT, J.ARRIVAL, J.ENDING]])  # fmt: skip
-
-
-def _reserved(world: SimWorld, s: arrays.SimState) -> Iterator[tuple[str, bool]]:
-    """Yield the same for the arrays of reservations."""
-    reserved, columns = s.reserved[: s.clock[C.BLOCKED]], len(world.machine.free)
+        yield name, len(replayed) <= clock[C.TURN] and len(getattr(s, name)) == jobs
     for name in ("reserved", "reserved_columns", "reserved_amounts", "beside", "ahead"):
         yield name, getattr(s, name).shape == getattr(world.state, name).shape
     yield "step_sums", len(s.step_sums) == len(s.step_times)
-    yield (
-        "reserved",
-        _within(reserved[:, V.JOB], 0, len(world.load.jobs) - 1)
-        and _within(reserved[:, V.START], 0, 2**62)
-        and _within(reserved[:, V.END], 0, 2**62)
-        and _are_parts(reserved[:, V.FIRST], reserved[:, V.COUNT], len(s.reserved_columns)),
-    )
-    yield "reserved_columns", _within(s.reserved_columns, 0, columns - 1)
+    for name in ("cores", "predicted", "smith", "keys", "learnt"):
+        yield name, not np.isnan(getattr(s, name)).any()
+    same = [J.SUBMIT, J.ARRIVAL, J.ENDING]
+    yield "jobs", np.array_equal(s.jobs[:, same], world.state.jobs[:, same])
 
 
-def _most_modes(load: Load) -> int:
-    """Return the largest number of modes that a job has."""
-    return max((len(job_modes.modes) for job_modes in load.job_modes.values()), default=1)
-
-
-def _within(numbers: NDArray[Any], least: int, most: int) -> bool:
+def _within(numbers: NDArray[Any], least: float, most: float) -> bool:
     """Return whether all numbers lie within bounds."""
-    return not len(numbers) or bool(numbers.min() >= least and numbers.max() <= most)
-
-
-def _are_parts(first: NDArray[Any], count: NDArray[Any], length: int) -> bool:
-    """Return whether all ranges lie within an array of so many entries."""
-    return _within(first, 0, length) and _within(count, 0, length) and _within(first + count, 0, length)
+    return not numbers.size or bool(numbers.min() >= least and numbers.max() <= most)

@@ -1,4 +1,4 @@
-"""The compiled event loop of queue rules. `rule_loop.py` owns shapes, units and checks.
+"""The compiled event loop of queue rules. `rule_choice.py` owns shapes, units and checks.
 
 Events are ends, corrections of estimates, deadlines, outages, changes of what is set aside, booked starts and arrivals,
 in this order within a second. After all events of a second there is one pass through the queue.

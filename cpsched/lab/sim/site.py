@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.booking import booked_remainder
-from cpsched.domain import FairShare, Instance, Job, Placement, Segment
-from cpsched.lab.sim import arrays, kernels
+from cpsched.domain import FairShare, Instance, Job, Placement, Running, Segment, SetAside
+from cpsched.lab.sim import arrays, hold_kernels, kernels
 from cpsched.lab.sim.arrays import C, R
 from cpsched.lab.sim.scheduler import Change, Decision, Start
 from cpsched.lab.sim.world import SimWorld
@@ -82,6 +82,8 @@ class Site:
         self.columns = load.columns
         #: The waiting jobs as windows have them, as far as they have been in one.
         self._waiting: dict[int, Job] = {}
+        #: Rigid running jobs as windows have them, by index: start, expected end, and the job.
+        self._running_jobs: dict[int, tuple[int, int, Job]] = {}
 
     @property
     def now(self) -> int:
@@ -144,8 +146,8 @@ class Site:
         return s.pool[first : first + count]
 
     def since(self, job: int) -> int:
-        """Return since when a running job runs as it does: since its start, or its last change of shares."""
-        return self._world.since(job)
+        """Return since when a running job runs as it does."""
+        return max([int(self._world.state.runs[job, R.START]), *(time for time, _ in self._world.changes_of(job)[-1:])])
 
     def modes_of(self, job: int) -> NDArray[np.int8]:
         """Return in which of its modes a running job runs on each of its entries; read only."""
@@ -180,7 +182,7 @@ class Site:
     @property
     def num_outages(self) -> int:
         """How often nodes have broken or returned."""
-        return self._world.num_outages
+        return int(self._world.state.clock[C.OUTAGE])
 
     @property
     def nodes_out(self) -> NDArray[np.int64]:
@@ -190,16 +192,29 @@ class Site:
     @property
     def has_asides(self) -> bool:
         """Whether anything is set aside, now or later."""
-        return self._world.has_asides
+        return bool(hold_kernels.has_asides(self._world.state))
 
     @property
     def num_asides(self) -> int:
-        """How often other amounts have been set aside."""
-        return self._world.num_asides
+        """How often other amounts have been set aside, by rules or for jobs with one start."""
+        return int(self._world.state.clock[C.LEVEL] + self._world.state.clock[C.BOOKINGS])
 
     def asides(self) -> Iterator[tuple[int, int, dict[int, int], dict[int, int]]]:
         """Yield what is set aside from now on: (from, to, amounts of node columns, amounts of system columns)."""
-        return self._world.asides()
+        s = self._world.state
+        if not self.has_asides:
+            return
+        first = int(s.clock[C.LEVEL])
+        levels = s.aside_levels[first:]
+        is_new = np.append(True, (levels[1:] != levels[:-1]).any(axis=1))
+        starts = np.maximum(s.aside_times[first:][is_new], self.now)
+        for start, end, row in zip(starts[:-1].tolist(), starts[1:].tolist(), levels[is_new], strict=False):
+            taken = {
+                int(s.aside_columns[place]): int(row[place]) for place in np.flatnonzero(row).tolist() if end > start
+            }
+            if taken:
+                of_nodes = {column: amount for column, amount in taken.items() if column >= 0}
+                yield start, end, of_nodes, {-1 - column: many for column, many in taken.items() if column < 0}
 
     def latest(self, job: int) -> int:
         """Return the last second at which a job may start, `FOREVER` where it has no deadline."""
@@ -242,8 +257,8 @@ class Site:
         return Start(job, np.array(rows, dtype=np.int32).reshape(-1, 3), segments=tuple(segments))
 
     def course_of(self, job: int) -> tuple[Segment, ...]:
-        """Return the segments of a running evolving job, as far as they are decided."""
-        return self._world.course_of(job)
+        """Return the segments of an evolving job: one for each of its steps, as far as they are decided."""
+        return tuple(self._world.courses[job])
 
     def change_to(self, job: int, allocation: Sequence[Placement]) -> Change | None:
         """Return the change of a running job to what an allocation states from now on; None if it is no change.
@@ -263,17 +278,74 @@ class Site:
         that are as they were in an earlier window are the same objects.
         """
         listed = self.queue.tolist() if waiting is None else waiting
-        jobs = [self._world.running_job(job, self.jobs[job]) for job in sorted(self.running.tolist())]
+        jobs = [self._running(job, self.jobs[job]) for job in sorted(self.running.tolist())]
         for job in listed:
             if job not in self._waiting:
                 self._waiting[job] = replace(self.jobs[job], after=(), not_before=None, running=None)
             jobs.append(self._waiting[job])
-        aside, shares = self._world.set_aside(), self.fair_share
+        aside, shares = self._set_aside(), self.fair_share
         return replace(self.instance, now=self.now, jobs=tuple(jobs), set_aside=aside, fair_share=shares)
 
+    def _set_aside(self) -> tuple[SetAside, ...]:
+        """Return what rules and booked jobs set aside from now on, as a window states it."""
+        if not self.has_asides:
+            return ()
+        s, load = self._world.state, self._world.load
+        waits = (s.start_at >= self.now) & (s.runs[:, R.START] < 0) & (s.runs[:, R.COUNT] > 0)
+        booked = []
+        for job in np.flatnonzero(waits).tolist():
+            first, count = s.runs[job, [R.FIRST, R.COUNT]].tolist()
+            start, of_job = int(s.start_at[job]), load.jobs[job]
+            held = load.columns.allocation_of(of_job.request, s.pool[first : first + count])
+            if of_job.request.place.exclusive:
+                classes = load.instance.cluster.class_of
+                held = tuple(
+                    Placement(node=node, resources=classes[node].resources)
+                    for node in dict.fromkeys(one.node for one in held)
+                )
+            booked.append(SetAside(start=start, end=start + of_job.walltime, allocation=held, licenses=of_job.licenses))
+        return (*(aside for aside in load.instance.set_aside if aside.end > self.now), *booked)
+
+    def _running(self, index: int, job: Job) -> Job:
+        """Return a running job as a scheduling window has it: the same object as long as it is the same."""
+        start, end = self._world.state.runs[index, :2].tolist()
+        if index not in self._world.load.job_modes and index not in self._world.courses:
+            known = self._running_jobs.get(index)
+            if known is None or known[:2] != (start, end):
+                known = self._running_jobs[index] = start, end, self._as_running(index, job)
+            return known[2]
+        return self._as_running(index, job)
+
+    def _as_running(self, index: int, job: Job) -> Job:
+        """Return a running job without what is only of a job that waits: its start is a fact, no longer a promise."""
+        running = Running(start=int(self._world.state.runs[index, 0]), segments=self._segments_of(index, job))
+        return replace(job, after=(), not_before=None, told=None, running=running)
+
+    def _segments_of(self, index: int, job: Job) -> tuple[Segment, ...]:
+        start, end, _, _, first, count = self._world.state.runs[index].tolist()
+        if index in self._world.load.job_modes and count:
+            return self._world.segments(
+                index, start, end, self._world.state.pool[first : first + count], is_stated=True
+            )
+        if job.running is not None and count == 0:
+            *past, last = job.running.segments
+            return (*past, replace(last, end=end))
+        if index in self._world.courses:
+            return self.course_of(index)
+        allocation = self._world.load.columns.allocation_of(job.request, self._world.state.pool[first : first + count])
+        return (Segment(start=start, end=end, allocation=allocation),)
+
     def held(self, job: int, timeline: Timeline) -> Booking:
-        """Return the booking of a running job from its start to its expected end."""
-        return self._world.booking(job, timeline)
+        """Return the amounts that a running job holds from its start to its expected end."""
+        s = self._world.state
+        start, end, _, _, first, count = s.runs[job].tolist()
+        if s.fixed[job, 1] == 0:
+            return timeline.booking_of(int(s.demand[job]), s.pool[first : first + count], start, end)
+        at, number = s.fixed[job].tolist()
+        columns, amounts = s.fixed_columns[at : at + number], s.fixed_amounts[at : at + number]
+        licenses = {column: many for index, column, many in self._world.load.fixed.licenses if index == job}
+        taken = dict(zip(columns.tolist(), amounts.tolist(), strict=True))
+        return timeline.booking(self.now, end, taken, licenses)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.domain import FairShare, Instance, Job, Placement, Running, Segment, SetAside, counted, end_of_work
+from cpsched.domain import FairShare, Instance, Job, Placement, Running, Segment, counted, end_of_work
 from cpsched.lab.sim import arrays, hold_kernels, kernels, run_kernels
 from cpsched.lab.sim.arrays import C, J, R
 from cpsched.lab.sim.load import Load, empty_state
@@ -19,7 +19,7 @@ from cpsched.lab.sim.scheduler import Change, NextStep, Start
 from cpsched.lab.sim.shares import Held, JobModes, WorkDone
 from cpsched.lab.sim.usage import DecayingUsage
 from cpsched.metrics import Runs
-from cpsched.rusv import FOREVER, Booking, Timeline
+from cpsched.rusv import FOREVER
 
 #: By how many seconds the estimate of a job is raised that runs longer than believed, one after the other (Tsafrir,
 #: Etsion and Feitelson, TPDS 2007, section 4).
@@ -40,13 +40,11 @@ class SimWorld:
         self._lengths = load.lengths
         #: The progress of running jobs that are not always at full share.
         self._work: dict[int, WorkDone] = {}
-        #: A cache of the changes by job, valid for this number of changes; see `_changes_of`.
+        #: A cache of the changes by job, valid for this number of changes; see `changes_of`.
         self._changes: dict[int, list[tuple[int, int]]] = {}
         self._indexed = 0
-        #: Rigid running jobs as windows have them, by index: start, expected end, and the job.
-        self._running_jobs: dict[int, tuple[int, int, Job]] = {}
         #: What evolving jobs hold, by index: the segments of their starts, with what was decided since.
-        self._courses: dict[int, list[Segment]] = {}
+        self.courses: dict[int, list[Segment]] = {}
         shares = load.instance.fair_share
         self._usage = None if shares is None else DecayingUsage(load, shares)
         self._begin()
@@ -162,21 +160,6 @@ class SimWorld:
         return int(self.state.clock[C.DONE])
 
     @property
-    def num_outages(self) -> int:
-        """How often nodes have broken or returned."""
-        return int(self.state.clock[C.OUTAGE])
-
-    @property
-    def num_asides(self) -> int:
-        """How often other amounts have been set aside, by rules or for jobs with one start."""
-        return int(self.state.clock[C.LEVEL] + self.state.clock[C.BOOKINGS])
-
-    @property
-    def has_asides(self) -> bool:
-        """Whether anything is set aside, now or later."""
-        return bool(hold_kernels.has_asides(self.state))
-
-    @property
     def num_waiting(self) -> int:
         """How many jobs are in the queue."""
         return int(self.state.clock[C.QUEUED])
@@ -269,11 +252,7 @@ class SimWorld:
     def evolves(self) -> bool:
         """Whether an evolving job runs."""
         runs = self.state.runs
-        return any(runs[job, R.END] >= 0 and runs[job, R.ENDING] == arrays.WAITING for job in self._courses)
-
-    def course_of(self, job: int) -> tuple[Segment, ...]:
-        """Return the segments of an evolving job: one for each of its steps, as far as they are decided."""
-        return tuple(self._courses[job])
+        return any(runs[job, R.END] >= 0 and runs[job, R.ENDING] == arrays.WAITING for job in self.courses)
 
     def _can_evolve(self, start: Start) -> bool:
         """Tell whether an evolving job can start: it has one segment for each step, without gaps from now on, each at
@@ -315,7 +294,7 @@ class SimWorld:
         A step does as much work as its walltime has seconds; the job ends in the step in which its runtime is done.
         """
         s, start = self.state, segments[0].start
-        self._courses[job] = list(segments)
+        self.courses[job] = list(segments)
         self._fix(job, self._held_by(job, segments[0].allocation))
         left, end = int(self._lengths[job]), segments[-1].end
         for segment, step in zip(segments, self.load.evolving[job].steps, strict=True):
@@ -332,7 +311,7 @@ class SimWorld:
         """Begin steps of running jobs now, all at once; return whether they begin now, and what they take is free."""
         s = self.state
         for one in steps:
-            course = self._courses.get(one.job, [])
+            course = self.courses.get(one.job, [])
             place = next((index for index, segment in enumerate(course) if segment.start == self.now), 0)
             if place == 0 or s.runs[one.job, R.ENDING] != arrays.WAITING:
                 return False
@@ -363,14 +342,10 @@ class SimWorld:
         """Return the work that a running job may still do until its walltime is over: seconds at full share."""
         return int(self.load.walltime[job]) - self._work_of(job).at(self.now)
 
-    def since(self, job: int) -> int:
-        """Return since when a running job runs as it does."""
-        return max([int(self.state.runs[job, R.START]), *(time for time, _ in self._changes_of(job)[-1:])])
-
     def modes_of(self, job: int) -> NDArray[np.int8]:
         """Return in which of its modes a running job runs on each of its entries."""
         start, _, _, _, _, count = self.state.runs[job].tolist()
-        since = [first for time, first in self._changes_of(job) if time >= start]
+        since = [first for time, first in self.changes_of(job) if time >= start]
         return self.state.modes[since[-1] : since[-1] + count] if since else np.zeros(count, dtype=np.int8)
 
     def _work_of(self, job: int) -> WorkDone:
@@ -474,79 +449,6 @@ class SimWorld:
         left = work.since - start + ceil(believed / work.rate)
         s.estimate[job] = min(limit, left) if is_predicted else limit
 
-    def asides(self) -> Iterator[tuple[int, int, dict[int, int], dict[int, int]]]:
-        """Yield what is set aside from now on: (from, to, amounts of node columns, amounts of system columns)."""
-        s = self.state
-        if not self.has_asides:
-            return
-        first = int(s.clock[C.LEVEL])
-        levels = s.aside_levels[first:]
-        is_new = np.append(True, (levels[1:] != levels[:-1]).any(axis=1))
-        starts = np.maximum(s.aside_times[first:][is_new], self.now)
-        for start, end, row in zip(starts[:-1].tolist(), starts[1:].tolist(), levels[is_new], strict=False):
-            taken = {
-                int(s.aside_columns[place]): int(row[place]) for place in np.flatnonzero(row).tolist() if end > start
-            }
-            if taken:
-                of_nodes = {column: amount for column, amount in taken.items() if column >= 0}
-                yield start, end, of_nodes, {-1 - column: many for column, many in taken.items() if column < 0}
-
-    def set_aside(self) -> tuple[SetAside, ...]:
-        """Return what rules and booked jobs set aside from now on, as a window states it."""
-        if not self.has_asides:
-            return ()
-        s, load = self.state, self.load
-        waits = (s.start_at >= self.now) & (s.runs[:, R.START] < 0) & (s.runs[:, R.COUNT] > 0)
-        booked = []
-        for job in np.flatnonzero(waits).tolist():
-            first, count = s.runs[job, [R.FIRST, R.COUNT]].tolist()
-            start, of_job = int(s.start_at[job]), load.jobs[job]
-            held = load.columns.allocation_of(of_job.request, s.pool[first : first + count])
-            if of_job.request.place.exclusive:
-                classes = load.instance.cluster.class_of
-                held = tuple(Placement(node=node, resources=classes[node].resources) for node in _names(held))
-            booked.append(SetAside(start=start, end=start + of_job.walltime, allocation=held, licenses=of_job.licenses))
-        return (*(aside for aside in load.instance.set_aside if aside.end > self.now), *booked)
-
-    def booking(self, job: int, timeline: Timeline) -> Booking:
-        """Return the amounts that a running job holds from its start to its expected end."""
-        s = self.state
-        start, end, _, _, first, count = s.runs[job].tolist()
-        if s.fixed[job, 1] == 0:
-            return timeline.booking_of(int(s.demand[job]), s.pool[first : first + count], start, end)
-        at, number = s.fixed[job].tolist()
-        columns, amounts = s.fixed_columns[at : at + number], s.fixed_amounts[at : at + number]
-        licenses = {column: many for index, column, many in self.load.fixed.licenses if index == job}
-        taken = dict(zip(columns.tolist(), amounts.tolist(), strict=True))
-        return timeline.booking(self.now, end, taken, licenses)
-
-    def running_job(self, index: int, job: Job) -> Job:
-        """Return a running job as a scheduling window has it: the same object as long as it is the same."""
-        start, end = self.state.runs[index, :2].tolist()
-        if index not in self.load.job_modes and index not in self._courses:
-            known = self._running_jobs.get(index)
-            if known is None or known[:2] != (start, end):
-                known = self._running_jobs[index] = start, end, self._running_job(index, job)
-            return known[2]
-        return self._running_job(index, job)
-
-    def _running_job(self, index: int, job: Job) -> Job:
-        """Return a running job without what is only of a job that waits: its start is a fact, no longer a promise."""
-        running = Running(start=int(self.state.runs[index, 0]), segments=self._segments_of(index, job))
-        return replace(job, after=(), not_before=None, told=None, running=running)
-
-    def _segments_of(self, index: int, job: Job) -> tuple[Segment, ...]:
-        start, end, _, _, first, count = self.state.runs[index].tolist()
-        if index in self.load.job_modes and count:
-            return self.segments(index, start, end, self.state.pool[first : first + count], is_stated=True)
-        if job.running is not None and count == 0:
-            *past, last = job.running.segments
-            return (*past, replace(last, end=end))
-        if index in self._courses:
-            return self.course_of(index)
-        allocation = self.load.columns.allocation_of(job.request, self.state.pool[first : first + count])
-        return (Segment(start=start, end=end, allocation=allocation),)
-
     # --- what has happened ----------------------------------------------------------------------------------------
 
     def runs(self) -> Runs:
@@ -608,12 +510,12 @@ class SimWorld:
         `is_stated`: whether a job that has run since before the beginning states its chunks though the instance does
         not.
         """
-        if job in self._courses:
+        if job in self.courses:
             return tuple(
-                replace(segment, end=min(segment.end, end)) for segment in self._courses[job] if segment.start < end
+                replace(segment, end=min(segment.end, end)) for segment in self.courses[job] if segment.start < end
             )
         of_job, job_modes = self.load.jobs[job], self.load.job_modes.get(job)
-        changes = [change for change in self._changes_of(job) if start <= change[0] < end]
+        changes = [change for change in self.changes_of(job) if start <= change[0] < end]
         if job_modes is None or not changes:
             allocation = self.load.columns.allocation_of(of_job.request, entries)
             return (Segment(start=start, end=end, allocation=allocation),)
@@ -638,7 +540,7 @@ class SimWorld:
                 found.append(Segment(start=begin, end=until, allocation=allocation))
         return tuple(found)
 
-    def _changes_of(self, job: int) -> list[tuple[int, int]]:
+    def changes_of(self, job: int) -> list[tuple[int, int]]:
         """Return when a job has changed, and where its modes from then on begin."""
         count = int(self.state.clock[C.CHANGES])
         for row in range(self._indexed, count):
@@ -659,11 +561,6 @@ class SimWorld:
                 first = s.runs[index, R.FIRST]
                 count[index] = len(np.unique(s.pool[first : first + count[index], 0]))
         return count
-
-
-def _names(allocation: Sequence[Placement]) -> tuple[str, ...]:
-    """Return the nodes of an allocation, each once."""
-    return tuple(dict.fromkeys(held.node for held in allocation))
 
 
 def _max_wait(instance: Instance, job: Job) -> int:
