@@ -197,7 +197,7 @@ def compiled(
         that runs may start again, when it has been cut short; a soft limit holds for jobs together, not for one; and
         running jobs that do not fit are left as they are.
     """
-    instance, alternatives = _settled(instance, of_all=record or has_rules(instance))
+    instance, alternatives = _settled(instance, of_all=has_rules(instance), are_played=record)
     if has_rules(instance):
         problem = _without_rules(instance, slices, soft=soft, record=record)
     else:
@@ -213,16 +213,17 @@ def compiled(
     return replace(problem, instance=fit, _overcommitted=facts)
 
 
-def _settled(instance: Instance, *, of_all: bool) -> tuple[Instance, dict[str, int]]:
+def _settled(instance: Instance, *, of_all: bool, are_played: bool) -> tuple[Instance, dict[str, int]]:
     """Return an instance in which some jobs have no choice: each runs by the first of its alternatives with which it
     could start; and which one that is, by its id in a plan.
 
-    They are the jobs for whose end others wait, which is known from their starts alone then, or `of_all` that have a
-    choice: rules count what a job takes, whatever a plan chooses.
+    They are the jobs for whose end others wait, which is known from their starts alone then, unless they `are_played`,
+    or `of_all` that have a choice: rules count what a job takes, whatever a plan chooses.
     """
     if not any(job.alternatives for job in instance.jobs):
         return instance, {}
-    awaited, found, jobs = awaited_ends(instance), dict[str, int](), list[Job]()
+    awaited = frozenset[str]() if are_played else awaited_ends(instance)
+    found, jobs = dict[str, int](), list[Job]()
     for job in instance.jobs:
         choices = job.choices
         if len(choices) > 1 and (of_all or not awaited.isdisjoint(job.element_ids)):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.domain import Dependency, DependencyType, Instance, Job, Outage
-from cpsched.lab.sim import BackfillRule, History, Order, Prediction, QueueRule, rule_loop
+from cpsched.lab.sim import BackfillRule, History, Order, Prediction, QueueRule, rule_choice
 from cpsched.lab.sim.load import Load
 from cpsched.lab.sim.rule_choice import is_counted, play_rule
 from cpsched.lab.sim.world import SimWorld
@@ -54,7 +54,7 @@ def played_on_nodes(instance: Instance, rule: QueueRule, predicts: Prediction | 
         return rule.backfill is not BackfillRule.RESERVING and is_counted(world, rule)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rule_loop, "is_counted", is_counted_for_one)
+        patch.setattr(rule_choice, "is_counted", is_counted_for_one)
         return played(instance, rule, predicts=predicts)
 
 

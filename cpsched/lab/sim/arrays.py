@@ -80,6 +80,12 @@ class SimState(NamedTuple):
     demand: NDArray[Any]
     #: float64 (jobs,): all cores that it asks for.
     cores: NDArray[Any]
+    #: int64 (jobs + 1,) and (·, 5): of a job that has a choice what it can run by, first what it waits by: demand,
+    #: walltime, real length, cores, number in the document. None of all other jobs.
+    choices_of: NDArray[Any]
+    choices: NDArray[Any]
+    #: int64 (jobs,): the number of that by which it runs or waits.
+    choice: NDArray[Any]
     #: int64 (jobs + 1,) and (·, 2): the milestones that wait for a job: (milestone, type).
     links_of: NDArray[Any]
     links: NDArray[Any]
@@ -131,7 +137,7 @@ class SimState(NamedTuple):
     out: NDArray[Any]
     #: int64 (nodes,): the number of current outages of a node.
     down: NDArray[Any]
-    #: int64 (·, 5): runs that outages cut short: job, start, end, first entry, number of entries.
+    #: int64 (·, 6): runs that outages cut short: job, start, end, first entry, number of entries, choice.
     attempts: NDArray[Any]
     #: int64 (demands, 2): the last pass in which a demand did not fit: for a short job, for a long one.
     failed: NDArray[Any]

@@ -21,7 +21,7 @@ from cpsched.lab.sim.world import SimWorld
 from cpsched.writing import whole_file
 
 #: Changes whenever the arrays of `SimWorld` mean something else.
-_FORMAT = "cpsched-checkpoint/4"
+_FORMAT = "cpsched-checkpoint/5"
 
 #: The arrays that grow during a simulation.
 _GROWING = frozenset(

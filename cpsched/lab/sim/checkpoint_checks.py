@@ -18,8 +18,8 @@ from cpsched.lab.sim.world import SimWorld
 _MOST = 2**62
 #: Arrays of the state that no event changes.
 _CONSTANT = (
-    "demand", "cores", "links_of", "links", "after_of", "after", "user", "outages", "out", "steps", "smith", "latest",
-    "start_at", "aside_times", "aside_columns", "aside_of", "aside_of_sums", "whole", "classes", "promised",
+    "choices_of", "choices", "links_of", "links", "after_of", "after", "user", "outages", "out", "steps", "smith",
+    "latest", "start_at", "aside_times", "aside_columns", "aside_of", "aside_of_sums", "whole", "classes", "promised",
 )  # fmt: skip
 
 
@@ -175,6 +175,16 @@ def _checked(world: SimWorld, s: arrays.SimState) -> Iterator[tuple[str, bool]]:
     yield "step_sums", len(s.step_sums) == len(s.step_times)
     for name in ("cores", "predicted", "smith", "keys", "learnt"):
         yield name, not np.isnan(getattr(s, name)).any()
+    chosen = np.flatnonzero(np.diff(s.choices_of))
+    is_one = s.choices[:, 4] == np.repeat(s.choice[chosen], np.diff(s.choices_of)[chosen])
+    taken = s.choices[is_one]
+    is_good = len(taken) == len(chosen)
+    yield "choice", is_good and np.array_equal(np.delete(s.choice, chosen), np.delete(world.state.choice, chosen))
+    for name, column in (("demand", 0), ("cores", 3)):
+        numbers = getattr(world.state, name).copy()
+        if is_good:
+            numbers[chosen] = taken[:, column]
+        yield name, np.array_equal(getattr(s, name), numbers)
     same = [J.SUBMIT, J.ARRIVAL, J.ENDING]
     yield "jobs", np.array_equal(s.jobs[:, same], world.state.jobs[:, same])
 

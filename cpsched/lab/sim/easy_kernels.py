@@ -21,15 +21,27 @@ def parts_of(job, s):
 
 
 @inner_kernel
+def walltime_of(job, s):
+    """Return the walltime of a job, by its own request if it has a choice."""
+    row = s.choices_of[job]
+    return s.choices[row, 1] if row < s.choices_of[job + 1] else s.jobs[job, J.WALLTIME]
+
+
+@inner_kernel
 def runtime_of(job, s):
-    """Return how long a job ran that waits and runs no more; 0 if it was refused."""
-    return s.runs[job, R.END] - s.runs[job, R.START] if s.runs[job, R.ENDING] >= COMPLETED else 0
+    """Return how long a job ran, or would have run by its own request, that waits and runs no more; 0 if it was
+    refused.
+    """
+    if s.runs[job, R.ENDING] < COMPLETED:
+        return 0
+    row = s.choices_of[job]
+    return s.choices[row, 2] if row < s.choices_of[job + 1] else s.runs[job, R.END] - s.runs[job, R.START]
 
 
 @inner_kernel
 def replayed_start(i, s):
     """Return when a job of the replay has started there."""
-    return s.replay_ends[i, 0] - s.jobs[s.replay_ends[i, 1], J.WALLTIME]
+    return s.replay_ends[i, 0] - walltime_of(s.replay_ends[i, 1], s)
 
 
 @inner_kernel
@@ -72,7 +84,7 @@ def end_replayed(at, s):
 def start_replayed(job, at, s):
     """Start a job of the replay."""
     s.clock[C.REPLAY_TAKEN] += parts_of(job, s)
-    end, i = at + s.jobs[job, J.WALLTIME], s.clock[C.REPLAY_RUNNING]
+    end, i = at + walltime_of(job, s), s.clock[C.REPLAY_RUNNING]
     s.clock[C.REPLAY_RUNNING] += 1
     while i > 0 and s.replay_ends[i - 1, 0] > end:
         s.replay_ends[i, 0], s.replay_ends[i, 1] = s.replay_ends[i - 1, 0], s.replay_ends[i - 1, 1]
@@ -99,7 +111,7 @@ def backfill_replayed(at, s):
     kept, head_start, extra = 0, -1, 0
     for i in range(s.clock[C.REPLAY_QUEUED]):
         job = s.replay_queue[i]
-        parts, is_short = parts_of(job, s), head_start < 0 or at + s.jobs[job, J.WALLTIME] <= head_start
+        parts, is_short = parts_of(job, s), head_start < 0 or at + walltime_of(job, s) <= head_start
         if parts <= _WHOLE - s.clock[C.REPLAY_TAKEN] and (is_short or parts <= extra):
             start_replayed(job, at, s)
             s.clock[C.LONGEST] = max(s.clock[C.LONGEST], at - s.release[job])

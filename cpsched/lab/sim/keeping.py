@@ -33,6 +33,9 @@ def unkept(instance: Instance, scheduler: QueueRule | Scheduler) -> tuple[str, .
     is_smith = isinstance(scheduler, QueueRule) and scheduler.order in (Order.SMITH, Order.WSPT)
     if instance.fair_share is not None and not (is_smith or getattr(scheduler, "reads_shares", False)):
         found.append("fair_share, which it does not weigh")
+    choosing = sum(len(job.element_ids) for job in instance.jobs if job.alternatives)
+    if choosing and not isinstance(scheduler, QueueRule):
+        found.append(f"alternatives ({_jobs(choosing)}): what it does not start by a draft runs by its own request")
     promised = sum(job.told is not None for job in instance.jobs)
     if promised:
         found.append(f"promised starts ({_jobs(promised)}), which it does not weigh")

@@ -53,7 +53,7 @@ from cpsched.lab.sim.hold_kernels import (
 )
 from cpsched.lab.sim.queue_kernels import expect, key_of, sort_queue
 from cpsched.lab.sim.reserving_kernels import can_any_start, pass_reserving
-from cpsched.lab.sim.run_kernels import begin_run, end_run, leave, move_until, spell_job
+from cpsched.lab.sim.run_kernels import begin_run, end_run, leave, move_until, num_choices, spell_job, take_choice
 from cpsched.rusv import FOREVER, allocating_kernel, inner_kernel, instant_kernels, kernel, kernels
 
 copy, lower_by_two = kernels.copy, kernels.lower_by_two
@@ -87,6 +87,18 @@ def map_from_now(job, now, s, m, t, x):
         return map_now(s.demand[job], m.free, m.sfree, t, x)
     room_until(end, m.free, m.sfree, s, m, t)
     return map_now(s.demand[job], m.room, m.sroom, t, x)
+
+
+@inner_kernel
+def map_first(job, now, s, m, t, x):
+    """Map a job as `map_from_now` by the first of its choices that fits."""
+    count, k = map_from_now(job, now, s, m, t, x), 1
+    while count == 0 and k < num_choices(job, s):
+        take_choice(job, k, s)
+        count, k = map_from_now(job, now, s, m, t, x), k + 1
+    if count == 0:
+        take_choice(job, 0, s)
+    return count
 
 
 @inner_kernel
@@ -212,6 +224,8 @@ def cut_short(job, now, rule, s, m, t, x):
     s.clock[C.ATTEMPTS] += 1
     s.attempts[attempt, 0], s.attempts[attempt, 1], s.attempts[attempt, 2] = job, s.runs[job, R.START], now
     s.attempts[attempt, 3], s.attempts[attempt, 4] = s.runs[job, R.FIRST], s.runs[job, R.COUNT]
+    s.attempts[attempt, 5] = s.choice[job]
+    take_choice(job, 0, s)
     s.runs[job, R.START], s.runs[job, R.END], s.runs[job, R.COUNT] = -1, -1, 0
     if s.fixed[job, 1] > 0:
         s.fixed[job, 1] = 0
@@ -380,6 +394,19 @@ def chooses_anew(rule):
 
 
 @inner_kernel
+def next_choice(i, k, candidates, s):
+    """Return the candidate and the choice that are tried after others: another choice, or else the next candidate."""
+    if i < 0 or s.choices.shape[0] == 0:
+        return i + 1, 0
+    if s.runs[candidates[i], R.START] < 0 and k + 1 < num_choices(candidates[i], s):
+        take_choice(candidates[i], k + 1, s)
+        return i, k + 1
+    if s.runs[candidates[i], R.START] < 0:
+        take_choice(candidates[i], 0, s)
+    return i + 1, 0
+
+
+@inner_kernel
 def start_out_of_turn(candidates, now, rule, s, m, t, x):
     """Start the jobs after the head that fit and do not delay it, and count them.
 
@@ -390,7 +417,11 @@ def start_out_of_turn(candidates, now, rule, s, m, t, x):
     failed, demands, sysreq = s.failed, t.demands, t.sysreq
     is_alike = t.runs.shape[0] == 2  # the sums left do not depend on which nodes the head takes
     is_chosen, has_nodes, chosen_stamp = False, False, stamp
-    for i in range(candidates.shape[0]):
+    i, k = -1, 0
+    while True:
+        i, k = next_choice(i, k, candidates, s)
+        if i == candidates.shape[0]:
+            break
         job = candidates[i]
         demand = s.demand[job]
         is_long = now + s.estimate[job] > shadow
@@ -458,7 +489,7 @@ def start_starving(now, max_starve, s, m, t, x):
                 found = job
         if found < 0:
             return False
-        count = map_from_now(found, now, s, m, t, x)
+        count = map_first(found, now, s, m, t, x)
         if count == 0 or not begin_run(found, count, now, s, m, t, x):
             return True
         s.clock[C.RESERVED] = -1
@@ -470,7 +501,7 @@ def start_heads(now, s, m, t, x):
     place = 0
     while place < s.clock[C.QUEUED]:
         job = s.queue[place]
-        count = map_from_now(job, now, s, m, t, x)
+        count = map_first(job, now, s, m, t, x)
         if count == 0 or not begin_run(job, count, now, s, m, t, x):
             break
         place += 1

@@ -22,7 +22,7 @@ from __future__ import annotations
 from cpsched.lab.sim.arrays import C, J, R, V
 from cpsched.lab.sim.hold_kernels import has_asides, level_at, lower_at, lower_room, lower_until, next_change, shift_row
 from cpsched.lab.sim.queue_kernels import index_of
-from cpsched.lab.sim.run_kernels import begin_run, move_until, spell_job
+from cpsched.lab.sim.run_kernels import begin_run, move_until, num_choices, spell_job, take_choice
 from cpsched.rusv import FOREVER, inner_kernel, instant_kernels, kernels
 
 copy, lower_by_two, D_SYS = kernels.copy, kernels.lower_by_two, kernels.D_SYS
@@ -311,6 +311,19 @@ def start_beside_reserved(job, now, is_counted, s, m, t, x):
 
 
 @inner_kernel
+def start_first_beside(job, now, is_counted, s, m, t, x):
+    """Start a job by the first of its choices that fits beside what is reserved; tell whether it has started."""
+    k = 0
+    while not start_beside_reserved(job, now, is_counted, s, m, t, x):
+        k += 1
+        if s.clock[C.LACKS] or k >= num_choices(job, s):
+            take_choice(job, 0, s)
+            return False
+        take_choice(job, k, s)
+    return True
+
+
+@inner_kernel
 def is_let_in(job, rule, now, s):
     """Tell whether the gate lets a job in: its index is at most so many times that of the first blocked job. Keys of
     jobs that have promises, or are due, are negative: it is open for them.
@@ -325,17 +338,28 @@ def may_start(job, now, s, m, t):
     """Tell whether a job waits, and the system has enough for it from now until its walltime is over, beside what is
     reserved: else it does not start in this pass.
     """
-    if s.runs[job, R.START] >= 0 or not has_sums(s.demand[job], m.sfree, t.demands, t.sysreq):
+    if s.runs[job, R.START] >= 0:
         return False
-    return has_sums_until(s.demand[job], now + s.jobs[job, J.WALLTIME], s, t)
+    demand, end = s.demand[job], now + s.jobs[job, J.WALLTIME]
+    if has_sums(demand, m.sfree, t.demands, t.sysreq) and has_sums_until(demand, end, s, t):
+        return True
+    for row in range(s.choices_of[job], s.choices_of[job + 1]):
+        demand, end = s.choices[row, 0], now + s.choices[row, 1]
+        if has_sums(demand, m.sfree, t.demands, t.sysreq) and has_sums_until(demand, end, s, t):
+            return True
+    return False
 
 
 @inner_kernel
 def can_any_start(s, m, t):
     """Tell whether the system has enough for any job of the queue now: else a pass changes nothing."""
     for i in range(s.clock[C.QUEUED]):
-        if has_sums(s.demand[s.queue[i]], m.sfree, t.demands, t.sysreq):
+        job = s.queue[i]
+        if has_sums(s.demand[job], m.sfree, t.demands, t.sysreq):
             return True
+        for row in range(s.choices_of[job], s.choices_of[job + 1]):
+            if has_sums(s.choices[row, 0], m.sfree, t.demands, t.sysreq):
+                return True
     return False
 
 
@@ -345,7 +369,10 @@ def note_horizon(now, s):
     if s.clock[C.HORIZON] < 0:
         s.clock[C.HORIZON] = now
         for i in range(s.clock[C.QUEUED]):
-            s.clock[C.HORIZON] = max(s.clock[C.HORIZON], now + s.jobs[s.queue[i], J.WALLTIME])
+            job = s.queue[i]
+            s.clock[C.HORIZON] = max(s.clock[C.HORIZON], now + s.jobs[job, J.WALLTIME])
+            for row in range(s.choices_of[job], s.choices_of[job + 1]):
+                s.clock[C.HORIZON] = max(s.clock[C.HORIZON], now + s.choices[row, 1])
 
 
 @inner_kernel
@@ -368,7 +395,7 @@ def pass_reserving(now, rule, s, m, t, x):
             continue  # it has started before the arrays had to grow
         if not is_let_in(job, rule, now, s):
             continue
-        if start_beside_reserved(job, now, rule.is_counted, s, m, t, x):
+        if start_first_beside(job, now, rule.is_counted, s, m, t, x):
             s.clock[C.OVERTAKING] += 1
             continue
         if s.clock[C.LACKS]:

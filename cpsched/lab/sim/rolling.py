@@ -163,7 +163,7 @@ class Rolling:
         """Return the start of a waiting job that is planned for now."""
         if site.jobs[job].is_evolving:
             return site.start_in_steps(job, planned.segments)
-        start = site.start_on(job, planned.segments[0].allocation)
+        start = site.start_on(job, planned.segments[0].allocation, planned.alternative)
         if start is None:
             raise EngineError(f"{self.name} plans job {planned.id} at {site.now} on nodes where it may not run")
         return start
@@ -178,8 +178,8 @@ class Rolling:
 
 
 def _believed(job: Job, seconds: int) -> Job:
-    """Return a job that takes so many seconds at full share."""
-    if job.walltime == seconds or job.is_evolving:
+    """Return a job that takes so many seconds at full share; what it takes by its choices is believed."""
+    if job.walltime == seconds or job.is_evolving or job.alternatives:
         return job
     (step,) = job.steps
     return replace(job, steps=(replace(step, walltime=seconds),))

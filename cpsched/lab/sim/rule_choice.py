@@ -167,10 +167,10 @@ class _Figures(NamedTuple):
 
 
 def is_plain(instance: Instance) -> bool:
-    """Tell whether a queue rule plays a workload as the workload's rules say: no job changes as it runs, and a higher
-    priority makes no class of its own.
+    """Tell whether a queue rule plays a workload as well as any: no job changes as it runs or has a choice, and a
+    higher priority makes no class of its own.
     """
-    changing = any(job.is_evolving or job.malleability is not None for job in instance.jobs)
+    changing = any(job.changes or job.alternatives for job in instance.jobs)
     return not changing and not instance.has_strict_priorities
 
 

@@ -42,11 +42,32 @@ def spell_job(job, s, t, x):
 
 
 @inner_kernel
+def num_choices(job, s):
+    """Return the number of choices of a job, 0 if it has none."""
+    return s.choices_of[job + 1] - s.choices_of[job]
+
+
+@kernel
+def take_choice(job, k, s):
+    """Let a job run by one of its choices; by the first one it waits. Does nothing to jobs without a choice."""
+    if num_choices(job, s) == 0:
+        return
+    row = s.choices_of[job] + k
+    s.demand[job], s.jobs[job, J.WALLTIME], s.jobs[job, J.LENGTH] = (
+        s.choices[row, 0],
+        s.choices[row, 1],
+        s.choices[row, 2],
+    )
+    s.estimate[job], s.cores[job], s.choice[job] = s.choices[row, 1], s.choices[row, 3], s.choices[row, 4]
+
+
+@inner_kernel
 def begin_run(job, count, now, s, m, t, x):
     """Start a job on the nodes that it is mapped to; tell whether the arrays had room for it."""
     first = s.clock[C.POOL]
     if s.pool.shape[0] - first < count:
         s.clock[C.LACKS] = 1
+        take_choice(job, 0, s)
         return False
     for e in range(count):
         for part in range(3):

@@ -140,13 +140,13 @@ class History:
         reason = WaitingReason.TOO_LATE if is_late and is_bound else WaitingReason.NOT_STARTED
         return WaitingJob(id=job.id, reason=reason, detail=detail)
 
-    def _run(self, index: int, start: int, end: int, entries: NDArray[np.int32]) -> PlannedJob:
+    def _run(self, index: int, start: int, end: int, entries: NDArray[np.int32], choice: int) -> PlannedJob:
         """Return a run as a plan has it."""
         job = self._world.load.jobs[index]
         if job.running is not None and not len(entries):
             return _ended(job, end)
-        segments = self._world.segments(index, start, end, entries)
-        return PlannedJob(id=job.id, start=start, end=end, segments=segments)
+        segments = self._world.segments(index, start, end, entries, choice)
+        return PlannedJob(id=job.id, start=start, end=end, segments=segments, alternative=choice)
 
     def allocations(self) -> list[str]:
         """Return the nodes of each job of `runs`, as ranges of their numbers in the cluster: ``0-3 7``."""
@@ -155,7 +155,7 @@ class History:
         stated = map(stated_node, load.columns.node_names)
         by_filling = np.array([number[name] for name in stated], dtype=np.int64)
         found = [""] * len(load.jobs)
-        for job, _, _, entries in world.placements():
+        for job, _, _, entries, _ in world.placements():
             nodes = by_filling[entries[:, 0]].tolist()
             running = load.jobs[job].running
             if running is not None and not nodes:
@@ -285,7 +285,7 @@ def simulate(
             _world=world,
         )
 
-    if len(world.load.asides.times) and predict is Prediction.ALL:
+    if predict is Prediction.ALL and (len(world.load.asides.times) or world.load.choices):
         predict = Prediction.ORDER  # no job may run into what is set aside: ends are those of the walltimes
     try:
         if isinstance(scheduler, QueueRule):

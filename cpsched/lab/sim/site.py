@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cpsched.booking import booked_remainder
 from cpsched.domain import FairShare, Instance, Job, Placement, Running, Segment, SetAside
-from cpsched.lab.sim import arrays, hold_kernels, kernels
+from cpsched.lab.sim import arrays, hold_kernels, kernels, run_kernels
 from cpsched.lab.sim.arrays import C, R
 from cpsched.lab.sim.scheduler import Change, Decision, Start
 from cpsched.lab.sim.world import SimWorld
@@ -34,20 +34,29 @@ class Draft:
         """Start a job of the queue if it fits, cheap nodes first; return whether it does.
 
         It fits where what it asks for is free now, beside the starts that the draft has already, and is not set aside
-        before its walltime is over. A malleable job starts at full share. A job that the draft has already, that does
-        not wait, or that starts by itself, is not started again.
+        before its walltime is over. A malleable job starts at full share, one with alternatives by the first that fits.
+        A job that the draft has already, that does not wait, or that starts by itself, is not started again.
         """
-        world, m, x = self._world, self._machine, self._world.scratch
+        world = self._world
         if job in self._starts or job in world.load.evolving or not world.may_begin(job):
             return False
-        demand = int(world.load.demand[job])
+        first, last = world.load.choices_of[job : job + 2].tolist()
+        has_started = any(self._start_by(job, row) for row in range(max(1, last - first)))
+        run_kernels.take_choice(job, 0, world.state)
+        return has_started
+
+    def _start_by(self, job: int, row: int) -> bool:
+        """Start a job if it fits by a row of its choices."""
+        world, m, x = self._world, self._machine, self._world.scratch
+        run_kernels.take_choice(job, row, world.state)
+        demand = int(world.state.demand[job])
         count = instant_kernels.map_now(demand, m.free, m.sfree, world.tables, x)
         entries = x.entries[:count].copy()
         if not count or not kernels.fits_there(job, entries, world.state, m, world.tables, x):
             return False
         filled = instant_kernels.spell_out(demand, entries, count, world.tables, x)
         instant_kernels.change(m.free, m.sfree, filled, -1, x)
-        self._starts[int(job)] = Start(int(job), entries)
+        self._starts[int(job)] = Start(int(job), entries, choice=int(world.state.choice[job]))
         return True
 
     @property
@@ -74,7 +83,8 @@ class Site:
         load = world.load
         #: The jobs; runtimes are left out.
         self.jobs: tuple[Job, ...] = tuple(
-            replace(load.evolving.get(index, job), runtime=None) for index, job in enumerate(load.jobs)
+            replace(load.evolving.get(index) or load.choosing.get(index, job), runtime=None)
+            for index, job in enumerate(load.jobs)
         )
         #: The machine and its rules, without jobs.
         self.instance = replace(load.instance, jobs=(), outages=())
@@ -235,14 +245,21 @@ class Site:
         count = instant_kernels.map_now(int(self.demand[job]), machine.free, machine.sfree, world.tables, scratch)
         return Start(job, scratch.entries[:count].copy()) if count else None
 
-    def start_on(self, job: int, allocation: Sequence[Placement]) -> Start | None:
-        """Return the start of a waiting job on nodes by name, if malleable on shares of its cores; None if it may not
-        stand so.
+    def start_on(self, job: int, allocation: Sequence[Placement], choice: int | None = None) -> Start | None:
+        """Return the start of a waiting job on nodes by name, if malleable on shares of its cores, if it has
+        alternatives by one of its choices (see `Start`); None if it may not stand so.
         """
-        job_modes = self._world.load.job_modes.get(job)
+        load = self._world.load
+        job_modes = load.job_modes.get(job)
         if job_modes is None:
-            entries = self.columns.entries_of(int(self.demand[job]), self.jobs[job].request, allocation)
-            return None if entries is None else Start(job, entries)
+            row = load.row_of(job, choice)
+            if row is None:
+                return None
+            rows = load.choice_rows[load.choices_of[job] : load.choices_of[job + 1], 0]
+            demand = int(rows[row] if len(rows) else self.demand[job])
+            of_job = load.jobs[job] if choice is None else load.job_by(job, choice)
+            entries = self.columns.entries_of(demand, of_job.request, allocation)
+            return None if entries is None else Start(job, entries, choice=choice)
         found = job_modes.placed_on(int(self.demand[job]), allocation)
         if found is None:
             return None
@@ -318,6 +335,8 @@ class Site:
 
     def _as_running(self, index: int, job: Job) -> Job:
         """Return a running job without what is only of a job that waits: its start is a fact, no longer a promise."""
+        if job.alternatives:
+            job = job.choices[int(self._world.state.choice[index])]
         running = Running(start=int(self._world.state.runs[index, 0]), segments=self._segments_of(index, job))
         return replace(job, after=(), not_before=None, told=None, running=running)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from math import ceil, isfinite
 from typing import Any
 
@@ -51,12 +52,12 @@ class SimWorld:
 
     def fair_share(self) -> FairShare | None:
         """Return the shares of the workload with the usage until now; None where it has none."""
-        return None if self._usage is None else self._usage.at(self.now, self.state.runs)
+        return None if self._usage is None else self._usage.at(self.now, self.state)
 
     def weigh(self) -> None:
         """Bring the keys of Smith's rule up to date with the usage until now."""
         if self._usage is not None:
-            self.state.smith[:] = self._usage.smith(self._usage.at(self.now, self.state.runs))
+            self.state.smith[:] = self._usage.smith(self._usage.at(self.now, self.state))
 
     def order_by(self, key: Callable[[Job], float]) -> None:
         """Set the keys of a rule that has a key of its own; see `QueueRule`.
@@ -223,6 +224,8 @@ class SimWorld:
             return False
         if start.segments is not None or job in self.load.evolving:
             return self._can_evolve(start)
+        if start.choice is not None and self.load.row_of(job, start.choice) is None:
+            return False
         if start.modes is not None:
             job_modes = self._modes_of(job, start.entries, start.modes)
             if job_modes is None:
@@ -230,7 +233,10 @@ class SimWorld:
             held = self._held_by(job, job_modes.allocation(start.entries, start.modes))
             work = WorkDone(since=self.now, done=Fraction(0), rate=job_modes.rate(start.entries, start.modes))
             return self._is_free(held, work.end_of(int(self.load.walltime[job])))
-        return bool(kernels.fits_there(job, start.entries, s, self.machine, self.tables, self.scratch))
+        run_kernels.take_choice(job, self.load.row_of(job, start.choice) or 0, s)
+        fits = bool(kernels.fits_there(job, start.entries, s, self.machine, self.tables, self.scratch))
+        run_kernels.take_choice(job, 0, s)
+        return fits
 
     def begin(self, starts: Sequence[Start]) -> None:
         """Start waiting jobs now; the caller guarantees that their resources are free."""
@@ -243,6 +249,7 @@ class SimWorld:
                 self._shape(
                     start.job, start.entries, start.modes, self.now, Fraction(0), int(self.state.estimate[start.job])
                 )
+            run_kernels.take_choice(start.job, self.load.row_of(start.job, start.choice) or 0, self.state)
             kernels.begin_there(start.job, start.entries, self.now, self.state, self.machine, self.tables, self.scratch)
         kernels.close_gaps(self.state)
 
@@ -466,12 +473,12 @@ class SimWorld:
             groups=tuple(job.group for job in jobs),
             queues=tuple(job.queue for job in jobs),
             submit=np.where(ran_before, np.minimum(load.submit[order], found[:, R.START]), load.submit[order]),
-            walltime=load.walltime[order],
-            runtime=load.runtime[order],
+            walltime=self._chosen(load.walltime, lambda job: job.walltime)[order],
+            runtime=self._chosen(load.runtime, lambda job: -1 if job.runtime is None else job.runtime)[order],
             start=found[:, R.START],
             end=np.where(ended, found[:, R.END], -1),
-            cores=load.cores[order].astype(np.int64),
-            asked={name: amounts[order] for name, amounts in load.asked().items()},
+            cores=s.cores[order].astype(np.int64),
+            asked={name: self._chosen(amounts, partial(_asked, name))[order] for name, amounts in load.asked().items()},
             nodes=self._num_nodes()[order],
             expected_wait=load.expected_wait[order],
             max_wait=np.array([_max_wait(load.instance, job) for job in jobs], dtype=np.int64),
@@ -481,31 +488,38 @@ class SimWorld:
             ending=found[:, R.ENDING].astype(np.int8),
         )
 
+    def _chosen(self, numbers: NDArray[np.int64], of: Callable[[Job], int]) -> NDArray[np.int64]:
+        """Return numbers of jobs, for those with a choice what it is `of` the choice that was taken."""
+        found = numbers.copy()
+        for index in self.load.choices:
+            found[index] = of(self.load.job_by(index, int(self.state.choice[index])))
+        return found
+
     def _first_starts_and_losses(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return when each job has started first (-1: never), and the seconds that outages have cost it."""
         first_start, lost = self.state.runs[:, R.START].copy(), np.zeros(len(self.load.jobs), dtype=np.int64)
-        for job, start, end, _ in reversed(list(self.attempts())):
+        for job, start, end, _, _ in reversed(list(self.attempts())):
             first_start[job] = start
             lost[job] += end - start
         return first_start, lost
 
-    def placements(self) -> Iterator[tuple[int, int, int, NDArray[np.int32]]]:
-        """Yield (job, start, end, entries) of all that has run to its end."""
+    def placements(self) -> Iterator[tuple[int, int, int, NDArray[np.int32], int]]:
+        """Yield (job, start, end, entries, choice) of all that has run to its end."""
         s = self.state
         for job in np.flatnonzero(s.runs[:, R.ENDING] >= arrays.COMPLETED).tolist():
             start, end, _, _, first, count = s.runs[job].tolist()
-            yield job, start, end, s.pool[first : first + count]
+            yield job, start, end, s.pool[first : first + count], int(s.choice[job])
 
-    def attempts(self) -> Iterator[tuple[int, int, int, NDArray[np.int32]]]:
-        """Yield (job, start, end, entries) of what outages cut short, in order of time."""
+    def attempts(self) -> Iterator[tuple[int, int, int, NDArray[np.int32], int]]:
+        """Yield (job, start, end, entries, choice) of what outages cut short, in order of time."""
         s = self.state
-        for job, start, end, first, count in s.attempts[: s.clock[C.ATTEMPTS]].tolist():
-            yield job, start, end, s.pool[first : first + count]
+        for job, start, end, first, count, choice in s.attempts[: s.clock[C.ATTEMPTS]].tolist():
+            yield job, start, end, s.pool[first : first + count], choice
 
     def segments(
-        self, job: int, start: int, end: int, entries: NDArray[np.int32], *, is_stated: bool = False
+        self, job: int, start: int, end: int, entries: NDArray[np.int32], choice: int = 0, *, is_stated: bool = False
     ) -> tuple[Segment, ...]:
-        """Return a run of a job in segments: one for each change of shares.
+        """Return a run of a job by one of its choices in segments: one for each change of shares.
 
         `is_stated`: whether a job that has run since before the beginning states its chunks though the instance does
         not.
@@ -514,7 +528,7 @@ class SimWorld:
             return tuple(
                 replace(segment, end=min(segment.end, end)) for segment in self.courses[job] if segment.start < end
             )
-        of_job, job_modes = self.load.jobs[job], self.load.job_modes.get(job)
+        of_job, job_modes = self.load.job_by(job, choice), self.load.job_modes.get(job)
         changes = [change for change in self.changes_of(job) if start <= change[0] < end]
         if job_modes is None or not changes:
             allocation = self.load.columns.allocation_of(of_job.request, entries)
@@ -557,7 +571,7 @@ class SimWorld:
             job = self.load.jobs[index]
             if job.running is not None and count[index] == 0 and s.fixed[index, 1]:
                 count[index] = len({held.node for held in job.running.segments[0].allocation})
-            elif count[index] and len(job.request.chunks) > 1:
+            elif count[index] and len(self.load.job_by(index, int(s.choice[index])).request.chunks) > 1:
                 first = s.runs[index, R.FIRST]
                 count[index] = len(np.unique(s.pool[first : first + count[index], 0]))
         return count
@@ -567,3 +581,8 @@ def _max_wait(instance: Instance, job: Job) -> int:
     """Return the seconds of waiting after which a job is overdue, -1 where its queue has no such limit."""
     due = instance.due(job)
     return -1 if due is None else due - job.submit
+
+
+def _asked(name: str, job: Job) -> int:
+    """Return how much of a resource or licence a job asks for."""
+    return job.request.totals.get(name, job.licenses.get(name, 0))

@@ -6,7 +6,15 @@ workload of another.
 """
 
 from cpsched.lab.workloads.agents import agent_workload
-from cpsched.lab.workloads.changing import moved, offered_load, resampled_users, resampled_weeks, scaled, with_malleable
+from cpsched.lab.workloads.changing import (
+    moved,
+    offered_load,
+    resampled_users,
+    resampled_weeks,
+    scaled,
+    with_malleable,
+    with_moldable,
+)
 from cpsched.lab.workloads.cirne_like import cirne_like
 from cpsched.lab.workloads.eurora import eurora_cluster, eurora_stream
 from cpsched.lab.workloads.evolving import evolving_window

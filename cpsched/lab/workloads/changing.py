@@ -1,4 +1,5 @@
-"""A workload made into another one: with another rate of arrival, replicas of it, and with malleable jobs.
+"""A workload made into another one: with another rate of arrival, replicas of it, and with malleable or
+moldable jobs.
 
 One run of a log proves little: submissions that are moved by some minutes change its weighted queue time by up to a
 quarter. Policies are compared over replicas, each on the same ones. Which jobs can change is ours: no log of a real
@@ -10,9 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from random import Random
 
-from cpsched.domain import FrozenMap, Instance, Job, Malleability, NodeState, RuntimeModel
+from cpsched.domain import FrozenMap, Instance, Job, Malleability, NodeState, RuntimeModel, Step, downey, resized
 
 
 def offered_load(workload: Instance) -> float:
@@ -184,6 +186,43 @@ def with_malleable(
         return replace(job, malleability=Malleability(shares=_SHARES, stretch=stretch))
 
     return changed_share(instance, draw, share, _can_shrink, malleable)
+
+
+def with_moldable(instance: Instance, seed: int, *, share: float = 1.0) -> Instance:
+    """Return a workload in which a share of the waiting jobs may run on other numbers of their chunks.
+
+    Choices are a quarter, a half, twice and four times as many chunks as a job asks for, the fastest first, as far as
+    the machine has them and they change how long it takes. Its speed-up is Downey's (1997) with an average parallelism
+    that is log-uniform, as he found it, here from half to four times the chunks asked for, and a variance even between
+    0 and 2, where Downey's curves go from an ideal speed-up to a poor one. No log states either of a job: Cirne and
+    Berman (2001) asked users for them.
+
+    A job can have choices if it is rigid, asks for chunks of one kind, and has no deadline and no start of its own. If
+    fewer jobs can, all of these have choices.
+    """
+    draw = Random(seed)  # noqa: S311 - a workload, not a secret
+    totals = instance.cluster.totals
+
+    def moldable(job: Job) -> Job:
+        (own,), (chunk,) = job.steps, job.request.chunks
+        least, largest = max(1.0, chunk.count / 2), 4.0 * chunk.count
+        parallelism = least * (largest / least) ** draw.random()
+        speedup = downey(Fraction(parallelism).limit_denominator(1000), Fraction(round(draw.uniform(0, 2), 3)))
+        sizes = {max(1, chunk.count // 4), max(1, chunk.count // 2), 2 * chunk.count, 4 * chunk.count} - {chunk.count}
+        most = min(totals.get(name, 0) // amount for name, amount in chunk.resources.items() if amount)
+        found: dict[int, Step] = {}  # by walltime: of sizes that take as long the smallest
+        for size in sorted(size for size in sizes if size <= most):
+            step = resized(own, size, speedup)
+            if step.walltime not in (own.walltime, *found):
+                found[step.walltime] = step
+        return replace(job, alternatives=tuple(found[walltime] for walltime in sorted(found)))
+
+    return changed_share(instance, draw, share, _can_be_moldable, moldable)
+
+
+def _can_be_moldable(job: Job) -> bool:
+    is_free = job.running is None and job.deadline is None and job.start_at is None and job.expected is None
+    return is_free and not job.changes and len(job.request.chunks) == 1 and any(job.request.totals.values())
 
 
 def changed_share(
