@@ -15,7 +15,7 @@ from cpsched.domain import FOR_EVER, DependencyType, Instance, Job, WaitingReaso
 from cpsched.errors import UnsupportedError
 from cpsched.lab.sim import arrays
 from cpsched.lab.sim.arrays import C, R
-from cpsched.lab.sim.holds import Asides
+from cpsched.lab.sim.holds import asides_of
 from cpsched.lab.sim.shares import modes_of_jobs
 from cpsched.metrics import Ending
 from cpsched.planner import slices_of
@@ -124,7 +124,11 @@ class Load:
         self.before, self.after = self._compile_links()
         self.fixed = self._compile_fixed()
         self.timeline = Timeline(self.columns.demands)
-        self.asides = Asides.of(self)
+        #: What rules set aside.
+        self.asides = asides_of(self)
+        #: The most entries that the jobs with one start may need.
+        booked = np.flatnonzero((self.start_at >= 0) & (self.demand >= 0)).tolist()
+        self.spare = 2 * sum(chunk.count for job in booked for chunk in self.jobs[job].request.chunks)
 
     def _ints(self, values: Iterable[int]) -> Ints:
         return np.fromiter(values, dtype=np.int64, count=len(self.jobs))
@@ -435,7 +439,7 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.SimState:
     columns = len(load.timeline.free_at(0)[0])
     clock = np.zeros(C.CLOCK, dtype=np.int64)
     clock[C.FIXED] = len(load.fixed.columns)
-    clock[C.SPARE], clock[C.REPLAYED] = load.asides.spare, -FOREVER
+    clock[C.SPARE], clock[C.REPLAYED] = load.spare, -FOREVER
     clock[C.NOW], clock[C.UNTIL], clock[C.HEAD], clock[C.RESERVED] = (
         load.now,
         load.now - 1,
@@ -496,15 +500,6 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.SimState:
         steps=np.array(steps, dtype=np.int64),
         latest=load.latest,
         start_at=load.start_at,
-        aside_times=load.asides.times,
-        aside_columns=load.asides.columns,
-        aside_of=load.asides.of_columns,
-        aside_of_sums=load.asides.of_sums,
-        aside_levels=load.asides.levels.copy(),
-        aside_ahead=load.asides.capacity - load.asides.levels,
-        aside_held=zeros(len(load.asides.columns)),
-        aside_head=zeros(len(load.asides.columns)),
-        whole=load.asides.whole,
         classes=classes,
         learnt=np.zeros((num_classes, 2), dtype=np.float64),
         promised=load.promised(),
@@ -514,5 +509,5 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.SimState:
         beside=np.zeros((_RESERVED, columns), dtype=np.int32),
         step_times=zeros(4 * _RESERVED),
         step_sums=zeros(4 * _RESERVED, systems),
-        ahead=zeros(*load.asides.levels.shape),
+        **{name: array.copy() for name, array in load.asides.items()},
     )

@@ -258,7 +258,7 @@ def _past(world: SimWorld) -> Instance | None:
     """
     load, s = world.load, world.state
     instance = load.instance
-    if load.stated.reservations or len(load.asides.times):
+    if load.stated.reservations or len(load.asides["aside_times"]):
         return None
     jobs = []
     for number in range(int(s.clock[C.SUBMITTED]))[-_MOST:]:

@@ -285,7 +285,7 @@ def simulate(
             _world=world,
         )
 
-    if predict is Prediction.ALL and (len(world.load.asides.times) or world.load.choices):
+    if predict is Prediction.ALL and (len(world.load.asides["aside_times"]) or world.load.choices):
         predict = Prediction.ORDER  # no job may run into what is set aside: ends are those of the walltimes
     try:
         if isinstance(scheduler, QueueRule):

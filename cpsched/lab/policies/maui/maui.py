@@ -18,7 +18,7 @@ import numpy as np
 from cpsched.errors import EngineError
 from cpsched.lab.policies.maui.allocation_bank import AllocationBank
 from cpsched.lab.policies.maui.cycle import Cycle, Parts, Reservation
-from cpsched.lab.policies.maui.params import Downtime, Exemption, MauiParams, params_of
+from cpsched.lab.policies.maui.params import Downtime, Exemption, MauiParams, made
 from cpsched.lab.policies.maui.priority import Priorities
 from cpsched.lab.policies.maui.short_pool import Closures, KeptNodes, columns_of
 from cpsched.lab.sim import Decision, News, Outlook, Site
@@ -178,7 +178,4 @@ def maui(
         "bank": bank,
     }
     given = {name: table for name, table in tables.items() if table is not None}
-    try:
-        return Maui(params_of({"reservation_depth": reservation_depth, "backfill": backfill, **given}))
-    except (TypeError, AttributeError) as error:  # a value deep in a table that is of another kind
-        raise ValueError(f"Expected tables as of MauiParams: {error}, got {given}") from error
+    return Maui(made(MauiParams, {"reservation_depth": reservation_depth, "backfill": backfill, **given}, "maui"))
