@@ -95,19 +95,16 @@ def _lines(results: Results, table: Table, workload: Workload) -> Iterator[_Line
     # published figures are those of all jobs
     published = [one for one in results.campaign.published if table.by == "total" and _is_of(one, workload)]
     for key in results.keys(workload.label, table.by) or [None]:
-        for policy in contenders:
+        best = _best(results, table, workload, key)
+        named = dict(zip(contenders, contenders, strict=True))
+        named |= {} if best is None else {f"best rule in hindsight: {best}": best}
+        for name, policy in named.items():
             means = [_mean(results, table, workload.label, policy, key, figure) for figure in table.figures]
             if table.won is not None:
                 means.append(results.won(workload.label, policy, table.by, key, table.won))
             unserved = tuple(results.unserved(workload.label, policy, table.by, key))
-            yield _Line(key=key, policy=policy, source=None, cells=tuple(means), unserved=unserved)
-            yield from (_published_line(one, table, published) for one in published if one.policy == policy)
-        if table.won is not None and (best := _best(results, table, workload, key)) is not None:
-            means = [_mean(results, table, workload.label, best, key, figure) for figure in table.figures]
-            means.append(results.won(workload.label, best, table.by, key, table.won))
-            unserved = tuple(results.unserved(workload.label, best, table.by, key))
-            name = f"best rule in hindsight: {best}"
             yield _Line(key=key, policy=name, source=None, cells=tuple(means), unserved=unserved)
+            yield from (_published_line(one, table, published) for one in published if one.policy == name)
     yield from (_published_line(one, table, published) for one in published if one.policy not in contenders)
 
 

@@ -380,6 +380,8 @@ def _possible_choices(instance: Instance) -> dict[str, list[tuple[int, Job]]]:
         if job.alternatives
         for number, one in enumerate(job.choices)
     }
+    if not choices:
+        return {}
     refused = refusals(instance, [replace(one, id=name) for name, (_, _, one) in choices.items()])
     found: dict[str, list[tuple[int, Job]]] = {name: [] for name, _, _ in choices.values()}
     for key, (name, number, one) in choices.items():

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -90,20 +89,6 @@ WALLTIME_QUEUES = FrozenMap(
 _LONGEST = (3600, 21600)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Columns:
-    """Jobs as columns of one length, in any order; times in seconds, rounded down where jobs are made of them."""
-
-    submit: NDArray[np.float64]
-    walltime: NDArray[np.int64]
-    #: At most the walltime.
-    runtime: NDArray[np.int64]
-    requests: Sequence[Request]
-    queues: Sequence[str]
-    users: Sequence[str]
-    groups: Sequence[str]
-
-
 def random_numbers(seed: int) -> np.random.Generator:
     """Return the random numbers of a seed: the same on any machine, as long as numpy draws as it does."""
     return np.random.Generator(np.random.PCG64(seed))
@@ -139,19 +124,29 @@ def whole_nodes(counts: Iterable[int], cores: int) -> list[Request]:
     return [request(count) for count in counts]
 
 
-def jobs_of(columns: Columns) -> tuple[Job, ...]:
-    """Return the jobs in the order of their submission, numbered from 1."""
-    submit = np.floor(columns.submit).astype(np.int64).tolist()
-    walltime, runtime = columns.walltime.tolist(), columns.runtime.tolist()
+def jobs_of(
+    *,
+    submit: NDArray[np.float64],
+    walltime: NDArray[np.int64],
+    runtime: NDArray[np.int64],
+    requests: Sequence[Request],
+    queues: Sequence[str],
+    users: Sequence[str],
+    groups: Sequence[str],
+) -> tuple[Job, ...]:
+    """Return jobs in the order of their submission, numbered from 1, from columns of one length, in any order; runtimes
+    are at most the walltimes, and submissions (s) are rounded down.
+    """
+    submits, walltimes, runtimes = np.floor(submit).astype(np.int64).tolist(), walltime.tolist(), runtime.tolist()
     return tuple(
         Job(
             id=str(number),
-            user=columns.users[row],
-            group=columns.groups[row],
-            queue=columns.queues[row],
-            submit=submit[row],
-            steps=(Step(walltime=walltime[row], request=columns.requests[row]),),
-            runtime=runtime[row],
+            user=users[row],
+            group=groups[row],
+            queue=queues[row],
+            submit=submits[row],
+            steps=(Step(walltime=walltimes[row], request=requests[row]),),
+            runtime=runtimes[row],
         )
-        for number, row in enumerate(np.argsort(columns.submit, kind="stable").tolist(), start=1)
+        for number, row in enumerate(np.argsort(submit, kind="stable").tolist(), start=1)
     )

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from cpsched.domain import FrozenMap, Instance, Queue
 from cpsched.lab.workloads.assembly import (
     HALF_HOUR,
-    Columns,
     daily_cycle,
     jobs_of,
     like_nodes,
@@ -142,7 +141,7 @@ def lublin(
         sizes[of_kind] = _sizes(draw, STREAMS[name], int(of_kind.sum()), nodes)
         runtimes[of_kind] = _runtimes(draw, STREAMS[name], sizes[of_kind])
     users, groups = random_users(draw, jobs)
-    columns = Columns(
+    drawn = jobs_of(
         submit=submit[earliest],
         walltime=estimated_walltimes(draw, runtimes, _LONGEST_WALLTIME),
         runtime=runtimes,
@@ -155,7 +154,7 @@ def lublin(
         name=f"lublin-{'-'.join(streams)}-{jobs}-jobs-{nodes}-nodes-{seed}",
         cluster=like_nodes(nodes, cores),
         queues=FrozenMap({name: Queue(expected_wait=QUEUES[name]) for name in streams}),
-        jobs=jobs_of(columns),
+        jobs=drawn,
     )
 
 
