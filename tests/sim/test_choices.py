@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -206,7 +207,7 @@ def test_the_judge_finds_a_wrong_choice() -> None:
 
 
 @pytest.mark.parametrize("times", [{"deadline": 99}, {"start_at": 5}])
-def test_a_choice_beside_a_last_start_is_refused(times: dict[str, int]) -> None:
+def test_a_choice_beside_a_last_start_is_refused(times: dict[str, Any]) -> None:
     """By which of its choices it keeps that is nothing that a rule knows."""
     with pytest.raises(UnsupportedError, match="job a: has alternatives, and a deadline or one start"):
         simulate(window([FOUR], replace(PAIR[0], **times)), FCFS)

@@ -1,4 +1,5 @@
-"""A queue rule that gives way to another one where that wins on the site's own past.
+"""Playing a workload by a queue rule, compiled; and by one that gives way to another one where that wins on the site's
+own past.
 
 Now and then the last weeks are played again by each rule, at other times: each submission is moved at random by some
 minutes, since one run of a log proves little. A job takes as long as it did, or, where it has not ended, as long as it
