@@ -7,9 +7,8 @@ their order; `easy_kernels.py`: how long EASY would have made jobs wait; `run_ke
 `reserving_kernels.py`: rules with several reservations; `hold_kernels.py`: what is set aside for a time);
 `rule_choice.py` plays one of them, or another one where that wins. All other schedulers are called after each event
 (`scheduler_loop.py`), see machine and queue through a `Site`, make their decision with a `Draft`, and may keep an
-`Outlook` of future free resources (`site.py`); `rolling.py` makes a scheduler from a planner of windows; `picks.py` is
-asked job by job, for agents that learn. `load.py` has a workload as arrays, `world.py` the changing state, and
-`checkpoint.py` writes that to a file.
+`Outlook` of future free resources (`site.py`); `picks.py` is asked job by job, for agents that learn. `load.py` has a
+workload as arrays, `world.py` the changing state, and `checkpoint.py` writes that to a file.
 """
 
 from typing import TYPE_CHECKING
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from cpsched.lab.sim.keeping import unkept
     from cpsched.lab.sim.load import unsupported
     from cpsched.lab.sim.picks import Picks
-    from cpsched.lab.sim.rolling import Planned, Planning, Rolling
     from cpsched.lab.sim.rule_choice import RuleChoice, RuleUse
     from cpsched.lab.sim.rules import BackfillRule, Expectation, Order, Prediction, QueueRule
     from cpsched.lab.sim.scheduler import Change, Counting, Decision, News, NextStep, Scheduler, Start
