@@ -3,8 +3,8 @@
 May import: `arguments`, `portfolio`, `rules`, `sim`, `problem`, `engine`, `rusv`, `domain`, `errors`. Begin
 with `queue_rules.py`, the table of the queue rules, and `catalogue.py`, which makes each scheduler by its name.
 `engine_scheduler.py` makes a scheduler of an engine, and the one that is recommended. `conservative.py` keeps
-reservations for all jobs, `slurm.py` is Slurm; `sd` and `maui` have folders. `ranking.py` orders the queue
-by priority; `batsim.py` asks a process of Batsim. What these rules plan for one window is in `rules`.
+reservations for all jobs, `slurm.py` is Slurm; `sd` and `maui` have folders; `batsim.py` asks a process of Batsim. What
+these rules plan for one window is in `rules`.
 """
 
 from typing import TYPE_CHECKING

@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.lab.policies.ranking import ranks
 from cpsched.lab.sim import Decision, News, Outlook, Scheduler, Site, Start
 from cpsched.rusv import FOREVER, NOWHERE, Compression, EqualNodes, JobTable, count_kernels
 
@@ -39,7 +38,7 @@ class ConservativeOnNodes:
     def begin(self, site: Site) -> None:
         """Make ready for a simulation."""
         self._site = site
-        self._rank = ranks(site)
+        self._rank = site.ranks()
         #: Whether any job precedes one that was submitted earlier: if not, the queue is in order already.
         self._has_priorities = bool((np.diff(self._rank) < 0).any())
         #: The reservations of waiting jobs: times and nodes.
@@ -137,7 +136,7 @@ class _ConservativeByCounts:
     def begin(self, site: Site) -> None:
         """Make ready for a simulation."""
         count, columns = len(site.jobs), self._units.num_columns
-        self._rank = ranks(site)
+        self._rank = site.ranks()
         self._has_priorities = bool((np.diff(self._rank) < 0).any())
         self._reserved = count_kernels.Reservations(
             demand=site.demand,

@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.lab.policies import slurm_kernels
-from cpsched.lab.policies.ranking import ranks
 from cpsched.lab.sim import Decision, News, Outlook, Site, Start
 from cpsched.rusv import Timeline, kernels
 
@@ -101,7 +100,7 @@ class Slurm:
         self._outlook = Outlook(site)
         self._demands = site.demand.astype(np.int64)
         self._estimates = np.array([site.estimate(job) for job in range(len(site.jobs))], dtype=np.int64)
-        self._rank = ranks(site)
+        self._rank = site.ranks()
         self._tiers = np.array([site.instance.priority(job) for job in site.jobs], dtype=np.int64)
         #: The priorities of ``priority/multifactor``, and the time at which all are calculated next.
         self._priority = np.zeros(len(site.jobs), dtype=np.int64)

@@ -107,6 +107,12 @@ class Site:
         waiting: NDArray[np.int64] = s.queue[: s.clock[C.QUEUED]].copy()
         return waiting
 
+    def ranks(self) -> NDArray[np.int64]:
+        """Return the rank of each job by its priority (its queue's, if it has none), then by submission."""
+        priorities = np.array([self.instance.priority(job) for job in self.jobs], dtype=np.int64)
+        found: NDArray[np.int64] = np.argsort(np.argsort(-priorities, kind="stable"))
+        return found
+
     @property
     def running(self) -> NDArray[np.int64]:
         """The running jobs, by when they are believed to end."""

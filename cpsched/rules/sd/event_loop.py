@@ -20,9 +20,8 @@ from cpsched.domain import Dependency, Instance, Job, PlannedJob, Running, Segme
 from cpsched.engine import Outcome, Progress
 from cpsched.planner import AdmissionResult, unsupported, warmup, with_alternatives
 from cpsched.problem import bound_jobs, planning_order
-from cpsched.rules.sd.partners import Guest, Lender, guest_of, lender_of, runs_already
+from cpsched.rules.sd.partners import FULL_PACE, Guest, Lender, Run, guest_of, lender_of, runs_already
 from cpsched.rules.sd.rule import Mate, SdRule, select_mates
-from cpsched.rules.sd.run import FULL_PACE, Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
