@@ -77,7 +77,7 @@ class Problem:
     #: The rules that close for ever from some second on to jobs without a last start of their own, by the same ids.
     _closing: Mapping[str, Rule] = field(default_factory=dict)
     #: Which of its alternatives each job runs by that has no choice here (`_settled`), by its id in a plan.
-    _alternatives: Mapping[str, int] = field(default_factory=dict)
+    alternatives: Mapping[str, int] = field(default_factory=dict)
     #: What a window with one other job has in common with this one.
     _common: _Common | None = None
 
@@ -91,8 +91,8 @@ class Problem:
         return tuple(map(self._one_stated, jobs))
 
     def _one_stated(self, job: PlannedJob) -> PlannedJob:
-        if job.id in self._alternatives:
-            job = replace(job, alternative=self._alternatives[job.id])
+        if job.id in self.alternatives:
+            job = replace(job, alternative=self.alternatives[job.id])
         if job.id in self._overcommitted:
             return self._overcommitted[job.id][0]
         if job.id not in self._stated:
@@ -107,7 +107,7 @@ class Problem:
         return tuple(map(self._one_held, jobs))
 
     def _one_held(self, job: PlannedJob) -> PlannedJob:
-        if job.alternative and job.alternative == self._alternatives.get(job.id):
+        if job.alternative and job.alternative == self.alternatives.get(job.id):
             job = replace(job, alternative=0)
         if job.id in self._overcommitted:
             return self._overcommitted[job.id][1]
@@ -204,7 +204,7 @@ def compiled(
         problem = Problem(instance=instance, slices=tuple(slices))
     if alternatives:
         chosen = {element: number for element, number in alternatives.items() if number}
-        problem = replace(problem, has_all_plans=False, _alternatives=chosen)
+        problem = replace(problem, has_all_plans=False, alternatives=chosen)
     if record:
         return problem
     fit, changed = fitted(problem.instance)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cpsched.domain import Instance, Job, Outage, Step
+from cpsched.domain import Consumer, ConsumerKind, Instance, ItemBound, Job, Limit, Outage, Step
 from cpsched.errors import DocumentError, UnsupportedError
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.lab.policies import make_scheduler
@@ -121,6 +121,17 @@ def test_a_job_that_cannot_start_by_its_own_request_waits_by_the_first_that_coul
     """Five nodes are not there; three are when a has ended."""
     jobs = job("a", 0, step(5, 2)), job("b", 0, step(1, 5), step(4, 3), step(7, 4))
     assert outcomes(played(window([FOUR], *jobs), FCFS)) == [("a", 0, 5, 0), ("b", 5, 9, 1)]
+
+
+def test_rules_of_the_site_leave_the_first_that_is_possible() -> None:
+    """Where cores of a user are limited, b runs by three nodes, since five are not there, and c has no choice."""
+    choosing = job("b", 0, step(3, 5), step(6, 3), runtime=2), job("c", 1, step(3, 4), step(7, 2), runtime=3)
+    jobs = [replace(one, user="ann") for one in (job("a", 0, step(5, 2)), *choosing)]
+    consumer = Consumer(kind=ConsumerKind.USER, name="ann")
+    limit = Limit(consumer=consumer, resource="cores", items=ItemBound(least=4))
+    history = played(replace(window([FOUR], *jobs), limits=(limit,)), FCFS)
+    assert outcomes(history) == [("a", 0, 5, 0), ("b", 5, 9, 1), ("c", 9, 12, 0)]
+    assert history.runs.asked["cores"].tolist() == [2, 3, 4]
 
 
 PAIR = [job(name, 0, step(10, 4), step(12, 2)) for name in "ab"]

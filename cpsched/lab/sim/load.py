@@ -88,9 +88,11 @@ class Load:
         if features:
             raise UnsupportedError("simulation", features)
         self.now = instance.now
-        possible = _possible_choices(instance)
-        jobs = tuple(_as_rigid(job, possible) for job in instance.elements())
-        stated = jobs if instance is self.stated else tuple(_as_rigid(job, possible) for job in self.stated.elements())
+        possible, settled = _possible_choices(instance), self.problem.alternatives
+        jobs = tuple(_as_rigid(job, possible, settled) for job in instance.elements())
+        stated = jobs
+        if instance is not self.stated:
+            stated = tuple(_as_rigid(job, possible, settled) for job in self.stated.elements())
         #: The index of each job in the document.
         self.places: Ints = np.argsort([job.submit for job in jobs], kind="stable").astype(np.int64)
         self.jobs: tuple[Job, ...] = tuple(jobs[place] for place in self.places.tolist())
@@ -390,12 +392,12 @@ def _possible_choices(instance: Instance) -> dict[str, list[tuple[int, Job]]]:
     return found
 
 
-def _as_rigid(job: Job, possible: Mapping[str, Sequence[tuple[int, Job]]]) -> Job:
+def _as_rigid(job: Job, possible: Mapping[str, Sequence[tuple[int, Job]]], settled: Mapping[str, int]) -> Job:
     """Return a job of one step: an evolving one with what its step with the most cores asks for, all the time; one with
-    alternatives by the first with which it could start.
+    alternatives by the first with which it could start, or that which is `settled`.
     """
     if job.alternatives:
-        number, _ = next(iter(possible.get(job.id, ())), (0, job))
+        number, _ = next(iter(possible.get(job.id, ())), (settled.get(job.id, 0), job))
         return job.choices[number]
     if not job.is_evolving:
         return job
