@@ -48,9 +48,9 @@ _CAMPAIGN = {
     "`selection` of a log": campaign_model.SelectionModel,
     "`[[workload]]`, instance documents": campaign_model.InstanceFileModel,
     "`[[policy]]`": campaign_model.PolicyModel,
-    "`[[table]]`": campaign_model.TableModel,
-    "`[[plot]]`": campaign_model.PlotModel,
-    "`[[published]]`": campaign_model.PublishedModel,
+    "`[[table]]`": campaign_model.Table,
+    "`[[plot]]`": campaign_model.Plot,
+    "`[[published]]`": campaign_model.Published,
 }
 #: The tables of a site's file, each with its heading.
 _SITE = {

@@ -220,6 +220,7 @@ class Inquiry:
         return tuple(dict.fromkeys(map(names.__getitem__, sorted(numbers))))
 
     def holder(self, name: str, nodes: tuple[str, ...] = ()) -> Holder:
+        """Return another job as the plan has it."""
         entry, run = self.world.entries[name], self.world.planned.get(name)
         return Holder(
             job=name,

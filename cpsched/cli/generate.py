@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cpsched.cli.answer import check_stdout
-from cpsched.cli.options import AS_JSON, NEW_INSTANCE, SEED_RANGE, Number
+from cpsched.cli.options import AS_JSON, INPUT_FILE, NEW_INSTANCE, SEED_RANGE, Number
 from cpsched.cli.outputs import echo_output, echo_written, put_document
+from cpsched.cli.workload import echo_notes, log_options
 
 if TYPE_CHECKING:
     from cpsched.domain import Instance
+    from cpsched.formats.logs import LogOptions
 
 
 Decorator = Callable[[Callable[..., Any]], Any]
@@ -28,6 +30,13 @@ MALLEABLE = click.option(
     type=Number(0, 1),
     metavar="SHARE",
     help="Share of the jobs made malleable; only jobs with chunks of two cores or more can be.  [default: none]",
+)
+
+MOLDABLE = click.option(
+    "--moldable",
+    type=Number(0, 1),
+    metavar="SHARE",
+    help="Share of the jobs that may run on other numbers of chunks, by Downey's speed-up.  [default: none]",
 )
 
 
@@ -69,11 +78,12 @@ def _model(name: str, example: str, *options: Decorator, scales: bool = True) ->
     """
 
     def make(draw: Callable[..., Instance]) -> click.Command:
-        def run(output: Path, seed: int, as_json: bool, malleable: float | None = None, **given: Any) -> None:
-            load = given.pop("load") if scales else None
-            _write(draw(seed=seed, **given), output, seed, load=load, malleable=malleable, as_json=as_json)
+        def run(output: Path, seed: int, as_json: bool, **given: Any) -> None:
+            changes = {key: given.pop(key, None) for key in ("malleable", "moldable")}
+            changes["load"] = given.pop("load") if scales else None
+            _write(draw(seed=seed, **given), output, seed, as_json=as_json, **changes)
 
-        shared = (_load(), MALLEABLE) if scales else ()
+        shared = (_load(), MALLEABLE, MOLDABLE) if scales else ()
         made: Any = run
         for option in reversed((NEW_INSTANCE, *options, *shared, SEED, AS_JSON)):
             made = option(made)
@@ -109,7 +119,7 @@ IDEAL = click.option("--ideal", is_flag=True, help="Walltimes equal run times, a
 
 
 @_model("cirne-like", "--jobs 5000 --malleable 1 -o sd.json.gz", _jobs(1000, least=2), _nodes(1024, least=1),
-        _cores(48), WIDEST, IDEAL, _load(1.5), MALLEABLE, scales=False)  # fmt: skip
+        _cores(48), WIDEST, IDEAL, _load(1.5), MALLEABLE, MOLDABLE, scales=False)  # fmt: skip
 def cirne_like(jobs: int, seed: int, *, nodes: int, widest: int, **others: Any) -> Instance:
     """Draw jobs from a model like that of Cirne and Berman (2001), on whole nodes."""
     from cpsched.lab import workloads
@@ -154,6 +164,17 @@ def eurora(jobs: int, seed: int) -> Instance:
     return workloads.eurora_stream(jobs, seed)
 
 
+@_model("log", "theta.swf.gz --cluster theta.json --moldable 0.5 -o choices.json.gz",
+        click.argument("source", metavar="LOG", type=INPUT_FILE), log_options(cluster=True))  # fmt: skip
+def log(seed: int, *, source: Path, options: LogOptions) -> Instance:
+    """Take the jobs of a log, or of an instance, as they arrived."""
+    from cpsched.formats.logs import read_workload
+
+    instance, notes = read_workload(source, options)
+    echo_notes(notes, is_whole=False)
+    return instance
+
+
 @_model("evolving", "--nodes 150 -o evolving.json", _nodes(100, least=75), scales=False)
 def evolving(seed: int, *, nodes: int) -> Instance:
     """Draw the evolving jobs of Klein and Pérez, all submitted at once."""
@@ -163,9 +184,16 @@ def evolving(seed: int, *, nodes: int) -> Instance:
 
 
 def _write(
-    workload: Instance, output: Path, seed: int, *, load: float | None, malleable: float | None, as_json: bool
+    workload: Instance,
+    output: Path,
+    seed: int,
+    *,
+    load: float | None,
+    malleable: float | None,
+    moldable: float | None,
+    as_json: bool,
 ) -> None:
-    """Scale a workload, make jobs malleable, write it, and print its figures."""
+    """Scale a workload, make jobs malleable or moldable, write it, and print its figures."""
     from cpsched.formats import instance_to_document
     from cpsched.lab import workloads
 
@@ -176,16 +204,20 @@ def _write(
         workload = workloads.scaled(workload, load)
     if malleable is not None:
         workload = workloads.with_malleable(workload, seed, share=malleable)
+    if moldable is not None:
+        workload = workloads.with_moldable(workload, seed, share=moldable)
     put_document(instance_to_document(workload), output)
-    count = None if malleable is None else sum(job.malleability is not None for job in workload.jobs)
+    counts = {
+        "malleable": None if malleable is None else sum(job.malleability is not None for job in workload.jobs),
+        "moldable": None if moldable is None else sum(bool(job.alternatives) for job in workload.jobs),
+    }
     offered = None if _is_at_once(workload) else workloads.offered_load(workload)
     if as_json:
-        content = {"output": str(output), "jobs": len(workload.jobs), "malleable": count, "load": offered}
+        content = {"output": str(output), "jobs": len(workload.jobs), **counts, "load": offered}
         echo_output("generate", content)
         return
     said = [f"{len(workload.jobs)} jobs"]
-    if count is not None:
-        said.append(f"{count} malleable")
+    said += [f"{count} {kind}" for kind, count in counts.items() if count is not None]
     if offered is not None:
         said.append(f"load {offered:.2f}")
     echo_written(", ".join(said), output)

@@ -140,7 +140,7 @@ OUTPUTS: Mapping[str, dict[str, Schema]] = {
     },
     "snapshot": _TAKEN,
     "convert": _TAKEN | {"adjusted": _FAULTS, "too_large": _FAULTS, "kept_out": _COUNTS},
-    "generate": {"output": _TEXT, "jobs": _INTEGER, "malleable": _START, "load": _or_null(_NUMBER)},
+    "generate": {"output": _TEXT, "jobs": _INTEGER, "malleable": _START, "moldable": _START, "load": _or_null(_NUMBER)},
     "simulate": {
         "workload": _TEXT,
         "predict": _or_null(_TEXT),

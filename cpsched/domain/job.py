@@ -193,10 +193,16 @@ class Job:
 
     @property
     def choices(self) -> tuple[Job, ...]:
-        """The rigid jobs of which a plan chooses one: the job as it asks itself, then by each of its alternatives."""
+        """The rigid jobs of which a plan chooses one: the job as it asks itself, then by each of its alternatives. The
+        runtime is that of its own request, and scales with the walltime, rounded up.
+        """
         if not self.alternatives:
             return (self,)
-        return tuple(replace(self, steps=(step,), alternatives=()) for step in (*self.steps, *self.alternatives))
+        found = []
+        for step in (*self.steps, *self.alternatives):
+            runtime = None if self.runtime is None else -(-self.runtime * step.walltime // self.walltime)
+            found.append(replace(self, steps=(step,), alternatives=(), runtime=runtime))
+        return tuple(found)
 
     @property
     def own_walltime(self) -> int:

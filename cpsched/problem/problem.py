@@ -77,7 +77,7 @@ class Problem:
     #: The rules that close for ever from some second on to jobs without a last start of their own, by the same ids.
     _closing: Mapping[str, Rule] = field(default_factory=dict)
     #: Which of its alternatives each job runs by that has no choice here (`_settled`), by its id in a plan.
-    _alternatives: Mapping[str, int] = field(default_factory=dict)
+    alternatives: Mapping[str, int] = field(default_factory=dict)
     #: What a window with one other job has in common with this one.
     _common: _Common | None = None
 
@@ -91,8 +91,8 @@ class Problem:
         return tuple(map(self._one_stated, jobs))
 
     def _one_stated(self, job: PlannedJob) -> PlannedJob:
-        if job.id in self._alternatives:
-            job = replace(job, alternative=self._alternatives[job.id])
+        if job.id in self.alternatives:
+            job = replace(job, alternative=self.alternatives[job.id])
         if job.id in self._overcommitted:
             return self._overcommitted[job.id][0]
         if job.id not in self._stated:
@@ -107,7 +107,7 @@ class Problem:
         return tuple(map(self._one_held, jobs))
 
     def _one_held(self, job: PlannedJob) -> PlannedJob:
-        if job.alternative and job.alternative == self._alternatives.get(job.id):
+        if job.alternative and job.alternative == self.alternatives.get(job.id):
             job = replace(job, alternative=0)
         if job.id in self._overcommitted:
             return self._overcommitted[job.id][1]
@@ -197,14 +197,14 @@ def compiled(
         that runs may start again, when it has been cut short; a soft limit holds for jobs together, not for one; and
         running jobs that do not fit are left as they are.
     """
-    instance, alternatives = _settled(instance, of_all=record or has_rules(instance))
+    instance, alternatives = _settled(instance, of_all=has_rules(instance), are_played=record)
     if has_rules(instance):
         problem = _without_rules(instance, slices, soft=soft, record=record)
     else:
         problem = Problem(instance=instance, slices=tuple(slices))
     if alternatives:
         chosen = {element: number for element, number in alternatives.items() if number}
-        problem = replace(problem, has_all_plans=False, _alternatives=chosen)
+        problem = replace(problem, has_all_plans=False, alternatives=chosen)
     if record:
         return problem
     fit, changed = fitted(problem.instance)
@@ -213,16 +213,17 @@ def compiled(
     return replace(problem, instance=fit, _overcommitted=facts)
 
 
-def _settled(instance: Instance, *, of_all: bool) -> tuple[Instance, dict[str, int]]:
+def _settled(instance: Instance, *, of_all: bool, are_played: bool) -> tuple[Instance, dict[str, int]]:
     """Return an instance in which some jobs have no choice: each runs by the first of its alternatives with which it
     could start; and which one that is, by its id in a plan.
 
-    They are the jobs for whose end others wait, which is known from their starts alone then, or `of_all` that have a
-    choice: rules count what a job takes, whatever a plan chooses.
+    They are the jobs for whose end others wait, which is known from their starts alone then, unless they `are_played`,
+    or `of_all` that have a choice: rules count what a job takes, whatever a plan chooses.
     """
     if not any(job.alternatives for job in instance.jobs):
         return instance, {}
-    awaited, found, jobs = awaited_ends(instance), dict[str, int](), list[Job]()
+    awaited = frozenset[str]() if are_played else awaited_ends(instance)
+    found, jobs = dict[str, int](), list[Job]()
     for job in instance.jobs:
         choices = job.choices
         if len(choices) > 1 and (of_all or not awaited.isdisjoint(job.element_ids)):

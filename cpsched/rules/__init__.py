@@ -2,8 +2,8 @@
 runtimes.
 
 May import: `planner`, `problem`, `booking`, `engine`, `rusv`, `domain`, `errors`. Begin with `window_rules.py`, the
-table of rules that work a queue off. `policy.py` says what such a rule is, and serves a queue job by job, `counting.py`
-by numbers of nodes, `event_loop.py` event by event; `policy_engine.py` makes an engine of it.
+table of rules that work a queue off. `policy.py` says what such a rule is, makes an engine of it, and serves a queue
+job by job, `counting.py` by numbers of nodes, `event_loop.py` event by event.
 `evolving` and `sd` have rules for jobs that change. Their on-line forms are in `policies`.
 """
 
@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING
 from cpsched.doors import opener
 
 if TYPE_CHECKING:
-    from cpsched.rules.engines import POLICIES
     from cpsched.rules.evolving import VARIANTS, EvolvingEngine, Track, Variant, schedule
-    from cpsched.rules.policy import Policy, insert
-    from cpsched.rules.policy_engine import PolicyEngine
+    from cpsched.rules.policy import Policy, PolicyEngine, insert
     from cpsched.rules.sd import (
         FULL_PACE,
         SD_RULES,
@@ -31,6 +29,6 @@ if TYPE_CHECKING:
         lender_of,
         select_mates,
     )
-    from cpsched.rules.window_rules import by_smith
+    from cpsched.rules.window_rules import POLICIES, by_smith
 
 __getattr__ = opener(__name__)

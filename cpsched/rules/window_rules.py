@@ -1,4 +1,5 @@
-"""The rules that plan windows, in one table: an order of the queue, and the way in which it is worked off.
+"""The rules that plan windows, in one table: an order of the queue, and the way in which it is worked off; and
+the engines of all rules.
 
 Those that are queue rules have an on-line form of the same name in `policies`, which the simulator plays.
 """
@@ -11,11 +12,13 @@ from functools import partial
 
 from cpsched.booking import Ledger
 from cpsched.domain import Instance, Job
-from cpsched.engine import Progress
+from cpsched.engine import Engine, Progress
 from cpsched.problem import by_turn, dominant_share, planning_order
 from cpsched.rules.counting import insert_by_counts
 from cpsched.rules.event_loop import start_in_turn
-from cpsched.rules.policy import Policy, insert
+from cpsched.rules.evolving import VARIANTS, EvolvingEngine
+from cpsched.rules.policy import Policy, PolicyEngine, insert
+from cpsched.rules.sd import SD_RULES, SdEngine
 
 
 def by_submission(_: Instance, jobs: Sequence[Job]) -> list[Job]:
@@ -68,3 +71,13 @@ WINDOW_RULES: tuple[Policy, ...] = (
     _in_turn("pbs_fifo_bf10", 10, by_submission),
     _in_turn("pbs_walltime_bf400", 400, by_walltime),
 )
+
+
+_ENGINES: tuple[Engine, ...] = (
+    *map(PolicyEngine, WINDOW_RULES),
+    *map(EvolvingEngine, VARIANTS),
+    *map(SdEngine, SD_RULES),
+)
+
+#: The engines of all rules by their names, ``easy``, ``ep_nox`` and so on.
+POLICIES: dict[str, Engine] = {engine.name: engine for engine in _ENGINES}

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from math import ceil
 from typing import NamedTuple
 
 from cpsched.errors import Fault
@@ -181,8 +182,10 @@ class Job:
         """Return the job as it is run by one of its alternatives, from 1 on, or by its own request, 0."""
         if not self.alternatives:
             return self
-        steps = (self.steps[0], *self.alternatives)[number : number + 1]
-        return replace(self, steps=steps, alternatives=(), usual=self.walltime)
+        (step,) = (self.steps[0], *self.alternatives)[number : number + 1]
+        # what it really takes is that of its own request, as much longer or shorter as its walltime
+        runtime = None if self.runtime is None else ceil(Fraction(self.runtime * step.walltime, self.walltime))
+        return replace(self, steps=(step,), alternatives=(), usual=self.walltime, runtime=runtime)
 
     @property
     def walltime(self) -> int:

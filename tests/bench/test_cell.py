@@ -13,9 +13,8 @@ from cpsched.errors import DocumentError
 from cpsched.formats import instance_to_document
 from cpsched.formats.logs import LogOptions, Selection, read_workload
 from cpsched.lab.bench.campaign import Cell, Contender, Generated, InstanceFile, LogFile, Workload
-from cpsched.lab.bench.cell import play
 from cpsched.lab.bench.figures import rows_of
-from cpsched.lab.bench.loading import GENERATORS, load_workload
+from cpsched.lab.bench.loading import GENERATORS, load_workload, play
 from cpsched.lab.workloads import eurora_stream, moved, offered_load, resampled_users, resampled_weeks
 from tests.formats.job_logs import TORQUE
 

@@ -10,7 +10,7 @@ import pytest
 from cpsched.domain import FrozenMap, RuntimeModel
 from cpsched.formats.logs import LogOptions, MemoryField, Selection
 from cpsched.lab.bench.campaign import Cell, Generated, InstanceFile, LogFile, digest_of
-from cpsched.lab.bench.store import content_digest
+from cpsched.lab.bench.running import content_digest
 from cpsched.lab.sim import Prediction
 from tests.bench.fakes import fake_cell
 

@@ -13,7 +13,7 @@ from cpsched.errors import DocumentError
 from cpsched.formats.logs import LogOptions, MemoryField, Selection
 from cpsched.lab.bench import Campaign, cells_of, read_campaign
 from cpsched.lab.bench.campaign import Generated, InstanceFile, LogFile
-from cpsched.lab.bench.campaign_model import TableModel
+from cpsched.lab.bench.campaign_model import Table
 from cpsched.lab.bench.figures import GROUPS
 from cpsched.lab.bench.loading import GENERATORS
 from cpsched.lab.bench.results import Results
@@ -154,7 +154,7 @@ def test_several_windows_are_samples_of_one_log(tmp_path: Path) -> None:
 def test_the_best_in_hindsight_is_one_of_the_policies(tmp_path: Path) -> None:
     """The policies of hindsight are known, and a figure says which of them is the best."""
     named = WHOLE.replace('title = "All figures"', 'won = "wqt"\nhindsight = ["as asked", "sjf backfill=easy"]')
-    assert read(tmp_path, named).tables[0].hindsight == ("as asked", "sjf backfill=easy")
+    assert read(tmp_path, named).tables[0].hindsight == ["as asked", "sjf backfill=easy"]
     assert faults_of(tmp_path, named.replace('won = "wqt"\n', "").replace('["as asked"', '["as aksed"')) == [
         'table[0].hindsight: Expected a known policy, got "as aksed", did you mean as asked?',
         "table[0].hindsight: Expected the figure that decides as won beside it, got none",
@@ -251,7 +251,7 @@ def test_a_campaign_is_read_as_it_is_meant(tmp_path: Path) -> None:
         ("as asked", {}, None, True),
         ("sjf backfill=easy", {"backfill": "easy"}, Prediction.ORDER, False),
     ]
-    assert [(table.name, table.title, table.by) for table in campaign.tables] == [
+    assert [(table.name, table.heading, table.by) for table in campaign.tables] == [
         ("all", "All figures", "total"),
         ("queues", "queues", "queue"),
     ]
@@ -323,9 +323,9 @@ def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
         "sedes: unknown key, did you mean seeds?",
         "simulation: Expected warm_up + cool_down < 1, got 1.1",
         'simulation.predict: Expected true, false, "order" or "all", got "yes"',
-        'workload[0].parameters.job: Expected a known parameter, got "job", did you mean jobs?',
-        'workload[0].parameters.cores: Expected an integer, got "many"',
-        "workload[0].parameters.jobs: Expected this parameter, got nothing",
+        "workload[0].parameters.job: unknown parameter, did you mean jobs?",
+        "workload[0].parameters.cores: Expected an integer, got 'many'",
+        "workload[0].parameters.jobs: Expected a value, got none",
         "workload[0].load: Expected a number > 0.0, got -1",
         "workload[1]: Expected one of instance, log and generator, got instance and log",
         'workload[1].instance: Expected a file, got "missing.json", which does not exist in',
@@ -352,8 +352,11 @@ def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
         (('"bytes-per-job"', '"bytes"'), "workload[0].memory_field: Expected 'kb-per-processor' or 'bytes-per-job'"),
         (('instance = "window.json"', ""), "workload[1]: Expected one of instance, log and generator, got none"),
         (("jobs = 10,", "jobs = 10.5,"), "workload[2].parameters.jobs: Expected an integer, got 10.5"),
-        (("jobs = 10,", "jobs = 10, seed = 1,"), 'workload[2].parameters.seed: Expected a known parameter, got "seed"'),
-        (('["batch"]', '"batch"'), 'workload[2].parameters.streams: Expected a list of texts, got "batch"'),
+        (("jobs = 10,", "jobs = 10, seed = 1,"), "workload[2].parameters.seed: unknown parameter (known: jobs"),
+        (
+            ('["batch"]', '"batch"'),
+            "workload[2].parameters.streams: Expected a sequence, each element a text, got 'batch'",
+        ),
         (
             ('name = "as asked"', 'name = "pbs max_starve=1"'),
             'policy: Expected names that differ, got "pbs max_starve=1" 2',
@@ -417,7 +420,7 @@ def test_a_wrong_key_hides_no_other_fault(tmp_path: Path) -> None:
 
 def test_the_groups_of_a_table_are_those_of_the_figures() -> None:
     """The file may name each group of jobs that has figures, and all jobs together."""
-    assert set(get_args(TableModel.model_fields["by"].annotation)) == {"total", *GROUPS}
+    assert set(get_args(Table.model_fields["by"].annotation)) == {"total", *GROUPS}
 
 
 def test_a_campaign_needs_workloads_and_policies(tmp_path: Path) -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from cpsched.errors import DocumentError
 from cpsched.lab.bench import Tally
-from cpsched.lab.bench.running import open_cells, run_cells
-from cpsched.lab.bench.store import Store
+from cpsched.lab.bench.running import Store, open_cells, run_cells
 from tests.bench.fakes import fake_cell, fake_result, fake_work, runs_of
 
 if TYPE_CHECKING:

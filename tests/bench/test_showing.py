@@ -15,10 +15,10 @@ import pytest
 from pyarrow import parquet
 
 from cpsched.charts import Chart, picture
-from cpsched.domain import FrozenMap, RuntimeModel
+from cpsched.domain import RuntimeModel
 from cpsched.errors import DocumentError
 from cpsched.lab.bench import Campaign, Cell
-from cpsched.lab.bench.campaign import Plot, Published, Table
+from cpsched.lab.bench.campaign_model import Plot, Published, Table
 from cpsched.lab.bench.figures import FIGURES, MACHINE_FIGURES, rows_of, words_of
 from cpsched.lab.bench.plots import charts_of
 from cpsched.lab.bench.results import Results, write_parquet
@@ -52,9 +52,9 @@ def results_of(
     return Results.of(campaign, cells.items())
 
 
-def table_of(*figures: str, by: str = "total") -> Table:
+def table_of(*figures: str, **options: Any) -> Table:
     """Return a table of some figures."""
-    return Table(name="t", title="A table", figures=figures, by=by)
+    return Table(name="t", title="A table", figures=list(figures), **options)
 
 
 @pytest.fixture
@@ -133,9 +133,9 @@ def test_remarks_on_a_log_stand_below_its_table(tmp_path: Path) -> None:
 def test_published_figures_stand_beside_ours(tmp_path: Path) -> None:
     """Those of a policy of ours come below it, those of others at the end; what was not published is a hyphen."""
     published = (
-        Published(source="A 2000", workload="other", policy="fast", figures=FrozenMap({"wqt": 1.0})),
-        Published(source="B 2001", workload="w, load 2", policy="theirs", figures=FrozenMap({"late": 7.0})),
-        Published(source="C 2002", workload="w", policy="fast", figures=FrozenMap({"wqt": 1234.5})),
+        Published(source="A 2000", workload="other", policy="fast", figures={"wqt": 1.0}),
+        Published(source="B 2001", workload="w, load 2", policy="theirs", figures={"late": 7.0}),
+        Published(source="C 2002", workload="w", policy="fast", figures={"wqt": 1234.5}),
     )
     cells: Given = {
         fake_cell(tmp_path, name, workload="w", load=2.0, seed=None): fake_result(wqt=10) for name in ("fast", "slow")
@@ -171,7 +171,7 @@ def test_instances_of_one_workload_are_samples(tmp_path: Path) -> None:
         "Means over 3 instances ± half widths of their 95 % confidence intervals.",
     ]
     assert len(list(csv.DictReader(io.StringIO(as_csv(results_of(cells), table_of("wqt")))))) == 1
-    plot = Plot(name="p", title="P", figure="wqt", over=None)
+    plot = Plot(name="p", title="P", figure="wqt")
     assert [name for name, _ in charts_of(results_of(cells, plot=plot), plot)] == ["p.svg"]
 
 
@@ -181,14 +181,14 @@ def test_figures_in_proportion_to_a_policy(tmp_path: Path) -> None:
     """
     cells = samples_of(tmp_path, "base", {"a": 1, "b": 4, "c": 0}) | samples_of(tmp_path, "x", {"a": 2, "b": 2, "c": 2})
     published = tuple(
-        Published(source=source, workload="made-up", policy=policy, figures=FrozenMap(figures))
+        Published(source=source, workload="made-up", policy=policy, figures=figures)
         for source, policy, figures in (
             ("S", "base", {"wqt": 10.0, "late": 0.0}),
             ("S", "theirs", {"wqt": 5.0, "late": 3.0}),
             ("T", "theirs", {"wqt": 5.0}),
         )
     )
-    table = replace(table_of("wqt", "late"), relative_to="base")
+    table = table_of("wqt", "late", relative_to="base")
     text = as_markdown(results_of(cells, published=published), table)
     assert [line for line in text.splitlines() if line.startswith("|")][2:] == [
         "| base | ours | 1 ± 0 | - | 0 / 0 / 0 / 0 |",
@@ -299,7 +299,7 @@ def test_a_plot_over_the_malleable_share_is_a_chart_for_each_model(tmp_path: Pat
 
 def test_a_plot_without_figures_is_no_chart(tmp_path: Path) -> None:
     """Where all cells have failed nothing is drawn; where one policy has a figure, it is."""
-    plot = Plot(name="p", title="P", figure="wait.mean", over=None)
+    plot = Plot(name="p", title="P", figure="wait.mean")
     failed: Given = {fake_cell(tmp_path, "a"): None}
     assert list(charts_of(results_of(failed), plot)) == []
     ((name, chart),) = charts_of(results_of(failed | {fake_cell(tmp_path, "b"): fake_result()}), plot)
@@ -374,7 +374,7 @@ def test_the_share_of_cells_that_a_policy_wins(tmp_path: Path) -> None:
         for policy, of_policy in values.items()
         for seed, value in enumerate(of_policy)
     }
-    results = results_of(cells, table=replace(table_of("wqt"), won="wqt"))
+    results = results_of(cells, table=table_of("wqt", won="wqt"))
     label = next(iter(cells)).workload.label
     shares = {policy: results.won(label, policy, "total", None, "wqt") for policy in values}
     assert {policy: share and share.mean for policy, share in shares.items()} == {"a": 2 / 3, "b": 2 / 3}
@@ -390,7 +390,7 @@ def test_a_policy_that_leaves_jobs_unstarted_wins_no_cell(tmp_path: Path) -> Non
         result = fake_result(wqt=wqt)
         result["summary"]["total"]["waiting"] = waiting
         cells[fake_cell(tmp_path, policy)] = result
-    table = replace(table_of("wqt"), won="wqt", hindsight=("leaves", "serves"))
+    table = table_of("wqt", won="wqt", hindsight=["leaves", "serves"])
     rows = [line for line in as_markdown(results_of(cells, table=table), table).splitlines() if line.startswith("|")]
     assert rows[2:] == [
         "| leaves | 1 | 0 | 7 / 0 / 0 / 0 |",
@@ -409,10 +409,10 @@ def test_the_best_rule_in_hindsight_has_a_row(tmp_path: Path) -> None:
         for policy, of_policy in values.items()
         for seed, value in enumerate(of_policy)
     }
-    table = replace(table_of("wqt"), won="wqt", hindsight=("a", "b"))
+    table = table_of("wqt", won="wqt", hindsight=["a", "b"])
     rows = [line for line in as_markdown(results_of(cells, table=table), table).splitlines() if line.startswith("|")]
     by_name = {row.split("|")[1].strip(): row.split("|")[2:] for row in rows[2:]}
     assert list(by_name) == ["a", "b", "c", "best rule in hindsight: b"]
     assert by_name["best rule in hindsight: b"] == by_name["b"]
-    nobody = replace(table, hindsight=())
+    nobody = table_of("wqt", won="wqt")
     assert "hindsight" not in as_markdown(results_of(cells, table=nobody), nobody)

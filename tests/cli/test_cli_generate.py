@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -20,6 +21,7 @@ from cpsched.lab.workloads import (
     offered_load,
     openccs_workload,
     with_malleable,
+    with_moldable,
 )
 from tests.cli.conftest import Run
 
@@ -53,7 +55,7 @@ def test_a_model_becomes_an_instance(run: Run, tmp_path: Path, line: tuple[str |
 
 def test_every_model_is_tried() -> None:
     """The tests know all models, each of which says what it does and how it is called, and what its options are for."""
-    assert set(command.commands) == {line[0] for line in MODELS}
+    assert set(command.commands) == {"log", *(line[0] for line in MODELS)}
     for name, model in command.commands.items():
         assert model.help
         assert (model.epilog or "").startswith(f"Example: cpsched generate {name} ")
@@ -72,10 +74,25 @@ def test_load_and_malleable_jobs(run: Run, tmp_path: Path) -> None:
     ]
 
 
+def test_a_log_with_choices(run: Run, tmp_path: Path) -> None:
+    """The jobs of a log arrive as they did; --moldable gives a share of them choices, and says how many."""
+    swf, out = tmp_path / "log.swf", tmp_path / "workload.json"
+    fields = "-1 {0} {1} -1 -1 {0} 900 -1 1 1 1 -1 1 -1 -1 -1"
+    lines = [f"{number} {100 * number} {fields.format(4, 10 * number)}" for number in range(1, 9)]
+    swf.write_text("\n".join(["; MaxNodes: 16", "; MaxProcs: 16", *lines]))
+    shown = run("generate", "log", swf, "--moldable", 0.5, "--seed", 1, "-o", out)
+    workload = read_instance(out)
+    assert shown.stdout.startswith("8 jobs, 4 moldable, load ")
+    assert [job.submit for job in workload.jobs] == list(range(0, 800, 100))
+    before = replace(workload, jobs=tuple(replace(job, alternatives=()) for job in workload.jobs))
+    assert with_moldable(before, 1, share=0.5) == workload
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
         (("lubin",), "lubin"),
+        (("lublin", "--moldable", -0.5), "-0.5"),
         (("lublin", "--nodes", 31), "31"),
         (("lublin", "--jobs", 0), "0"),
         (("lublin", "--jobs", 1, "--load", 0.5), "same second"),

@@ -18,6 +18,9 @@ A rule with several reservations makes all anew whenever anything happens: in th
 fits beside those before it, or gets one itself, if that begins before the last of all that wait would end if it started
 at once.
 
+A job with alternatives waits by the first of its choices that could start on the empty machine: so it has its place in
+the queue, and its reservation. Whenever it may start, it does so by the first of its choices that fits.
+
 By Smith's index jobs are due that have waited for so many times the longest wait so far under EASY, or half of the time
 that the whole machine needs for the queue, whichever is longer. EASY has the same jobs and real runtimes, on a machine
 without nodes, of which a job takes its share; what depends on runtimes that are not known has not happened there yet.
@@ -27,7 +30,7 @@ then, by the third power of the wait.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil, exp, frexp, inf, log, log2, log10, sqrt
 from typing import NamedTuple
@@ -91,6 +94,13 @@ class _Life:
     end: int = 0
     mapped: Mapped | None = None
     takes: _Amounts = field(default_factory=dict)
+    #: What it can run by; `job` is one of these, and the first one while it waits.
+    choices: tuple[Job, ...] = ()
+
+    def take(self, choice: Job) -> None:
+        """Run by a choice from now on, or wait."""
+        if len(self.choices) > 1:
+            self.job, self.estimate = choice, choice.walltime
 
     @property
     def latest(self) -> float:
@@ -131,11 +141,12 @@ class _Play:
         self.empty = _copied(self.free)
         #: In how many outages a node is.
         self.outages = dict.fromkeys(self.nodes, 0)
-        self.orders = {job.id: mapping_orders(cluster, job) for job in instance.elements()}
-        self.lives = [
-            _Life(job, rank, self._ending_before(job), job.walltime, job.walltime)
-            for rank, job in enumerate(sorted(instance.elements(), key=lambda job: job.submit))
-        ]
+        self.lives = []
+        for rank, job in enumerate(sorted(instance.elements(), key=lambda job: job.submit)):
+            choices = tuple(one for one in job.choices if len(job.choices) == 1 or refusal(instance, one) is None)
+            own = (*choices, job.choices[0])[0]
+            life = _Life(own, rank, self._ending_before(own), own.walltime, own.walltime, choices=choices or (own,))
+            self.lives.append(life)
         for life in self.lives:
             for aside in instance.set_aside:
                 for name, amount in aside.licenses.items() if aside.end >= instance.now + FOR_EVER else ():
@@ -294,7 +305,7 @@ class _Play:
             life.ending = Ending.KILLED if is_killed else Ending.COMPLETED
             assert life.start is not None
             self.history.setdefault(life.job.user, []).append(now - life.start)
-            self.learn(life.job, now - life.start)
+            self.learn(life.choices[0], (now - life.start) / life.job.walltime)
         for life in self.lives if ended else ():
             self.let_go(life)
         return bool(ended)
@@ -391,6 +402,7 @@ class _Play:
                 assert life.start is not None
                 self.attempts.append((life.job.id, Run(life.start, now, life.mapped)))
                 life.start = None
+                life.take(life.choices[0])
                 if self._is_refused(life.job) or life.latest < now:
                     life.ending = Ending.REFUSED
         assert self.free.pop(name) == self._capacity(name)
@@ -429,11 +441,11 @@ class _Play:
         parts = (job.queue, frexp(job.walltime)[1], job.user, job.walltime, cores)
         return [(), *(parts[:number] for number in (2, 3, 4, 5))]
 
-    def learn(self, job: Job, runtime: int) -> None:
-        """Note how much of its walltime a job took."""
+    def learn(self, job: Job, part: float) -> None:
+        """Note which part of its walltime a job took."""
         for known, decay in zip(self.classes(job), (0.995, 0.995, 0.9, 0.9, 0.9), strict=True):
             total, number = self.learnt.get(known, (0.0, 0.0))
-            self.learnt[known] = total * decay + min(1.0, runtime / job.walltime), number * decay + 1.0
+            self.learnt[known] = total * decay + min(1.0, part), number * decay + 1.0
 
     def comes_by_itself(self, life: _Life) -> bool:
         """Return whether a job comes when it is submitted, and no sooner or later for any other reason."""
@@ -510,9 +522,15 @@ class _Play:
             ends, unknown = dict[str, int](), list[int]()
             for name, start in self.replay_starts.items():
                 life = self.by_id[name]
+                own = life.choices[0]
                 if life.ending != Ending.WAITING:
                     is_over = life.ending in (Ending.COMPLETED, Ending.KILLED)
-                    ends[name] = start + (life.end - (life.start or 0) if is_over else 0)
+                    ran = (
+                        life.end - (life.start or 0)
+                        if len(life.choices) == 1
+                        else min(own.runtime or own.walltime, own.walltime)
+                    )
+                    ends[name] = start + (ran if is_over else 0)
                 else:
                     unknown.append(start + (0 if life.start is None else now - life.start))
             at = max(min([now, *ends.values(), *(life.eligible for life in self.turns[:1])]), self.replayed)
@@ -538,7 +556,7 @@ class _Play:
         free = 10**9 - sum(self.parts(self.by_id[name]) for name in self.replay_starts)
         beside: tuple[int, int] | None = None
         for life in list(self.replay_queue):
-            parts, end = self.parts(life), at + life.job.walltime
+            parts, end = self.parts(life), at + life.choices[0].walltime
             is_short = beside is None or end <= beside[0]
             if parts <= free and (beside is None or is_short or parts <= beside[1]):
                 self.replay_queue.remove(life)
@@ -552,7 +570,7 @@ class _Play:
 
     def reserved_in_replay(self, parts: int, free: int) -> tuple[int, int]:
         """Return the first second at which so many parts are free by walltimes, and how many more are."""
-        ends = {name: start + self.by_id[name].job.walltime for name, start in self.replay_starts.items()}
+        ends = {name: start + self.by_id[name].choices[0].walltime for name, start in self.replay_starts.items()}
         for second in sorted(set(ends.values())):
             then = free + sum(self.parts(self.by_id[name]) for name, end in ends.items() if end <= second)
             if then >= parts:
@@ -561,7 +579,7 @@ class _Play:
 
     def parts(self, life: _Life) -> int:
         """Return how many of a billion parts of the machine a job takes."""
-        return int(self.share(life.job) * 10**9)
+        return int(self.share(life.choices[0]) * 10**9)
 
     def expected_by_classes(self, job: Job) -> int:
         """Return the runtime that jobs like this one lead to expect."""
@@ -604,11 +622,27 @@ class _Play:
         while has_started:
             has_started = False
             for life in [life for life in behind if life.start is None]:
-                room: _Amounts | None = self.room_until(self.free, life.job.walltime)
-                if reserved is not None and now + life.estimate > reserved[1]:
-                    room = self.room_beside(queue[0], reserved[1], life.job.walltime)
-                if room is not None and self.start_if_mapped(life, room, now):
-                    has_started = True
+                has_started |= self.start_first(life, lambda one: self.room_behind(one, queue[0], reserved), now)
+
+    def room_behind(self, life: _Life, head: _Life, reserved: tuple[_Life, int, Mapped] | None) -> _Amounts | None:
+        """Return the room for a job behind the head, None if there is none."""
+        if reserved is not None and self.now + life.estimate > reserved[1]:
+            return self.room_beside(head, reserved[1], life.job.walltime)
+        return self.room_now(life)
+
+    def room_now(self, life: _Life) -> _Amounts:
+        """Return what is free for a job from now on until its walltime is over."""
+        return self.room_until(self.free, life.job.walltime)
+
+    def start_first(self, life: _Life, room_of: Callable[[_Life], _Amounts | None], now: int) -> bool:
+        """Start a job by the first of its choices that fits; tell whether it does."""
+        for choice in life.choices:
+            life.take(choice)
+            room = room_of(life)
+            if room is not None and self.start_if_mapped(life, room, now):
+                return True
+        life.take(life.choices[0])
+        return False
 
     def renew_keys(self, queue: Sequence[_Life], now: int) -> None:
         """Work out the keys anew where they change with time, or with what is learnt."""
@@ -628,11 +662,11 @@ class _Play:
         queue = self.waiting()
         self.renew_keys(queue, now)
         self.blocked, self.head = [], None
-        horizon = now + max((life.job.walltime for life in queue), default=0)
+        horizon = now + max((one.walltime for life in queue for one in life.choices), default=0)
         for life in sorted(queue, key=lambda life: (life.key, life.rank)):
             if not self.is_let_in(life, now):
                 continue
-            if self.start_if_mapped(life, self.room_between(now, life.job.walltime), now):
+            if self.start_first(life, lambda one: self.room_between(now, one.job.walltime), now):
                 continue
             if life.key >= 0 and self.head is None:
                 self.head = life
@@ -678,7 +712,7 @@ class _Play:
             return False
         for life in sorted(queue, key=lambda life: (life.eligible, life.rank)):
             if now - life.eligible > self.rule.max_starve:
-                if not self.start_if_mapped(life, self.room_until(self.free, life.job.walltime), now):
+                if not self.start_first(life, self.room_now, now):
                     return True
                 self.reservation = None
         return False
@@ -687,7 +721,7 @@ class _Play:
         """Start the head if it fits; who else was the head before loses the reservation."""
         if self.reservation is not None and self.reservation[0] is not life:
             self.reservation = None
-        return self.start_if_mapped(life, self.room_until(self.free, life.job.walltime), now)
+        return self.start_first(life, self.room_now, now)
 
     def start_if_mapped(self, life: _Life, room: _Amounts, now: int) -> bool:
         """Start a job where it fits into some room; tell whether it does."""
@@ -829,7 +863,7 @@ class _Play:
             for kinds, names in (
                 [(tuple(range(len(job.request.chunks))), [name]) for name in self.by_weight]
                 if job.request.place.arrangement is Arrangement.PACK
-                else self.orders[job.id]
+                else mapping_orders(self.instance.cluster, job)
             )
         ]
         found = (self.greedily_mapped(job, room, kinds, names) for kinds, names in tries)
@@ -844,7 +878,10 @@ class _Play:
             at_once = [name for name in fitting if self.greedily_mapped(job, free, kinds, [name]) is not None]
             best = [name for name in fitting if name not in at_once] + at_once
             return self.greedily_mapped(job, later, kinds, best[:1]) if best else None
-        found = (self.greedily_mapped_late(job, later, kinds, names) for kinds, names in self.orders[job.id])
+        found = (
+            self.greedily_mapped_late(job, later, kinds, names)
+            for kinds, names in mapping_orders(self.instance.cluster, job)
+        )
         return next((mapped for mapped in found if mapped is not None), None)
 
     def greedily_mapped_late(

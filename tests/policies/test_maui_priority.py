@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from cpsched.domain import FrozenMap
-from cpsched.lab.policies.maui.fairshare import UsageHistory
 from cpsched.lab.policies.maui.params import Fairshare, MauiParams, Qos, Target, Weights
-from cpsched.lab.policies.maui.priority import Priorities, expansion_factor, qos_name, target_factor
+from cpsched.lab.policies.maui.priority import Priorities, UsageHistory, expansion_factor, qos_name, target_factor
 from tests.policies.maui_runs import HOUR, job, machine, played
 
 MINE, OTHERS = np.array([0]), np.array([], dtype=np.int64)

@@ -11,8 +11,7 @@ import pytest
 
 from cpsched.domain import Outage
 from cpsched.lab.policies import make_scheduler
-from cpsched.lab.policies.conservative.conservative import Conservative
-from cpsched.lab.policies.conservative.conservative_on_nodes import ConservativeOnNodes
+from cpsched.lab.policies.conservative import Conservative, ConservativeOnNodes
 from cpsched.lab.sim import Decision, News, Prediction, Site, simulate
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.oracle.random_workloads import BusyMachine

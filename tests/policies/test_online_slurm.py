@@ -9,7 +9,7 @@ import pytest
 
 from cpsched.domain import Job
 from cpsched.lab.policies import make_scheduler
-from cpsched.lab.policies.slurm.slurm import slurm
+from cpsched.lab.policies.slurm import Slurm
 from cpsched.lab.sim import Prediction, simulate
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.oracle.random_workloads import BusyMachine
@@ -27,7 +27,7 @@ def job(name: str, cores: int, walltime: int, submit: int = 0, **options: Any) -
 
 def played(cores: int, *jobs: Job, **parameters: Any) -> dict[str, int]:
     """Return the start of each job on one node."""
-    return starts(judged(window([nodes("n", cores=cores)], *jobs), slurm(**parameters)))
+    return starts(judged(window([nodes("n", cores=cores)], *jobs), Slurm(**parameters)))
 
 
 @pytest.mark.parametrize("seed", seeds(40))
@@ -35,7 +35,7 @@ def played(cores: int, *jobs: Job, **parameters: Any) -> dict[str, int]:
 def test_jobs_start_as_by_the_naive_twin(seed: int, reserves: Literal["nodes", "chunks"]) -> None:
     """All start at the same seconds on the same nodes, whatever the parameters, though few reservations are made."""
     interval, minutes, resolution, most = ((30, 1440, 60, 500), (7, 2, 50, 5), (1, 4, 1, 2))[seed % 3]
-    scheduler = slurm(
+    scheduler = Slurm(
         bf_interval=interval, bf_window=minutes, bf_resolution=resolution, bf_max_job_test=most, reserves=reserves
     )
     instance = crowd(seed)
@@ -52,7 +52,7 @@ def test_whatever_happens_all_end_as_by_first_fit(seed: int, predicts: Predictio
     left behind who runs under a simpler rule.
     """
     instance = BusyMachine(seed).workload()
-    found = judged(instance, slurm(), predict=predicts).runs.ending
+    found = judged(instance, Slurm(), predict=predicts).runs.ending
     assert np.array_equal(found, judged(instance, make_scheduler("first_fit"), predict=predicts).runs.ending)
 
 

@@ -17,8 +17,7 @@ import pytest
 from cpsched.domain import Instance, Malleability, Outage, PlannedJob, RuntimeModel
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.lab.policies import make_scheduler
-from cpsched.lab.policies.sd.malleable_value import malleable_value
-from cpsched.lab.policies.sd.sd_policy import SdPolicy
+from cpsched.lab.policies.sd.sd_policy import SdPolicy, malleable_value
 from cpsched.lab.policies.sd.static_backfill import static_backfill
 from cpsched.lab.sim import Checkpoint, Decision, History, News, Site, simulate
 from cpsched.lab.workloads import cirne_like

@@ -11,7 +11,7 @@ from cpsched.domain import Amounts, Dependency, DependencyType, FrozenMap, Insta
 from cpsched.engine import Engine
 from cpsched.errors import UnsupportedError
 from cpsched.rules import POLICIES
-from cpsched.rules.policy_engine import PolicyEngine
+from cpsched.rules.policy import PolicyEngine
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.rules.ruled import RULES, planned, starts
 

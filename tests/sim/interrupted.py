@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from cpsched.lab.sim import rule_loop
+from cpsched.lab.sim import rule_choice
 from cpsched.lab.sim.checkpoint import _digest_of
 
 __all__ = ["forged", "looking_often", "written"]
@@ -32,5 +32,5 @@ def forged(arrays: Mapping[str, Any], path: Path) -> None:
 @contextmanager
 def looking_often(portion: int) -> Iterator[None]:
     """Let the event loop look at its progress and at the clock after so many events."""
-    with patch.object(rule_loop, "_PORTION", portion):
+    with patch.object(rule_choice, "_PORTION", portion):
         yield

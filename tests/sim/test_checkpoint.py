@@ -32,10 +32,10 @@ from cpsched.lab.sim import (
     QueueRule,
     Scheduler,
     Site,
-    rule_loop,
+    rule_choice,
     simulate,
 )
-from cpsched.lab.sim.arrays import C_ATTEMPTS, C_CHANGES, C_FIXED, C_HEAP, C_MODES, C_POOL, C_QUEUED, C_RUNNING
+from cpsched.lab.sim.arrays import C
 from cpsched.lab.sim.checkpoint import Keeper
 from cpsched.lab.sim.load import Load
 from cpsched.lab.sim.world import SimWorld
@@ -120,7 +120,7 @@ def test_a_rule_goes_on_as_if_nothing_had_been(
     """However often a queue rule is interrupted, each job has the same start, end and nodes as without."""
     whole = simulate(workload, rule, predict=predict)
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rule_loop, "_PORTION", portion)
+        patch.setattr(rule_choice, "_PORTION", portion)
         path = Path(folder) / "checkpoint"
         pieced, _ = in_pieces(workload, rule, path, looks, predict=predict)
     assert what_happened(pieced) == what_happened(whole)
@@ -134,7 +134,7 @@ def test_a_long_workload_in_many_pieces(rule: QueueRule, tmp_path: Path, monkeyp
     """
     workload = lublin(700, 5, nodes=128, cores=4)
     whole = simulate(workload, rule)
-    monkeypatch.setattr(rule_loop, "_PORTION", 50)
+    monkeypatch.setattr(rule_choice, "_PORTION", 50)
     pieced, pieces = in_pieces(workload, rule, tmp_path / "state", 1)
     assert pieces > 10
     assert what_happened(pieced) == what_happened(whole)
@@ -171,7 +171,7 @@ def test_an_interrupt_while_a_scheduler_thinks(tmp_path: Path, decision: int) ->
 
 def test_an_interrupt_without_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error has what happened so far; who does not look at it sees an interrupt like any other."""
-    monkeypatch.setattr(rule_loop, "_PORTION", 50)
+    monkeypatch.setattr(rule_choice, "_PORTION", 50)
     with pytest.raises(KeyboardInterrupt) as interrupt:
         simulate(lublin(200, 1), EASY, progress=interrupting(2))
     assert isinstance(interrupt.value, Interrupted)
@@ -191,7 +191,7 @@ def test_the_state_is_written_now_and_then(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interval: float, writings: int
 ) -> None:
     """With no time in between it is written at each look, of which there are 4, and else when the interval is over."""
-    monkeypatch.setattr(rule_loop, "_PORTION", 50)
+    monkeypatch.setattr(rule_choice, "_PORTION", 50)
     path, seen = tmp_path / "state", list[Path]()
 
     def look(_: Moment) -> None:
@@ -363,9 +363,9 @@ def test_indices_are_checked_even_where_the_digest_is_right(tmp_path: Path) -> N
     whole, world = written(checkpoint.path), SimWorld(Load(workload))
     Keeper(replace(checkpoint, resume=True), SimWorld(Load(workload)), [])
     counters = {
-        "queue": C_QUEUED, "ends": C_RUNNING, "heap": C_HEAP, "pool": C_POOL,
-        "attempts": C_ATTEMPTS, "fixed_columns": C_FIXED, "changes": C_CHANGES,
-        "modes": C_MODES,
+        "queue": C.QUEUED, "ends": C.RUNNING, "heap": C.HEAP, "pool": C.POOL,
+        "attempts": C.ATTEMPTS, "fixed_columns": C.FIXED, "changes": C.CHANGES,
+        "modes": C.MODES,
     }  # fmt: skip
     for name in INDICES:
         array = whole[f"state.{name}"]
@@ -389,7 +389,7 @@ def test_events_lie_ahead(state: Checkpoint, place: int, moment: int) -> None:
     """An event of the past would turn the clock back: the simulation did not end."""
     whole = written(state.path)
     heap = whole["state.heap"].copy()
-    heap[: int(whole["state.clock"][C_HEAP])][place, 0] = moment
+    heap[: int(whole["state.clock"][C.HEAP])][place, 0] = moment
     forged({**whole, "state.heap": heap}, state.path)
     with pytest.raises(DocumentError, match=r"state\.heap"):
         Keeper(state, SimWorld(Load(lublin(30, 1))), [])

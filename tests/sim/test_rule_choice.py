@@ -74,7 +74,7 @@ def figures(instance: Instance, rule: QueueRule | RuleChoice) -> float:
 
 def frequent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have rules compared often."""
-    for name, number in {"_MOVED": 30, "_FIRST": 40, "_NEXT": 40, "_PORTION": 10}.items():
+    for name, number in {"_MOVED": 30, "_FIRST": 40, "_NEXT": 40, "_BETWEEN": 10}.items():
         monkeypatch.setattr(rule_choice, name, number)
 
 
@@ -99,7 +99,7 @@ def test_no_decision_knows_what_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Starts before the first second at which a workload differs from another one are the same in both, though by then
     the rules have been compared many times.
     """
-    for name, number in {"_MOVED": 30, "_FIRST": 10, "_NEXT": 10, "_PORTION": 5}.items():
+    for name, number in {"_MOVED": 30, "_FIRST": 10, "_NEXT": 10, "_BETWEEN": 5}.items():
         monkeypatch.setattr(rule_choice, name, number)
     instance = busy(3, 120)
     begun = starts(played(instance, chosen(0.0, None)))

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.domain import Dependency, DependencyType, Instance, Job, Outage
-from cpsched.lab.sim import BackfillRule, History, Order, Prediction, QueueRule, rule_loop
+from cpsched.lab.sim import BackfillRule, History, Order, Prediction, QueueRule, rule_choice
 from cpsched.lab.sim.load import Load
-from cpsched.lab.sim.rule_loop import is_counted, play_rule
+from cpsched.lab.sim.rule_choice import is_counted, play_rule
 from cpsched.lab.sim.world import SimWorld
 from cpsched.metrics import Ending
 from cpsched.rusv import FOREVER
@@ -38,7 +38,7 @@ def world_after(instance: Instance, rule: QueueRule, *, room: int | None = None)
     """Return the world after everything has happened, with `room` for so many entries and attempts to begin with."""
     world = SimWorld(Load(instance))
     if room is not None:
-        pool, attempts = np.zeros((room, 3), dtype=np.int32), np.zeros((room, 5), dtype=np.int64)
+        pool, attempts = np.zeros((room, 3), dtype=np.int32), np.zeros((room, 6), dtype=np.int64)
         world.state = world.state._replace(pool=pool, attempts=attempts)
     play_rule(world, rule, predicts=None, seconds=[], look=lambda: None)
     return world
@@ -54,7 +54,7 @@ def played_on_nodes(instance: Instance, rule: QueueRule, predicts: Prediction | 
         return rule.backfill is not BackfillRule.RESERVING and is_counted(world, rule)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rule_loop, "is_counted", is_counted_for_one)
+        patch.setattr(rule_choice, "is_counted", is_counted_for_one)
         return played(instance, rule, predicts=predicts)
 
 

@@ -13,9 +13,9 @@ from cpsched.domain import Amounts, Arrangement, Chunk, Cluster, Instance, Job, 
 from cpsched.formats.logs import log_to_instance
 from cpsched.formats.swf import machine_of_log, read_swf
 from cpsched.lab.policies import make_scheduler
-from cpsched.lab.sim import BackfillRule, Order, QueueRule, rule_loop, simulate
+from cpsched.lab.sim import BackfillRule, Order, QueueRule, rule_choice, simulate
 from cpsched.lab.sim.load import Load
-from cpsched.lab.sim.rule_loop import is_counted
+from cpsched.lab.sim.rule_choice import is_counted
 from cpsched.lab.sim.world import SimWorld
 from cpsched.rusv import EqualNodes
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
@@ -133,7 +133,7 @@ def test_where_jobs_are_counted_one_look_through_the_queue_is_enough(
         looks.append(is_counted(world, rule))
         return False
 
-    monkeypatch.setattr(rule_loop, "is_counted", never)
+    monkeypatch.setattr(rule_choice, "is_counted", never)
     for instance, once in zip(instances, histories, strict=True):
         again = simulate(instance, make_scheduler("easy"))
         assert again.record().jobs == once.record().jobs

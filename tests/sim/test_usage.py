@@ -70,7 +70,7 @@ def test_usage_is_that_of_each_second(now: int) -> None:
     world.state.runs[:, 0] = history.runs.start
     world.state.runs[:, 1] = history.runs.end
     assert instance.fair_share is not None
-    found = DecayingUsage(load, instance.fair_share).at(now, world.state.runs)
+    found = DecayingUsage(load, instance.fair_share).at(now, world.state)
     assert {one.user: one.usage for one in found.users} == pytest.approx(usage_at(instance, history, now), abs=0.51)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpsched.lab.workloads.arrivals import (
+from cpsched.lab.workloads.assembly import (
     HALF_HOUR,
     arrivals_within,
     daily_cycle,
@@ -17,8 +17,8 @@ from cpsched.lab.workloads.arrivals import (
     on_the_clock,
     points_until,
     poisson_arrivals,
+    random_numbers,
 )
-from cpsched.lab.workloads.assembly import random_numbers
 from cpsched.lab.workloads.lublin import STREAMS
 
 

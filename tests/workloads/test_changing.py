@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from cpsched.domain import FrozenMap, Malleability, RuntimeModel, Step, modes, needs_migration
 from cpsched.formats import instance_to_document, parse_instance
-from cpsched.lab.workloads import evolving_window, with_malleable
+from cpsched.lab.workloads import evolving_window, with_malleable, with_moldable
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.sizes import examples
 from tests.workloads.changing import changing_windows, made_rigid, with_evolving
@@ -96,3 +97,29 @@ def test_steps_on_other_nodes_have_no_widest() -> None:
     later = Step(walltime=1, request=replace(job.request, chunks=(elsewhere,)))
     with pytest.raises(ValueError, match="job w"):
         made_rigid(window([nodes("a", cores=4)], replace(job, steps=(*job.steps, later))))
+
+
+@given(st.integers(0, 2**32))
+@examples(10)
+def test_moldable_jobs_have_sizes_around_their_own(seed: int) -> None:
+    """Half of the jobs have choices, the fastest first, which the machine has: more chunks take less time, and as many
+    core seconds or more. The document reads back as what it was; jobs that cannot have a choice have none.
+    """
+    jobs = [waiting(f"j{number}", 6000, chunk(4, cores=2), runtime=3000) for number in range(8)]
+    bound = waiting("bound", 60, chunk(cores=1), deadline=99), running("r", 9, n1={"cores": 1})
+    before = window([nodes("n1 n2 n3 n4 n5", cores=4)], *jobs, *bound)
+    made = with_moldable(before, seed, share=0.5)
+    assert made == with_moldable(before, seed, share=0.5)
+    assert parse_instance(instance_to_document(made)) == made
+    chosen = [job for job in made.jobs if job.alternatives]
+    assert len(chosen) == 5
+    assert all(job in jobs for job in (replace(one, alternatives=()) for one in chosen))
+    for job in chosen:
+        steps = sorted(job.choices, key=lambda one: one.request.chunks[0].count)
+        assert {one.request.chunks[0].count for one in steps} <= {1, 2, 4, 8}
+        assert [one.walltime for one in steps] == sorted({one.walltime for one in steps}, reverse=True)
+        works = [one.walltime * one.request.chunks[0].count for one in steps]
+        assert all(after >= before - 8 for before, after in pairwise(works))  # up to whole seconds
+        walltimes = [step.walltime for step in job.alternatives]
+        assert walltimes == sorted(walltimes)
+        assert {2 * (one.runtime or 0) - one.walltime for one in steps} <= {0, 1}  # half of the walltime, rounded up

@@ -9,7 +9,7 @@ import pytest
 
 from cpsched.domain import Dependency, DependencyType, Instance
 from cpsched.lab.workloads import moved, resampled_users, resampled_weeks
-from cpsched.lab.workloads.replicas import WEEK
+from cpsched.lab.workloads.changing import WEEK
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.sizes import seeds
 

@@ -1,4 +1,7 @@
-"""The nouns of a campaign: workloads, policies and seeds, whose product are its cells; tables and charts."""
+"""The nouns of a campaign: workloads, policies and seeds, whose product are its cells.
+
+Tables, charts and published figures are as the file has them (`campaign_model`).
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from typing import Any
 
 from cpsched.domain import FrozenMap, RuntimeModel
 from cpsched.formats.logs import LogOptions
+from cpsched.lab.bench.campaign_model import Plot, Published, Table
 from cpsched.lab.bench.figures import FIGURES
 from cpsched.lab.sim import Prediction
 
@@ -92,45 +96,6 @@ class Contender:
     #: The use of predicted runtimes; None: none.
     predict: Prediction | None
     charge_overhead: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """A table: a row for each policy, a column for each figure."""
-
-    name: str
-    title: str
-    figures: tuple[str, ...]
-    #: The kind of groups of jobs that have rows of their own; ``total``: all jobs together.
-    by: str
-    #: The label of a policy by whose figures all others are divided, cell by cell (BRIDI-23); None: absolute figures.
-    relative_to: str | None = None
-    #: The figure of which the table says in which share of the cells a policy has the least; None: of none.
-    won: str | None = None
-    #: Policies: the one with the least mean of that figure has a row more, as the best choice in hindsight.
-    hindsight: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plot:
-    """A chart of one figure for each workload: bars, or lines over its load or malleable share."""
-
-    name: str
-    title: str
-    figure: str
-    #: ``load`` or ``malleable``; None: bars.
-    over: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
-    """Published figures of a policy, which need not be one of the campaign's, on a workload."""
-
-    source: str
-    #: The name or the label of a workload.
-    workload: str
-    policy: str
-    figures: FrozenMap[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -173,8 +173,8 @@ class PolicyModel(DocumentModel):
     charge_overhead: Omittable[bool] = Field(None, description="Default: as in [simulation]")
 
 
-class TableModel(DocumentModel):
-    """A table: a row for each policy, a column for each figure."""
+class Table(DocumentModel):
+    """A table: a row for each policy, a column for each figure, also divided by those of one policy (BRIDI-23)."""
 
     name: FileName = Field(description="Of its files")
     title: Omittable[OneLine] = Field(None, description="Default: its name")
@@ -188,8 +188,13 @@ class TableModel(DocumentModel):
         None, description="Policies: one more row is that of them which has the least of the figure won in the mean"
     )
 
+    @property
+    def heading(self) -> str:
+        """The title, or else the name."""
+        return self.title or self.name
 
-class PlotModel(DocumentModel):
+
+class Plot(DocumentModel):
     """A chart of one figure for each workload."""
 
     name: FileName = Field(description="Of its file")
@@ -197,8 +202,13 @@ class PlotModel(DocumentModel):
     figure: OneLine = Field(description="What is drawn")
     over: Omittable[Literal["load", "malleable"]] = Field(None, description="The axis of the chart; default: bars")
 
+    @property
+    def heading(self) -> str:
+        """The title, or else the name."""
+        return self.title or self.name
 
-class PublishedModel(DocumentModel):
+
+class Published(DocumentModel):
     """Published figures."""
 
     source: OneLine = Field(description="The source: authors and place")

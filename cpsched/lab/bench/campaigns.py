@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from cpsched.charts import picture
 from cpsched.lab.bench.campaign import Campaign, Cell, cells_of, digest_of
-from cpsched.lab.bench.cell import play
 from cpsched.lab.bench.clusters import require_packages
+from cpsched.lab.bench.loading import play
 from cpsched.lab.bench.plots import charts_of
 from cpsched.lab.bench.results import RESULTS, Results, write_parquet
-from cpsched.lab.bench.running import Failure, Tally, by_error, open_cells, run_cells
-from cpsched.lab.bench.store import Store, content_digest
+from cpsched.lab.bench.running import Failure, Store, Tally, by_error, content_digest, open_cells, run_cells
 from cpsched.lab.bench.tables import as_csv, as_markdown, filled
 from cpsched.writing import write_text
 

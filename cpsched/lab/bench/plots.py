@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from cpsched.charts import Axis, Bars, Chart, Line
-from cpsched.lab.bench.campaign import Plot, Workload
+from cpsched.lab.bench.campaign import Workload
+from cpsched.lab.bench.campaign_model import Plot
 from cpsched.lab.bench.figures import words_of
 from cpsched.lab.bench.results import Results
 from cpsched.metrics import MeanInterval
@@ -90,7 +91,7 @@ def _mean(results: Results, workload: Workload, contender: str, plot: Plot) -> M
 
 
 def _title(plot: Plot, label: str) -> str:
-    return f"{plot.title}: {label}"
+    return f"{plot.heading}: {label}"
 
 
 def _file_name(plot: Plot, number: int, count: int) -> str:

@@ -22,9 +22,6 @@ from cpsched.lab.bench.campaign import (
     Generated,
     InstanceFile,
     LogFile,
-    Plot,
-    Published,
-    Table,
     Workload,
 )
 from cpsched.lab.bench.campaign_model import (
@@ -32,18 +29,24 @@ from cpsched.lab.bench.campaign_model import (
     GeneratedModel,
     InstanceFileModel,
     LogFileModel,
-    PlotModel,
+    Plot,
     PolicyModel,
-    PublishedModel,
+    Published,
     SelectionModel,
     SimulationModel,
-    TableModel,
+    Table,
     WorkloadModel,
 )
 from cpsched.lab.bench.figures import FIGURES, GROUPS, MACHINE_FIGURES
 from cpsched.lab.bench.loading import GENERATORS
-from cpsched.lab.bench.signatures import refuse_generator_parameters
-from cpsched.lab.policies import factory_of, label_of, make_scheduler, parameter_text, scheduler_names
+from cpsched.lab.policies import (
+    checked_parameters,
+    factory_of,
+    label_of,
+    make_scheduler,
+    parameter_text,
+    scheduler_names,
+)
 
 _KEYS = keys_of_models(vars(campaign_model))
 #: The keys of a workload that say where it is from, and what such a workload looks like.
@@ -271,7 +274,9 @@ def _read_selection(model: SelectionModel) -> Selection:
 
 def _read_generated(reading: _Reading, model: GeneratedModel, at: Location) -> Generated:
     if model.generator in GENERATORS:
-        refuse_generator_parameters(reading.faults, (*at, "parameters"), GENERATORS[model.generator], model.parameters)
+        _, faults = checked_parameters(GENERATORS[model.generator], model.parameters, given=("seed",))
+        for fault in faults:
+            reading.faults.add((*at, "parameters", fault.path), fault.message)
     else:
         reading.faults.add_unknown((*at, "generator"), "generator", model.generator, GENERATORS)
     return Generated(generator=model.generator, parameters=frozen_parameters(model.parameters))
@@ -339,7 +344,7 @@ def _read_policy(reading: _Reading, table: object, at: Location, default: Simula
 
 def _read_table(reading: _Reading, table: object, at: Location, policies: Sequence[str]) -> Table | None:
     """Read what a table shows; `policies` are the labels of all."""
-    model = reading.table(TableModel, table, at)
+    model = reading.table(Table, table, at)
     if model is None:
         return None
     if model.relative_to is not None and "policy" not in reading.incomplete:
@@ -357,33 +362,24 @@ def _read_table(reading: _Reading, table: object, at: Location, policies: Sequen
     if model.by in GROUPS and of_machine:
         message = f"Expected figures that each {model.by} has, got {', '.join(of_machine)}"
         reading.faults.add((*at, "figures"), message)
-    return Table(
-        name=model.name,
-        title=model.name if model.title is None else model.title,
-        figures=tuple(model.figures),
-        by=model.by,
-        relative_to=model.relative_to,
-        won=model.won,
-        hindsight=tuple(model.hindsight or ()),
-    )
+    return model
 
 
 def _read_plot(reading: _Reading, table: object, at: Location, workloads: Iterable[Workload]) -> Plot | None:
     """Read what a chart shows."""
-    model = reading.table(PlotModel, table, at)
+    model = reading.table(Plot, table, at)
     if model is None:
         return None
     reading.check_known((*at, "figure"), "figure", model.figure, FIGURES)
     over = model.over
     if over and "workload" not in reading.incomplete and not any(getattr(one, over) is not None for one in workloads):
         reading.faults.add((*at, "over"), f"Expected a workload with several values of {over}, got none")
-    title = model.name if model.title is None else model.title
-    return Plot(name=model.name, title=title, figure=model.figure, over=over)
+    return model
 
 
 def _read_published(reading: _Reading, table: object, at: Location, workloads: Iterable[Workload]) -> Published | None:
     """Read published figures."""
-    model = reading.table(PublishedModel, table, at)
+    model = reading.table(Published, table, at)
     if model is None:
         return None
     if "workload" not in reading.incomplete:
@@ -391,6 +387,4 @@ def _read_published(reading: _Reading, table: object, at: Location, workloads: I
         reading.check_known((*at, "workload"), "workload", model.workload, names)
     for name in model.figures:
         reading.check_known((*at, "figures"), "figure", name, FIGURES)
-    return Published(
-        source=model.source, workload=model.workload, policy=model.policy, figures=FrozenMap(model.figures)
-    )
+    return model

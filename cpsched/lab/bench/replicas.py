@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from cpsched.formats.logs import LogOptions
-from cpsched.lab.bench.campaign import Campaign, Contender, LogFile, Plot, Table, Workload
+from cpsched.lab.bench.campaign import Campaign, Contender, LogFile, Workload
+from cpsched.lab.bench.campaign_model import Plot, Table
 from cpsched.lab.bench.reading import frozen_parameters
 from cpsched.lab.policies import label_of
 from cpsched.lab.sim import Prediction
@@ -15,7 +16,7 @@ from cpsched.lab.sim import Prediction
 #: Seconds by which each submission is moved at random, at most.
 MOVED = 600
 #: The figures of the table and the charts.
-_FIGURES = ("wait.mean", "bounded_slowdown.mean", "wqt")
+_FIGURES = ["wait.mean", "bounded_slowdown.mean", "wqt"]
 
 
 def replicas_campaign(
@@ -59,7 +60,7 @@ def replicas_campaign(
             for scheduler, parameters in policies
         ),
         tables=(Table(name="replicas", title="Replicas", figures=_FIGURES, by="total", won="wqt"),),
-        plots=tuple(Plot(name=figure, title=figure, figure=figure, over=None) for figure in _FIGURES),
+        plots=tuple(Plot(name=figure, figure=figure) for figure in _FIGURES),
         published=(),
         page=None,
     )

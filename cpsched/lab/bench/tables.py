@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cpsched.errors import DocumentError, Fault
-from cpsched.lab.bench.campaign import LogFile, Published, Table, Workload
+from cpsched.lab.bench.campaign import LogFile, Workload
+from cpsched.lab.bench.campaign_model import Published, Table
 from cpsched.lab.bench.figures import words_of
 from cpsched.lab.bench.results import Results
 from cpsched.metrics import UNSERVED, MeanInterval, mean_interval, unserved_counts, unserved_rank, unserved_text
@@ -37,7 +38,7 @@ class _Line:
 
 def as_markdown(results: Results, table: Table) -> str:
     """Return a table as Markdown: a section for each workload, and notes on what is in the figures."""
-    shown, samples = [f"## {table.title}"], results.campaign.samples
+    shown, samples = [f"## {table.heading}"], results.campaign.samples
     for workload, count in samples.items():
         shown.append(f"### {workload.label}" if len(samples) > 1 else f"Workload: {workload.label}")
         shown.append(_grid(table, list(_lines(results, table, workload))))
@@ -94,19 +95,16 @@ def _lines(results: Results, table: Table, workload: Workload) -> Iterator[_Line
     # published figures are those of all jobs
     published = [one for one in results.campaign.published if table.by == "total" and _is_of(one, workload)]
     for key in results.keys(workload.label, table.by) or [None]:
-        for policy in contenders:
+        best = _best(results, table, workload, key)
+        named = dict(zip(contenders, contenders, strict=True))
+        named |= {} if best is None else {f"best rule in hindsight: {best}": best}
+        for name, policy in named.items():
             means = [_mean(results, table, workload.label, policy, key, figure) for figure in table.figures]
             if table.won is not None:
                 means.append(results.won(workload.label, policy, table.by, key, table.won))
             unserved = tuple(results.unserved(workload.label, policy, table.by, key))
-            yield _Line(key=key, policy=policy, source=None, cells=tuple(means), unserved=unserved)
-            yield from (_published_line(one, table, published) for one in published if one.policy == policy)
-        if table.won is not None and (best := _best(results, table, workload, key)) is not None:
-            means = [_mean(results, table, workload.label, best, key, figure) for figure in table.figures]
-            means.append(results.won(workload.label, best, table.by, key, table.won))
-            unserved = tuple(results.unserved(workload.label, best, table.by, key))
-            name = f"best rule in hindsight: {best}"
             yield _Line(key=key, policy=name, source=None, cells=tuple(means), unserved=unserved)
+            yield from (_published_line(one, table, published) for one in published if one.policy == name)
     yield from (_published_line(one, table, published) for one in published if one.policy not in contenders)
 
 
@@ -114,7 +112,7 @@ def _best(results: Results, table: Table, workload: Workload, key: str | None) -
     """Return the policy that is the best choice for a workload when its figures are known; None if none has any."""
     figures = [
         (unserved_rank(results.unserved(workload.label, policy, table.by, key)), mean.mean, place, policy)
-        for place, policy in enumerate(table.hindsight)
+        for place, policy in enumerate(table.hindsight or ())
         if table.won is not None
         and (mean := results.mean(workload.label, policy, table.by, key, table.won)) is not None
     ]

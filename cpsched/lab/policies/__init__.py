@@ -2,10 +2,9 @@
 
 May import: `arguments`, `portfolio`, `rules`, `sim`, `problem`, `engine`, `rusv`, `domain`, `errors`. Begin
 with `queue_rules.py`, the table of the queue rules, and `catalogue.py`, which makes each scheduler by its name.
-`engine_scheduler.py` makes a scheduler of an engine, `portfolio_rule.py` is the one that is recommended. Rules that
-take more have folders: `conservative`, `sd`, `maui`, `slurm`. `ranking.py` orders the queue by priority, and
-`future_map.py` keeps reservations on nodes; `batsim.py` asks a process of Batsim. What these rules plan for one window
-is in `rules`.
+`engine_scheduler.py` makes a scheduler of an engine, and the one that is recommended. `conservative.py` keeps
+reservations for all jobs, `slurm.py` is Slurm; `sd` and `maui` have folders; `batsim.py` asks a process of Batsim. What
+these rules plan for one window is in `rules`.
 """
 
 from typing import TYPE_CHECKING
@@ -15,12 +14,13 @@ from cpsched.doors import opener
 if TYPE_CHECKING:
     from cpsched.lab.policies.catalogue import (
         SCHEDULERS,
+        checked_parameters,
         factory_of,
         label_of,
         make_scheduler,
         parameter_text,
         scheduler_names,
     )
-    from cpsched.lab.policies.engine_scheduler import make_engine_scheduler
+    from cpsched.lab.policies.engine_scheduler import Planning, Rolling, make_engine_scheduler
 
 __getattr__ = opener(__name__)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from inspect import Parameter
 from types import UnionType
@@ -14,14 +14,12 @@ from cpsched.domain import FrozenMap
 from cpsched.errors import DocumentError, Fault
 from cpsched.lab.policies.batsim import Batsim
 from cpsched.lab.policies.conservative import Conservative, ConservativeOnNodes
-from cpsched.lab.policies.engine_scheduler import make_engine_scheduler
+from cpsched.lab.policies.engine_scheduler import make_engine_scheduler, make_online_portfolio
 from cpsched.lab.policies.evolving_online import EvolvingOnline
 from cpsched.lab.policies.maui import maui
-from cpsched.lab.policies.pbs_fifo_starve import pbs_fifo_starve
-from cpsched.lab.policies.portfolio_rule import make_online_portfolio
-from cpsched.lab.policies.queue_rules import QUEUE_RULES
+from cpsched.lab.policies.queue_rules import QUEUE_RULES, pbs_fifo_starve
 from cpsched.lab.policies.sd import malleable_value, sd_5, sd_10, sd_50, sd_dyn, sd_inf, static_backfill
-from cpsched.lab.policies.slurm import slurm
+from cpsched.lab.policies.slurm import Slurm
 from cpsched.lab.sim import QueueRule, Scheduler
 from cpsched.portfolio import ENGINE_GROUP, ENGINES, POLICY_GROUP, announced, is_engine, load_outside
 from cpsched.rules import POLICIES, VARIANTS
@@ -34,7 +32,7 @@ SCHEDULERS: dict[str, Callable[..., QueueRule | Scheduler]] = {
     "conservative_on_nodes": ConservativeOnNodes,
     "maui": maui,
     "pbs_fifo_starve": pbs_fifo_starve,
-    "slurm": slurm,
+    "slurm": Slurm,
     "static_backfill": static_backfill,
     "sd_5": sd_5,
     "sd_10": sd_10,
@@ -149,13 +147,26 @@ def parameter_text(value: object) -> str:
 def _scheduler_from(
     factory: Callable[..., QueueRule | Scheduler], name: str, parameters: Mapping[str, object]
 ) -> QueueRule | Scheduler:
-    """Make a scheduler by a function, whose annotations say what its parameters may be.
+    """Make a scheduler by a function. Raises `DocumentError` with everything that is wrong."""
+    taken, faults = checked_parameters(factory, parameters)
+    if not faults:
+        try:
+            return factory(**taken)
+        except ValueError as error:
+            faults.append(Fault("", str(error)))
+    raise DocumentError(f"scheduler {name}", faults)
 
-    Raises `DocumentError` with everything that is wrong.
+
+def checked_parameters(
+    factory: Callable[..., object], parameters: Mapping[str, object], *, given: Collection[str] = ()
+) -> tuple[dict[str, object], list[Fault]]:
+    """Return the parameters of a function, whose annotations say what they may be, and all that is wrong with them.
+
+    `given`: what the function gets from elsewhere.
     """
     known = _parameters_of(factory)
     takes_any = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in known.values())
-    named = {key: parameter for key, parameter in known.items() if parameter.kind in _NAMED}
+    named = {key: one for key, one in known.items() if one.kind in _NAMED and key not in given}
     faults, taken = list[Fault](), dict[str, object]()
     for key, value in parameters.items():
         if key not in named and not takes_any:
@@ -170,12 +181,7 @@ def _scheduler_from(
                 faults.append(Fault(key, str(error)))
     missing = [key for key in named if named[key].default is Parameter.empty and key not in parameters]
     faults += [Fault(key, "Expected a value, got none: this parameter has no default") for key in missing]
-    if not faults:
-        try:
-            return factory(**taken)
-        except ValueError as error:
-            faults.append(Fault("", str(error)))
-    raise DocumentError(f"scheduler {name}", faults)
+    return taken, faults
 
 
 def _parameters_of(factory: Callable[..., object]) -> Mapping[str, Parameter]:

@@ -101,3 +101,35 @@ QUEUE_RULES: dict[str, Callable[..., QueueRule]] = {
     "pbs_walltime_bf400": _always(_PBS_WALLTIME),
     "smith": smith,
 }
+
+
+_DAY = 24 * 3600
+_PBS_ORDERS = {"none": Order.SUBMISSION, "short_walltime": Order.WALLTIME}
+
+
+def pbs_fifo_starve(
+    max_starve: int = _DAY, help_starving_jobs: bool = True, sort_by: Literal["none", "short_walltime"] = "none"
+) -> QueueRule:
+    """Return the FIFO scheduler of OpenPBS (PBS-1 to PBS-6; Bode, Halstead, Kendall, Lei, Jackson, ALS 2000): each job
+    that fits starts, until a job starves: then no other job starts before it.
+
+    Of its options (PBS-3) three are built, with the defaults of its sample but for the order. Limits of running jobs
+    are limits of the workload, and dedicated time is a reservation or a downtime of it: the simulator keeps them at
+    each start, before any rule of the queue. Not built are: ``strict_fifo`` (`fcfs` is that); ``round_robin``,
+    ``by_queue`` and ``sort_queues``, since all jobs are in one queue; ``load_balancing`` and ``sync_time``, which are
+    about measured load; other orders in prime time, of which the paper tells nothing; and ``fair_share`` with
+    ``half_life`` and ``unknown_shares``, which is off in the sample and in the paper's runs (PBS-4). Jobs that ask for
+    more than the machine, which OpenPBS deletes (PBS-5), are refused by the simulator.
+
+    `max_starve`: a job starves when it has been eligible for more than this many seconds: since its submission, its
+      ``not_before`` or the last job that it waited for. Of several the one that has been eligible for longest counts.
+    `help_starving_jobs`: whether the rule of starving jobs is used.
+    `sort_by`: the order of the queue: ``none``, the order of submission, as the paper has it; or ``short_walltime``.
+      (The sample's ``shortest_job_first`` is about requested CPU time.)
+    """
+    return QueueRule(
+        name="pbs_fifo_starve",
+        backfill=BackfillRule.ANYBODY,
+        order=_PBS_ORDERS[sort_by],
+        max_starve=max_starve if help_starving_jobs else None,
+    )

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
 from cpsched.rusv import inner_kernel, kernel
 
-(
-    C_NOW, C_SUBMITTED, C_QUEUED, C_RUNNING, C_HEAP, C_POOL, C_OUTAGE, C_ATTEMPTS, C_PASSES, C_STAMP, C_SHADOW, C_HEAD,
-    C_UNTIL, C_DONE, C_IS_FULL, C_LACKS, C_RESERVED, C_GONE, C_CHANGES, C_MODES,
-    C_FIXED, C_OVERTAKING, C_RESUME, C_LEVEL, C_SPARE, C_BOOKINGS, C_EXPIRED, C_BLOCKED, C_STEPS,
-    C_HORIZON, C_LIMIT, C_LONGEST, C_COME, C_TURN, C_REPLAYED, C_REPLAY_QUEUED, C_REPLAY_RUNNING, C_REPLAY_TAKEN, CLOCK,
-) = range(39)  # fmt: skip
 
-J_SUBMIT, J_ARRIVAL, J_WALLTIME, J_LENGTH, J_ENDING = 0, 1, 2, 3, 4
-R_START, R_END, R_ENDING, R_STARTS, R_FIRST, R_COUNT = 0, 1, 2, 3, 4, 5
-V_JOB, V_START, V_END, V_FIRST, V_COUNT = 0, 1, 2, 3, 4
+def _numbered(name: str, fields: str) -> Any:
+    """Return a tuple whose fields have the numbers 0, 1, 2 and so on: kernels take them as constants."""
+    names = fields.split()
+    return namedtuple(name, names)._make(range(len(names)))
+
+
+#: Places in `SimState.clock`, of which there are `C.CLOCK`, and columns of `jobs`, `runs` and `reserved`.
+C = _numbered(
+    "C",
+    "NOW SUBMITTED QUEUED RUNNING HEAP POOL OUTAGE ATTEMPTS PASSES STAMP SHADOW HEAD UNTIL DONE IS_FULL LACKS RESERVED "
+    "GONE CHANGES MODES FIXED OVERTAKING RESUME LEVEL SPARE BOOKINGS EXPIRED BLOCKED STEPS HORIZON LIMIT LONGEST COME "
+    "TURN REPLAYED REPLAY_QUEUED REPLAY_RUNNING REPLAY_TAKEN CLOCK",
+)
+J = _numbered("J", "SUBMIT ARRIVAL WALLTIME LENGTH ENDING")
+R = _numbered("R", "START END ENDING STARTS FIRST COUNT")
+V = _numbered("V", "JOB START END FIRST COUNT")
 
 # kinds of events, in their order within a second
 ENDED, EXCEEDED, EXPIRED, BOOKED, RELEASED = 0, 1, 2, 3, 4
@@ -29,7 +37,7 @@ WAITING, REFUSED, COMPLETED, KILLED = 0, 1, 2, 3
 # backfill rules: which jobs may start ahead of a head that has to wait
 NOBODY, ANYBODY, NOT_DELAYING, RESERVING = 0, 1, 2, 3
 # orders: the key by which the queue is sorted
-BY_SUBMISSION, BY_WALLTIME, BY_AREA, BY_F1, BY_WSPT, BY_KEY, BY_SMITH, BY_WFP3, BY_UNICEF = 0, 1, 2, 3, 4, 5, 6, 7, 8
+BY = _numbered("BY", "SUBMISSION WALLTIME AREA F1 WSPT KEY SMITH WFP3 UNICEF")
 
 # what predicted runtimes are used for: nothing, the order of the queue, or expected ends and reservations too
 PREDICTS_NOTHING, PREDICTS_ORDER, PREDICTS_ALL = 0, 1, 2
@@ -63,7 +71,7 @@ class RuleNumbers(NamedTuple):
 class SimState(NamedTuple):
     """The state of the simulation, and the jobs in the order of submission."""
 
-    #: int64 (CLOCK,): counters and the state of the pass, see ``C_*``.
+    #: int64 (CLOCK,): counters and the state of the pass, see `C`.
     clock: NDArray[Any]
     #: int64 (jobs, 5): submission; arrival (-1: when the jobs that it waits for release it); walltime; real length;
     #: real ending.
@@ -72,6 +80,12 @@ class SimState(NamedTuple):
     demand: NDArray[Any]
     #: float64 (jobs,): all cores that it asks for.
     cores: NDArray[Any]
+    #: int64 (jobs + 1,) and (·, 5): of a job that has a choice what it can run by, first what it waits by: demand,
+    #: walltime, real length, cores, number in the document. None of all other jobs.
+    choices_of: NDArray[Any]
+    choices: NDArray[Any]
+    #: int64 (jobs,): the number of that by which it runs or waits.
+    choice: NDArray[Any]
     #: int64 (jobs + 1,) and (·, 2): the milestones that wait for a job: (milestone, type).
     links_of: NDArray[Any]
     links: NDArray[Any]
@@ -100,7 +114,7 @@ class SimState(NamedTuple):
     smith: NDArray[Any]
     #: float64 (jobs,): the largest share of the machine that it takes of anything.
     share: NDArray[Any]
-    #: int64 (jobs,): the jobs in the order in which they came, `C_COME` of them; `C_TURN` have come in the replay.
+    #: int64 (jobs,): the jobs in the order in which they came, `C.COME` of them; `C.TURN` have come in the replay.
     turns: NDArray[Any]
     #: int64 (jobs,) and (jobs, 2): the jobs that wait in the replay (`easy_kernels`), in the order in which they came,
     #: and those that run there, ascending by their ends if they run for their walltimes, (end, job).
@@ -123,7 +137,7 @@ class SimState(NamedTuple):
     out: NDArray[Any]
     #: int64 (nodes,): the number of current outages of a node.
     down: NDArray[Any]
-    #: int64 (·, 5): runs that outages cut short: job, start, end, first entry, number of entries.
+    #: int64 (·, 6): runs that outages cut short: job, start, end, first entry, number of entries, choice.
     attempts: NDArray[Any]
     #: int64 (demands, 2): the last pass in which a demand did not fit: for a short job, for a long one.
     failed: NDArray[Any]
@@ -149,7 +163,7 @@ class SimState(NamedTuple):
     latest: NDArray[Any]
     start_at: NDArray[Any]
     #: int64 (K,): the seconds at which other amounts are set aside, ascending; the first one is the beginning, and
-    #: nothing is set aside from the last one on. None where nothing ever is. `C_LEVEL` is the index of the present one.
+    #: nothing is set aside from the last one on. None where nothing ever is. `C.LEVEL` is the index of the present one.
     aside_times: NDArray[Any]
     #: int64 (A,): the columns of which something is set aside: node columns, and -1 - q for a system column q.
     aside_columns: NDArray[Any]
@@ -172,7 +186,7 @@ class SimState(NamedTuple):
     learnt: NDArray[Any]
     #: int64 (jobs,): the last second at which a job may start that has a promise, ``FOREVER`` of all others.
     promised: NDArray[Any]
-    #: int64 (V, 5): the reservations of blocked jobs, see ``V_*``, of which `C_BLOCKED` are there; int64 (·,) and (·,):
+    #: int64 (V, 5): the reservations of blocked jobs, see `V`, of which `C.BLOCKED` are there; int64 (·,) and (·,):
     #: the node columns and amounts of each. None where jobs are counted.
     reserved: NDArray[Any]
     reserved_columns: NDArray[Any]
@@ -180,7 +194,7 @@ class SimState(NamedTuple):
     #: int32 (V, columns): what is free at the start of each reservation, beside all of them.
     beside: NDArray[Any]
     #: int64 (P,) and (P, systems): the sums that are free from these seconds on, ascending from now, beside running
-    #: jobs and reservations; of `C_STEPS` seconds.
+    #: jobs and reservations; of `C.STEPS` seconds.
     step_times: NDArray[Any]
     step_sums: NDArray[Any]
     #: int64 (K, A): as `aside_ahead`, beside the reservations too.
@@ -188,7 +202,7 @@ class SimState(NamedTuple):
 
 
 class Machine(NamedTuple):
-    """The free amounts of node columns and of system columns: now; after all ends that are expected by ``C_UNTIL``,
+    """The free amounts of node columns and of system columns: now; after all ends that are expected by ``C.UNTIL``,
     whatever is set aside; at the start of the head's reservation, beside it; for a job that still runs at that start;
     and for a job that runs until other amounts are set aside.
     """
@@ -227,8 +241,8 @@ def swap(heap, i, j):
 @kernel
 def push(time, kind, job, heap, clock):
     """Add an event."""
-    i = clock[C_HEAP]
-    clock[C_HEAP] += 1
+    i = clock[C.HEAP]
+    clock[C.HEAP] += 1
     heap[i, 0], heap[i, 1], heap[i, 2] = time, kind, job
     while i > 0 and is_before(heap, i, (i - 1) // 2):
         swap(heap, i, (i - 1) // 2)
@@ -239,8 +253,8 @@ def push(time, kind, job, heap, clock):
 def pop(heap, clock):
     """Remove the first event; return (time, kind, job)."""
     time, kind, job = heap[0, 0], heap[0, 1], heap[0, 2]
-    clock[C_HEAP] -= 1
-    last = clock[C_HEAP]
+    clock[C.HEAP] -= 1
+    last = clock[C.HEAP]
     swap(heap, 0, last)
     i = 0
     while True:
@@ -305,27 +319,27 @@ def place_of_end(end, job, ends, count):
 @inner_kernel
 def insert_end(end, job, ends, clock):
     """Add a job to the running ones."""
-    count = clock[C_RUNNING]
+    count = clock[C.RUNNING]
     place = place_of_end(end, job, ends, count)
     for i in range(count, place, -1):
         ends[i, 0], ends[i, 1] = ends[i - 1, 0], ends[i - 1, 1]
     ends[place, 0], ends[place, 1] = end, job
-    clock[C_RUNNING] += 1
+    clock[C.RUNNING] += 1
 
 
 @inner_kernel
 def remove_end(end, job, ends, clock):
     """Remove a job from the running ones."""
-    place = place_of_end(end, job, ends, clock[C_RUNNING])
-    clock[C_RUNNING] -= 1
-    for i in range(place, clock[C_RUNNING]):
+    place = place_of_end(end, job, ends, clock[C.RUNNING])
+    clock[C.RUNNING] -= 1
+    for i in range(place, clock[C.RUNNING]):
         ends[i, 0], ends[i, 1] = ends[i + 1, 0], ends[i + 1, 1]
 
 
 @inner_kernel
 def place_in_queue(job, keys, queue, clock):
     """Return the index of a job in the queue, or that at which it would be inserted."""
-    low, high = 0, clock[C_QUEUED]
+    low, high = 0, clock[C.QUEUED]
     while low < high:
         middle = (low + high) // 2
         if comes_before(queue[middle], job, keys):
@@ -339,8 +353,8 @@ def place_in_queue(job, keys, queue, clock):
 def enqueue(job, keys, queue, clock):
     """Insert a job into the queue; return its index."""
     place = place_in_queue(job, keys, queue, clock)
-    for i in range(clock[C_QUEUED], place, -1):
+    for i in range(clock[C.QUEUED], place, -1):
         queue[i] = queue[i - 1]
     queue[place] = job
-    clock[C_QUEUED] += 1
+    clock[C.QUEUED] += 1
     return place

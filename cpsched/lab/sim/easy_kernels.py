@@ -7,21 +7,7 @@ job has ended. Nothing in it is expected, so no wrong expectation stays in its l
 
 from __future__ import annotations
 
-from cpsched.lab.sim.arrays import (
-    C_COME,
-    C_LONGEST,
-    C_REPLAY_QUEUED,
-    C_REPLAY_RUNNING,
-    C_REPLAY_TAKEN,
-    C_REPLAYED,
-    C_TURN,
-    COMPLETED,
-    J_WALLTIME,
-    R_END,
-    R_ENDING,
-    R_START,
-    WAITING,
-)
+from cpsched.lab.sim.arrays import COMPLETED, WAITING, C, J, R
 from cpsched.rusv import FOREVER, inner_kernel, kernel
 
 #: The parts that the machine has.
@@ -35,15 +21,27 @@ def parts_of(job, s):
 
 
 @inner_kernel
+def walltime_of(job, s):
+    """Return the walltime of a job, by its own request if it has a choice."""
+    row = s.choices_of[job]
+    return s.choices[row, 1] if row < s.choices_of[job + 1] else s.jobs[job, J.WALLTIME]
+
+
+@inner_kernel
 def runtime_of(job, s):
-    """Return how long a job ran that waits and runs no more; 0 if it was refused."""
-    return s.runs[job, R_END] - s.runs[job, R_START] if s.runs[job, R_ENDING] >= COMPLETED else 0
+    """Return how long a job ran, or would have run by its own request, that waits and runs no more; 0 if it was
+    refused.
+    """
+    if s.runs[job, R.ENDING] < COMPLETED:
+        return 0
+    row = s.choices_of[job]
+    return s.choices[row, 2] if row < s.choices_of[job + 1] else s.runs[job, R.END] - s.runs[job, R.START]
 
 
 @inner_kernel
 def replayed_start(i, s):
     """Return when a job of the replay has started there."""
-    return s.replay_ends[i, 0] - s.jobs[s.replay_ends[i, 1], J_WALLTIME]
+    return s.replay_ends[i, 0] - walltime_of(s.replay_ends[i, 1], s)
 
 
 @inner_kernel
@@ -53,16 +51,16 @@ def next_replayed(now, s):
     Where nothing happens until now it is now.
     """
     at, unknown = now, FOREVER
-    if s.clock[C_TURN] < s.clock[C_COME]:
-        at = min(now, s.release[s.turns[s.clock[C_TURN]]])
-    for i in range(s.clock[C_REPLAY_RUNNING]):
+    if s.clock[C.TURN] < s.clock[C.COME]:
+        at = min(now, s.release[s.turns[s.clock[C.TURN]]])
+    for i in range(s.clock[C.REPLAY_RUNNING]):
         job = s.replay_ends[i, 1]
         start = replayed_start(i, s)
-        if s.runs[job, R_ENDING] != WAITING:
+        if s.runs[job, R.ENDING] != WAITING:
             at = min(at, start + runtime_of(job, s))
         else:
-            unknown = min(unknown, start + (now - s.runs[job, R_START] if s.runs[job, R_START] >= 0 else 0))
-    at = max(at, s.clock[C_REPLAYED])
+            unknown = min(unknown, start + (now - s.runs[job, R.START] if s.runs[job, R.START] >= 0 else 0))
+    at = max(at, s.clock[C.REPLAYED])
     return at if at <= unknown else -1
 
 
@@ -70,24 +68,24 @@ def next_replayed(now, s):
 def end_replayed(at, s):
     """End the jobs of the replay that end by a second; tell whether there were any."""
     kept = 0
-    for i in range(s.clock[C_REPLAY_RUNNING]):
+    for i in range(s.clock[C.REPLAY_RUNNING]):
         job = s.replay_ends[i, 1]
-        if s.runs[job, R_ENDING] != WAITING and replayed_start(i, s) + runtime_of(job, s) <= at:
-            s.clock[C_REPLAY_TAKEN] -= parts_of(job, s)
+        if s.runs[job, R.ENDING] != WAITING and replayed_start(i, s) + runtime_of(job, s) <= at:
+            s.clock[C.REPLAY_TAKEN] -= parts_of(job, s)
         else:
             s.replay_ends[kept, 0], s.replay_ends[kept, 1] = s.replay_ends[i, 0], job
             kept += 1
-    has_ended = kept < s.clock[C_REPLAY_RUNNING]
-    s.clock[C_REPLAY_RUNNING] = kept
+    has_ended = kept < s.clock[C.REPLAY_RUNNING]
+    s.clock[C.REPLAY_RUNNING] = kept
     return has_ended
 
 
 @inner_kernel
 def start_replayed(job, at, s):
     """Start a job of the replay."""
-    s.clock[C_REPLAY_TAKEN] += parts_of(job, s)
-    end, i = at + s.jobs[job, J_WALLTIME], s.clock[C_REPLAY_RUNNING]
-    s.clock[C_REPLAY_RUNNING] += 1
+    s.clock[C.REPLAY_TAKEN] += parts_of(job, s)
+    end, i = at + walltime_of(job, s), s.clock[C.REPLAY_RUNNING]
+    s.clock[C.REPLAY_RUNNING] += 1
     while i > 0 and s.replay_ends[i - 1, 0] > end:
         s.replay_ends[i, 0], s.replay_ends[i, 1] = s.replay_ends[i - 1, 0], s.replay_ends[i - 1, 1]
         i -= 1
@@ -99,8 +97,8 @@ def reserve_replayed(job, s):
     """Return when the first blocked job of the replay can start, by walltimes, and how many parts are left beside it
     then.
     """
-    start, free, i = 0, _WHOLE - s.clock[C_REPLAY_TAKEN], 0
-    while i < s.clock[C_REPLAY_RUNNING] and (free < parts_of(job, s) or s.replay_ends[i, 0] == start):
+    start, free, i = 0, _WHOLE - s.clock[C.REPLAY_TAKEN], 0
+    while i < s.clock[C.REPLAY_RUNNING] and (free < parts_of(job, s) or s.replay_ends[i, 0] == start):
         start = s.replay_ends[i, 0]
         free += parts_of(s.replay_ends[i, 1], s)
         i += 1
@@ -111,19 +109,19 @@ def reserve_replayed(job, s):
 def backfill_replayed(at, s):
     """Start the jobs of the replay that EASY starts at a second."""
     kept, head_start, extra = 0, -1, 0
-    for i in range(s.clock[C_REPLAY_QUEUED]):
+    for i in range(s.clock[C.REPLAY_QUEUED]):
         job = s.replay_queue[i]
-        parts, is_short = parts_of(job, s), head_start < 0 or at + s.jobs[job, J_WALLTIME] <= head_start
-        if parts <= _WHOLE - s.clock[C_REPLAY_TAKEN] and (is_short or parts <= extra):
+        parts, is_short = parts_of(job, s), head_start < 0 or at + walltime_of(job, s) <= head_start
+        if parts <= _WHOLE - s.clock[C.REPLAY_TAKEN] and (is_short or parts <= extra):
             start_replayed(job, at, s)
-            s.clock[C_LONGEST] = max(s.clock[C_LONGEST], at - s.release[job])
+            s.clock[C.LONGEST] = max(s.clock[C.LONGEST], at - s.release[job])
             extra -= 0 if is_short else parts
             continue
         if head_start < 0:
             head_start, extra = reserve_replayed(job, s)
         s.replay_queue[kept] = job
         kept += 1
-    s.clock[C_REPLAY_QUEUED] = kept
+    s.clock[C.REPLAY_QUEUED] = kept
 
 
 @kernel
@@ -133,15 +131,15 @@ def replay_easy(now, s):
         at = next_replayed(now, s)
         if at < 0:
             return
-        s.clock[C_REPLAYED] = at
+        s.clock[C.REPLAYED] = at
         is_new = end_replayed(at, s)
-        while s.clock[C_TURN] < s.clock[C_COME] and s.release[s.turns[s.clock[C_TURN]]] <= at:
-            s.replay_queue[s.clock[C_REPLAY_QUEUED]] = s.turns[s.clock[C_TURN]]
-            s.clock[C_REPLAY_QUEUED], s.clock[C_TURN] = s.clock[C_REPLAY_QUEUED] + 1, s.clock[C_TURN] + 1
+        while s.clock[C.TURN] < s.clock[C.COME] and s.release[s.turns[s.clock[C.TURN]]] <= at:
+            s.replay_queue[s.clock[C.REPLAY_QUEUED]] = s.turns[s.clock[C.TURN]]
+            s.clock[C.REPLAY_QUEUED], s.clock[C.TURN] = s.clock[C.REPLAY_QUEUED] + 1, s.clock[C.TURN] + 1
             is_new = True
         if is_new:
             backfill_replayed(at, s)
-        if s.clock[C_REPLAY_QUEUED] > 0:
-            s.clock[C_LONGEST] = max(s.clock[C_LONGEST], at - s.release[s.replay_queue[0]])
+        if s.clock[C.REPLAY_QUEUED] > 0:
+            s.clock[C.LONGEST] = max(s.clock[C.LONGEST], at - s.release[s.replay_queue[0]])
         if not is_new:
             return

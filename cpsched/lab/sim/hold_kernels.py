@@ -6,7 +6,7 @@ job starts only if nothing that it takes is set aside before its walltime is ove
 
 from __future__ import annotations
 
-from cpsched.lab.sim.arrays import C_LEVEL, C_SHADOW, J_WALLTIME
+from cpsched.lab.sim.arrays import C, J
 from cpsched.rusv import FOREVER, inner_kernel, kernel, kernels
 
 copy = kernels.copy
@@ -15,13 +15,13 @@ copy = kernels.copy
 @kernel
 def has_asides(s):
     """Tell whether anything is set aside, now or later."""
-    return s.clock[C_LEVEL] + 1 < s.aside_times.shape[0]
+    return s.clock[C.LEVEL] + 1 < s.aside_times.shape[0]
 
 
 @kernel
 def next_change(s):
     """Return the next second at which other amounts are set aside, FOREVER if there is none."""
-    following = s.clock[C_LEVEL] + 1
+    following = s.clock[C.LEVEL] + 1
     return s.aside_times[following] if following < s.aside_times.shape[0] else FOREVER
 
 
@@ -40,7 +40,7 @@ def shift_column(column, amount, free, sfree, t):
 @kernel
 def hold(a, s, m, t):
     """Hold as much of a column as is set aside now, as far as jobs leave it."""
-    column, level, old = s.aside_columns[a], s.aside_levels[s.clock[C_LEVEL], a], s.aside_held[a]
+    column, level, old = s.aside_columns[a], s.aside_levels[s.clock[C.LEVEL], a], s.aside_held[a]
     if column >= 0:
         s.aside_held[a] = min(level, m.free[column] + old)
         shift_column(column, old - s.aside_held[a], m.free, m.sfree, t)
@@ -71,7 +71,7 @@ def hold_columns(filled, s, m, t, x):
 def follow_asides(filled, sign, end, s, m, t, x):
     """Note that a job takes (`sign` -1) or gives back (1) the amounts in the scratch, which it has until `end`."""
     hold_columns(filled, s, m, t, x)
-    k = s.clock[C_LEVEL] + 1
+    k = s.clock[C.LEVEL] + 1
     while k < s.aside_times.shape[0] and s.aside_times[k] < end:
         shift_row(s.aside_ahead[k], filled, sign, s, x)
         k += 1
@@ -93,7 +93,7 @@ def set_aside(filled, sign, start, end, s, x):
     """Set aside (`sign` 1) the amounts in the scratch in ``[start, end)``, or no longer (-1). Both are times of
     changes.
     """
-    for k in range(s.clock[C_LEVEL], s.aside_times.shape[0]):
+    for k in range(s.clock[C.LEVEL], s.aside_times.shape[0]):
         if start <= s.aside_times[k] < end:
             shift_row(s.aside_levels[k], filled, sign, s, x)
             shift_row(s.aside_ahead[k], filled, -sign, s, x)
@@ -108,7 +108,7 @@ def set_node_aside(node, sign, s, m, t):
         a = s.aside_of[column]
         if a < 0:
             continue
-        for k in range(s.clock[C_LEVEL] + 1, s.aside_times.shape[0]):
+        for k in range(s.clock[C.LEVEL] + 1, s.aside_times.shape[0]):
             s.aside_ahead[k, a] += sign * t.capacity[column]
         if sign > 0:
             hold(a, s, m, t)
@@ -135,7 +135,7 @@ def lower_room(a, most, s, m, t):
 @inner_kernel
 def lower_until(end, start, ahead, s, m, t):
     """Lower the room to what is free (`ahead`) at each change in ``[start, end)``, except at those that have passed."""
-    k = s.clock[C_LEVEL] + 1
+    k = s.clock[C.LEVEL] + 1
     while k < s.aside_times.shape[0] and s.aside_times[k] < end:
         if s.aside_times[k] >= start:
             for a in range(s.aside_columns.shape[0]):
@@ -146,7 +146,7 @@ def lower_until(end, start, ahead, s, m, t):
 @inner_kernel
 def level_at(time, s):
     """Return the index of the amounts that are set aside at a second from now on."""
-    k = s.clock[C_LEVEL]
+    k = s.clock[C.LEVEL]
     while k + 1 < s.aside_times.shape[0] and s.aside_times[k + 1] <= time:
         k += 1
     return k
@@ -202,11 +202,11 @@ def room_beside(head, end, s, m, t):
     """
     copy(m.room, m.low)
     copy(m.sroom, m.slow)
-    shadow = s.clock[C_SHADOW]
+    shadow = s.clock[C.SHADOW]
     lower_at(shadow, m.after, m.safter, s, m, t)
-    k = s.clock[C_LEVEL] + 1
+    k = s.clock[C.LEVEL] + 1
     while k < s.aside_times.shape[0] and s.aside_times[k] < end:
-        is_beside = shadow <= s.aside_times[k] < shadow + s.jobs[head, J_WALLTIME]
+        is_beside = shadow <= s.aside_times[k] < shadow + s.jobs[head, J.WALLTIME]
         for a in range(s.aside_columns.shape[0]):
             lower_room(a, s.aside_ahead[k, a] - (s.aside_head[a] if is_beside else 0), s, m, t)
         k += 1

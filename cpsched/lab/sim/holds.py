@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,66 +16,46 @@ if TYPE_CHECKING:
     from cpsched.lab.sim.load import Load
 
 
-Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Asides:
-    """The columns of which something is set aside, and how much, from each second on at which that changes.
+def asides_of(load: Load) -> dict[str, NDArray[Any]]:
+    """Return the columns of which something is set aside, and how much, from each second on at which that changes: the
+    arrays of the beginning by their names in `SimState`.
 
     A job with one start is given nodes when it comes: these are set aside, of any column, at times that are known.
     """
-
-    #: int64 (K,): the seconds, ascending, from the beginning on; nothing is set aside from the last one on.
-    times: Ints
-    #: int64 (A,): node columns, and -1 - q for a system column q.
-    columns: Ints
-    #: int64 (columns,) and (systems,): the index of a column in `columns`, or -1.
-    of_columns: Ints
-    of_sums: Ints
-    #: int64 (K, A): the amounts, at most the capacity.
-    levels: Ints
-    #: int64 (A,): the capacity of each of the columns; int64 (systems,): that of all system columns.
-    capacity: Ints
-    whole: Ints
-    #: The most entries that the jobs with one start may need.
-    spare: int
-
-    @classmethod
-    def of(cls, load: Load) -> Asides:
-        """Collect the amounts that are set aside in a workload."""
-        capacity, whole = load.timeline.free_at(0)
-        spans = [
-            (max(aside.start, load.now), _end_of(aside, load.now), _amounts_of(aside, load.columns))
-            for aside in load.instance.set_aside
-            if aside.end > load.now
-        ]
-        booked = np.flatnonzero((load.start_at >= 0) & (load.demand >= 0))
-        edges = {edge for start, end, _ in spans for edge in (start, end)}
-        edges |= set(load.start_at[booked].tolist()) | set((load.start_at + load.walltime)[booked].tolist())
-        touched = sorted({column for _, _, amounts in spans for column in amounts})
-        if len(booked):
-            licenses = load.columns.license_number.values()
-            touched = [*(-1 - number for number in licenses), *range(len(capacity))]
-        place = {column: index for index, column in enumerate(touched)}
-        times = np.array(sorted({load.now, *edges} if edges else ()), dtype=np.int64)
-        room = np.array([capacity[column] if column >= 0 else whole[-1 - column] for column in touched], dtype=np.int64)
-        levels = np.zeros((len(times), len(touched)), dtype=np.int64)
-        for start, end, amounts in spans:
-            first, last = np.searchsorted(times, (start, end))
-            for column, amount in amounts.items():
-                levels[first:last, place[column]] += amount
-        columns = np.array(touched, dtype=np.int64)
-        return cls(
-            times=times,
-            columns=columns,
-            of_columns=_indices(columns, len(capacity)),
-            of_sums=_indices(-1 - columns, len(whole)),
-            levels=np.minimum(levels, room),
-            capacity=room,
-            whole=whole,
-            spare=2 * sum(chunk.count for job in booked.tolist() for chunk in load.jobs[job].request.chunks),
-        )
+    capacity, whole = load.timeline.free_at(0)
+    spans = [
+        (max(aside.start, load.now), _end_of(aside, load.now), _amounts_of(aside, load.columns))
+        for aside in load.instance.set_aside
+        if aside.end > load.now
+    ]
+    booked = np.flatnonzero((load.start_at >= 0) & (load.demand >= 0))
+    edges = {edge for start, end, _ in spans for edge in (start, end)}
+    edges |= set(load.start_at[booked].tolist()) | set((load.start_at + load.walltime)[booked].tolist())
+    touched = sorted({column for _, _, amounts in spans for column in amounts})
+    if len(booked):
+        licenses = load.columns.license_number.values()
+        touched = [*(-1 - number for number in licenses), *range(len(capacity))]
+    place = {column: index for index, column in enumerate(touched)}
+    times = np.array(sorted({load.now, *edges} if edges else ()), dtype=np.int64)
+    room = np.array([capacity[column] if column >= 0 else whole[-1 - column] for column in touched], dtype=np.int64)
+    levels = np.zeros((len(times), len(touched)), dtype=np.int64)
+    for start, end, amounts in spans:
+        first, last = np.searchsorted(times, (start, end))
+        for column, amount in amounts.items():
+            levels[first:last, place[column]] += amount
+    levels, columns = np.minimum(levels, room), np.array(touched, dtype=np.int64)
+    return {
+        "aside_times": times,
+        "aside_columns": columns,
+        "aside_of": _indices(columns, len(capacity)),
+        "aside_of_sums": _indices(-1 - columns, len(whole)),
+        "aside_levels": levels,
+        "aside_ahead": room - levels,
+        "aside_held": np.zeros_like(columns),
+        "aside_head": np.zeros_like(columns),
+        "ahead": np.zeros_like(levels),
+        "whole": whole,
+    }
 
 
 def _end_of(aside: SetAside, now: int) -> int:
@@ -90,7 +69,7 @@ def _amounts_of(aside: SetAside, columns: Columns) -> dict[int, int]:
     return amounts | {-1 - number: amount for number, amount in sums.items()}
 
 
-def _indices(columns: Sequence[int] | NDArray[Any], length: int) -> Ints:
+def _indices(columns: Sequence[int] | NDArray[Any], length: int) -> NDArray[np.int64]:
     """Return for each of so many columns its index among some, -1 if it is none of them."""
     found = np.full(length, -1, dtype=np.int64)
     for index, column in enumerate(columns):

@@ -1,4 +1,4 @@
-"""The compiled event loop of queue rules. `rule_loop.py` owns shapes, units and checks.
+"""The compiled event loop of queue rules. `rule_choice.py` owns shapes, units and checks.
 
 Events are ends, corrections of estimates, deadlines, outages, changes of what is set aside, booked starts and arrivals,
 in this order within a second. After all events of a second there is one pass through the queue.
@@ -12,54 +12,23 @@ from cpsched.lab.sim.arrays import (
     ANYBODY,
     BOOKED,
     BREAKS,
-    BY_SMITH,
-    BY_WFP3,
-    C_ATTEMPTS,
-    C_BOOKINGS,
-    C_COME,
-    C_EXPIRED,
-    C_GONE,
-    C_HEAD,
-    C_HEAP,
-    C_HORIZON,
-    C_IS_FULL,
-    C_LACKS,
-    C_LEVEL,
-    C_NOW,
-    C_OUTAGE,
-    C_OVERTAKING,
-    C_PASSES,
-    C_POOL,
-    C_QUEUED,
-    C_RESERVED,
-    C_RESUME,
-    C_RUNNING,
-    C_SHADOW,
-    C_SPARE,
-    C_STAMP,
-    C_SUBMITTED,
-    C_UNTIL,
+    BY,
     ENDED,
     EXCEEDED,
     EXPECTS_CLASSES,
     EXPIRED,
     FINISHED,
-    J_ARRIVAL,
-    J_LENGTH,
-    J_WALLTIME,
     LACKS_ROOM,
     NOBODY,
     NOT_DELAYING,
     PAUSED,
     PREDICTS_ALL,
-    R_COUNT,
-    R_END,
-    R_ENDING,
-    R_FIRST,
-    R_START,
     REFUSED,
     RESERVING,
     WAITING,
+    C,
+    J,
+    R,
     enqueue,
     insert_end,
     place_in_queue,
@@ -84,7 +53,7 @@ from cpsched.lab.sim.hold_kernels import (
 )
 from cpsched.lab.sim.queue_kernels import expect, key_of, sort_queue
 from cpsched.lab.sim.reserving_kernels import can_any_start, pass_reserving
-from cpsched.lab.sim.run_kernels import begin_run, end_run, leave, move_until, spell_job
+from cpsched.lab.sim.run_kernels import begin_run, end_run, leave, move_until, num_choices, spell_job, take_choice
 from cpsched.rusv import FOREVER, allocating_kernel, inner_kernel, instant_kernels, kernel, kernels
 
 copy, lower_by_two = kernels.copy, kernels.lower_by_two
@@ -97,15 +66,15 @@ map_late, map_now, spell_out = instant_kernels.map_late, instant_kernels.map_now
 @inner_kernel
 def expire(job, s):
     """Remove a job from the queue that can no longer meet its deadline."""
-    for i in range(place_in_queue(job, s.keys, s.queue, s.clock), s.clock[C_QUEUED] - 1):
+    for i in range(place_in_queue(job, s.keys, s.queue, s.clock), s.clock[C.QUEUED] - 1):
         s.queue[i] = s.queue[i + 1]
-    s.clock[C_QUEUED] -= 1
-    s.runs[job, R_ENDING] = REFUSED
-    s.expired[s.clock[C_EXPIRED]] = job
-    s.clock[C_EXPIRED] += 1
-    s.clock[C_IS_FULL] = 1
-    if s.clock[C_RESERVED] == job:
-        s.clock[C_RESERVED] = -1
+    s.clock[C.QUEUED] -= 1
+    s.runs[job, R.ENDING] = REFUSED
+    s.expired[s.clock[C.EXPIRED]] = job
+    s.clock[C.EXPIRED] += 1
+    s.clock[C.IS_FULL] = 1
+    if s.clock[C.RESERVED] == job:
+        s.clock[C.RESERVED] = -1
 
 
 @inner_kernel
@@ -113,7 +82,7 @@ def map_from_now(job, now, s, m, t, x):
     """Map a job to what is free from now on until its walltime is over; return the number of entries, 0 if it does not
     fit.
     """
-    end = now + s.jobs[job, J_WALLTIME]
+    end = now + s.jobs[job, J.WALLTIME]
     if end <= next_change(s):
         return map_now(s.demand[job], m.free, m.sfree, t, x)
     room_until(end, m.free, m.sfree, s, m, t)
@@ -121,14 +90,26 @@ def map_from_now(job, now, s, m, t, x):
 
 
 @inner_kernel
+def map_first(job, now, s, m, t, x):
+    """Map a job as `map_from_now` by the first of its choices that fits."""
+    count, k = map_from_now(job, now, s, m, t, x), 1
+    while count == 0 and k < num_choices(job, s):
+        take_choice(job, k, s)
+        count, k = map_from_now(job, now, s, m, t, x), k + 1
+    if count == 0:
+        take_choice(job, 0, s)
+    return count
+
+
+@inner_kernel
 def start_or_refuse(job, now, s, m, t, x):
     """Start a job that may start only now, if it fits."""
     count = map_from_now(job, now, s, m, t, x)
-    s.runs[job, R_COUNT] = 0
+    s.runs[job, R.COUNT] = 0
     if count > 0:
         begin_run(job, count, now, s, m, t, x)
     else:
-        s.runs[job, R_ENDING] = REFUSED
+        s.runs[job, R.ENDING] = REFUSED
 
 
 @inner_kernel
@@ -136,38 +117,38 @@ def book_ahead(job, now, s, m, t, x):
     """Book nodes for a job that may start at one second only: they are set aside from then on for its walltime, where
     enough is free beside running jobs and what is set aside. If there are none, the job is refused.
     """
-    s.clock[C_IS_FULL], s.clock[C_RESERVED] = 1, -1
+    s.clock[C.IS_FULL], s.clock[C.RESERVED] = 1, -1
     start = s.start_at[job]
-    end = start + s.jobs[job, J_WALLTIME]
+    end = start + s.jobs[job, J.WALLTIME]
     if start == now:
         start_or_refuse(job, now, s, m, t, x)
         return
     room_between(start, end, s, m, t)
     count = map_now(s.demand[job], m.room, m.sroom, t, x)
     if count == 0:
-        s.runs[job, R_ENDING] = REFUSED
+        s.runs[job, R.ENDING] = REFUSED
         return
-    first = s.clock[C_POOL]
+    first = s.clock[C.POOL]
     for e in range(count):
         for part in range(3):
             s.pool[first + e, part] = x.entries[e, part]
-    s.clock[C_POOL] += count
-    s.runs[job, R_FIRST], s.runs[job, R_COUNT] = first, count
+    s.clock[C.POOL] += count
+    s.runs[job, R.FIRST], s.runs[job, R.COUNT] = first, count
     set_aside(spell_out(s.demand[job], x.entries, count, t, x), 1, start, end, s, x)
-    s.clock[C_BOOKINGS] += 1
+    s.clock[C.BOOKINGS] += 1
     push(start, BOOKED, job, s.heap, s.clock)
 
 
 @inner_kernel
 def begin_booked(job, now, s, m, t, x):
     """Start a job on the nodes that are booked for it; where one of them has failed, on others, if it fits there."""
-    first, count = s.runs[job, R_FIRST], s.runs[job, R_COUNT]
+    first, count = s.runs[job, R.FIRST], s.runs[job, R.COUNT]
     entries = s.pool[first : first + count]
     filled = spell_out(s.demand[job], entries, count, t, x)
-    set_aside(filled, -1, now, now + s.jobs[job, J_WALLTIME], s, x)
+    set_aside(filled, -1, now, now + s.jobs[job, J.WALLTIME], s, x)
     hold_columns(filled, s, m, t, x)
-    s.clock[C_BOOKINGS] += 1
-    s.clock[C_IS_FULL], s.clock[C_RESERVED] = 1, -1
+    s.clock[C.BOOKINGS] += 1
+    s.clock[C.IS_FULL], s.clock[C.RESERVED] = 1, -1
     if fits_there(job, entries, s, m, t, x):
         begin_there(job, entries, now, s, m, t, x)
     else:
@@ -180,21 +161,21 @@ def begin_booked(job, now, s, m, t, x):
 @inner_kernel
 def raise_estimate(job, s, m, t, x):
     """Raise the estimate of a job that has outrun it."""
-    walltime, bump = s.jobs[job, J_WALLTIME], s.bumps[job]
-    old = s.runs[job, R_END]
+    walltime, bump = s.jobs[job, J.WALLTIME], s.bumps[job]
+    old = s.runs[job, R.END]
     s.estimate[job] = min(s.estimate[job] + s.steps[min(bump, s.steps.shape[0] - 1)], walltime)
     s.predicted[job] = s.estimate[job]
     s.bumps[job] += 1
-    end = max(s.runs[job, R_START] + s.estimate[job], old + 1)
+    end = max(s.runs[job, R.START] + s.estimate[job], old + 1)
     remove_end(old, job, s.ends, s.clock)
     insert_end(end, job, s.ends, s.clock)
-    s.runs[job, R_END] = end
-    if old <= s.clock[C_UNTIL] < end:
+    s.runs[job, R.END] = end
+    if old <= s.clock[C.UNTIL] < end:
         change(m.future, m.sfuture, spell_job(job, s, t, x), -1, x)
-    s.clock[C_RESERVED] = -1
-    if s.runs[job, R_START] + s.jobs[job, J_LENGTH] > end:
+    s.clock[C.RESERVED] = -1
+    if s.runs[job, R.START] + s.jobs[job, J.LENGTH] > end:
         push(end, EXCEEDED, job, s.heap, s.clock)
-    s.clock[C_IS_FULL] = 1
+    s.clock[C.IS_FULL] = 1
 
 
 # --- outages ---------------------------------------------------------------------------------------------------------
@@ -203,7 +184,7 @@ def raise_estimate(job, s, m, t, x):
 @inner_kernel
 def stands_on(job, node, s, t):
     """Tell whether a running job holds something on a node."""
-    for e in range(s.runs[job, R_FIRST], s.runs[job, R_FIRST] + s.runs[job, R_COUNT]):
+    for e in range(s.runs[job, R.FIRST], s.runs[job, R.FIRST] + s.runs[job, R.COUNT]):
         if s.pool[e, 0] == node:
             return True
     run = t.run_of[node]
@@ -239,16 +220,18 @@ def cut_short(job, now, rule, s, m, t, x):
     A job that ran before the beginning gets its place only now, and may be one that can never start here.
     """
     leave(job, s, m, t, x)
-    attempt = s.clock[C_ATTEMPTS]
-    s.clock[C_ATTEMPTS] += 1
-    s.attempts[attempt, 0], s.attempts[attempt, 1], s.attempts[attempt, 2] = job, s.runs[job, R_START], now
-    s.attempts[attempt, 3], s.attempts[attempt, 4] = s.runs[job, R_FIRST], s.runs[job, R_COUNT]
-    s.runs[job, R_START], s.runs[job, R_END], s.runs[job, R_COUNT] = -1, -1, 0
+    attempt = s.clock[C.ATTEMPTS]
+    s.clock[C.ATTEMPTS] += 1
+    s.attempts[attempt, 0], s.attempts[attempt, 1], s.attempts[attempt, 2] = job, s.runs[job, R.START], now
+    s.attempts[attempt, 3], s.attempts[attempt, 4] = s.runs[job, R.FIRST], s.runs[job, R.COUNT]
+    s.attempts[attempt, 5] = s.choice[job]
+    take_choice(job, 0, s)
+    s.runs[job, R.START], s.runs[job, R.END], s.runs[job, R.COUNT] = -1, -1, 0
     if s.fixed[job, 1] > 0:
         s.fixed[job, 1] = 0
         s.keys[job] = key_of(rule, job, now, s)
     if s.demand[job] < 0 or now > s.latest[job]:
-        s.runs[job, R_ENDING] = REFUSED
+        s.runs[job, R.ENDING] = REFUSED
     else:
         enqueue(job, s.keys, s.queue, s.clock)
 
@@ -256,17 +239,17 @@ def cut_short(job, now, rule, s, m, t, x):
 @inner_kernel
 def pass_outages(now, rule, s, m, t, x):
     """Apply the outages that begin or end now; outages of a node may overlap."""
-    while s.clock[C_OUTAGE] < s.outages.shape[0] and s.outages[s.clock[C_OUTAGE], 0] <= now:
-        outage = s.clock[C_OUTAGE]
-        s.clock[C_OUTAGE] += 1
-        s.clock[C_IS_FULL], s.clock[C_RESERVED] = 1, -1
+    while s.clock[C.OUTAGE] < s.outages.shape[0] and s.outages[s.clock[C.OUTAGE], 0] <= now:
+        outage = s.clock[C.OUTAGE]
+        s.clock[C.OUTAGE] += 1
+        s.clock[C.IS_FULL], s.clock[C.RESERVED] = 1, -1
         sign = 1 if s.outages[outage, 1] == BREAKS else -1
         for k in range(s.outages[outage, 2], s.outages[outage, 3]):
             node = s.out[k]
             s.down[node] += sign
             if sign == 1 and s.down[node] == 1:
                 i = 0
-                while i < s.clock[C_RUNNING]:
+                while i < s.clock[C.RUNNING]:
                     if stands_on(s.ends[i, 1], node, s, t):
                         cut_short(s.ends[i, 1], now, rule, s, m, t, x)
                     else:
@@ -280,8 +263,8 @@ def pass_outages(now, rule, s, m, t, x):
 def pass_changes(now, s, m, t):
     """Set other amounts aside from now on."""
     while next_change(s) <= now:
-        s.clock[C_LEVEL] += 1
-        s.clock[C_IS_FULL], s.clock[C_RESERVED] = 1, -1
+        s.clock[C.LEVEL] += 1
+        s.clock[C.IS_FULL], s.clock[C.RESERVED] = 1, -1
         hold_all(s, m, t)
 
 
@@ -298,16 +281,16 @@ def reserve(head, s, m, t, x):
     and no earlier end of a running job leaves the system enough of everything.
     """
     demand, has_changes = s.demand[head], has_asides(s)
-    is_kept, shadow = s.clock[C_RESERVED] == head, s.clock[C_SHADOW]
-    s.clock[C_RESERVED] = head
+    is_kept, shadow = s.clock[C.RESERVED] == head, s.clock[C.SHADOW]
+    s.clock[C.RESERVED] = head
     copy(m.slow, m.sfree)
     has_enough = has_changes  # what is set aside changes the sums, too
-    i, k = 0, s.clock[C_LEVEL] + 1
-    while i < s.clock[C_RUNNING] or k < s.aside_times.shape[0]:
-        time = s.ends[i, 0] if i < s.clock[C_RUNNING] else FOREVER
+    i, k = 0, s.clock[C.LEVEL] + 1
+    while i < s.clock[C.RUNNING] or k < s.aside_times.shape[0]:
+        time = s.ends[i, 0] if i < s.clock[C.RUNNING] else FOREVER
         if k < s.aside_times.shape[0]:
             time = min(time, s.aside_times[k])
-        while i < s.clock[C_RUNNING] and s.ends[i, 0] == time:
+        while i < s.clock[C.RUNNING] and s.ends[i, 0] == time:
             if not has_enough:
                 for q in range(m.slow.shape[0]):
                     m.slow[q] += s.sums[s.ends[i, 1], q]
@@ -323,7 +306,7 @@ def reserve(head, s, m, t, x):
         move_until(time, s, m, t, x)
         free, sfree = m.future, m.sfuture
         if has_changes and has_sums(demand, sfree, t.demands, t.sysreq):
-            room_from(time, time + s.jobs[head, J_WALLTIME], s, m, t)
+            room_from(time, time + s.jobs[head, J.WALLTIME], s, m, t)
             free, sfree = m.room, m.sroom
         count = map_now(demand, free, sfree, t, x)
         if count > 0:
@@ -331,7 +314,7 @@ def reserve(head, s, m, t, x):
             copy(m.safter, m.sfuture)
             change(m.after, m.safter, spell_out(demand, x.entries, count, t, x), -1, x)
             return time
-    s.clock[C_RESERVED] = -1
+    s.clock[C.RESERVED] = -1
     return FOREVER
 
 
@@ -341,7 +324,7 @@ def promise(head, s, m, t, x):
     shadow = reserve(head, s, m, t, x)
     if shadow <= s.latest[head]:
         return shadow
-    s.clock[C_RESERVED] = -1
+    s.clock[C.RESERVED] = -1
     return FOREVER
 
 
@@ -358,8 +341,8 @@ def choose_nodes(head, s, m, t, x):
     """
     demand, later = s.demand[head], m.future
     if has_asides(s):
-        shadow = s.clock[C_SHADOW]
-        room_from(shadow, shadow + s.jobs[head, J_WALLTIME], s, m, t)
+        shadow = s.clock[C.SHADOW]
+        room_from(shadow, shadow + s.jobs[head, J.WALLTIME], s, m, t)
         later = m.room
     count = map_late(demand, m.free, later, m.low, t, x)
     if count == 0:
@@ -381,7 +364,7 @@ def start_beside(job, is_long, now, stamp, s, m, t, x):
     whether it has started; if not, its demand is marked with `stamp`.
     """
     demand, place = s.demand[job], 1 if is_long else 0
-    end = now + s.jobs[job, J_WALLTIME]
+    end = now + s.jobs[job, J.WALLTIME]
     is_bounded = has_asides(s) and (is_long or end > next_change(s))
     if not is_bounded:
         count = map_now(demand, m.low, m.slow, t, x) if is_long else map_now(demand, m.free, m.sfree, t, x)
@@ -392,7 +375,7 @@ def start_beside(job, is_long, now, stamp, s, m, t, x):
     if s.bounded[demand, place] == stamp and end - now >= s.bounded[demand, 2 + place]:
         return False
     if is_long:
-        room_beside(s.clock[C_HEAD], end, s, m, t)
+        room_beside(s.clock[C.HEAD], end, s, m, t)
     else:
         room_until(end, m.free, m.sfree, s, m, t)
     count = map_now(demand, m.room, m.sroom, t, x)
@@ -411,21 +394,38 @@ def chooses_anew(rule):
 
 
 @inner_kernel
+def next_choice(i, k, candidates, s):
+    """Return the candidate and the choice that are tried after others: another choice, or else the next candidate."""
+    if i < 0 or s.choices.shape[0] == 0:
+        return i + 1, 0
+    if s.runs[candidates[i], R.START] < 0 and k + 1 < num_choices(candidates[i], s):
+        take_choice(candidates[i], k + 1, s)
+        return i, k + 1
+    if s.runs[candidates[i], R.START] < 0:
+        take_choice(candidates[i], 0, s)
+    return i + 1, 0
+
+
+@inner_kernel
 def start_out_of_turn(candidates, now, rule, s, m, t, x):
     """Start the jobs after the head that fit and do not delay it, and count them.
 
     Within a pass nothing becomes free: a demand that did not fit does not fit later on. Beside the head's reservation
     this holds until its nodes are chosen anew, which happens after each start; where jobs are counted, it always holds.
     """
-    stamp, shadow = s.clock[C_STAMP], s.clock[C_SHADOW]
+    stamp, shadow = s.clock[C.STAMP], s.clock[C.SHADOW]
     failed, demands, sysreq = s.failed, t.demands, t.sysreq
     is_alike = t.runs.shape[0] == 2  # the sums left do not depend on which nodes the head takes
     is_chosen, has_nodes, chosen_stamp = False, False, stamp
-    for i in range(candidates.shape[0]):
+    i, k = -1, 0
+    while True:
+        i, k = next_choice(i, k, candidates, s)
+        if i == candidates.shape[0]:
+            break
         job = candidates[i]
         demand = s.demand[job]
         is_long = now + s.estimate[job] > shadow
-        if failed[demand, 0] == stamp or s.runs[job, R_START] >= 0:
+        if failed[demand, 0] == stamp or s.runs[job, R.START] >= 0:
             continue
         if not has_sums(demand, m.sfree, demands, sysreq):
             failed[demand, 0] = stamp
@@ -435,16 +435,16 @@ def start_out_of_turn(candidates, now, rule, s, m, t, x):
                 continue
             if not is_chosen:
                 if chosen_stamp == stamp or not rule.is_counted:
-                    s.clock[C_STAMP] += 1
-                is_chosen, chosen_stamp = True, s.clock[C_STAMP]
-                has_nodes = choose_nodes(s.clock[C_HEAD], s, m, t, x)
+                    s.clock[C.STAMP] += 1
+                is_chosen, chosen_stamp = True, s.clock[C.STAMP]
+                has_nodes = choose_nodes(s.clock[C.HEAD], s, m, t, x)
             if not has_nodes or failed[demand, 1] == chosen_stamp:
                 continue
         if start_beside(job, is_long, now, chosen_stamp if is_long else stamp, s, m, t, x):
-            s.clock[C_OVERTAKING] += 1
+            s.clock[C.OVERTAKING] += 1
             is_chosen = False
-        if s.clock[C_LACKS]:
-            s.clock[C_RESUME] = job
+        if s.clock[C.LACKS]:
+            s.clock[C.RESUME] = job
             break
 
 
@@ -454,10 +454,10 @@ def start_behind_head(first, last, now, rule, s, m, t, x):
     no job starts: after each start the head's nodes are chosen anew, which may make room for a job that did not fit.
     """
     while True:
-        number = s.clock[C_OVERTAKING]
+        number = s.clock[C.OVERTAKING]
         start_out_of_turn(s.queue[first:last], now, rule, s, m, t, x)
-        is_settled = first == 1 and s.clock[C_OVERTAKING] == number
-        if is_settled or s.clock[C_LACKS] or not chooses_anew(rule):
+        is_settled = first == 1 and s.clock[C.OVERTAKING] == number
+        if is_settled or s.clock[C.LACKS] or not chooses_anew(rule):
             break
         first = 1
 
@@ -466,11 +466,11 @@ def start_behind_head(first, last, now, rule, s, m, t, x):
 def close_gaps(s):
     """Remove the jobs that have started from the queue."""
     kept = 0
-    for i in range(s.clock[C_QUEUED]):
-        if s.runs[s.queue[i], R_START] < 0:
+    for i in range(s.clock[C.QUEUED]):
+        if s.runs[s.queue[i], R.START] < 0:
             s.queue[kept] = s.queue[i]
             kept += 1
-    s.clock[C_QUEUED] = kept
+    s.clock[C.QUEUED] = kept
 
 
 @inner_kernel
@@ -481,27 +481,27 @@ def start_starving(now, max_starve, s, m, t, x):
     """
     while True:
         found = -1
-        for i in range(s.clock[C_QUEUED]):
+        for i in range(s.clock[C.QUEUED]):
             job = s.queue[i]
-            if s.runs[job, R_START] >= 0 or now - s.release[job] <= max_starve:
+            if s.runs[job, R.START] >= 0 or now - s.release[job] <= max_starve:
                 continue
             if found < 0 or (s.release[job], job) < (s.release[found], found):
                 found = job
         if found < 0:
             return False
-        count = map_from_now(found, now, s, m, t, x)
+        count = map_first(found, now, s, m, t, x)
         if count == 0 or not begin_run(found, count, now, s, m, t, x):
             return True
-        s.clock[C_RESERVED] = -1
+        s.clock[C.RESERVED] = -1
 
 
 @inner_kernel
 def start_heads(now, s, m, t, x):
     """Start jobs from the front of the queue, up to the first one that does not fit; return the index of that one."""
     place = 0
-    while place < s.clock[C_QUEUED]:
+    while place < s.clock[C.QUEUED]:
         job = s.queue[place]
-        count = map_from_now(job, now, s, m, t, x)
+        count = map_first(job, now, s, m, t, x)
         if count == 0 or not begin_run(job, count, now, s, m, t, x):
             break
         place += 1
@@ -511,10 +511,10 @@ def start_heads(now, s, m, t, x):
 @inner_kernel
 def close_overtaken(last, rule, s):
     """Close the gaps of jobs that have started ahead of the head; `last` of the queue were within the depth."""
-    if s.clock[C_OVERTAKING] > 0:
-        if last < s.clock[C_QUEUED] or chooses_anew(rule):
+    if s.clock[C.OVERTAKING] > 0:
+        if last < s.clock[C.QUEUED] or chooses_anew(rule):
             # other jobs are now within the depth, or may fit beside the nodes that the head takes now
-            s.clock[C_HEAD] = -1
+            s.clock[C.HEAD] = -1
         close_gaps(s)
 
 
@@ -525,8 +525,8 @@ def pass_queue(now, rule, s, m, t, x):
         pass_reserving(now, rule, s, m, t, x)
         close_gaps(s)
         return
-    s.clock[C_STAMP] += 1
-    s.clock[C_HEAD] = -1
+    s.clock[C.STAMP] += 1
+    s.clock[C.HEAD] = -1
     if rule.max_starve >= 0:
         is_blocked = start_starving(now, rule.max_starve, s, m, t, x)
         close_gaps(s)
@@ -534,15 +534,15 @@ def pass_queue(now, rule, s, m, t, x):
             return
     if start_heads(now, s, m, t, x) > 0:  # the old head has started, or was not the head for a moment
         close_gaps(s)
-        s.clock[C_RESERVED] = -1
-    last = min(s.clock[C_QUEUED], 1 + rule.depth - s.clock[C_OVERTAKING])
-    if s.clock[C_LACKS] or last == 0 or (last == 1 and rule.backfill == NOT_DELAYING):
+        s.clock[C.RESERVED] = -1
+    last = min(s.clock[C.QUEUED], 1 + rule.depth - s.clock[C.OVERTAKING])
+    if s.clock[C.LACKS] or last == 0 or (last == 1 and rule.backfill == NOT_DELAYING):
         return  # without a reservation of the head, an arrival causes a full pass
-    s.clock[C_HEAD] = s.queue[0]
+    s.clock[C.HEAD] = s.queue[0]
     if rule.backfill == NOBODY:
         return
-    s.clock[C_SHADOW] = FOREVER if rule.backfill == ANYBODY else promise(s.queue[0], s, m, t, x)
-    resumed = s.clock[C_RESUME]
+    s.clock[C.SHADOW] = FOREVER if rule.backfill == ANYBODY else promise(s.queue[0], s, m, t, x)
+    resumed = s.clock[C.RESUME]
     first = 1 if resumed < 0 else place_in_queue(resumed, s.keys, s.queue, s.clock)
     start_behind_head(first, last, now, rule, s, m, t, x)
     close_overtaken(last, rule, s)
@@ -557,19 +557,19 @@ def pass_arrivals(now, rule, count, s, m, t, x):
     """
     if rule.backfill == NOBODY:
         return
-    s.clock[C_STAMP] += 1
+    s.clock[C.STAMP] += 1
     sort_by_key(s.arrived, count, s.keys, np.empty(count, dtype=np.int64))
     places = np.empty(count, dtype=np.int64)
     for k in range(count):
         places[k] = place_in_queue(s.arrived[k], s.keys, s.queue, s.clock)
-    last = min(s.clock[C_QUEUED], 1 + rule.depth)
+    last = min(s.clock[C.QUEUED], 1 + rule.depth)
     for k in range(count):
         if places[k] >= last:
             break
         start_out_of_turn(s.queue[places[k] : places[k] + 1], now, rule, s, m, t, x)
-        if s.clock[C_LACKS]:
+        if s.clock[C.LACKS]:
             break
-        if s.clock[C_OVERTAKING] > 0 and chooses_anew(rule):
+        if s.clock[C.OVERTAKING] > 0 and chooses_anew(rule):
             start_behind_head(places[k] + 1, last, now, rule, s, m, t, x)
             break
     close_overtaken(last, rule, s)
@@ -581,20 +581,20 @@ def pass_arrivals(now, rule, count, s, m, t, x):
 @kernel
 def next_event(s):
     """Return the time of the next event, FOREVER if there is none."""
-    now, is_alive = FOREVER, s.clock[C_QUEUED] + s.clock[C_RUNNING] + s.clock[C_HEAP] > 0
-    submitted = s.clock[C_SUBMITTED]
-    while submitted < s.jobs.shape[0] and s.jobs[submitted, J_ARRIVAL] < 0:
+    now, is_alive = FOREVER, s.clock[C.QUEUED] + s.clock[C.RUNNING] + s.clock[C.HEAP] > 0
+    submitted = s.clock[C.SUBMITTED]
+    while submitted < s.jobs.shape[0] and s.jobs[submitted, J.ARRIVAL] < 0:
         submitted += 1
-    s.clock[C_SUBMITTED] = submitted
+    s.clock[C.SUBMITTED] = submitted
     if submitted < s.jobs.shape[0]:
-        now = s.jobs[submitted, J_ARRIVAL]
-    if s.clock[C_HEAP] > 0:
+        now = s.jobs[submitted, J.ARRIVAL]
+    if s.clock[C.HEAP] > 0:
         now = min(now, s.heap[0, 0])
-    if (is_alive or now < FOREVER) and s.clock[C_OUTAGE] < s.outages.shape[0]:
-        now = min(now, s.outages[s.clock[C_OUTAGE], 0])
+    if (is_alive or now < FOREVER) and s.clock[C.OUTAGE] < s.outages.shape[0]:
+        now = min(now, s.outages[s.clock[C.OUTAGE], 0])
     if is_alive or now < FOREVER:
         now = min(now, next_change(s))
-    return now if now == FOREVER else max(now, s.clock[C_NOW])
+    return now if now == FOREVER else max(now, s.clock[C.NOW])
 
 
 @inner_kernel
@@ -602,17 +602,17 @@ def pass_ends(now, s, m, t, x):
     """End the jobs that end now, correct the estimates of the jobs that should have ended, and give up the jobs that
     can no longer meet their deadlines.
     """
-    while s.clock[C_HEAP] > 0 and s.heap[0, 0] == now and s.heap[0, 1] <= EXPIRED:
+    while s.clock[C.HEAP] > 0 and s.heap[0, 0] == now and s.heap[0, 1] <= EXPIRED:
         _, kind, job = pop(s.heap, s.clock)
         if kind == EXPIRED:
-            if s.runs[job, R_START] < 0 and s.runs[job, R_ENDING] == WAITING:
+            if s.runs[job, R.START] < 0 and s.runs[job, R.ENDING] == WAITING:
                 expire(job, s)
             continue
-        if s.runs[job, R_END] < 0 or s.runs[job, R_ENDING] != WAITING:
+        if s.runs[job, R.END] < 0 or s.runs[job, R.ENDING] != WAITING:
             continue  # an event of a run that was cut short
-        if kind == ENDED and s.runs[job, R_START] + s.jobs[job, J_LENGTH] <= now:
+        if kind == ENDED and s.runs[job, R.START] + s.jobs[job, J.LENGTH] <= now:
             end_run(job, now, s, m, t, x)
-        elif kind == EXCEEDED and s.runs[job, R_END] == now:
+        elif kind == EXCEEDED and s.runs[job, R.END] == now:
             raise_estimate(job, s, m, t, x)
 
 
@@ -622,25 +622,25 @@ def let_come(now, rule, s, m, t, x):
     arrival at the head causes a full pass.
     """
     arrivals = 0
-    while s.clock[C_HEAP] > 0 and s.heap[0, 0] == now:
+    while s.clock[C.HEAP] > 0 and s.heap[0, 0] == now:
         _, kind, job = pop(s.heap, s.clock)
         if kind == BOOKED:
             begin_booked(job, now, s, m, t, x)
         else:
             s.arrived[arrivals] = job
             arrivals += 1
-    job = s.clock[C_SUBMITTED]
-    while job < s.jobs.shape[0] and s.jobs[job, J_ARRIVAL] <= now:
-        if s.jobs[job, J_ARRIVAL] >= 0:
+    job = s.clock[C.SUBMITTED]
+    while job < s.jobs.shape[0] and s.jobs[job, J.ARRIVAL] <= now:
+        if s.jobs[job, J.ARRIVAL] >= 0:
             s.arrived[arrivals] = job
             arrivals += 1
         job += 1
-    s.clock[C_SUBMITTED] = job
+    s.clock[C.SUBMITTED] = job
     count = 0
     for k in range(arrivals):
         job = s.arrived[k]
         if now > s.latest[job]:
-            s.runs[job, R_ENDING] = REFUSED
+            s.runs[job, R.ENDING] = REFUSED
         elif s.start_at[job] >= 0:
             book_ahead(job, now, s, m, t, x)
         else:
@@ -656,12 +656,12 @@ def let_wait(job, now, rule, s):
     expect(job, rule, s)
     if rule.predicts == PREDICTS_ALL:
         s.estimate[job] = s.predicted[job]
-    s.turns[s.clock[C_COME]] = job
-    s.clock[C_COME] += 1
+    s.turns[s.clock[C.COME]] = job
+    s.clock[C.COME] += 1
     s.keys[job] = key_of(rule, job, now, s)
     is_first = enqueue(job, s.keys, s.queue, s.clock) == 0
-    if is_first or s.clock[C_HEAD] < 0 or rule.backfill == RESERVING:
-        s.clock[C_IS_FULL] = 1
+    if is_first or s.clock[C.HEAD] < 0 or rule.backfill == RESERVING:
+        s.clock[C.IS_FULL] = 1
     if s.latest[job] < FOREVER:
         push(s.latest[job] + 1, EXPIRED, job, s.heap, s.clock)
 
@@ -675,44 +675,44 @@ def advance(rule, most_passes, s, m, t, x):
     passes = 0
     while passes < most_passes:
         count = 0
-        if s.clock[C_LACKS]:
-            s.clock[C_LACKS], s.clock[C_IS_FULL] = 0, 1
-            now = s.clock[C_NOW]  # jobs that this pass has already backfilled count for the depth
+        if s.clock[C.LACKS]:
+            s.clock[C.LACKS], s.clock[C.IS_FULL] = 0, 1
+            now = s.clock[C.NOW]  # jobs that this pass has already backfilled count for the depth
         else:
             now = next_event(s)
             if now == FOREVER:
                 return FINISHED
             if (
-                s.clock[C_OUTAGE] < s.outages.shape[0]
-                and s.attempts.shape[0] < s.clock[C_ATTEMPTS] + s.clock[C_RUNNING]
+                s.clock[C.OUTAGE] < s.outages.shape[0]
+                and s.attempts.shape[0] < s.clock[C.ATTEMPTS] + s.clock[C.RUNNING]
             ):
                 return LACKS_ROOM
-            if s.pool.shape[0] < s.clock[C_POOL] + s.clock[C_SPARE]:
+            if s.pool.shape[0] < s.clock[C.POOL] + s.clock[C.SPARE]:
                 return LACKS_ROOM
-            s.clock[C_NOW], s.clock[C_IS_FULL], s.clock[C_GONE], s.clock[C_OVERTAKING] = now, 0, 0, 0
-            s.clock[C_RESUME], s.clock[C_EXPIRED], s.clock[C_HORIZON] = -1, 0, -1
+            s.clock[C.NOW], s.clock[C.IS_FULL], s.clock[C.GONE], s.clock[C.OVERTAKING] = now, 0, 0, 0
+            s.clock[C.RESUME], s.clock[C.EXPIRED], s.clock[C.HORIZON] = -1, 0, -1
             pass_ends(now, s, m, t, x)
             pass_outages(now, rule, s, m, t, x)
             pass_changes(now, s, m, t)
             count = let_come(now, rule, s, m, t, x)
             if rule.due_after >= 0:
                 replay_easy(now, s)
-        if s.clock[C_QUEUED] == 0 or (count == 0 and not s.clock[C_IS_FULL]):
+        if s.clock[C.QUEUED] == 0 or (count == 0 and not s.clock[C.IS_FULL]):
             continue
         if rule.backfill == RESERVING and not can_any_start(s, m, t):
             continue
-        if rule.order >= BY_WFP3:
-            s.clock[C_IS_FULL] = 1  # keys change with time
-        is_changing = rule.order >= BY_SMITH or rule.expects == EXPECTS_CLASSES or rule.due_after >= 0
-        if s.clock[C_IS_FULL] and is_changing:
+        if rule.order >= BY.WFP3:
+            s.clock[C.IS_FULL] = 1  # keys change with time
+        is_changing = rule.order >= BY.SMITH or rule.expects == EXPECTS_CLASSES or rule.due_after >= 0
+        if s.clock[C.IS_FULL] and is_changing:
             sort_queue(rule, now, s)
         passes += 1
-        s.clock[C_PASSES] += 1
-        if s.clock[C_IS_FULL] or rule.max_starve >= 0:
+        s.clock[C.PASSES] += 1
+        if s.clock[C.IS_FULL] or rule.max_starve >= 0:
             pass_queue(now, rule, s, m, t, x)
         else:
             pass_arrivals(now, rule, count, s, m, t, x)
-        if s.clock[C_LACKS]:
+        if s.clock[C.LACKS]:
             return LACKS_ROOM
     return PAUSED
 
@@ -723,7 +723,7 @@ def advance(rule, most_passes, s, m, t, x):
 @kernel
 def step(now, rule, s, m, t, x):
     """Process all events at `now`, arrivals included; return the number of arrivals."""
-    s.clock[C_NOW] = now
+    s.clock[C.NOW] = now
     pass_ends(now, s, m, t, x)
     pass_outages(now, rule, s, m, t, x)
     pass_changes(now, s, m, t)
@@ -733,7 +733,7 @@ def step(now, rule, s, m, t, x):
 @kernel
 def fits_there(job, entries, s, m, t, x):
     """Tell whether the amounts that a job takes on these nodes are free now, and until its walltime is over."""
-    end, free, sfree = s.clock[C_NOW] + s.jobs[job, J_WALLTIME], m.free, m.sfree
+    end, free, sfree = s.clock[C.NOW] + s.jobs[job, J.WALLTIME], m.free, m.sfree
     if end > next_change(s):
         room_until(end, m.free, m.sfree, s, m, t)
         free, sfree = m.room, m.sroom

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -14,11 +14,12 @@ from cpsched.booking import CheapFirst, Columns
 from cpsched.domain import FOR_EVER, DependencyType, Instance, Job, WaitingReason
 from cpsched.errors import UnsupportedError
 from cpsched.lab.sim import arrays
-from cpsched.lab.sim.holds import Asides
+from cpsched.lab.sim.arrays import C, R
+from cpsched.lab.sim.holds import asides_of
 from cpsched.lab.sim.shares import modes_of_jobs
 from cpsched.metrics import Ending
 from cpsched.planner import slices_of
-from cpsched.problem import compiled, dominant_share, refusal, stated_node
+from cpsched.problem import compiled, dominant_share, refusal, refusals, stated_node
 from cpsched.rusv import FOREVER, Scratch, Tables, Timeline, grouped, instant_kernels
 
 _TYPES = {
@@ -43,8 +44,8 @@ def unsupported(instance: Instance) -> tuple[str, ...]:
     if instance.now < 0:
         found.append(f"now: a clock that begins at {instance.now}, before second 0")
     for job in instance.jobs:
-        if job.alternatives:
-            found.append(f"job {job.id}: has alternatives, of which no simulated scheduler chooses one yet")
+        if job.alternatives and (job.deadline is not None or job.start_at is not None):
+            found.append(f"job {job.id}: has alternatives, and a deadline or one start")
         if job.is_evolving:
             beside = {
                 "runs already": job.running is not None,
@@ -87,8 +88,11 @@ class Load:
         if features:
             raise UnsupportedError("simulation", features)
         self.now = instance.now
-        jobs = tuple(map(_as_rigid, instance.elements()))
-        stated = jobs if instance is self.stated else tuple(map(_as_rigid, self.stated.elements()))
+        possible, settled = _possible_choices(instance), self.problem.alternatives
+        jobs = tuple(_as_rigid(job, possible, settled) for job in instance.elements())
+        stated = jobs
+        if instance is not self.stated:
+            stated = tuple(_as_rigid(job, possible, settled) for job in self.stated.elements())
         #: The index of each job in the document.
         self.places: Ints = np.argsort([job.submit for job in jobs], kind="stable").astype(np.int64)
         self.jobs: tuple[Job, ...] = tuple(jobs[place] for place in self.places.tolist())
@@ -96,6 +100,9 @@ class Load:
         #: The jobs of several steps, by index; in `jobs` they are rigid, with what their largest step asks for.
         several = {job.id: job for job in instance.elements() if job.is_evolving}
         self.evolving = {index: several[job.id] for index, job in enumerate(self.jobs) if job.id in several}
+        #: The jobs with a choice, by index; in `jobs` they are rigid, by the first choice that could start.
+        choosing = {job.id: job for job in instance.elements() if job.alternatives}
+        self.choosing = {index: choosing[job.id] for index, job in enumerate(self.jobs) if job.id in choosing}
         self.columns = Columns(instance.cluster, CheapFirst())
         #: Why a job can never start here, by its index: the reason, and in words. It may run already.
         self.refused: dict[int, tuple[WaitingReason, str]] = {}
@@ -108,6 +115,9 @@ class Load:
             if (verdict := refusal(instance, evolving_job, is_shrunk=False)) is not None:
                 self.refused[index], self.demand[index] = verdict, -1
         self._refuse_unmapped()
+        #: What they can run by: (number, as a rigid job), without those that could not start; and the same as arrays.
+        self.choices = {index: possible[job.id] for index, job in self.choosing.items()}
+        self.choices_of, self.choice_rows = self._compile_choices()
         #: The modes of malleable jobs, by index.
         self.job_modes = modes_of_jobs(self.jobs, self.demand, self.columns)
         self.cores = np.array([_cores(job) for job in self.jobs], dtype=np.float64)
@@ -116,7 +126,11 @@ class Load:
         self.before, self.after = self._compile_links()
         self.fixed = self._compile_fixed()
         self.timeline = Timeline(self.columns.demands)
-        self.asides = Asides.of(self)
+        #: What rules set aside.
+        self.asides = asides_of(self)
+        #: The most entries that the jobs with one start may need.
+        booked = np.flatnonzero((self.start_at >= 0) & (self.demand >= 0)).tolist()
+        self.spare = 2 * sum(chunk.count for job in booked for chunk in self.jobs[job].request.chunks)
 
     def _ints(self, values: Iterable[int]) -> Ints:
         return np.fromiter(values, dtype=np.int64, count=len(self.jobs))
@@ -204,6 +218,27 @@ class Load:
         """Return the demand of a job, or -1 and why it can never start."""
         verdict = refusal(self.instance, job, is_shrunk=False)
         return (-1, verdict) if verdict else (self.columns.compile(job.request, job.licenses, job.walltime), None)
+
+    def _compile_choices(self) -> tuple[Ints, Ints]:
+        """Return where the choices of each job begin, and all: demand, walltime, real length, cores, number."""
+        count, rows = np.zeros(len(self.jobs) + 1, dtype=np.int64), list[tuple[int, ...]]()
+        for index, choices in self.choices.items():
+            if self.demand[index] >= 0 and len(choices) > 1:
+                count[index + 1] = len(choices)
+                for number, job in choices:
+                    demand = self.columns.compile(job.request, job.licenses, job.walltime)
+                    length = job.walltime if job.runtime is None else min(job.runtime, job.walltime)
+                    rows.append((demand, job.walltime, length, _cores(job), number))
+        return np.cumsum(count), np.array(rows, dtype=np.int64).reshape(-1, 5)
+
+    def row_of(self, index: int, choice: int | None) -> int | None:
+        """Return which of its choices a job takes by a number, or by None; None: it could not start by that."""
+        numbers = [number for number, _ in self.choices.get(index, ())] or [0]
+        return 0 if choice is None else numbers.index(choice) if choice in numbers else None
+
+    def job_by(self, index: int, choice: int) -> Job:
+        """Return a job as it runs by one of its choices, by its number in the document."""
+        return next((job for number, job in self.choices.get(index, ()) if number == choice), self.jobs[index])
 
     def _refuse_unmapped(self) -> None:
         """Refuse jobs whose several kinds of chunks are not mapped even to the empty machine: they would wait without
@@ -339,8 +374,31 @@ class Load:
         return np.array(rows, dtype=np.int64).reshape(-1, 4), np.array(nodes, dtype=np.int64)
 
 
-def _as_rigid(job: Job) -> Job:
-    """Return a job of one step: an evolving one with what its step with the most cores asks for, all the time."""
+def _possible_choices(instance: Instance) -> dict[str, list[tuple[int, Job]]]:
+    """Return the choices with which jobs could start, by their ids: (number, as a rigid job)."""
+    choices = {
+        f"{job.id} {number}": (job.id, number, one)
+        for job in instance.elements()
+        if job.alternatives
+        for number, one in enumerate(job.choices)
+    }
+    if not choices:
+        return {}
+    refused = refusals(instance, [replace(one, id=name) for name, (_, _, one) in choices.items()])
+    found: dict[str, list[tuple[int, Job]]] = {name: [] for name, _, _ in choices.values()}
+    for key, (name, number, one) in choices.items():
+        if key not in refused:
+            found[name].append((number, one))
+    return found
+
+
+def _as_rigid(job: Job, possible: Mapping[str, Sequence[tuple[int, Job]]], settled: Mapping[str, int]) -> Job:
+    """Return a job of one step: an evolving one with what its step with the most cores asks for, all the time; one with
+    alternatives by the first with which it could start, or that which is `settled`.
+    """
+    if job.alternatives:
+        number, _ = next(iter(possible.get(job.id, ())), (settled.get(job.id, 0), job))
+        return job.choices[number]
     if not job.is_evolving:
         return job
     largest = max(job.steps, key=lambda step: step.request.totals.get("cores", 0))
@@ -375,18 +433,18 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.SimState:
     by_itself = (awaited == 0) & (arrival == np.maximum(load.submit, load.now)) & ~is_refused & ~is_running
     jobs = np.stack([load.submit, np.where(by_itself, arrival, -1), load.walltime, load.lengths, load.endings], axis=1)
     runs = np.full((count, 6), -1, dtype=np.int64)
-    runs[:, arrays.R_ENDING] = np.where(is_refused, Ending.REFUSED, Ending.WAITING)
-    runs[:, arrays.R_STARTS :] = 0
+    runs[:, R.ENDING] = np.where(is_refused, Ending.REFUSED, Ending.WAITING)
+    runs[:, R.STARTS :] = 0
     sums = np.zeros((count, systems), dtype=np.int64)
     for index, column, amount in load.fixed.licenses:
         sums[index, column] += amount
     outages, out = load.outages()
     classes, num_classes = load.classes()
     columns = len(load.timeline.free_at(0)[0])
-    clock = np.zeros(arrays.CLOCK, dtype=np.int64)
-    clock[arrays.C_FIXED] = len(load.fixed.columns)
-    clock[arrays.C_SPARE], clock[arrays.C_REPLAYED] = load.asides.spare, -FOREVER
-    clock[arrays.C_NOW], clock[arrays.C_UNTIL], clock[arrays.C_HEAD], clock[arrays.C_RESERVED] = (
+    clock = np.zeros(C.CLOCK, dtype=np.int64)
+    clock[C.FIXED] = len(load.fixed.columns)
+    clock[C.SPARE], clock[C.REPLAYED] = load.spare, -FOREVER
+    clock[C.NOW], clock[C.UNTIL], clock[C.HEAD], clock[C.RESERVED] = (
         load.now,
         load.now - 1,
         -1,
@@ -400,7 +458,10 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.SimState:
         clock=clock,
         jobs=jobs,
         demand=load.demand.astype(np.int32),
-        cores=load.cores,
+        cores=load.cores.copy(),
+        choices_of=load.choices_of,
+        choices=load.choice_rows,
+        choice=load._ints(load.choices[index][0][0] if load.choices.get(index) else 0 for index in range(count)),
         links_of=links_of,
         links=links,
         after_of=after_of,
@@ -429,7 +490,7 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.SimState:
         outages=outages,
         out=out,
         down=zeros(load.columns.demands.layout.num_nodes),
-        attempts=zeros(16, 5),
+        attempts=zeros(16, 6),
         failed=np.full((len(load.columns.demands), 2), -1, dtype=np.int64),
         bounded=np.full((len(load.columns.demands), 4), -1, dtype=np.int64),
         fixed=load.fixed.spans.copy(),
@@ -443,15 +504,6 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.SimState:
         steps=np.array(steps, dtype=np.int64),
         latest=load.latest,
         start_at=load.start_at,
-        aside_times=load.asides.times,
-        aside_columns=load.asides.columns,
-        aside_of=load.asides.of_columns,
-        aside_of_sums=load.asides.of_sums,
-        aside_levels=load.asides.levels.copy(),
-        aside_ahead=load.asides.capacity - load.asides.levels,
-        aside_held=zeros(len(load.asides.columns)),
-        aside_head=zeros(len(load.asides.columns)),
-        whole=load.asides.whole,
         classes=classes,
         learnt=np.zeros((num_classes, 2), dtype=np.float64),
         promised=load.promised(),
@@ -461,5 +513,5 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.SimState:
         beside=np.zeros((_RESERVED, columns), dtype=np.int32),
         step_times=zeros(4 * _RESERVED),
         step_sums=zeros(4 * _RESERVED, systems),
-        ahead=zeros(*load.asides.levels.shape),
+        **{name: array.copy() for name, array in load.asides.items()},
     )

@@ -162,8 +162,9 @@ def _uncountable(load: Load, *, is_counted: bool) -> list[str]:
         "dependencies": any(job.after for job in jobs),
         "not_before": any(job.not_before is not None for job in jobs),
         "jobs that change": bool(load.evolving or load.job_modes),
+        "jobs with alternatives": bool(load.choices),
         "deadlines or fixed starts": bool((load.latest < FOREVER).any() or (load.start_at >= 0).any()),
         "outages": bool(load.instance.outages),
-        "amounts that are set aside for a time": len(load.asides.times) > 0,
+        "amounts that are set aside for a time": len(load.asides["aside_times"]) > 0,
     }
     return [f"the workload has {words}" for words, is_there in found.items() if is_there]

@@ -4,24 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cpsched.lab.sim.arrays import (
-    BY_AREA,
-    BY_F1,
-    BY_KEY,
-    BY_SMITH,
-    BY_UNICEF,
-    BY_WALLTIME,
-    BY_WFP3,
-    BY_WSPT,
-    C_LIMIT,
-    C_LONGEST,
-    C_QUEUED,
-    EXPECTS_CLASSES,
-    J_SUBMIT,
-    J_WALLTIME,
-    PREDICTS_NOTHING,
-    sort_by_key,
-)
+from cpsched.lab.sim.arrays import BY, EXPECTS_CLASSES, PREDICTS_NOTHING, C, J, sort_by_key
 from cpsched.rusv import FOREVER, allocating_kernel, inner_kernel, kernel
 
 #: The parts of the keys by which jobs with promises, and those that are due, are before all others.
@@ -42,7 +25,7 @@ def predict(job, s):
     """Return the mean runtime of the last two jobs of the same user, at most the walltime (Tsafrir, Etsion and
     Feitelson, TPDS 2007); the walltime where the user has no ended job yet.
     """
-    walltime = s.jobs[job, J_WALLTIME]
+    walltime = s.jobs[job, J.WALLTIME]
     if s.user[job] < 0 or s.history[s.user[job], 0] == 0:
         return walltime
     last, before = s.history[s.user[job], 0], s.history[s.user[job], 1]
@@ -62,14 +45,14 @@ def expected_by_classes(job, s):
     for level in range(s.classes.shape[1]):
         known = s.classes[job, level]
         ratio = (s.learnt[known, 0] + _PRIOR * ratio) / (s.learnt[known, 1] + _PRIOR)
-    walltime = s.jobs[job, J_WALLTIME]
+    walltime = s.jobs[job, J.WALLTIME]
     return max(1, min(int(np.ceil(ratio * walltime)), walltime))
 
 
 @kernel
 def learn(job, runtime, s):
     """Note how long a job ran: for its classes, and as the last runtime of its user."""
-    ratio = min(1.0, runtime / s.jobs[job, J_WALLTIME])
+    ratio = min(1.0, runtime / s.jobs[job, J.WALLTIME])
     for level in range(s.classes.shape[1]):
         known = s.classes[job, level]
         decay = _SLOW_DECAY if level < _WIDE else _DECAY
@@ -101,10 +84,10 @@ def expect(job, rule, s):
 def note_limit(rule, s):
     """Note for how long a job of the queue may wait until it is due (ms)."""
     work, is_known = 0, rule.expects == EXPECTS_CLASSES and rule.predicts != PREDICTS_NOTHING
-    for i in range(s.clock[C_QUEUED]):
+    for i in range(s.clock[C.QUEUED]):
         job = s.queue[i]
         work += int(np.ceil(1000.0 * s.share[job] * (s.predicted[job] if is_known else expected_by_classes(job, s))))
-    s.clock[C_LIMIT] = int(rule.due_after * max(0.5 * work, 1000.0 * s.clock[C_LONGEST]))
+    s.clock[C.LIMIT] = int(rule.due_after * max(0.5 * work, 1000.0 * s.clock[C.LONGEST]))
 
 
 @inner_kernel
@@ -115,7 +98,7 @@ def aged(key, job, now, s):
     The power 3 hardly helps a job in the first half of the limit, and spreads in the second half what would else all be
     due at the end of a crowd.
     """
-    part = 1000.0 * (now - s.release[job]) / max(s.clock[C_LIMIT], 1)
+    part = 1000.0 * (now - s.release[job]) / max(s.clock[C.LIMIT], 1)
     if part >= 1.0:
         return _DUE + s.release[job]
     if key <= 1.0:
@@ -130,7 +113,7 @@ def key_of(rule, job, now, s):
     Under a rule by Smith's index, or one under which jobs are due, those with promises come first, by the last second
     that was promised; see `aged`.
     """
-    if (rule.order == BY_SMITH or rule.due_after >= 0) and s.promised[job] < FOREVER:
+    if (rule.order == BY.SMITH or rule.due_after >= 0) and s.promised[job] < FOREVER:
         return _PROMISED + s.promised[job]
     key = index_of(rule, job, now, s)
     return key if rule.due_after < 0 else aged(key, job, now, s)
@@ -145,24 +128,24 @@ def index_of(rule, job, now, s):
     key of the rule's own, which is not computed here.
     """
     order = rule.order
-    submit, length, cores = s.jobs[job, J_SUBMIT], float(max(s.predicted[job], 1)), s.cores[job]
+    submit, length, cores = s.jobs[job, J.SUBMIT], float(max(s.predicted[job], 1)), s.cores[job]
     wait = float(now - submit)
-    if order == BY_WALLTIME:
+    if order == BY.WALLTIME:
         return length
-    if order == BY_AREA:
+    if order == BY.AREA:
         return length * cores
-    if order == BY_F1:
+    if order == BY.F1:
         return np.log10(length) * cores + 870.0 * np.log10(max(float(submit), 1.0))
-    if order == BY_WSPT:
+    if order == BY.WSPT:
         return length * s.smith[job]
-    if order == BY_KEY:
+    if order == BY.KEY:
         return s.smith[job]
-    if order == BY_SMITH:
-        return np.sqrt(length * s.jobs[job, J_WALLTIME]) * s.smith[job]
-    if order == BY_WFP3:
+    if order == BY.SMITH:
+        return np.sqrt(length * s.jobs[job, J.WALLTIME]) * s.smith[job]
+    if order == BY.WFP3:
         ratio = wait / length
         return -(ratio * ratio * ratio) * cores
-    if order == BY_UNICEF:
+    if order == BY.UNICEF:
         return -wait / (max(np.log2(cores), 1e-15) * length)
     return float(submit)
 
@@ -170,7 +153,7 @@ def index_of(rule, job, now, s):
 @allocating_kernel
 def sort_queue(rule, now, s):
     """Sort the queue by the keys of this second; equal keys by submission. Expected runtimes are those of now."""
-    count = s.clock[C_QUEUED]
+    count = s.clock[C.QUEUED]
     for i in range(count):
         if rule.expects == EXPECTS_CLASSES:
             expect(s.queue[i], rule, s)

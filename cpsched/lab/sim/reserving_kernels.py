@@ -19,29 +19,10 @@ job can have that begins before and ends after.
 
 from __future__ import annotations
 
-from cpsched.lab.sim.arrays import (
-    C_BLOCKED,
-    C_HEAD,
-    C_HORIZON,
-    C_LACKS,
-    C_LEVEL,
-    C_OVERTAKING,
-    C_QUEUED,
-    C_RUNNING,
-    C_STAMP,
-    C_STEPS,
-    J_WALLTIME,
-    R_END,
-    R_START,
-    V_COUNT,
-    V_END,
-    V_FIRST,
-    V_JOB,
-    V_START,
-)
+from cpsched.lab.sim.arrays import C, J, R, V
 from cpsched.lab.sim.hold_kernels import has_asides, level_at, lower_at, lower_room, lower_until, next_change, shift_row
 from cpsched.lab.sim.queue_kernels import index_of
-from cpsched.lab.sim.run_kernels import begin_run, move_until, spell_job
+from cpsched.lab.sim.run_kernels import begin_run, move_until, num_choices, spell_job, take_choice
 from cpsched.rusv import FOREVER, inner_kernel, instant_kernels, kernels
 
 copy, lower_by_two, D_SYS = kernels.copy, kernels.lower_by_two, kernels.D_SYS
@@ -69,29 +50,29 @@ def begin_steps(now, s, m, t):
     """Make the steps of this second: what is free now, and after each end that is expected; tell whether they have
     room, beside those of one reservation. Nothing is set aside in them.
     """
-    if s.step_times.shape[0] < s.clock[C_RUNNING] + 3:
-        s.clock[C_LACKS] = 1
+    if s.step_times.shape[0] < s.clock[C.RUNNING] + 3:
+        s.clock[C.LACKS] = 1
         return False
     count = 1
     s.step_times[0] = now
     copy(s.step_sums[0], m.sfree)
     for a in range(s.aside_columns.shape[0]):
         add_held(a, s, t)
-    for i in range(s.clock[C_RUNNING]):
+    for i in range(s.clock[C.RUNNING]):
         if s.ends[i, 0] > s.step_times[count - 1]:
             s.step_times[count] = s.ends[i, 0]
             copy(s.step_sums[count], s.step_sums[count - 1])
             count += 1
         for q in range(m.sfree.shape[0]):
             s.step_sums[count - 1, q] += s.sums[s.ends[i, 1], q]
-    s.clock[C_STEPS] = count
+    s.clock[C.STEPS] = count
     return True
 
 
 @inner_kernel
 def first_step(time, s):
     """Return the index of the first step at `time` or later."""
-    low, high = 0, s.clock[C_STEPS]
+    low, high = 0, s.clock[C.STEPS]
     while low < high:
         middle = (low + high) // 2
         if s.step_times[middle] < time:
@@ -104,7 +85,7 @@ def first_step(time, s):
 @inner_kernel
 def step_at(time, s):
     """Return the index of a step that begins at `time`, which is not before the first one; it is made if need be."""
-    found, count = first_step(time, s), s.clock[C_STEPS]
+    found, count = first_step(time, s), s.clock[C.STEPS]
     if found < count and s.step_times[found] == time:
         return found
     for k in range(count, found, -1):
@@ -112,7 +93,7 @@ def step_at(time, s):
         copy(s.step_sums[k], s.step_sums[k - 1])
     s.step_times[found] = time
     copy(s.step_sums[found], s.step_sums[found - 1])
-    s.clock[C_STEPS] += 1
+    s.clock[C.STEPS] += 1
     return found
 
 
@@ -129,7 +110,7 @@ def take_sums(start, end, s, x):
 def has_sums_until(demand, end, s, t):
     """Tell whether the sums suffice for a demand from now to `end`."""
     k = 0
-    while k < s.clock[C_STEPS] and s.step_times[k] < end:
+    while k < s.clock[C.STEPS] and s.step_times[k] < end:
         if not has_sums(demand, s.step_sums[k], t.demands, t.sysreq):
             return False
         k += 1
@@ -141,7 +122,7 @@ def fitting_step(demand, seconds, k, last, s, t):
     """Return the index of the first step from k on, and not after the second `last`, from which on the sums suffice for
     so many seconds; -1 if there is none.
     """
-    count = s.clock[C_STEPS]
+    count = s.clock[C.STEPS]
     while k < count and s.step_times[k] <= last:
         end, i = s.step_times[k] + seconds, k
         while i < count and s.step_times[i] < end and has_sums(demand, s.step_sums[i], t.demands, t.sysreq):
@@ -160,11 +141,11 @@ def take_ahead(filled, start, end, s, x):
     """Lower what is free at the starts of reservations, and at the changes of what is set aside, in ``[start, end)`` by
     the amounts in the scratch.
     """
-    for v in range(s.clock[C_BLOCKED]):
-        if start <= s.reserved[v, V_START] < end:
+    for v in range(s.clock[C.BLOCKED]):
+        if start <= s.reserved[v, V.START] < end:
             for k in range(filled):
                 s.beside[v, x.columns[k]] -= x.amounts[k]
-    for k in range(s.clock[C_LEVEL] + 1, s.aside_times.shape[0]):
+    for k in range(s.clock[C.LEVEL] + 1, s.aside_times.shape[0]):
         if start <= s.aside_times[k] < end:
             shift_row(s.ahead[k], filled, -1, s, x)
 
@@ -172,10 +153,10 @@ def take_ahead(filled, start, end, s, x):
 @inner_kernel
 def take_reserved(time, s, m):
     """Lower the room on nodes by what is reserved at a second."""
-    for v in range(s.clock[C_BLOCKED]):
-        if s.reserved[v, V_START] <= time < s.reserved[v, V_END]:
-            first = s.reserved[v, V_FIRST]
-            for k in range(first, first + s.reserved[v, V_COUNT]):
+    for v in range(s.clock[C.BLOCKED]):
+        if s.reserved[v, V.START] <= time < s.reserved[v, V.END]:
+            first = s.reserved[v, V.FIRST]
+            for k in range(first, first + s.reserved[v, V.COUNT]):
                 m.room[s.reserved_columns[k]] -= s.reserved_amounts[k]
 
 
@@ -191,10 +172,10 @@ def lower_licences(k, s, m, t):
 @inner_kernel
 def lower_between(start, end, s, m, t):
     """Lower the room to what is free at each second of ``(start, end)``."""
-    for v in range(s.clock[C_BLOCKED]):
-        if start < s.reserved[v, V_START] < end:
+    for v in range(s.clock[C.BLOCKED]):
+        if start < s.reserved[v, V.START] < end:
             lower_by_two(m.room, m.room, s.beside[v])
-    for k in range(first_step(start + 1, s), s.clock[C_STEPS]):
+    for k in range(first_step(start + 1, s), s.clock[C.STEPS]):
         if s.step_times[k] >= end:
             break
         lower_by_two(m.sroom, m.sroom, s.step_sums[k])
@@ -218,14 +199,14 @@ def spell_late(job, time, s, m, t, x):
     """Choose nodes for a job from `time` on, those that are not free now before those that are, and write what it takes
     to the scratch; return the number of node columns, 0 if there are none.
     """
-    demand, end = s.demand[job], time + s.jobs[job, J_WALLTIME]
+    demand, end = s.demand[job], time + s.jobs[job, J.WALLTIME]
     move_until(time, s, m, t, x)
     copy(m.room, m.future)
     copy(m.sroom, s.step_sums[first_step(time + 1, s) - 1])
     take_reserved(time, s, m)
     if has_asides(s):
         lower_at(time, m.room, m.sroom, s, m, t)
-    copy(s.beside[s.clock[C_BLOCKED]], m.room)
+    copy(s.beside[s.clock[C.BLOCKED]], m.room)
     lower_between(time, end, s, m, t)
     if not has_sums(demand, m.sroom, t.demands, t.sysreq):
         return 0
@@ -236,23 +217,23 @@ def spell_late(job, time, s, m, t, x):
 @inner_kernel
 def note_reservation(job, start, filled, s, x):
     """Add a reservation on the node columns in the scratch; what is free at its start without it is known."""
-    v = s.clock[C_BLOCKED]
-    first = s.reserved[v - 1, V_FIRST] + s.reserved[v - 1, V_COUNT] if v > 0 else 0
-    end = start + s.jobs[job, J_WALLTIME]
-    s.reserved[v, V_JOB], s.reserved[v, V_START], s.reserved[v, V_END] = job, start, end
-    s.reserved[v, V_FIRST], s.reserved[v, V_COUNT] = first, filled
+    v = s.clock[C.BLOCKED]
+    first = s.reserved[v - 1, V.FIRST] + s.reserved[v - 1, V.COUNT] if v > 0 else 0
+    end = start + s.jobs[job, J.WALLTIME]
+    s.reserved[v, V.JOB], s.reserved[v, V.START], s.reserved[v, V.END] = job, start, end
+    s.reserved[v, V.FIRST], s.reserved[v, V.COUNT] = first, filled
     for k in range(filled):
         s.reserved_columns[first + k], s.reserved_amounts[first + k] = x.columns[k], x.amounts[k]
-    s.clock[C_BLOCKED] += 1
+    s.clock[C.BLOCKED] += 1
     take_ahead(filled, start, end, s, x)
 
 
 @inner_kernel
 def has_places(s):
     """Tell whether there is room for the steps of one more reservation or start."""
-    if s.clock[C_STEPS] + 2 <= s.step_times.shape[0]:
+    if s.clock[C.STEPS] + 2 <= s.step_times.shape[0]:
         return True
-    s.clock[C_LACKS] = 1
+    s.clock[C.LACKS] = 1
     return False
 
 
@@ -263,16 +244,16 @@ def reserve_next(job, now, is_counted, s, m, t, x):
 
     Within a pass nothing becomes free: a demand that had no start for some seconds has none for more later on.
     """
-    demand, seconds, stamp = s.demand[job], s.jobs[job, J_WALLTIME], s.clock[C_STAMP]
+    demand, seconds, stamp = s.demand[job], s.jobs[job, J.WALLTIME], s.clock[C.STAMP]
     if s.bounded[demand, 1] == stamp and seconds >= s.bounded[demand, 3]:
         return
-    if s.clock[C_BLOCKED] == s.reserved.shape[0]:
+    if s.clock[C.BLOCKED] == s.reserved.shape[0]:
         return  # each reservation on nodes is compared with all others
-    if (s.clock[C_STEPS] == 0 and not begin_steps(now, s, m, t)) or not has_places(s):
+    if (s.clock[C.STEPS] == 0 and not begin_steps(now, s, m, t)) or not has_places(s):
         return
-    last = min(s.latest[job], s.clock[C_HORIZON] - 1)
+    last = min(s.latest[job], s.clock[C.HORIZON] - 1)
     k = 1
-    changes = s.clock[C_LEVEL] + 1
+    changes = s.clock[C.LEVEL] + 1
     while True:
         k = fitting_step(demand, seconds, k, last, s, t)
         time = s.step_times[k] if k >= 0 else FOREVER
@@ -299,12 +280,12 @@ def start_beside_reserved(job, now, is_counted, s, m, t, x):
 
     Within a pass nothing becomes free: a demand that did not fit for some seconds does not fit for more later on.
     """
-    demand, seconds = s.demand[job], s.jobs[job, J_WALLTIME]
-    stamp, end = s.clock[C_STAMP], now + seconds
+    demand, seconds = s.demand[job], s.jobs[job, J.WALLTIME]
+    stamp, end = s.clock[C.STAMP], now + seconds
     if s.bounded[demand, 0] == stamp and seconds >= s.bounded[demand, 2]:
         return False
     shortest, count = seconds, 0
-    if s.clock[C_STEPS] == 0 and next_change(s) >= end:
+    if s.clock[C.STEPS] == 0 and next_change(s) >= end:
         count, shortest = map_now(demand, m.free, m.sfree, t, x), 0
     elif has_sums(demand, m.sfree, t.demands, t.sysreq) and has_sums_until(demand, end, s, t):
         if is_counted:
@@ -317,15 +298,28 @@ def start_beside_reserved(job, now, is_counted, s, m, t, x):
     if count == 0:
         s.bounded[demand, 0], s.bounded[demand, 2] = stamp, shortest
         return False
-    if s.clock[C_STEPS] > 0 and not has_places(s):
+    if s.clock[C.STEPS] > 0 and not has_places(s):
         return False
     if not begin_run(job, count, now, s, m, t, x):
         return False
-    if s.clock[C_STEPS] > 0 or has_asides(s):
+    if s.clock[C.STEPS] > 0 or has_asides(s):
         filled = spell_sums(demand, t, x) if is_counted else spell_job(job, s, t, x)
         take_ahead(filled, now + 1, end, s, x)
-        if s.clock[C_STEPS] > 0:
-            take_sums(now, s.runs[job, R_END], s, x)
+        if s.clock[C.STEPS] > 0:
+            take_sums(now, s.runs[job, R.END], s, x)
+    return True
+
+
+@inner_kernel
+def start_first_beside(job, now, is_counted, s, m, t, x):
+    """Start a job by the first of its choices that fits beside what is reserved; tell whether it has started."""
+    k = 0
+    while not start_beside_reserved(job, now, is_counted, s, m, t, x):
+        k += 1
+        if s.clock[C.LACKS] or k >= num_choices(job, s):
+            take_choice(job, 0, s)
+            return False
+        take_choice(job, k, s)
     return True
 
 
@@ -334,9 +328,9 @@ def is_let_in(job, rule, now, s):
     """Tell whether the gate lets a job in: its index is at most so many times that of the first blocked job. Keys of
     jobs that have promises, or are due, are negative: it is open for them.
     """
-    if rule.gate < 0 or s.clock[C_HEAD] < 0 or s.keys[job] < 0:
+    if rule.gate < 0 or s.clock[C.HEAD] < 0 or s.keys[job] < 0:
         return True
-    return index_of(rule, job, now, s) <= rule.gate * index_of(rule, s.clock[C_HEAD], now, s)
+    return index_of(rule, job, now, s) <= rule.gate * index_of(rule, s.clock[C.HEAD], now, s)
 
 
 @inner_kernel
@@ -344,27 +338,41 @@ def may_start(job, now, s, m, t):
     """Tell whether a job waits, and the system has enough for it from now until its walltime is over, beside what is
     reserved: else it does not start in this pass.
     """
-    if s.runs[job, R_START] >= 0 or not has_sums(s.demand[job], m.sfree, t.demands, t.sysreq):
+    if s.runs[job, R.START] >= 0:
         return False
-    return has_sums_until(s.demand[job], now + s.jobs[job, J_WALLTIME], s, t)
+    demand, end = s.demand[job], now + s.jobs[job, J.WALLTIME]
+    if has_sums(demand, m.sfree, t.demands, t.sysreq) and has_sums_until(demand, end, s, t):
+        return True
+    for row in range(s.choices_of[job], s.choices_of[job + 1]):
+        demand, end = s.choices[row, 0], now + s.choices[row, 1]
+        if has_sums(demand, m.sfree, t.demands, t.sysreq) and has_sums_until(demand, end, s, t):
+            return True
+    return False
 
 
 @inner_kernel
 def can_any_start(s, m, t):
     """Tell whether the system has enough for any job of the queue now: else a pass changes nothing."""
-    for i in range(s.clock[C_QUEUED]):
-        if has_sums(s.demand[s.queue[i]], m.sfree, t.demands, t.sysreq):
+    for i in range(s.clock[C.QUEUED]):
+        job = s.queue[i]
+        if has_sums(s.demand[job], m.sfree, t.demands, t.sysreq):
             return True
+        for row in range(s.choices_of[job], s.choices_of[job + 1]):
+            if has_sums(s.choices[row, 0], m.sfree, t.demands, t.sysreq):
+                return True
     return False
 
 
 @inner_kernel
 def note_horizon(now, s):
     """Note the horizon of this second, unless the pass is repeated because an array had to grow."""
-    if s.clock[C_HORIZON] < 0:
-        s.clock[C_HORIZON] = now
-        for i in range(s.clock[C_QUEUED]):
-            s.clock[C_HORIZON] = max(s.clock[C_HORIZON], now + s.jobs[s.queue[i], J_WALLTIME])
+    if s.clock[C.HORIZON] < 0:
+        s.clock[C.HORIZON] = now
+        for i in range(s.clock[C.QUEUED]):
+            job = s.queue[i]
+            s.clock[C.HORIZON] = max(s.clock[C.HORIZON], now + s.jobs[job, J.WALLTIME])
+            for row in range(s.choices_of[job], s.choices_of[job + 1]):
+                s.clock[C.HORIZON] = max(s.clock[C.HORIZON], now + s.choices[row, 1])
 
 
 @inner_kernel
@@ -374,30 +382,30 @@ def pass_reserving(now, rule, s, m, t, x):
     The first blocked job that has no promise and is not due is noted as the head. The pass ends before the last job if
     none that follows may start.
     """
-    s.clock[C_STAMP] += 1
-    s.clock[C_BLOCKED], s.clock[C_STEPS], s.clock[C_HEAD] = 0, 0, -1
+    s.clock[C.STAMP] += 1
+    s.clock[C.BLOCKED], s.clock[C.STEPS], s.clock[C.HEAD] = 0, 0, -1
     note_horizon(now, s)
     for k in range(s.ahead.shape[0]):
         for a in range(s.ahead.shape[1]):
             s.ahead[k, a] = s.aside_ahead[k, a]
-    last = s.clock[C_QUEUED] - 1
-    for i in range(s.clock[C_QUEUED]):
+    last = s.clock[C.QUEUED] - 1
+    for i in range(s.clock[C.QUEUED]):
         job = s.queue[i]
-        if s.runs[job, R_START] >= 0:
+        if s.runs[job, R.START] >= 0:
             continue  # it has started before the arrays had to grow
         if not is_let_in(job, rule, now, s):
             continue
-        if start_beside_reserved(job, now, rule.is_counted, s, m, t, x):
-            s.clock[C_OVERTAKING] += 1
+        if start_first_beside(job, now, rule.is_counted, s, m, t, x):
+            s.clock[C.OVERTAKING] += 1
             continue
-        if s.clock[C_LACKS]:
+        if s.clock[C.LACKS]:
             return
-        if s.keys[job] >= 0 and s.clock[C_HEAD] < 0:
-            s.clock[C_HEAD] = job
+        if s.keys[job] >= 0 and s.clock[C.HEAD] < 0:
+            s.clock[C.HEAD] = job
         while last > i and not may_start(s.queue[last], now, s, m, t):
             last -= 1
         if last <= i:
             return
         reserve_next(job, now, rule.is_counted, s, m, t, x)
-        if s.clock[C_LACKS]:
+        if s.clock[C.LACKS]:
             return

@@ -1,4 +1,5 @@
-"""A queue rule that gives way to another one where that wins on the site's own past.
+"""Playing a workload by a queue rule, compiled; and by one that gives way to another one where that wins on the site's
+own past.
 
 Now and then the last weeks are played again by each rule, at other times: each submission is moved at random by some
 minutes, since one run of a log proves little. A job takes as long as it did, or, where it has not ended, as long as it
@@ -17,13 +18,75 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from cpsched.domain import Instance, Job
-from cpsched.lab.sim import arrays, queue_kernels
+from cpsched.lab.sim import arrays, kernels, queue_kernels
+from cpsched.lab.sim.arrays import C, J, R
+from cpsched.lab.sim.hold_kernels import has_asides
 from cpsched.lab.sim.load import Load
-from cpsched.lab.sim.rule_loop import is_counted, play_rule
-from cpsched.lab.sim.rules import BackfillRule, Order, QueueRule
+from cpsched.lab.sim.rules import BackfillRule, Order, Prediction, QueueRule
 from cpsched.lab.sim.scheduler import Decision, News, Scheduler
 from cpsched.lab.sim.site import Site
 from cpsched.lab.sim.world import SimWorld
+from cpsched.rusv import EqualNodes
+
+#: Passes between two looks at the clock.
+_PORTION = 2_000
+#: So often, at least, usage changes the weights of jobs in a simulation, by the number of jobs.
+_WEIGHED = 200
+
+
+def play_rule(
+    world: SimWorld,
+    rule: QueueRule,
+    seconds: list[float],
+    *,
+    predicts: Prediction | None,
+    look: Callable[[], None],
+    portion: int | None = None,
+) -> bool:
+    """Run the simulation under a rule; tell whether it has come to its end.
+
+    `world`: the state of the simulation, from which it continues.
+    `seconds`: a list to which the mean seconds of a pass are added, for each portion of passes.
+    `predicts`: the use of predicted runtimes; None: none, jobs are expected to take their walltimes.
+    `look`: called repeatedly.
+    `portion`: the number of passes after which it pauses; None: it is played to its end.
+    """
+    numbers = rule.in_numbers(predicts=predicts, is_counted=is_counted(world, rule))
+    most = portion or _PORTION
+    if world.load.instance.fair_share is not None:
+        most = max(1, min(most, len(world.load.jobs) // _WEIGHED))
+    while True:
+        if rule.key is None:
+            world.weigh()
+        before, began = int(world.state.clock[C.PASSES]), time.perf_counter()
+        told = kernels.advance(numbers, most, world.state, world.machine, world.tables, world.scratch)
+        passes = int(world.state.clock[C.PASSES]) - before
+        if passes:
+            seconds.append((time.perf_counter() - began) / passes)
+        if told == arrays.FINISHED:
+            return True
+        if told == arrays.LACKS_ROOM:
+            world.make_room()
+        look()
+        if portion is not None and told == arrays.PAUSED:
+            return False
+
+
+def is_counted(world: SimWorld, rule: QueueRule) -> bool:
+    """Tell whether it makes no difference which nodes are reserved: all jobs are counted on equal nodes, of which none
+    are set aside.
+
+    For the head of the queue alone the reservation has nodes all the same. Several reservations are of sums, which have
+    to say how many jobs there is room for.
+    """
+    is_of_head = rule.backfill is BackfillRule.NOT_DELAYING
+    if not (is_of_head or rule.backfill is BackfillRule.RESERVING) or has_asides(world.state):
+        return False
+    nodes = EqualNodes.of(world.load.columns.demands)
+    if nodes is None:
+        return False
+    return nodes.is_apart if is_of_head else nodes.is_summed and not world.state.fixed[:, 1].any()
+
 
 #: The rules are compared when so many jobs have come, and again when half as many more have, or so many.
 _FIRST, _NEXT = 100, 2_000
@@ -37,7 +100,7 @@ _REPLICAS, _MOVED = 4, 600
 #: has so many jobs, and in the mean bounded slowdown and the longest wait, it may lose by that share.
 _LEAST_GAIN, _THIRD, _MOST_LOSS = 0.02, 500, 0.05
 #: Passes until the next look whether the rules are to be compared.
-_PORTION = 100
+_BETWEEN = 100
 #: A runtime counts as at least so many seconds in a slowdown.
 _TAU = 10
 
@@ -105,10 +168,10 @@ class _Figures(NamedTuple):
 
 
 def is_plain(instance: Instance) -> bool:
-    """Tell whether a queue rule plays a workload as the workload's rules say: no job changes as it runs, and a higher
-    priority makes no class of its own.
+    """Tell whether a queue rule plays a workload as well as any: no job changes as it runs or has a choice, and a
+    higher priority makes no class of its own.
     """
-    changing = any(job.is_evolving or job.malleability is not None for job in instance.jobs)
+    changing = any(job.changes or job.alternatives for job in instance.jobs)
     return not changing and not instance.has_strict_priorities
 
 
@@ -118,8 +181,8 @@ def play_choice(
     """Run a simulation under a choice of rules, as `play_rule` does under a rule; note in `uses` which one when."""
     rule, due, random = choice.rules[0], _FIRST, Random(choice.seed)  # noqa: S311 - replicas, no secret
     uses.append(RuleUse(since=world.now, rule=rule.name, jobs=0, ratio=1.0))
-    while not play_rule(world, rule, seconds, predicts=None, look=look, portion=_PORTION):
-        come = int(world.state.clock[arrays.C_SUBMITTED])
+    while not play_rule(world, rule, seconds, predicts=None, look=look, portion=_BETWEEN):
+        come = int(world.state.clock[C.SUBMITTED])
         if come < due or (len(uses) > 1 and world.now < uses[-1].since + _DAY):
             continue
         due = come + min(come // 2, _NEXT)
@@ -139,8 +202,8 @@ def _sort_queue(world: SimWorld, rule: QueueRule) -> None:
     s = world.state
     numbers = rule.in_numbers(predicts=None, is_counted=is_counted(world, rule))
     if numbers.predicts == arrays.PREDICTS_NOTHING:
-        queue = s.queue[: s.clock[arrays.C_QUEUED]]
-        s.predicted[queue] = s.jobs[queue, arrays.J_WALLTIME]
+        queue = s.queue[: s.clock[C.QUEUED]]
+        s.predicted[queue] = s.jobs[queue, J.WALLTIME]
     queue_kernels.sort_queue(numbers, world.now, s)
 
 
@@ -177,8 +240,8 @@ def _played(load: Load, rule: QueueRule) -> _Figures:
     world = SimWorld(load)
     play_rule(world, rule, [], predicts=None, look=lambda: None)
     runs = world.state.runs
-    has_run = runs[:, arrays.R_ENDING] >= arrays.COMPLETED
-    start, end, submit = runs[has_run, arrays.R_START], runs[has_run, arrays.R_END], load.submit[has_run]
+    has_run = runs[:, R.ENDING] >= arrays.COMPLETED
+    start, end, submit = runs[has_run, R.START], runs[has_run, R.END], load.submit[has_run]
     weights = np.array([float(load.instance.weight(job)) for job in load.jobs])[has_run]
     weighted = weights * (start - submit) / load.expected_wait[has_run]
     slowdowns = np.maximum(1.0, (end - submit) / np.maximum(end - start, _TAU))
@@ -196,12 +259,12 @@ def _past(world: SimWorld) -> Instance | None:
     """
     load, s = world.load, world.state
     instance = load.instance
-    if load.stated.reservations or len(load.asides.times):
+    if load.stated.reservations or len(load.asides["aside_times"]):
         return None
     jobs = []
-    for number in range(int(s.clock[arrays.C_SUBMITTED]))[-_MOST:]:
+    for number in range(int(s.clock[C.SUBMITTED]))[-_MOST:]:
         job, (start, end, ending) = load.jobs[number], s.runs[number, :3].tolist()
-        if job.running is not None or ending == arrays.REFUSED or (start < 0 and s.jobs[number, arrays.J_ARRIVAL] < 0):
+        if job.running is not None or ending == arrays.REFUSED or (start < 0 and s.jobs[number, J.ARRIVAL] < 0):
             continue
         if ending >= arrays.COMPLETED:
             runtime = end - start

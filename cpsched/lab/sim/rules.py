@@ -9,6 +9,7 @@ from math import exp
 
 from cpsched.domain import Job
 from cpsched.lab.sim import arrays
+from cpsched.lab.sim.arrays import BY
 
 
 class Prediction(StrEnum):
@@ -42,21 +43,21 @@ class Expectation(StrEnum):
 class Order(IntEnum):
     """The order of the queue; equal jobs are in the order of submission."""
 
-    SUBMISSION = arrays.BY_SUBMISSION
+    SUBMISSION = BY.SUBMISSION
     #: Shortest (estimated) walltime first.
-    WALLTIME = arrays.BY_WALLTIME
+    WALLTIME = BY.WALLTIME
     #: Smallest product of cores and (estimated) walltime first.
-    AREA = arrays.BY_AREA
+    AREA = BY.AREA
     #: F1 of Carastan-Santos and de Camargo (SC'17).
-    F1 = arrays.BY_F1
+    F1 = BY.F1
     #: Weighted shortest processing time first (Smith, 1956): the smallest product of (estimated) walltime, largest
     #: share of the machine and expected wait / weight first.
-    WSPT = arrays.BY_WSPT
+    WSPT = BY.WSPT
     #: The same, after jobs with deadlines or hard limits of waiting, and jobs that are due.
-    SMITH = arrays.BY_SMITH
+    SMITH = BY.SMITH
     #: WFP3 and UNICEF of Tang et al. (IPDPS'10), as in the same paper: the waiting counts, anew in each pass.
-    WFP3 = arrays.BY_WFP3
-    UNICEF = arrays.BY_UNICEF
+    WFP3 = BY.WFP3
+    UNICEF = BY.UNICEF
 
 
 class BackfillRule(IntEnum):
@@ -131,7 +132,7 @@ class QueueRule:
             predicts = Prediction.ORDER
         return arrays.RuleNumbers(
             backfill=int(self.backfill),
-            order=int(self.order) if self.key is None else arrays.BY_KEY,
+            order=int(self.order) if self.key is None else BY.KEY,
             depth=1 << 40 if self.depth is None else self.depth,
             max_starve=-1 if self.max_starve is None else self.max_starve,
             predicts=arrays.PREDICTS_NOTHING if predicts is None else predicts.number,

@@ -7,25 +7,13 @@ from cpsched.lab.sim.arrays import (
     AFTER_NOT_OK,
     AFTER_OK,
     AFTER_START,
-    C_DONE,
-    C_GONE,
-    C_IS_FULL,
-    C_LACKS,
-    C_POOL,
-    C_RUNNING,
-    C_UNTIL,
     COMPLETED,
     ENDED,
     EXCEEDED,
-    J_ENDING,
-    J_LENGTH,
-    R_COUNT,
-    R_END,
-    R_ENDING,
-    R_FIRST,
-    R_START,
-    R_STARTS,
     RELEASED,
+    C,
+    J,
+    R,
     insert_end,
     place_of_end,
     push,
@@ -43,7 +31,7 @@ def spell_job(job, s, t, x):
     """Write the amounts of a running job to the scratch; return the number of node columns."""
     filled = s.fixed[job, 1]
     if filled == 0:
-        first, count = s.runs[job, R_FIRST], s.runs[job, R_COUNT]
+        first, count = s.runs[job, R.FIRST], s.runs[job, R.COUNT]
         return spell_out(s.demand[job], s.pool[first : first + count], count, t, x)
     for k in range(filled):
         x.columns[k] = s.fixed_columns[s.fixed[job, 0] + k]
@@ -54,20 +42,41 @@ def spell_job(job, s, t, x):
 
 
 @inner_kernel
+def num_choices(job, s):
+    """Return the number of choices of a job, 0 if it has none."""
+    return s.choices_of[job + 1] - s.choices_of[job]
+
+
+@kernel
+def take_choice(job, k, s):
+    """Let a job run by one of its choices; by the first one it waits. Does nothing to jobs without a choice."""
+    if num_choices(job, s) == 0:
+        return
+    row = s.choices_of[job] + k
+    s.demand[job], s.jobs[job, J.WALLTIME], s.jobs[job, J.LENGTH] = (
+        s.choices[row, 0],
+        s.choices[row, 1],
+        s.choices[row, 2],
+    )
+    s.estimate[job], s.cores[job], s.choice[job] = s.choices[row, 1], s.choices[row, 3], s.choices[row, 4]
+
+
+@inner_kernel
 def begin_run(job, count, now, s, m, t, x):
     """Start a job on the nodes that it is mapped to; tell whether the arrays had room for it."""
-    first = s.clock[C_POOL]
+    first = s.clock[C.POOL]
     if s.pool.shape[0] - first < count:
-        s.clock[C_LACKS] = 1
+        s.clock[C.LACKS] = 1
+        take_choice(job, 0, s)
         return False
     for e in range(count):
         for part in range(3):
             s.pool[first + e, part] = x.entries[e, part]
-    s.clock[C_POOL] += count
-    s.runs[job, R_START], s.runs[job, R_FIRST], s.runs[job, R_COUNT] = now, first, count
-    s.runs[job, R_STARTS] += 1
+    s.clock[C.POOL] += count
+    s.runs[job, R.START], s.runs[job, R.FIRST], s.runs[job, R.COUNT] = now, first, count
+    s.runs[job, R.STARTS] += 1
     book_run(job, now, s, m, t, x)
-    if s.runs[job, R_STARTS] == 1:
+    if s.runs[job, R.STARTS] == 1:
         let_go_at_start(job, now, s)
     return True
 
@@ -77,7 +86,7 @@ def let_go_at_start(job, now, s):
     """Release the jobs that wait for a job's (first) start."""
     for k in range(s.links_of[job], s.links_of[job + 1]):
         if s.links[k, 1] == AFTER_START:
-            pass_milestone(s.links[k, 0], s.runs[job, R_START], now, s)
+            pass_milestone(s.links[k, 0], s.runs[job, R.START], now, s)
 
 
 @inner_kernel
@@ -93,14 +102,14 @@ def book_run(job, now, s, m, t, x):
     filled = spell_job(job, s, t, x)
     for q in range(s.sums.shape[1]):
         s.sums[job, q] = x.samounts[q]
-    start, length = s.runs[job, R_START], s.jobs[job, J_LENGTH]
+    start, length = s.runs[job, R.START], s.jobs[job, J.LENGTH]
     end = max(start + s.estimate[job], now + 1)
     change(m.free, m.sfree, filled, -1, x)
-    if end > s.clock[C_UNTIL]:
+    if end > s.clock[C.UNTIL]:
         change_later(filled, -1, s, m, x)
     if has_asides(s):
         follow_asides(filled, -1, end, s, m, t, x)
-    s.runs[job, R_END] = end
+    s.runs[job, R.END] = end
     insert_end(end, job, s.ends, s.clock)
     push(max(start + length, now + 1), ENDED, job, s.heap, s.clock)
     if start + length > end:
@@ -127,43 +136,43 @@ def give_back(job, s, m, t, x):
     """Give back the amounts of a running job, now and at its expected end."""
     filled = spell_job(job, s, t, x)
     change(m.free, m.sfree, filled, 1, x)
-    if s.runs[job, R_END] > s.clock[C_UNTIL]:
+    if s.runs[job, R.END] > s.clock[C.UNTIL]:
         change_later(filled, 1, s, m, x)
     if has_asides(s):
-        follow_asides(filled, 1, s.runs[job, R_END], s, m, t, x)
-    remove_end(s.runs[job, R_END], job, s.ends, s.clock)
+        follow_asides(filled, 1, s.runs[job, R.END], s, m, t, x)
+    remove_end(s.runs[job, R.END], job, s.ends, s.clock)
 
 
 @inner_kernel
 def leave(job, s, m, t, x):
     """Remove a running job from the machine, and note that."""
     give_back(job, s, m, t, x)
-    s.gone[s.clock[C_GONE]] = job
-    s.clock[C_GONE] += 1
-    s.clock[C_IS_FULL] = 1
+    s.gone[s.clock[C.GONE]] = job
+    s.clock[C.GONE] += 1
+    s.clock[C.IS_FULL] = 1
 
 
 @inner_kernel
 def end_run(job, now, s, m, t, x):
     """End a job, release the jobs that wait for its end, and note its length for predictions for its user."""
     leave(job, s, m, t, x)
-    ending = s.jobs[job, J_ENDING]
-    s.runs[job, R_END], s.runs[job, R_ENDING] = now, ending
-    s.clock[C_DONE] += 1
+    ending = s.jobs[job, J.ENDING]
+    s.runs[job, R.END], s.runs[job, R.ENDING] = now, ending
+    s.clock[C.DONE] += 1
     for k in range(s.links_of[job], s.links_of[job + 1]):
         kind = s.links[k, 1]
         if kind == AFTER_ANY or kind == (AFTER_OK if ending == COMPLETED else AFTER_NOT_OK):
             pass_milestone(s.links[k, 0], now, now, s)
-    learn(job, now - s.runs[job, R_START], s)
+    learn(job, now - s.runs[job, R.START], s)
 
 
 @inner_kernel
 def move_until(target, s, m, t, x):
     """Set `future` to the amounts that are free after all ends that are expected by `target`."""
-    old = s.clock[C_UNTIL]
+    old = s.clock[C.UNTIL]
     low, high = min(old, target), max(old, target)
-    for i in range(place_of_end(low + 1, -1, s.ends, s.clock[C_RUNNING]), s.clock[C_RUNNING]):
+    for i in range(place_of_end(low + 1, -1, s.ends, s.clock[C.RUNNING]), s.clock[C.RUNNING]):
         if s.ends[i, 0] > high:
             break
         change(m.future, m.sfuture, spell_job(s.ends[i, 1], s, t, x), 1 if target > old else -1, x)
-    s.clock[C_UNTIL] = target
+    s.clock[C.UNTIL] = target

@@ -38,6 +38,9 @@ class Start:
     #: Of an evolving job: what it holds in each of its steps, from when to when, each until the next one begins. What
     #: later steps hold is decided when they begin; until then it may be empty.
     segments: tuple[Segment, ...] | None = None
+    #: Of a job with alternatives: by which of its choices it runs, by its index in `Job.choices`; None: by the first
+    #: that could start on the empty machine.
+    choice: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -44,9 +44,9 @@ class _Loop:
 
     def step(self, now: int, rule_numbers: RuleNumbers) -> None:
         """Process all events at `now`, and call the scheduler if a job waits."""
-        before = self._world.num_outages + self._world.num_asides
+        before = self._site.num_outages + self._site.num_asides
         arrived, gone, expired = self._world.step(now, rule_numbers)
-        self._has_returned |= self._world.num_outages + self._world.num_asides > before
+        self._has_returned |= self._site.num_outages + self._site.num_asides > before
         self._arrived += arrived
         self._gone += gone
         self._expired += expired

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -12,28 +13,77 @@ from numpy.typing import NDArray
 
 from cpsched.arguments import at_the_door
 from cpsched.domain import (
+    Amounts,
+    Chunk,
+    Cluster,
     EngineReport,
     Instance,
     Job,
+    NodeClass,
     Plan,
     PlannedJob,
+    Request,
+    Step,
     WaitingJob,
     WaitingReason,
+    priority_classes,
     repeated,
 )
 from cpsched.errors import UnsupportedError
 from cpsched.formats import checked
 from cpsched.lab.sim import arrays
+from cpsched.lab.sim.arrays import R
 from cpsched.lab.sim.checkpoint import Checkpoint, Keeper
 from cpsched.lab.sim.load import Load
-from cpsched.lab.sim.rule_choice import RuleChoice, RuleUse, is_plain, play_choice
-from cpsched.lab.sim.rule_loop import play_rule
-from cpsched.lab.sim.rules import Prediction, QueueRule
+from cpsched.lab.sim.rule_choice import RuleChoice, RuleUse, is_plain, play_choice, play_rule
+from cpsched.lab.sim.rules import BackfillRule, Order, Prediction, QueueRule
 from cpsched.lab.sim.scheduler import Counting, Scheduler
 from cpsched.lab.sim.scheduler_loop import play_scheduler
 from cpsched.lab.sim.world import SimWorld
 from cpsched.metrics import Runs, RunsSummary, runs_summary, score_of
 from cpsched.problem import stated_node
+
+
+def unkept(instance: Instance, scheduler: QueueRule | Scheduler) -> tuple[str, ...]:
+    """Return the parts of a workload that a scheduler does not keep, each in words; empty: it keeps all.
+
+    Planners of rolling windows (`Rolling`) keep a hard ``max_wait`` as long as a plan can, serve strict priorities
+    class by class, and weigh promised starts. All others know none of these, but for the rules in Smith's order: there
+    jobs with a hard ``max_wait`` come first, though they may be late. Shares count where weights do, and in Slurm's
+    priorities where these have a weight for it.
+    """
+    if isinstance(scheduler, RuleChoice):
+        scheduler = scheduler.rules[0] if is_plain(instance) else scheduler.otherwise
+    if getattr(scheduler, "plans_windows", False):
+        return ()
+    found = []
+    hard = Counter(job.queue for job in instance.jobs if _is_bound(instance, job.queue) and job.running is None)
+    for queue, count in hard.items():
+        is_first = isinstance(scheduler, QueueRule) and scheduler.order is Order.SMITH
+        how = "whose jobs come first, but may start later" if is_first else "which is ignored"
+        found.append(f"the hard max_wait of the queue {queue} ({_jobs(count)}), {how}")
+    if instance.has_strict_priorities and len(set(priority_classes(instance).values())) > 1:
+        found.append("strict priorities: jobs of lower classes may delay those of higher ones")
+    is_smith = isinstance(scheduler, QueueRule) and scheduler.order in (Order.SMITH, Order.WSPT)
+    if instance.fair_share is not None and not (is_smith or getattr(scheduler, "reads_shares", False)):
+        found.append("fair_share, which it does not weigh")
+    choosing = sum(len(job.element_ids) for job in instance.jobs if job.alternatives)
+    if choosing and not isinstance(scheduler, QueueRule):
+        found.append(f"alternatives ({_jobs(choosing)}): what it does not start by a draft runs by its own request")
+    promised = sum(job.told is not None for job in instance.jobs)
+    if promised:
+        found.append(f"promised starts ({_jobs(promised)}), which it does not weigh")
+    return tuple(found)
+
+
+def _is_bound(instance: Instance, queue: str | None) -> bool:
+    """Tell whether the jobs of a queue have a hard ``max_wait``."""
+    max_wait = None if queue is None else instance.queues[queue].max_wait
+    return max_wait is not None and max_wait.is_hard
+
+
+def _jobs(count: int) -> str:
+    return f"{count:,} job{'s' * (count != 1)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,24 +173,24 @@ class History:
         """Return a job that could start, and has not been started, as a plan has it."""
         load, runs = self._world.load, self._world.state.runs
         job, latest = load.jobs[index], int(load.latest[index])
-        if runs[index, arrays.R_ENDING] != arrays.REFUSED:
+        if runs[index, R.ENDING] != arrays.REFUSED:
             detail = "it had not been started when the simulation ended"
             return WaitingJob(id=job.id, reason=WaitingReason.NOT_STARTED, detail=detail)
         # after the last end nothing is in its way but the order of the queue, which is no reason that can be checked
-        is_late = latest < runs[runs[:, arrays.R_ENDING] >= arrays.COMPLETED, arrays.R_END].max(initial=load.now)
+        is_late = latest < runs[runs[:, R.ENDING] >= arrays.COMPLETED, R.END].max(initial=load.now)
         detail = f"it could not be started by {latest}, when it had to start"
         stated = load.stated_jobs[index]
         is_bound = stated.deadline is not None or stated.start_at is not None or stated.reservation is not None
         reason = WaitingReason.TOO_LATE if is_late and is_bound else WaitingReason.NOT_STARTED
         return WaitingJob(id=job.id, reason=reason, detail=detail)
 
-    def _run(self, index: int, start: int, end: int, entries: NDArray[np.int32]) -> PlannedJob:
+    def _run(self, index: int, start: int, end: int, entries: NDArray[np.int32], choice: int) -> PlannedJob:
         """Return a run as a plan has it."""
         job = self._world.load.jobs[index]
         if job.running is not None and not len(entries):
             return _ended(job, end)
-        segments = self._world.segments(index, start, end, entries)
-        return PlannedJob(id=job.id, start=start, end=end, segments=segments)
+        segments = self._world.segments(index, start, end, entries, choice)
+        return PlannedJob(id=job.id, start=start, end=end, segments=segments, alternative=choice)
 
     def allocations(self) -> list[str]:
         """Return the nodes of each job of `runs`, as ranges of their numbers in the cluster: ``0-3 7``."""
@@ -149,7 +199,7 @@ class History:
         stated = map(stated_node, load.columns.node_names)
         by_filling = np.array([number[name] for name in stated], dtype=np.int64)
         found = [""] * len(load.jobs)
-        for job, _, _, entries in world.placements():
+        for job, _, _, entries, _ in world.placements():
             nodes = by_filling[entries[:, 0]].tolist()
             running = load.jobs[job].running
             if running is not None and not nodes:
@@ -279,7 +329,7 @@ def simulate(
             _world=world,
         )
 
-    if len(world.load.asides.times) and predict is Prediction.ALL:
+    if predict is Prediction.ALL and (len(world.load.asides["aside_times"]) or world.load.choices):
         predict = Prediction.ORDER  # no job may run into what is set aside: ends are those of the walltimes
     try:
         if isinstance(scheduler, QueueRule):
@@ -293,3 +343,12 @@ def simulate(
             keeper.write()
         raise Interrupted(history(is_whole=False)) from None
     return history(is_whole=True)
+
+
+def warm_up_simulation() -> None:
+    """Compile the kernels of queue rules, or load them: what is timed afterwards is the simulation alone."""
+    request = Request(chunks=(Chunk(count=1, resources=Amounts({"cores": 1})),))
+    job = Job(id="warm-up", submit=0, steps=(Step(walltime=1, request=request),))
+    node = NodeClass(names=("node",), resources=Amounts({"cores": 1}))
+    instance = Instance(name="warm-up", cluster=Cluster(classes=(node,)), jobs=(job,))
+    simulate(instance, QueueRule(name="warm-up", backfill=BackfillRule.NOT_DELAYING, order=Order.WFP3))

@@ -10,12 +10,66 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.booking import booked_remainder
-from cpsched.domain import FairShare, Instance, Job, Placement, Segment
-from cpsched.lab.sim import arrays
-from cpsched.lab.sim.draft import Draft
-from cpsched.lab.sim.scheduler import Change, Start
+from cpsched.domain import FairShare, Instance, Job, Placement, Running, Segment, SetAside
+from cpsched.lab.sim import arrays, hold_kernels, kernels, run_kernels
+from cpsched.lab.sim.arrays import C, R
+from cpsched.lab.sim.scheduler import Change, Decision, Start
 from cpsched.lab.sim.world import SimWorld
 from cpsched.rusv import FOREVER, Booking, Timeline, instant_kernels
+
+
+class Draft:
+    """A decision in the making, for schedulers that start jobs one by one; mutable. It is of one second.
+
+    `world`: the state of the simulation, which is not changed.
+    """
+
+    def __init__(self, world: SimWorld) -> None:
+        self._world = world
+        machine = world.machine
+        self._machine = machine._replace(free=machine.free.copy(), sfree=machine.sfree.copy())
+        self._starts: dict[int, Start] = {}
+
+    def start(self, job: int) -> bool:
+        """Start a job of the queue if it fits, cheap nodes first; return whether it does.
+
+        It fits where what it asks for is free now, beside the starts that the draft has already, and is not set aside
+        before its walltime is over. A malleable job starts at full share, one with alternatives by the first that fits.
+        A job that the draft has already, that does not wait, or that starts by itself, is not started again.
+        """
+        world = self._world
+        if job in self._starts or job in world.load.evolving or not world.may_begin(job):
+            return False
+        first, last = world.load.choices_of[job : job + 2].tolist()
+        has_started = any(self._start_by(job, row) for row in range(max(1, last - first)))
+        run_kernels.take_choice(job, 0, world.state)
+        return has_started
+
+    def _start_by(self, job: int, row: int) -> bool:
+        """Start a job if it fits by a row of its choices."""
+        world, m, x = self._world, self._machine, self._world.scratch
+        run_kernels.take_choice(job, row, world.state)
+        demand = int(world.state.demand[job])
+        count = instant_kernels.map_now(demand, m.free, m.sfree, world.tables, x)
+        entries = x.entries[:count].copy()
+        if not count or not kernels.fits_there(job, entries, world.state, m, world.tables, x):
+            return False
+        filled = instant_kernels.spell_out(demand, entries, count, world.tables, x)
+        instant_kernels.change(m.free, m.sfree, filled, -1, x)
+        self._starts[int(job)] = Start(int(job), entries, choice=int(world.state.choice[job]))
+        return True
+
+    @property
+    def free(self) -> dict[str, int]:
+        """What is free of each resource on nodes that are up, and of each licence, after the starts of the draft."""
+        return self._world.load.columns.totals_of(self._machine.sfree)
+
+    def decision(self, *, wake: int | None = None) -> Decision:
+        """Return the decision to start these jobs.
+
+        `wake`: the latest second at which the scheduler is asked again; None: at the next event.
+        """
+        return Decision(starts=tuple(self._starts.values()), wake=wake)
 
 
 class Site:
@@ -29,7 +83,8 @@ class Site:
         load = world.load
         #: The jobs; runtimes are left out.
         self.jobs: tuple[Job, ...] = tuple(
-            replace(load.evolving.get(index, job), runtime=None) for index, job in enumerate(load.jobs)
+            replace(load.evolving.get(index) or load.choosing.get(index, job), runtime=None)
+            for index, job in enumerate(load.jobs)
         )
         #: The machine and its rules, without jobs.
         self.instance = replace(load.instance, jobs=(), outages=())
@@ -37,6 +92,8 @@ class Site:
         self.columns = load.columns
         #: The waiting jobs as windows have them, as far as they have been in one.
         self._waiting: dict[int, Job] = {}
+        #: Rigid running jobs as windows have them, by index: start, expected end, and the job.
+        self._running_jobs: dict[int, tuple[int, int, Job]] = {}
 
     @property
     def now(self) -> int:
@@ -47,21 +104,27 @@ class Site:
     def queue(self) -> NDArray[np.int64]:
         """The waiting jobs, in the order of submission."""
         s = self._world.state
-        waiting: NDArray[np.int64] = s.queue[: s.clock[arrays.C_QUEUED]].copy()
+        waiting: NDArray[np.int64] = s.queue[: s.clock[C.QUEUED]].copy()
         return waiting
+
+    def ranks(self) -> NDArray[np.int64]:
+        """Return the rank of each job by its priority (its queue's, if it has none), then by submission."""
+        priorities = np.array([self.instance.priority(job) for job in self.jobs], dtype=np.int64)
+        found: NDArray[np.int64] = np.argsort(np.argsort(-priorities, kind="stable"))
+        return found
 
     @property
     def running(self) -> NDArray[np.int64]:
         """The running jobs, by when they are believed to end."""
         s = self._world.state
-        jobs: NDArray[np.int64] = s.ends[: s.clock[arrays.C_RUNNING], 1].copy()
+        jobs: NDArray[np.int64] = s.ends[: s.clock[C.RUNNING], 1].copy()
         return jobs
 
     @property
     def ends(self) -> NDArray[np.int64]:
         """When the running jobs are believed to end, ascending; each is later than now."""
         s = self._world.state
-        ends: NDArray[np.int64] = s.ends[: s.clock[arrays.C_RUNNING], 0].copy()
+        ends: NDArray[np.int64] = s.ends[: s.clock[C.RUNNING], 0].copy()
         return ends
 
     @property
@@ -83,12 +146,12 @@ class Site:
 
     def start_of(self, job: int) -> int:
         """Return when a running job has started."""
-        return int(self._world.state.runs[job, arrays.R_START])
+        return int(self._world.state.runs[job, R.START])
 
     def is_running(self, job: int) -> bool:
         """Return whether a job runs."""
         runs = self._world.state.runs[job]
-        return bool(runs[arrays.R_END] >= 0 and runs[arrays.R_ENDING] == arrays.WAITING)
+        return bool(runs[R.END] >= 0 and runs[R.ENDING] == arrays.WAITING)
 
     def entries_of(self, job: int) -> NDArray[np.int32]:
         """Return the entries of a running job, as its start stated them; read only. For a job that runs since before
@@ -99,8 +162,8 @@ class Site:
         return s.pool[first : first + count]
 
     def since(self, job: int) -> int:
-        """Return since when a running job runs as it does: since its start, or its last change of shares."""
-        return self._world.since(job)
+        """Return since when a running job runs as it does."""
+        return max([int(self._world.state.runs[job, R.START]), *(time for time, _ in self._world.changes_of(job)[-1:])])
 
     def modes_of(self, job: int) -> NDArray[np.int8]:
         """Return in which of its modes a running job runs on each of its entries; read only."""
@@ -109,7 +172,7 @@ class Site:
     @property
     def num_changes(self) -> int:
         """How many changes of shares there have been."""
-        return int(self._world.state.clock[arrays.C_CHANGES])
+        return int(self._world.state.clock[C.CHANGES])
 
     def changed_since(self, count: int) -> set[int]:
         """Return the jobs that have changed their shares, or begun on a share, without the first changes."""
@@ -121,7 +184,7 @@ class Site:
 
     def end_of(self, job: int) -> int:
         """Return when a running job is believed to end, which is later than now."""
-        return int(self._world.state.runs[job, arrays.R_END])
+        return int(self._world.state.runs[job, R.END])
 
     def estimate(self, job: int) -> int:
         """Return for how many seconds a job is believed to run: its walltime, unless promises follow predictions."""
@@ -135,7 +198,7 @@ class Site:
     @property
     def num_outages(self) -> int:
         """How often nodes have broken or returned."""
-        return self._world.num_outages
+        return int(self._world.state.clock[C.OUTAGE])
 
     @property
     def nodes_out(self) -> NDArray[np.int64]:
@@ -145,16 +208,29 @@ class Site:
     @property
     def has_asides(self) -> bool:
         """Whether anything is set aside, now or later."""
-        return self._world.has_asides
+        return bool(hold_kernels.has_asides(self._world.state))
 
     @property
     def num_asides(self) -> int:
-        """How often other amounts have been set aside."""
-        return self._world.num_asides
+        """How often other amounts have been set aside, by rules or for jobs with one start."""
+        return int(self._world.state.clock[C.LEVEL] + self._world.state.clock[C.BOOKINGS])
 
     def asides(self) -> Iterator[tuple[int, int, dict[int, int], dict[int, int]]]:
         """Yield what is set aside from now on: (from, to, amounts of node columns, amounts of system columns)."""
-        return self._world.asides()
+        s = self._world.state
+        if not self.has_asides:
+            return
+        first = int(s.clock[C.LEVEL])
+        levels = s.aside_levels[first:]
+        is_new = np.append(True, (levels[1:] != levels[:-1]).any(axis=1))
+        starts = np.maximum(s.aside_times[first:][is_new], self.now)
+        for start, end, row in zip(starts[:-1].tolist(), starts[1:].tolist(), levels[is_new], strict=False):
+            taken = {
+                int(s.aside_columns[place]): int(row[place]) for place in np.flatnonzero(row).tolist() if end > start
+            }
+            if taken:
+                of_nodes = {column: amount for column, amount in taken.items() if column >= 0}
+                yield start, end, of_nodes, {-1 - column: many for column, many in taken.items() if column < 0}
 
     def latest(self, job: int) -> int:
         """Return the last second at which a job may start, `FOREVER` where it has no deadline."""
@@ -175,14 +251,21 @@ class Site:
         count = instant_kernels.map_now(int(self.demand[job]), machine.free, machine.sfree, world.tables, scratch)
         return Start(job, scratch.entries[:count].copy()) if count else None
 
-    def start_on(self, job: int, allocation: Sequence[Placement]) -> Start | None:
-        """Return the start of a waiting job on nodes by name, if malleable on shares of its cores; None if it may not
-        stand so.
+    def start_on(self, job: int, allocation: Sequence[Placement], choice: int | None = None) -> Start | None:
+        """Return the start of a waiting job on nodes by name, if malleable on shares of its cores, if it has
+        alternatives by one of its choices (see `Start`); None if it may not stand so.
         """
-        job_modes = self._world.load.job_modes.get(job)
+        load = self._world.load
+        job_modes = load.job_modes.get(job)
         if job_modes is None:
-            entries = self.columns.entries_of(int(self.demand[job]), self.jobs[job].request, allocation)
-            return None if entries is None else Start(job, entries)
+            row = load.row_of(job, choice)
+            if row is None:
+                return None
+            rows = load.choice_rows[load.choices_of[job] : load.choices_of[job + 1], 0]
+            demand = int(rows[row] if len(rows) else self.demand[job])
+            of_job = load.jobs[job] if choice is None else load.job_by(job, choice)
+            entries = self.columns.entries_of(demand, of_job.request, allocation)
+            return None if entries is None else Start(job, entries, choice=choice)
         found = job_modes.placed_on(int(self.demand[job]), allocation)
         if found is None:
             return None
@@ -197,8 +280,8 @@ class Site:
         return Start(job, np.array(rows, dtype=np.int32).reshape(-1, 3), segments=tuple(segments))
 
     def course_of(self, job: int) -> tuple[Segment, ...]:
-        """Return the segments of a running evolving job, as far as they are decided."""
-        return self._world.course_of(job)
+        """Return the segments of an evolving job: one for each of its steps, as far as they are decided."""
+        return tuple(self._world.courses[job])
 
     def change_to(self, job: int, allocation: Sequence[Placement]) -> Change | None:
         """Return the change of a running job to what an allocation states from now on; None if it is no change.
@@ -218,17 +301,76 @@ class Site:
         that are as they were in an earlier window are the same objects.
         """
         listed = self.queue.tolist() if waiting is None else waiting
-        jobs = [self._world.running_job(job, self.jobs[job]) for job in sorted(self.running.tolist())]
+        jobs = [self._running(job, self.jobs[job]) for job in sorted(self.running.tolist())]
         for job in listed:
             if job not in self._waiting:
                 self._waiting[job] = replace(self.jobs[job], after=(), not_before=None, running=None)
             jobs.append(self._waiting[job])
-        aside, shares = self._world.set_aside(), self.fair_share
+        aside, shares = self._set_aside(), self.fair_share
         return replace(self.instance, now=self.now, jobs=tuple(jobs), set_aside=aside, fair_share=shares)
 
+    def _set_aside(self) -> tuple[SetAside, ...]:
+        """Return what rules and booked jobs set aside from now on, as a window states it."""
+        if not self.has_asides:
+            return ()
+        s, load = self._world.state, self._world.load
+        waits = (s.start_at >= self.now) & (s.runs[:, R.START] < 0) & (s.runs[:, R.COUNT] > 0)
+        booked = []
+        for job in np.flatnonzero(waits).tolist():
+            first, count = s.runs[job, [R.FIRST, R.COUNT]].tolist()
+            start, of_job = int(s.start_at[job]), load.jobs[job]
+            held = load.columns.allocation_of(of_job.request, s.pool[first : first + count])
+            if of_job.request.place.exclusive:
+                classes = load.instance.cluster.class_of
+                held = tuple(
+                    Placement(node=node, resources=classes[node].resources)
+                    for node in dict.fromkeys(one.node for one in held)
+                )
+            booked.append(SetAside(start=start, end=start + of_job.walltime, allocation=held, licenses=of_job.licenses))
+        return (*(aside for aside in load.instance.set_aside if aside.end > self.now), *booked)
+
+    def _running(self, index: int, job: Job) -> Job:
+        """Return a running job as a scheduling window has it: the same object as long as it is the same."""
+        start, end = self._world.state.runs[index, :2].tolist()
+        if index not in self._world.load.job_modes and index not in self._world.courses:
+            known = self._running_jobs.get(index)
+            if known is None or known[:2] != (start, end):
+                known = self._running_jobs[index] = start, end, self._as_running(index, job)
+            return known[2]
+        return self._as_running(index, job)
+
+    def _as_running(self, index: int, job: Job) -> Job:
+        """Return a running job without what is only of a job that waits: its start is a fact, no longer a promise."""
+        if job.alternatives:
+            job = job.choices[int(self._world.state.choice[index])]
+        running = Running(start=int(self._world.state.runs[index, 0]), segments=self._segments_of(index, job))
+        return replace(job, after=(), not_before=None, told=None, running=running)
+
+    def _segments_of(self, index: int, job: Job) -> tuple[Segment, ...]:
+        start, end, _, _, first, count = self._world.state.runs[index].tolist()
+        if index in self._world.load.job_modes and count:
+            return self._world.segments(
+                index, start, end, self._world.state.pool[first : first + count], is_stated=True
+            )
+        if job.running is not None and count == 0:
+            *past, last = job.running.segments
+            return (*past, replace(last, end=end))
+        if index in self._world.courses:
+            return self.course_of(index)
+        allocation = self._world.load.columns.allocation_of(job.request, self._world.state.pool[first : first + count])
+        return (Segment(start=start, end=end, allocation=allocation),)
+
     def held(self, job: int, timeline: Timeline) -> Booking:
-        """Return the booking of a running job from its start to its expected end."""
-        return self._world.booking(job, timeline)
+        """Return the amounts that a running job holds from its start to its expected end."""
+        s = self._world.state
+        start, end, _, _, first, count = s.runs[job].tolist()
+        if s.fixed[job, 1] == 0:
+            return timeline.booking_of(int(s.demand[job]), s.pool[first : first + count], start, end)
+        at, number = s.fixed[job].tolist()
+        columns, amounts = s.fixed_columns[at : at + number], s.fixed_amounts[at : at + number]
+        licenses = {column: many for index, column, many in self._world.load.fixed.licenses if index == job}
+        taken = dict(zip(columns.tolist(), amounts.tolist(), strict=True))
+        return timeline.booking(self.now, end, taken, licenses)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

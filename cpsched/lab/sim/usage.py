@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.domain import FairShare
-from cpsched.lab.sim import arrays
+from cpsched.lab.sim.arrays import R, SimState
 from cpsched.lab.sim.load import Load
 
 
@@ -27,21 +27,21 @@ class DecayingUsage:
         self._before = np.array([one.usage for one in shares.users], dtype=np.float64)
         #: The user of each job, by the place in the list; -1: it is not there.
         self._user = np.array([places.get((job.user, job.project), -1) for job in load.jobs], dtype=np.int64)
-        self._cores = load.cores.astype(np.float64)
         #: What Smith's index of each job would be without shares.
         own = np.array([float(load.instance.own_weight(job)) for job in load.jobs], dtype=np.float64)
         self._smith = load.shares * load.expected_wait / own
 
-    def at(self, now: int, runs: NDArray[np.int64]) -> FairShare:
-        """Return the shares with the usage until now, in whole core-seconds. `runs`: those of the state."""
+    def at(self, now: int, state: SimState) -> FairShare:
+        """Return the shares with the usage until now, in whole core-seconds."""
+        runs = state.runs
         rate = log(2) / self._shares.half_life
-        start = np.maximum(runs[:, arrays.R_START], self._begin)
-        end = np.minimum(runs[:, arrays.R_END], now)
-        has_run = (self._user >= 0) & (runs[:, arrays.R_START] >= 0) & (end > start)
+        start = np.maximum(runs[:, R.START], self._begin)
+        end = np.minimum(runs[:, R.END], now)
+        has_run = (self._user >= 0) & (runs[:, R.START] >= 0) & (end > start)
         # the integral of 2^(-(now - t) / half_life) over the run
         decayed = (np.exp(-rate * (now - end[has_run])) - np.exp(-rate * (now - start[has_run]))) / rate
         usage = self._before * np.exp(-rate * (now - self._begin))
-        np.add.at(usage, self._user[has_run], self._cores[has_run] * decayed)
+        np.add.at(usage, self._user[has_run], state.cores[has_run] * decayed)
         users = [replace(one, usage=round(used)) for one, used in zip(self._shares.users, usage.tolist(), strict=True)]
         return replace(self._shares, users=tuple(users))
 

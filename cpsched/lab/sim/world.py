@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from math import ceil, isfinite
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.domain import FairShare, Instance, Job, Placement, Running, Segment, SetAside, counted, end_of_work
+from cpsched.domain import FairShare, Instance, Job, Placement, Running, Segment, counted, end_of_work
 from cpsched.lab.sim import arrays, hold_kernels, kernels, run_kernels
+from cpsched.lab.sim.arrays import C, J, R
 from cpsched.lab.sim.load import Load, empty_state
 from cpsched.lab.sim.scheduler import Change, NextStep, Start
 from cpsched.lab.sim.shares import Held, JobModes, WorkDone
 from cpsched.lab.sim.usage import DecayingUsage
 from cpsched.metrics import Runs
-from cpsched.rusv import FOREVER, Booking, Timeline
+from cpsched.rusv import FOREVER
 
 #: By how many seconds the estimate of a job is raised that runs longer than believed, one after the other (Tsafrir,
 #: Etsion and Feitelson, TPDS 2007, section 4).
@@ -39,25 +41,23 @@ class SimWorld:
         self._lengths = load.lengths
         #: The progress of running jobs that are not always at full share.
         self._work: dict[int, WorkDone] = {}
-        #: A cache of the changes by job, valid for this number of changes; see `_changes_of`.
+        #: A cache of the changes by job, valid for this number of changes; see `changes_of`.
         self._changes: dict[int, list[tuple[int, int]]] = {}
         self._indexed = 0
-        #: Rigid running jobs as windows have them, by index: start, expected end, and the job.
-        self._running_jobs: dict[int, tuple[int, int, Job]] = {}
         #: What evolving jobs hold, by index: the segments of their starts, with what was decided since.
-        self._courses: dict[int, list[Segment]] = {}
+        self.courses: dict[int, list[Segment]] = {}
         shares = load.instance.fair_share
         self._usage = None if shares is None else DecayingUsage(load, shares)
         self._begin()
 
     def fair_share(self) -> FairShare | None:
         """Return the shares of the workload with the usage until now; None where it has none."""
-        return None if self._usage is None else self._usage.at(self.now, self.state.runs)
+        return None if self._usage is None else self._usage.at(self.now, self.state)
 
     def weigh(self) -> None:
         """Bring the keys of Smith's rule up to date with the usage until now."""
         if self._usage is not None:
-            self.state.smith[:] = self._usage.smith(self._usage.at(self.now, self.state.runs))
+            self.state.smith[:] = self._usage.smith(self._usage.at(self.now, self.state))
 
     def order_by(self, key: Callable[[Job], float]) -> None:
         """Set the keys of a rule that has a key of its own; see `QueueRule`.
@@ -82,12 +82,12 @@ class SimWorld:
         waits = s.awaited > 0
         for index, job in enumerate(self.load.jobs):
             if job.running is not None:
-                s.runs[index, arrays.R_START], s.runs[index, arrays.R_STARTS] = job.running.start, 1
+                s.runs[index, R.START], s.runs[index, R.STARTS] = job.running.start, 1
                 if job.malleability is not None:
                     self._go_on(index, job, job.running)
                 run_kernels.book_run(index, self.load.now, s, self.machine, self.tables, self.scratch)
                 run_kernels.let_go_at_start(index, self.load.now, s)
-            elif s.jobs[index, arrays.J_ARRIVAL] < 0 and not waits[index] and self.load.demand[index] >= 0:
+            elif s.jobs[index, J.ARRIVAL] < 0 and not waits[index] and self.load.demand[index] >= 0:
                 arrays.push(max(int(s.release[index]), self.load.now), arrays.RELEASED, index, s.heap, s.clock)
         hold_kernels.hold_all(s, self.machine, self.tables)
 
@@ -101,15 +101,15 @@ class SimWorld:
         if job_modes is None or found is None:
             believed = running.segments[-1].end
             end = end_of_work(job, self.load.now, int(self._lengths[index]))
-            s.jobs[index, arrays.J_WALLTIME] = s.estimate[index] = believed - running.start
-            s.jobs[index, arrays.J_LENGTH] = (believed if end is None else end) - running.start
+            s.jobs[index, J.WALLTIME] = s.estimate[index] = believed - running.start
+            s.jobs[index, J.LENGTH] = (believed if end is None else end) - running.start
             return
-        while len(self.state.pool) - s.clock[arrays.C_POOL] < len(found.entries):
+        while len(self.state.pool) - s.clock[C.POOL] < len(found.entries):
             self._double("pool")
-        first, count = int(s.clock[arrays.C_POOL]), len(found.entries)
+        first, count = int(s.clock[C.POOL]), len(found.entries)
         self.state.pool[first : first + count] = found.entries
-        s.clock[arrays.C_POOL] += count
-        s.runs[index, arrays.R_FIRST], s.runs[index, arrays.R_COUNT] = first, count
+        s.clock[C.POOL] += count
+        s.runs[index, R.FIRST], s.runs[index, R.COUNT] = first, count
         rate = job_modes.rate(found.entries, found.modes)
         self._work[index] = WorkDone(since=self.now, done=found.done, rate=rate)
         self._note(index, found.modes)
@@ -123,12 +123,9 @@ class SimWorld:
     def make_room(self) -> None:
         """Enlarge the arrays that may be full."""
         clock = self.state.clock
-        if (
-            clock[arrays.C_LACKS]
-            and len(self.state.step_times) < max(clock[arrays.C_STEPS], clock[arrays.C_RUNNING]) + 3
-        ):
+        if clock[C.LACKS] and len(self.state.step_times) < max(clock[C.STEPS], clock[C.RUNNING]) + 3:
             self._double("step_times", "step_sums")
-        elif clock[arrays.C_LACKS] or len(self.state.pool) < clock[arrays.C_POOL] + clock[arrays.C_SPARE]:
+        elif clock[C.LACKS] or len(self.state.pool) < clock[C.POOL] + clock[C.SPARE]:
             self._double("pool")
         else:
             self._double("attempts", "heap")
@@ -147,7 +144,7 @@ class SimWorld:
         kernels.close_gaps(self.state)
         s = self.state
         self._work = {job: work for job, work in self._work.items() if self._has_run_since(job)}
-        for job, time, first in s.changes[: s.clock[arrays.C_CHANGES]].tolist():
+        for job, time, first in s.changes[: s.clock[C.CHANGES]].tolist():
             start, end, ending, _, entry, count = s.runs[job].tolist()
             if start <= time < end and ending == arrays.WAITING:
                 rate = self.load.job_modes[job].rate(s.pool[entry : entry + count], s.modes[first : first + count])
@@ -156,32 +153,17 @@ class SimWorld:
     @property
     def now(self) -> int:
         """The second up to which everything has happened."""
-        return int(self.state.clock[arrays.C_NOW])
+        return int(self.state.clock[C.NOW])
 
     @property
     def num_done(self) -> int:
         """How many jobs have ended."""
-        return int(self.state.clock[arrays.C_DONE])
-
-    @property
-    def num_outages(self) -> int:
-        """How often nodes have broken or returned."""
-        return int(self.state.clock[arrays.C_OUTAGE])
-
-    @property
-    def num_asides(self) -> int:
-        """How often other amounts have been set aside, by rules or for jobs with one start."""
-        return int(self.state.clock[arrays.C_LEVEL] + self.state.clock[arrays.C_BOOKINGS])
-
-    @property
-    def has_asides(self) -> bool:
-        """Whether anything is set aside, now or later."""
-        return bool(hold_kernels.has_asides(self.state))
+        return int(self.state.clock[C.DONE])
 
     @property
     def num_waiting(self) -> int:
         """How many jobs are in the queue."""
-        return int(self.state.clock[arrays.C_QUEUED])
+        return int(self.state.clock[C.QUEUED])
 
     # --- for schedulers that are not compiled ---------------------------------------------------------------------
 
@@ -195,25 +177,25 @@ class SimWorld:
         and those that have left the queue because they are too late.
         """
         s = self.state
-        if s.clock[arrays.C_OUTAGE] < len(s.outages):
-            while len(self.state.attempts) < s.clock[arrays.C_ATTEMPTS] + s.clock[arrays.C_RUNNING]:
+        if s.clock[C.OUTAGE] < len(s.outages):
+            while len(self.state.attempts) < s.clock[C.ATTEMPTS] + s.clock[C.RUNNING]:
                 self.make_room()
             s = self.state
-        while len(self.state.pool) < s.clock[arrays.C_POOL] + s.clock[arrays.C_SPARE]:
+        while len(self.state.pool) < s.clock[C.POOL] + s.clock[C.SPARE]:
             self._double("pool")
         s = self.state
-        s.clock[arrays.C_GONE] = s.clock[arrays.C_EXPIRED] = 0
+        s.clock[C.GONE] = s.clock[C.EXPIRED] = 0
         count = kernels.step(now, rule, s, self.machine, self.tables, self.scratch)
-        gone = s.gone[: s.clock[arrays.C_GONE]].tolist()
+        gone = s.gone[: s.clock[C.GONE]].tolist()
         for job in gone:
-            if self._work.pop(job, None) is not None and s.runs[job, arrays.R_END] < 0:
+            if self._work.pop(job, None) is not None and s.runs[job, R.END] < 0:
                 self._expect(job, 0, int(s.estimate[job]), WorkDone(since=0, done=Fraction(0), rate=Fraction(1)))
-        return s.arrived[:count].tolist(), gone, s.expired[: s.clock[arrays.C_EXPIRED]].tolist()
+        return s.arrived[:count].tolist(), gone, s.expired[: s.clock[C.EXPIRED]].tolist()
 
     def may_begin(self, job: int) -> bool:
         """Return whether a job is in the queue, which is in the order of submission, and may be started now."""
         s = self.state
-        queue = s.queue[: s.clock[arrays.C_QUEUED]]
+        queue = s.queue[: s.clock[C.QUEUED]]
         place = int(np.searchsorted(queue, job))
         is_queued = place < len(queue) and queue[place] == job
         return bool(is_queued and s.start_at[job] < 0 and self.now <= s.latest[job])
@@ -221,10 +203,10 @@ class SimWorld:
     def why_not(self, start: Start) -> str:
         """Say in words why `can_begin` refuses a start."""
         s, job = self.state, start.job
-        if s.runs[job, arrays.R_ENDING] != arrays.WAITING:
+        if s.runs[job, R.ENDING] != arrays.WAITING:
             return "it has ended, or can start no more"
-        if s.runs[job, arrays.R_START] >= 0:
-            return f"it runs since {s.runs[job, arrays.R_START]}"
+        if s.runs[job, R.START] >= 0:
+            return f"it runs since {s.runs[job, R.START]}"
         if s.start_at[job] >= 0:
             return f"it starts by itself, at {s.start_at[job]}"
         if self.now > s.latest[job]:
@@ -242,6 +224,8 @@ class SimWorld:
             return False
         if start.segments is not None or job in self.load.evolving:
             return self._can_evolve(start)
+        if start.choice is not None and self.load.row_of(job, start.choice) is None:
+            return False
         if start.modes is not None:
             job_modes = self._modes_of(job, start.entries, start.modes)
             if job_modes is None:
@@ -249,12 +233,15 @@ class SimWorld:
             held = self._held_by(job, job_modes.allocation(start.entries, start.modes))
             work = WorkDone(since=self.now, done=Fraction(0), rate=job_modes.rate(start.entries, start.modes))
             return self._is_free(held, work.end_of(int(self.load.walltime[job])))
-        return bool(kernels.fits_there(job, start.entries, s, self.machine, self.tables, self.scratch))
+        run_kernels.take_choice(job, self.load.row_of(job, start.choice) or 0, s)
+        fits = bool(kernels.fits_there(job, start.entries, s, self.machine, self.tables, self.scratch))
+        run_kernels.take_choice(job, 0, s)
+        return fits
 
     def begin(self, starts: Sequence[Start]) -> None:
         """Start waiting jobs now; the caller guarantees that their resources are free."""
         for start in starts:
-            while len(self.state.pool) - self.state.clock[arrays.C_POOL] < len(start.entries):
+            while len(self.state.pool) - self.state.clock[C.POOL] < len(start.entries):
                 self._double("pool")
             if start.segments is not None:
                 self._set_course(start.job, start.segments)
@@ -262,6 +249,7 @@ class SimWorld:
                 self._shape(
                     start.job, start.entries, start.modes, self.now, Fraction(0), int(self.state.estimate[start.job])
                 )
+            run_kernels.take_choice(start.job, self.load.row_of(start.job, start.choice) or 0, self.state)
             kernels.begin_there(start.job, start.entries, self.now, self.state, self.machine, self.tables, self.scratch)
         kernels.close_gaps(self.state)
 
@@ -271,13 +259,7 @@ class SimWorld:
     def evolves(self) -> bool:
         """Whether an evolving job runs."""
         runs = self.state.runs
-        return any(
-            runs[job, arrays.R_END] >= 0 and runs[job, arrays.R_ENDING] == arrays.WAITING for job in self._courses
-        )
-
-    def course_of(self, job: int) -> tuple[Segment, ...]:
-        """Return the segments of an evolving job: one for each of its steps, as far as they are decided."""
-        return tuple(self._courses[job])
+        return any(runs[job, R.END] >= 0 and runs[job, R.ENDING] == arrays.WAITING for job in self.courses)
 
     def _can_evolve(self, start: Start) -> bool:
         """Tell whether an evolving job can start: it has one segment for each step, without gaps from now on, each at
@@ -319,7 +301,7 @@ class SimWorld:
         A step does as much work as its walltime has seconds; the job ends in the step in which its runtime is done.
         """
         s, start = self.state, segments[0].start
-        self._courses[job] = list(segments)
+        self.courses[job] = list(segments)
         self._fix(job, self._held_by(job, segments[0].allocation))
         left, end = int(self._lengths[job]), segments[-1].end
         for segment, step in zip(segments, self.load.evolving[job].steps, strict=True):
@@ -327,8 +309,8 @@ class SimWorld:
                 end = segment.start + left
                 break
             left -= step.walltime
-        s.jobs[job, arrays.J_LENGTH] = end - start
-        s.jobs[job, arrays.J_WALLTIME] = s.estimate[job] = (
+        s.jobs[job, J.LENGTH] = end - start
+        s.jobs[job, J.WALLTIME] = s.estimate[job] = (
             segments[-1].start - start + self.load.evolving[job].steps[-1].walltime
         )
 
@@ -336,9 +318,9 @@ class SimWorld:
         """Begin steps of running jobs now, all at once; return whether they begin now, and what they take is free."""
         s = self.state
         for one in steps:
-            course = self._courses.get(one.job, [])
+            course = self.courses.get(one.job, [])
             place = next((index for index, segment in enumerate(course) if segment.start == self.now), 0)
-            if place == 0 or s.runs[one.job, arrays.R_ENDING] != arrays.WAITING:
+            if place == 0 or s.runs[one.job, R.ENDING] != arrays.WAITING:
                 return False
             course[place] = replace(course[place], allocation=one.allocation)
         for one in steps:
@@ -352,7 +334,7 @@ class SimWorld:
             )
             if not self._is_free(held, self.now):
                 return False
-            while len(self.state.heap) < self.state.clock[arrays.C_HEAP] + 4 * len(s.runs):
+            while len(self.state.heap) < self.state.clock[C.HEAP] + 4 * len(s.runs):
                 self._double("heap")
             s = self.state
             run_kernels.book_run(one.job, self.now, s, self.machine, self.tables, self.scratch)
@@ -367,19 +349,15 @@ class SimWorld:
         """Return the work that a running job may still do until its walltime is over: seconds at full share."""
         return int(self.load.walltime[job]) - self._work_of(job).at(self.now)
 
-    def since(self, job: int) -> int:
-        """Return since when a running job runs as it does."""
-        return max([int(self.state.runs[job, arrays.R_START]), *(time for time, _ in self._changes_of(job)[-1:])])
-
     def modes_of(self, job: int) -> NDArray[np.int8]:
         """Return in which of its modes a running job runs on each of its entries."""
         start, _, _, _, _, count = self.state.runs[job].tolist()
-        since = [first for time, first in self._changes_of(job) if time >= start]
+        since = [first for time, first in self.changes_of(job) if time >= start]
         return self.state.modes[since[-1] : since[-1] + count] if since else np.zeros(count, dtype=np.int8)
 
     def _work_of(self, job: int) -> WorkDone:
         """Return how far a running job is."""
-        begun = WorkDone(since=int(self.state.runs[job, arrays.R_START]), done=Fraction(0), rate=Fraction(1))
+        begun = WorkDone(since=int(self.state.runs[job, R.START]), done=Fraction(0), rate=Fraction(1))
         return self._work.get(job, begun)
 
     def change(self, change: Change) -> bool:
@@ -401,7 +379,7 @@ class SimWorld:
         is_free = self._is_free(held, next_work.end_of(int(self.load.walltime[job])), had)
         if is_free:
             self._shape(job, entries, change.modes, start, work, ceil((end - now) * self._work_of(job).rate))
-        while len(self.state.heap) < self.state.clock[arrays.C_HEAP] + 4 * len(s.runs):
+        while len(self.state.heap) < self.state.clock[C.HEAP] + 4 * len(s.runs):
             self._double("heap")
         run_kernels.book_run(job, now, self.state, self.machine, self.tables, self.scratch)
         return is_free
@@ -445,9 +423,9 @@ class SimWorld:
         s = self.state
         first, room = s.fixed[job].tolist()
         if room != len(held.columns):
-            first = int(s.clock[arrays.C_FIXED])
-            s.clock[arrays.C_FIXED] += len(held.columns)
-            while len(self.state.fixed_columns) < s.clock[arrays.C_FIXED]:
+            first = int(s.clock[C.FIXED])
+            s.clock[C.FIXED] += len(held.columns)
+            while len(self.state.fixed_columns) < s.clock[C.FIXED]:
                 self._double("fixed_columns", "fixed_amounts")
             s = self.state
         s.fixed[job] = first, len(held.columns)
@@ -457,99 +435,26 @@ class SimWorld:
 
     def _note(self, job: int, chosen: NDArray[np.int8]) -> None:
         """Note in which modes a job runs from now on."""
-        if self.state.clock[arrays.C_CHANGES] == len(self.state.changes):
+        if self.state.clock[C.CHANGES] == len(self.state.changes):
             self._double("changes")
-        while len(self.state.modes) < self.state.clock[arrays.C_MODES] + len(chosen):
+        while len(self.state.modes) < self.state.clock[C.MODES] + len(chosen):
             self._double("modes")
         s = self.state
-        first = int(s.clock[arrays.C_MODES])
-        s.changes[s.clock[arrays.C_CHANGES]] = job, self.now, first
+        first = int(s.clock[C.MODES])
+        s.changes[s.clock[C.CHANGES]] = job, self.now, first
         s.modes[first : first + len(chosen)] = chosen
-        s.clock[arrays.C_CHANGES] += 1
-        s.clock[arrays.C_MODES] += len(chosen)
+        s.clock[C.CHANGES] += 1
+        s.clock[C.MODES] += len(chosen)
 
     def _expect(self, job: int, start: int, believed: int, work: WorkDone) -> None:
         """Note how long a job takes from its start on, and how long it is believed to, and allowed to take."""
         s = self.state
-        is_predicted = s.estimate[job] < s.jobs[job, arrays.J_WALLTIME]
+        is_predicted = s.estimate[job] < s.jobs[job, J.WALLTIME]
         limit = work.end_of(int(self.load.walltime[job])) - start
-        s.jobs[job, arrays.J_LENGTH] = work.end_of(int(self._lengths[job])) - start
-        s.jobs[job, arrays.J_WALLTIME] = limit
+        s.jobs[job, J.LENGTH] = work.end_of(int(self._lengths[job])) - start
+        s.jobs[job, J.WALLTIME] = limit
         left = work.since - start + ceil(believed / work.rate)
         s.estimate[job] = min(limit, left) if is_predicted else limit
-
-    def asides(self) -> Iterator[tuple[int, int, dict[int, int], dict[int, int]]]:
-        """Yield what is set aside from now on: (from, to, amounts of node columns, amounts of system columns)."""
-        s = self.state
-        if not self.has_asides:
-            return
-        first = int(s.clock[arrays.C_LEVEL])
-        levels = s.aside_levels[first:]
-        is_new = np.append(True, (levels[1:] != levels[:-1]).any(axis=1))
-        starts = np.maximum(s.aside_times[first:][is_new], self.now)
-        for start, end, row in zip(starts[:-1].tolist(), starts[1:].tolist(), levels[is_new], strict=False):
-            taken = {
-                int(s.aside_columns[place]): int(row[place]) for place in np.flatnonzero(row).tolist() if end > start
-            }
-            if taken:
-                of_nodes = {column: amount for column, amount in taken.items() if column >= 0}
-                yield start, end, of_nodes, {-1 - column: many for column, many in taken.items() if column < 0}
-
-    def set_aside(self) -> tuple[SetAside, ...]:
-        """Return what rules and booked jobs set aside from now on, as a window states it."""
-        if not self.has_asides:
-            return ()
-        s, load = self.state, self.load
-        waits = (s.start_at >= self.now) & (s.runs[:, arrays.R_START] < 0) & (s.runs[:, arrays.R_COUNT] > 0)
-        booked = []
-        for job in np.flatnonzero(waits).tolist():
-            first, count = s.runs[job, [arrays.R_FIRST, arrays.R_COUNT]].tolist()
-            start, of_job = int(s.start_at[job]), load.jobs[job]
-            held = load.columns.allocation_of(of_job.request, s.pool[first : first + count])
-            if of_job.request.place.exclusive:
-                classes = load.instance.cluster.class_of
-                held = tuple(Placement(node=node, resources=classes[node].resources) for node in _names(held))
-            booked.append(SetAside(start=start, end=start + of_job.walltime, allocation=held, licenses=of_job.licenses))
-        return (*(aside for aside in load.instance.set_aside if aside.end > self.now), *booked)
-
-    def booking(self, job: int, timeline: Timeline) -> Booking:
-        """Return the amounts that a running job holds from its start to its expected end."""
-        s = self.state
-        start, end, _, _, first, count = s.runs[job].tolist()
-        if s.fixed[job, 1] == 0:
-            return timeline.booking_of(int(s.demand[job]), s.pool[first : first + count], start, end)
-        at, number = s.fixed[job].tolist()
-        columns, amounts = s.fixed_columns[at : at + number], s.fixed_amounts[at : at + number]
-        licenses = {column: many for index, column, many in self.load.fixed.licenses if index == job}
-        taken = dict(zip(columns.tolist(), amounts.tolist(), strict=True))
-        return timeline.booking(self.now, end, taken, licenses)
-
-    def running_job(self, index: int, job: Job) -> Job:
-        """Return a running job as a scheduling window has it: the same object as long as it is the same."""
-        start, end = self.state.runs[index, :2].tolist()
-        if index not in self.load.job_modes and index not in self._courses:
-            known = self._running_jobs.get(index)
-            if known is None or known[:2] != (start, end):
-                known = self._running_jobs[index] = start, end, self._running_job(index, job)
-            return known[2]
-        return self._running_job(index, job)
-
-    def _running_job(self, index: int, job: Job) -> Job:
-        """Return a running job without what is only of a job that waits: its start is a fact, no longer a promise."""
-        running = Running(start=int(self.state.runs[index, 0]), segments=self._segments_of(index, job))
-        return replace(job, after=(), not_before=None, told=None, running=running)
-
-    def _segments_of(self, index: int, job: Job) -> tuple[Segment, ...]:
-        start, end, _, _, first, count = self.state.runs[index].tolist()
-        if index in self.load.job_modes and count:
-            return self.segments(index, start, end, self.state.pool[first : first + count], is_stated=True)
-        if job.running is not None and count == 0:
-            *past, last = job.running.segments
-            return (*past, replace(last, end=end))
-        if index in self._courses:
-            return self.course_of(index)
-        allocation = self.load.columns.allocation_of(job.request, self.state.pool[first : first + count])
-        return (Segment(start=start, end=end, allocation=allocation),)
 
     # --- what has happened ----------------------------------------------------------------------------------------
 
@@ -557,7 +462,7 @@ class SimWorld:
         """Return the outcomes of the jobs so far, in document order."""
         load, s = self.load, self.state
         order = np.argsort(load.places, kind="stable")
-        found, ended = s.runs[order], s.runs[order, arrays.R_ENDING] >= arrays.COMPLETED
+        found, ended = s.runs[order], s.runs[order, R.ENDING] >= arrays.COMPLETED
         jobs = [load.jobs[index] for index in order.tolist()]
         # a job that is said to have started before it was submitted did not wait
         ran_before = np.array([job.running is not None for job in jobs], dtype=np.bool_)
@@ -567,57 +472,64 @@ class SimWorld:
             users=tuple(job.user for job in jobs),
             groups=tuple(job.group for job in jobs),
             queues=tuple(job.queue for job in jobs),
-            submit=np.where(ran_before, np.minimum(load.submit[order], found[:, arrays.R_START]), load.submit[order]),
-            walltime=load.walltime[order],
-            runtime=load.runtime[order],
-            start=found[:, arrays.R_START],
-            end=np.where(ended, found[:, arrays.R_END], -1),
-            cores=load.cores[order].astype(np.int64),
-            asked={name: amounts[order] for name, amounts in load.asked().items()},
+            submit=np.where(ran_before, np.minimum(load.submit[order], found[:, R.START]), load.submit[order]),
+            walltime=self._chosen(load.walltime, lambda job: job.walltime)[order],
+            runtime=self._chosen(load.runtime, lambda job: -1 if job.runtime is None else job.runtime)[order],
+            start=found[:, R.START],
+            end=np.where(ended, found[:, R.END], -1),
+            cores=s.cores[order].astype(np.int64),
+            asked={name: self._chosen(amounts, partial(_asked, name))[order] for name, amounts in load.asked().items()},
             nodes=self._num_nodes()[order],
             expected_wait=load.expected_wait[order],
             max_wait=np.array([_max_wait(load.instance, job) for job in jobs], dtype=np.int64),
-            attempts=found[:, arrays.R_STARTS],
+            attempts=found[:, R.STARTS],
             first_start=first_start[order],
             lost=lost[order],
-            ending=found[:, arrays.R_ENDING].astype(np.int8),
+            ending=found[:, R.ENDING].astype(np.int8),
         )
+
+    def _chosen(self, numbers: NDArray[np.int64], of: Callable[[Job], int]) -> NDArray[np.int64]:
+        """Return numbers of jobs, for those with a choice what it is `of` the choice that was taken."""
+        found = numbers.copy()
+        for index in self.load.choices:
+            found[index] = of(self.load.job_by(index, int(self.state.choice[index])))
+        return found
 
     def _first_starts_and_losses(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return when each job has started first (-1: never), and the seconds that outages have cost it."""
-        first_start, lost = self.state.runs[:, arrays.R_START].copy(), np.zeros(len(self.load.jobs), dtype=np.int64)
-        for job, start, end, _ in reversed(list(self.attempts())):
+        first_start, lost = self.state.runs[:, R.START].copy(), np.zeros(len(self.load.jobs), dtype=np.int64)
+        for job, start, end, _, _ in reversed(list(self.attempts())):
             first_start[job] = start
             lost[job] += end - start
         return first_start, lost
 
-    def placements(self) -> Iterator[tuple[int, int, int, NDArray[np.int32]]]:
-        """Yield (job, start, end, entries) of all that has run to its end."""
+    def placements(self) -> Iterator[tuple[int, int, int, NDArray[np.int32], int]]:
+        """Yield (job, start, end, entries, choice) of all that has run to its end."""
         s = self.state
-        for job in np.flatnonzero(s.runs[:, arrays.R_ENDING] >= arrays.COMPLETED).tolist():
+        for job in np.flatnonzero(s.runs[:, R.ENDING] >= arrays.COMPLETED).tolist():
             start, end, _, _, first, count = s.runs[job].tolist()
-            yield job, start, end, s.pool[first : first + count]
+            yield job, start, end, s.pool[first : first + count], int(s.choice[job])
 
-    def attempts(self) -> Iterator[tuple[int, int, int, NDArray[np.int32]]]:
-        """Yield (job, start, end, entries) of what outages cut short, in order of time."""
+    def attempts(self) -> Iterator[tuple[int, int, int, NDArray[np.int32], int]]:
+        """Yield (job, start, end, entries, choice) of what outages cut short, in order of time."""
         s = self.state
-        for job, start, end, first, count in s.attempts[: s.clock[arrays.C_ATTEMPTS]].tolist():
-            yield job, start, end, s.pool[first : first + count]
+        for job, start, end, first, count, choice in s.attempts[: s.clock[C.ATTEMPTS]].tolist():
+            yield job, start, end, s.pool[first : first + count], choice
 
     def segments(
-        self, job: int, start: int, end: int, entries: NDArray[np.int32], *, is_stated: bool = False
+        self, job: int, start: int, end: int, entries: NDArray[np.int32], choice: int = 0, *, is_stated: bool = False
     ) -> tuple[Segment, ...]:
-        """Return a run of a job in segments: one for each change of shares.
+        """Return a run of a job by one of its choices in segments: one for each change of shares.
 
         `is_stated`: whether a job that has run since before the beginning states its chunks though the instance does
         not.
         """
-        if job in self._courses:
+        if job in self.courses:
             return tuple(
-                replace(segment, end=min(segment.end, end)) for segment in self._courses[job] if segment.start < end
+                replace(segment, end=min(segment.end, end)) for segment in self.courses[job] if segment.start < end
             )
-        of_job, job_modes = self.load.jobs[job], self.load.job_modes.get(job)
-        changes = [change for change in self._changes_of(job) if start <= change[0] < end]
+        of_job, job_modes = self.load.job_by(job, choice), self.load.job_modes.get(job)
+        changes = [change for change in self.changes_of(job) if start <= change[0] < end]
         if job_modes is None or not changes:
             allocation = self.load.columns.allocation_of(of_job.request, entries)
             return (Segment(start=start, end=end, allocation=allocation),)
@@ -642,9 +554,9 @@ class SimWorld:
                 found.append(Segment(start=begin, end=until, allocation=allocation))
         return tuple(found)
 
-    def _changes_of(self, job: int) -> list[tuple[int, int]]:
+    def changes_of(self, job: int) -> list[tuple[int, int]]:
         """Return when a job has changed, and where its modes from then on begin."""
-        count = int(self.state.clock[arrays.C_CHANGES])
+        count = int(self.state.clock[C.CHANGES])
         for row in range(self._indexed, count):
             changed, time, first = self.state.changes[row].tolist()
             self._changes.setdefault(changed, []).append((time, first))
@@ -654,23 +566,23 @@ class SimWorld:
     def _num_nodes(self) -> NDArray[np.int64]:
         """Return the number of nodes of each job; chunks of several kinds may share one."""
         s = self.state
-        count = s.runs[:, arrays.R_COUNT].copy()
+        count = s.runs[:, R.COUNT].copy()
         for index in range(len(count)):
             job = self.load.jobs[index]
             if job.running is not None and count[index] == 0 and s.fixed[index, 1]:
                 count[index] = len({held.node for held in job.running.segments[0].allocation})
-            elif count[index] and len(job.request.chunks) > 1:
-                first = s.runs[index, arrays.R_FIRST]
+            elif count[index] and len(self.load.job_by(index, int(s.choice[index])).request.chunks) > 1:
+                first = s.runs[index, R.FIRST]
                 count[index] = len(np.unique(s.pool[first : first + count[index], 0]))
         return count
-
-
-def _names(allocation: Sequence[Placement]) -> tuple[str, ...]:
-    """Return the nodes of an allocation, each once."""
-    return tuple(dict.fromkeys(held.node for held in allocation))
 
 
 def _max_wait(instance: Instance, job: Job) -> int:
     """Return the seconds of waiting after which a job is overdue, -1 where its queue has no such limit."""
     due = instance.due(job)
     return -1 if due is None else due - job.submit
+
+
+def _asked(name: str, job: Job) -> int:
+    """Return how much of a resource or licence a job asks for."""
+    return job.request.totals.get(name, job.licenses.get(name, 0))

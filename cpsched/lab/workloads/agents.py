@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cpsched.domain import FrozenMap, Instance, Queue
-from cpsched.lab.workloads.assembly import Columns, jobs_of, like_nodes, random_numbers, whole_nodes
+from cpsched.lab.workloads.assembly import jobs_of, like_nodes, random_numbers, whole_nodes
 
 #: The total work of an agent of each kind.
 NODE_HOURS = {"developer": 40, "heavy": 2000, "greedy": 400}
@@ -63,7 +63,7 @@ def agent_workload(seed: int, *, nodes: int = 64, agents: int = 3) -> Instance:
         for run in _until(NODE_HOURS[kind], begin())
     ]
     kinds, users, jobs = zip(*runs, strict=True)
-    columns = Columns(
+    drawn = jobs_of(
         submit=np.array([job.submit for job in jobs]),
         walltime=np.array([job.walltime for job in jobs]),
         runtime=np.array([job.runtime for job in jobs]),
@@ -76,7 +76,7 @@ def agent_workload(seed: int, *, nodes: int = 64, agents: int = 3) -> Instance:
         name=f"agents-{agents}-{nodes}-nodes-{seed}",
         cluster=like_nodes(nodes, _CORES),
         queues=FrozenMap({kind: Queue(expected_wait=wait) for kind, wait in QUEUES.items()}),
-        jobs=jobs_of(columns),
+        jobs=drawn,
     )
 
 

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.domain import Instance
-from cpsched.lab.workloads.arrivals import arrivals_within, daily_cycle
 from cpsched.lab.workloads.assembly import (
     WALLTIME_QUEUES,
-    Columns,
+    arrivals_within,
+    daily_cycle,
     jobs_of,
     like_nodes,
     random_numbers,
@@ -68,7 +68,7 @@ def cirne_like(
     span = float((runtimes * sizes).sum() / (nodes * load))
     asked = runtimes if ideal else walltimes
     users, groups = random_users(draw, jobs)
-    columns = Columns(
+    drawn = jobs_of(
         submit=arrivals_within(draw, jobs, span, daily_cycle(*STREAMS["whole"].cycle)),
         walltime=asked,
         runtime=runtimes,
@@ -81,7 +81,7 @@ def cirne_like(
         name=f"cirne-like{'-ideal' if ideal else ''}-{jobs}-jobs-{nodes}-nodes-{seed}",
         cluster=like_nodes(nodes, cores),
         queues=WALLTIME_QUEUES,
-        jobs=jobs_of(columns),
+        jobs=drawn,
     )
 
 

@@ -8,17 +8,16 @@ from cpsched.domain import (
     Amounts,
     Arrangement,
     Chunk,
-    Cluster,
     FrozenMap,
     Instance,
     Job,
-    NodeClass,
     Objective,
     ObjectiveTerm,
     Place,
     Request,
     Step,
 )
+from cpsched.lab.workloads.assembly import like_nodes
 
 #: Least and most, drawn evenly and independently: of a window, of an application, and of a step (seconds and nodes).
 APPLICATIONS = (15, 20)
@@ -45,11 +44,9 @@ def evolving_window(seed: int, *, nodes: int = 100) -> Instance:
     if nodes < NODES[1]:
         raise ValueError(f"Expected at least {NODES[1]} nodes, got {nodes}")
     draw = Random(seed)  # noqa: S311 - a workload, not a secret
-    width = len(str(nodes))
-    names = tuple(f"node{number:0{width}d}" for number in range(1, nodes + 1))
     return Instance(
         name=f"evolving-{seed:04d}",
-        cluster=Cluster(classes=(NodeClass(names=names, resources=Amounts({"cores": _CORES})),)),
+        cluster=like_nodes(nodes, _CORES),
         jobs=tuple(_application(draw, str(number)) for number in range(1, _between(draw, APPLICATIONS) + 1)),
         objective=Objective(weights=FrozenMap({ObjectiveTerm.COMPLETION: 1.0})),
     )

@@ -12,7 +12,7 @@ from enum import StrEnum
 import numpy as np
 
 from cpsched.domain import FrozenMap, Instance, Objective, ObjectiveTerm, Queue
-from cpsched.lab.workloads.assembly import Columns, jobs_of, like_nodes, random_numbers, random_users, whole_nodes
+from cpsched.lab.workloads.assembly import jobs_of, like_nodes, random_numbers, random_users, whole_nodes
 
 
 class MixClass(StrEnum):
@@ -64,7 +64,7 @@ def job_mix(seed: int) -> Instance:
     seconds = TOTAL_WORK / work.sum()
     runtimes = np.maximum(1, np.rint(work * seconds)).astype(np.int64)
     users, groups = random_users(draw, len(rows))
-    columns = Columns(
+    drawn = jobs_of(
         submit=delay[rows] * LONGEST_DELAY,
         walltime=np.maximum(runtimes, np.ceil(asked * seconds).astype(np.int64)),
         runtime=runtimes,
@@ -77,7 +77,7 @@ def job_mix(seed: int) -> Instance:
         name=f"job-mix-{seed}",
         cluster=like_nodes(NODES, _CORES),
         queues=FrozenMap({str(kind): Queue(expected_wait=_EXPECTED_WAIT) for kind in TARGETS}),
-        jobs=jobs_of(columns),
+        jobs=drawn,
         objective=Objective(weights=FrozenMap({ObjectiveTerm.MAKESPAN: 1.0})),
     )
 

@@ -14,8 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.domain import FrozenMap, Instance, Queue
-from cpsched.lab.workloads.arrivals import HALF_HOUR, daily_cycle, on_the_clock
-from cpsched.lab.workloads.assembly import Columns, jobs_of, like_nodes, random_numbers, random_users, whole_nodes
+from cpsched.lab.workloads.assembly import (
+    HALF_HOUR,
+    daily_cycle,
+    jobs_of,
+    like_nodes,
+    on_the_clock,
+    random_numbers,
+    random_users,
+    whole_nodes,
+)
 
 #: Deciles (0, 10, …, 100 %) of run time / walltime over 5,930 jobs of Eurora in spring 2014, published with PA-HPC-SIM
 #: (Apache-2.0): tiny or full. Jobs that ran a little longer than their walltime count as full.
@@ -133,7 +141,7 @@ def lublin(
         sizes[of_kind] = _sizes(draw, STREAMS[name], int(of_kind.sum()), nodes)
         runtimes[of_kind] = _runtimes(draw, STREAMS[name], sizes[of_kind])
     users, groups = random_users(draw, jobs)
-    columns = Columns(
+    drawn = jobs_of(
         submit=submit[earliest],
         walltime=estimated_walltimes(draw, runtimes, _LONGEST_WALLTIME),
         runtime=runtimes,
@@ -146,7 +154,7 @@ def lublin(
         name=f"lublin-{'-'.join(streams)}-{jobs}-jobs-{nodes}-nodes-{seed}",
         cluster=like_nodes(nodes, cores),
         queues=FrozenMap({name: Queue(expected_wait=QUEUES[name]) for name in streams}),
-        jobs=jobs_of(columns),
+        jobs=drawn,
     )
 
 

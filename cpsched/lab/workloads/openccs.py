@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from cpsched.domain import Amounts, Chunk, Cluster, Instance, NodeClass, Request
-from cpsched.lab.workloads.arrivals import daily_cycle, poisson_arrivals
 from cpsched.lab.workloads.assembly import (
     WALLTIME_QUEUES,
-    Columns,
+    daily_cycle,
     jobs_of,
+    poisson_arrivals,
     random_numbers,
     random_users,
     walltime_queues,
@@ -98,7 +98,7 @@ def openccs_workload(jobs: int, seed: int) -> Instance:
     accuracy = draw.beta(mean_accuracy, 1 - mean_accuracy)
     users, groups = random_users(draw, jobs)
     requests = [_request(size.cores) for size in SIZES]
-    columns = Columns(
+    drawn = jobs_of(
         submit=poisson_arrivals(draw, jobs, 86400 / JOBS_A_DAY, daily_cycle(*STREAMS["whole"].cycle)),
         walltime=walltimes,
         runtime=np.maximum(1, np.rint(walltimes * accuracy)).astype(np.int64),
@@ -111,7 +111,7 @@ def openccs_workload(jobs: int, seed: int) -> Instance:
         name=f"openccs-{jobs}-jobs-{seed}",
         cluster=oculus_cluster(),
         queues=WALLTIME_QUEUES,
-        jobs=jobs_of(columns),
+        jobs=drawn,
     )
 
 

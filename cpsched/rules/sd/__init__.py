@@ -1,12 +1,9 @@
 """SD-Policy (D'Amico, Jokanovic, Corbalan, ICPP 2019): running malleable jobs lend cores, so that others start earlier.
 
-May import what `rules` may. Begin with `rule.py`, the parameters, and `engine.py`, for windows; `event_loop.py` goes
-from event to event, `view.py` is the map of future reservations that it uses. `partners.py` decides which jobs may be
-guests or mates, `mates.py` chooses the mates of a guest, and `run.py` is a job that changes its cores.
+May import what `rules` may. Begin with `rule.py`, the parameters and the choice of mates, and `event_loop.py`,
+the engine for windows. `partners.py` decides which jobs may be guests or mates, and how they run.
 """
 
-from cpsched.rules.sd.engine import SdEngine
-from cpsched.rules.sd.mates import Mate, select_mates
-from cpsched.rules.sd.partners import Guest, Lender, guest_of, lender_of
-from cpsched.rules.sd.rule import SD_RULES, PiWeight, SdRule
-from cpsched.rules.sd.run import FULL_PACE, Pace, Run
+from cpsched.rules.sd.event_loop import SdEngine
+from cpsched.rules.sd.partners import FULL_PACE, Guest, Lender, Pace, Run, guest_of, lender_of
+from cpsched.rules.sd.rule import SD_RULES, Mate, PiWeight, SdRule, select_mates

@@ -1,7 +1,7 @@
 """The Maui scheduler (MAUI-1 to MAUI-10; Bode, Halstead, Kendall, Lei and Jackson, ALS 2000, and Maui's manual).
 
 Begin with `Maui`. The parameters are in `params.py`, a cycle in `cycle.py`, the priorities in
-`priority.py` and `fairshare.py`; `short_pool.py` and `allocation_bank.py` are policies of their own.
+`priority.py`; `short_pool.py` and `allocation_bank.py` are policies of their own.
 
 Of what else the paper names (MAUI-10): weak nodes are filled first and the most powerful last by the mapping, which
 goes by node weights; licenses are allocated together with nodes. Pre-staging, queries of meta-schedulers and job
@@ -18,10 +18,9 @@ import numpy as np
 from cpsched.errors import EngineError
 from cpsched.lab.policies.maui.allocation_bank import AllocationBank
 from cpsched.lab.policies.maui.cycle import Cycle, Parts, Reservation
-from cpsched.lab.policies.maui.params import Downtime, Exemption, MauiParams, params_of
+from cpsched.lab.policies.maui.params import Downtime, Exemption, MauiParams, made
 from cpsched.lab.policies.maui.priority import Priorities
-from cpsched.lab.policies.maui.short_pool import KeptNodes
-from cpsched.lab.policies.maui.withholding import Closures, columns_of
+from cpsched.lab.policies.maui.short_pool import Closures, KeptNodes, columns_of
 from cpsched.lab.sim import Decision, News, Outlook, Site
 
 
@@ -179,7 +178,4 @@ def maui(
         "bank": bank,
     }
     given = {name: table for name, table in tables.items() if table is not None}
-    try:
-        return Maui(params_of({"reservation_depth": reservation_depth, "backfill": backfill, **given}))
-    except (TypeError, AttributeError) as error:  # a value deep in a table that is of another kind
-        raise ValueError(f"Expected tables as of MauiParams: {error}, got {given}") from error
+    return Maui(made(MauiParams, {"reservation_depth": reservation_depth, "backfill": backfill, **given}, "maui"))

@@ -5,12 +5,13 @@ Names of kinds of credentials are those of the documents: an account is a job's 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import StrEnum
-from types import NoneType
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, cast, get_args, get_origin, get_type_hints
 
+from cpsched.arguments import plain_argument
 from cpsched.domain import FrozenMap
 
 _HOUR = 3600
@@ -50,24 +51,6 @@ def _require_words(kinds: Iterable[object], words: type[StrEnum], what: str) -> 
         _require(kind in known, f"{what} of {', '.join(known)}", repr(kind))
 
 
-_TYPES: dict[str, tuple[type[object], ...]] = {
-    "bool": (bool,),
-    "int": (int,),
-    "float": (int, float),
-    "None": (NoneType,),
-}
-
-
-def _require_numbers(part: Any) -> None:
-    """Check the fields of a dataclass that are numbers, or true or false."""
-    for one in fields(part):
-        names, value = str(one.type).split(" | "), getattr(part, one.name)
-        if all(name in _TYPES for name in names):
-            fits = any(isinstance(value, _TYPES[name]) for name in names)
-            is_mistaken = isinstance(value, bool) and "bool" not in names
-            _require(fits and not is_mistaken, f"{one.name} as {one.type}", repr(value))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
     """The weight of a unit of each component of a job's priority (MAUI-4), times the weight of its group in Maui."""
@@ -97,9 +80,6 @@ class Weights:
     #: Its nearness to the targets of its quality of service, from 1 to 10,000.
     target_queue_time: float = 0
     target_xfactor: float = 0
-
-    def __post_init__(self) -> None:
-        _require_numbers(self)
 
 
 class TargetKind(StrEnum):
@@ -153,7 +133,6 @@ class Fairshare:
     targets: FrozenMap[str, FrozenMap[str, str | float]] = field(default_factory=FrozenMap)
 
     def __post_init__(self) -> None:
-        _require_numbers(self)
         _require(self.interval > 0 and self.depth > 0, "windows of fairshare", f"{self.depth} of {self.interval} s")
         _require(0 < self.decay <= 1, "a decay of fairshare in (0, 1]", self.decay)
         _require_words(self.targets, Credential, "fairshare targets")
@@ -178,7 +157,6 @@ class Qos:
     exempt: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        _require_numbers(self)
         _require(self.billing_rate >= 0, "a billing rate of 0 or more", self.billing_rate)
         _require(self.target_xfactor is None or self.target_xfactor > 1, "a target over 1", self.target_xfactor)
         _require(self.target_queue_time is None or self.target_queue_time > 0, "a target > 0", self.target_queue_time)
@@ -195,7 +173,6 @@ class Downtime:
     nodes: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        _require_numbers(self)
         _require(self.start < self.end, "a downtime that begins before its end", f"[{self.start}, {self.end})")
 
 
@@ -213,7 +190,6 @@ class ShortPool:
     lookahead: int = 2 * _HOUR
 
     def __post_init__(self) -> None:
-        _require_numbers(self)
         _require(self.nodes > 0, "nodes of the short pool > 0", self.nodes)
         hours = f"{self.begin_hour} to {self.end_hour}"
         _require(0 <= self.begin_hour < self.end_hour <= 24, "hours of a day, the first before the last", hours)
@@ -229,7 +205,6 @@ class Credits:
     others: float | None = None
 
     def __post_init__(self) -> None:
-        _require_numbers(self)
         for credit in (*self.users.values(), self.others or 0.0):
             _require(credit >= 0, "credits of 0 or more", credit)
 
@@ -256,55 +231,37 @@ class MauiParams:
     bank: Credits | None = None
 
     def __post_init__(self) -> None:
-        _require_numbers(self)
         _require(self.reservation_depth >= 0, "a reservation_depth of 0 or more", self.reservation_depth)
         _require_words(self.priorities, Credential, "priorities")
         _require(Credential.QOS not in self.priorities, "the priority of a qos in qos", "it in priorities")
-        for table in self.priorities.values():
-            for value in table.values():
-                _require(isinstance(value, int | float), "priorities as numbers", repr(value))
         for kind in ("users", "groups", "accounts"):
             names = [name for qos in self.qos.values() for name in getattr(qos, kind)]
             twice = sorted({name for name in names if names.count(name) > 1})
             _require(not twice, f"one qos for each of the {kind}", f"several for {', '.join(twice)}")
 
 
-def params_of(tables: Mapping[str, Any]) -> MauiParams:
-    """Return the parameters given as nested tables, as in TOML; parameters that are objects already are kept.
+def made(hint: Any, value: object, name: str) -> Any:
+    """Return a parameter of a type, made of nested tables and lists as in TOML; objects that are of it are kept.
 
-    Raises `ValueError` if a name is unknown or missing, or something is out of range; `TypeError`, `AttributeError` if
-    a value deep in a table is of another kind.
+    Raises `ValueError` if a name is unknown or missing, or something is of another kind, or out of range.
     """
-    made = dict(tables)
-    if "fairshare" in made:
-        made["fairshare"] = _made(Fairshare, _nested(made["fairshare"], "targets"))
-    parts = {"weights": Weights, "shortpool": ShortPool, "bank": Credits}
-    made |= {name: _made(part, made[name]) for name, part in parts.items() if name in made}
-    if "qos" in made:
-        made["qos"] = FrozenMap({name: _made(Qos, table) for name, table in made["qos"].items()})
-    if "downtimes" in made:
-        made["downtimes"] = tuple(_made(Downtime, table) for table in made["downtimes"])
-    return MauiParams(**_nested(made, "priorities"))
-
-
-def _made(part: type[Any], table: object) -> object:
-    _require(isinstance(table, Mapping | part), f"a table for {part.__name__}", repr(table))
-    if not isinstance(table, Mapping):
-        return table
-    known = {one.name: one for one in fields(part)}
-    unknown = [name for name in table if name not in known]
-    _require(not unknown, f"some of {', '.join(known)} in a table for {part.__name__}", ", ".join(unknown))
-    needed = [name for name, one in known.items() if one.default is MISSING and one.default_factory is MISSING]
-    missing = [name for name in needed if name not in table]
-    _require(not missing, f"{', '.join(missing)} in a table for {part.__name__}", repr(table))
-    return part(**table)
-
-
-def _nested(table: Any, key: str) -> Any:
-    """Return a table with frozen tables of names under a key."""
-    if not isinstance(table, Mapping) or key not in table:
-        return table
-    kinds = table[key]
-    is_nested = isinstance(kinds, Mapping) and all(isinstance(names, Mapping) for names in kinds.values())
-    _require(is_nested, f"tables of names in {key}", repr(kinds))
-    return {**table, key: FrozenMap((kind, FrozenMap(names)) for kind, names in kinds.items())}
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is UnionType and NoneType in inner:
+        return None if value is None else made(inner[0], value, name)
+    if is_dataclass(hint) and isinstance(hint, type) and not isinstance(value, hint):
+        _require(isinstance(value, Mapping), f"a table for {hint.__name__}", repr(value))
+        known = {one.name: one for one in fields(hint)}
+        table, hints = dict(cast(Mapping[str, object], value)), get_type_hints(hint)
+        unknown = [key for key in table if key not in known]
+        _require(not unknown, f"some of {', '.join(known)} in a table for {hint.__name__}", ", ".join(unknown))
+        needed = [key for key, one in known.items() if one.default is MISSING and one.default_factory is MISSING]
+        missing = [key for key in needed if key not in table]
+        _require(not missing, f"{', '.join(missing)} in a table for {hint.__name__}", repr(table))
+        return hint(**{key: made(hints[key], one, key) for key, one in table.items()})
+    if origin is FrozenMap:
+        _require(isinstance(value, Mapping), f"a table of names in {name}", repr(value))
+        return FrozenMap({key: made(inner[1], one, name) for key, one in cast(Mapping[str, object], value).items()})
+    if origin is tuple:
+        _require(isinstance(value, list | tuple), f"a list in {name}", repr(value))
+        return tuple(made(inner[0], one, name) for one in cast(Sequence[object], value))
+    return plain_argument(value, hint, name=name)

@@ -8,14 +8,16 @@ is malleable, this is `static_backfill`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Literal
 
-from cpsched.lab.policies.future_map import FutureMap
+import numpy as np
+
 from cpsched.lab.policies.sd.sharing import Sharing
-from cpsched.lab.policies.sd.static_backfill import DEPTH, checked_depth
+from cpsched.lab.policies.sd.static_backfill import DEPTH, FutureMap, checked_depth
 from cpsched.lab.sim import Decision, News, Site
 from cpsched.rules import SD_RULES, PiWeight, SdRule
 
@@ -93,3 +95,35 @@ sd_10 = _setting("sd_10", "MAX_SLOWDOWN 10")
 sd_50 = _setting("sd_50", "MAX_SLOWDOWN 50")
 sd_inf = _setting("sd_inf", "no limit of slowdowns")
 sd_dyn = _setting("sd_dyn", "DynAVGSD")
+
+
+class MalleableByValue(SdPolicy):
+    """Lends cores where that makes the sum of the predicted slowdowns less: what SD-Policy can be when it reckons
+    (SD-14).
+
+    The queue is served by Smith's rule (the slowdown that a second of waiting adds, per core-second of the job). A
+    guest starts if it saves more slowdown than its mates lose; its mates are those that lose least.
+
+    `depth`: the number of waiting jobs that are considered; None: all. Raises `ValueError` if the depth is less than 1.
+    """
+
+    def __init__(self, depth: int | None) -> None:
+        super().__init__(SdRule(name="malleable_value", max_slowdown=math.inf), depth)
+
+    def begin(self, site: Site) -> None:
+        """Make ready for a simulation."""
+        self._map = FutureMap(site)
+        self._sharing = Sharing(site, self._map, self._rule, by_value=True)
+        #: Smith's rule: a second costs 1 / walltime, and the job takes walltime * cores.
+        self._keys = site.walltime.astype(np.float64) ** 2 * np.maximum(site.cores, 1)
+
+    def _in_order(self, site: Site) -> list[int]:
+        """Return the waiting jobs by Smith's rule."""
+        queue = site.queue
+        found: list[int] = queue[np.argsort(self._keys[queue], kind="stable")].tolist()
+        return found
+
+
+def malleable_value(depth: int | None = DEPTH) -> MalleableByValue:
+    """Return the scheduler."""
+    return MalleableByValue(depth)

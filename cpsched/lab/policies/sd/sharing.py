@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.domain import modes
-from cpsched.lab.policies.future_map import FutureMap
 from cpsched.lab.policies.sd.owners import Owners
+from cpsched.lab.policies.sd.static_backfill import FutureMap
 from cpsched.lab.sim import Change, Site, Start
 from cpsched.rules import Guest, Pace, Run, SdRule, guest_of
 

@@ -8,7 +8,7 @@ touching a reservation starts, any other one gets a reservation, for this cycle 
 don't require whole nodes."
 
 Priority is that of the job, else of its queue, else none: then the order of submission rules, as with
-``priority/basic``, and with ``priority/multifactor``, whose weights are all 0 by default (`multifactor.py`). Queues are
+``priority/basic``, and with ``priority/multifactor``, whose weights are all 0 by default (`priorities`). Queues are
 not partitions here: all share the nodes, and one order. The seconds that a cycle takes are those of ``charge_overhead``
 in a simulation (no ``bf_max_time``, no ``bf_yield_interval``); the quick pass has no ``default_queue_depth``, and
 follows a submission at once (``batch_sched_delay`` 0). Whole nodes are reserved without licenses (no ``bf_licenses``).
@@ -17,24 +17,56 @@ follows a submission at once (``batch_sched_delay`` 0). Whole nodes are reserved
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.lab.policies.ranking import ranks
-from cpsched.lab.policies.slurm import multifactor, slurm_kernels
+from cpsched.lab.policies import slurm_kernels
 from cpsched.lab.sim import Decision, News, Outlook, Site, Start
 from cpsched.rusv import Timeline, kernels
 
+#: What a user has who is not listed: as one that has had exactly its share.
+_EVEN = 0.5
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlurmParameters:
-    """The ``SchedulerParameters`` of a slurm.conf, in their own units. Raises `ValueError` if one is less than 1, or a
-    weight less than 0.
+
+def priorities(site: Site, jobs: NDArray[np.int64], slurm: Slurm) -> NDArray[np.int64]:
+    """Return the priority of each of some jobs at this second, a whole number as in ``priority/multifactor``: age, fair
+    share and size, each a factor between 0 and 1 with a weight (slurm.conf(5)).
+
+    They are the age as a part of ``PriorityMaxAge``; the size as a part of the machine's cores
+    (``PriorityFavorSmall=NO``); and 2^(-usage / share) of Slurm's classic fair share, with the usage that decays in the
+    simulation, and 1/2 for users without a share. A priority of the job or its queue goes before: it is a partition's
+    tier. Jobs have their priorities anew every ``PriorityCalcPeriod``, and when they come.
+    """
+    age = np.clip((site.now - site.submit[jobs]) / slurm.max_age, 0.0, 1.0)
+    size = site.cores[jobs] / max(1, site.instance.cluster.totals.get("cores", 0))
+    found = slurm.weight_age * age + slurm.weight_size * size
+    if slurm.weight_fair_share:
+        found += slurm.weight_fair_share * _fair_share(site, jobs)
+    whole: NDArray[np.int64] = np.floor(found).astype(np.int64)
+    return whole
+
+
+def _fair_share(site: Site, jobs: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the fair-share factor of the user of each of some jobs, in its account."""
+    shares = site.fair_share
+    if shares is None:
+        return np.full(len(jobs), _EVEN)
+    factors = {key: 2.0 ** -float(one.usage / one.share) if one.share else 0.0 for key, one in shares.standings.items()}
+    chosen = [site.jobs[job] for job in jobs.tolist()]
+    return np.array([factors.get((job.user, job.project), _EVEN) for job in chosen])
+
+
+@dataclass(kw_only=True, eq=False)
+class Slurm:
+    """The scheduler, see the module, with the ``SchedulerParameters`` of a slurm.conf in their own units; mutable.
+
+    Raises `ValueError` if one is less than 1, or a weight less than 0.
     """
 
+    name: str = field(default="slurm", init=False)
     #: Seconds from one cycle to the next, at the least.
     bf_interval: int = 30
     #: The horizon of a cycle, in minutes.
@@ -59,29 +91,16 @@ class SlurmParameters:
         for name in ("weight_age", "weight_fair_share", "weight_size"):
             if getattr(self, name) < 0:
                 raise ValueError(f"Expected {name} of 0 or more, got {getattr(self, name)}")
-
-    @property
-    def has_factors(self) -> bool:
-        """Whether priorities have several factors."""
-        return bool(self.weight_age or self.weight_fair_share or self.weight_size)
-
-
-class Slurm:
-    """The scheduler, see the module."""
-
-    name = "slurm"
-
-    def __init__(self, parameters: SlurmParameters) -> None:
-        self.parameters = parameters
-        #: Whether usage changes the order.
-        self.reads_shares = parameters.weight_fair_share > 0
+        #: Whether usage changes the order, and whether anything but the tiers does.
+        self.reads_shares = self.weight_fair_share > 0
+        self._has_factors = bool(self.weight_age or self.weight_fair_share or self.weight_size)
 
     def begin(self, site: Site) -> None:
         """Make ready for a simulation."""
         self._outlook = Outlook(site)
         self._demands = site.demand.astype(np.int64)
         self._estimates = np.array([site.estimate(job) for job in range(len(site.jobs))], dtype=np.int64)
-        self._rank = ranks(site)
+        self._rank = site.ranks()
         self._tiers = np.array([site.instance.priority(job) for job in site.jobs], dtype=np.int64)
         #: The priorities of ``priority/multifactor``, and the time at which all are calculated next.
         self._priority = np.zeros(len(site.jobs), dtype=np.int64)
@@ -101,21 +120,21 @@ class Slurm:
         starts = list(self._in_order(queue, now))
         if now < self._next_cycle:
             return Decision(starts=starts, wake=self._next_cycle)
-        backfilled = self._cycle(queue[len(starts) :][: self.parameters.bf_max_job_test], now)
-        self._next_cycle = now + self.parameters.bf_interval
+        backfilled = self._cycle(queue[len(starts) :][: self.bf_max_job_test], now)
+        self._next_cycle = now + self.bf_interval
         return Decision(starts=starts + backfilled, wake=self._next_cycle if backfilled else None)
 
     def _ordered(self, site: Site, news: News) -> NDArray[np.int64]:
         """Return the waiting jobs in order; of jobs that have come, and now and then of all, after new priorities."""
         queue = site.queue
-        if not self.parameters.has_factors:
+        if not self._has_factors:
             return queue[np.argsort(self._rank[queue])]
         is_due = news.now >= self._next_priorities
         new = queue if is_due else np.array(news.arrived, dtype=np.int64)
         if is_due:
-            self._next_priorities = news.now + self.parameters.calc_period
+            self._next_priorities = news.now + self.calc_period
         if len(new):
-            self._priority[new] = multifactor.priorities(site, new, self.parameters)
+            self._priority[new] = priorities(site, new, self)
         return queue[np.lexsort((queue, -self._priority[queue], -self._tiers[queue]))]
 
     def _in_order(self, queue: NDArray[np.int64], now: int) -> Iterator[Start]:
@@ -155,14 +174,13 @@ class Slurm:
 
     def _reserve(self, queue: NDArray[np.int64], now: int, timeline: Timeline) -> Iterator[Start]:
         """Book reservations, and the jobs that start."""
-        parameters = self.parameters
-        by_nodes, latest = parameters.reserves == "nodes", now + 60 * parameters.bf_window
+        by_nodes, latest = self.reserves == "nodes", now + 60 * self.bf_window
         self._memory[:, 0, 0] = 0
         requests = slurm_kernels.Requests(self._demands, self._estimates, self._memory)
         place = 0
         while place < len(queue):
             code, place, count = slurm_kernels.reserve(
-                *(queue, place, now, latest, parameters.bf_resolution, by_nodes),
+                *(queue, place, now, latest, self.bf_resolution, by_nodes),
                 *(requests, *timeline.kernel_arguments()),
             )
             if code == kernels.GROW_STATE:
@@ -174,35 +192,3 @@ class Slurm:
                 timeline.book(timeline.booking_of(int(self._demands[job]), start.entries, now, end))
                 yield start
                 place += 1
-
-
-def slurm(
-    bf_interval: int = 30,
-    bf_window: int = 1440,
-    bf_resolution: int = 60,
-    bf_max_job_test: int = 500,
-    reserves: Literal["nodes", "chunks"] = "nodes",
-    weight_age: int = 0,
-    weight_fair_share: int = 0,
-    weight_size: int = 0,
-    max_age: int = 604_800,
-    calc_period: int = 300,
-) -> Slurm:
-    """Return the scheduler, with the fields of `SlurmParameters`.
-
-    Raises `ValueError` if one is less than 1, or a weight less than 0.
-    """
-    return Slurm(
-        SlurmParameters(
-            bf_interval=bf_interval,
-            bf_window=bf_window,
-            bf_resolution=bf_resolution,
-            bf_max_job_test=bf_max_job_test,
-            reserves=reserves,
-            weight_age=weight_age,
-            weight_fair_share=weight_fair_share,
-            weight_size=weight_size,
-            max_age=max_age,
-            calc_period=calc_period,
-        )
-    )

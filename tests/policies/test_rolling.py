@@ -31,7 +31,8 @@ from cpsched.domain import (
 from cpsched.engine import Outcome
 from cpsched.errors import EngineError
 from cpsched.formats import instance_to_document, plan_to_document, read_instance
-from cpsched.lab.sim import BackfillRule, Prediction, QueueRule, Rolling, simulate
+from cpsched.lab.policies import Rolling
+from cpsched.lab.sim import BackfillRule, Prediction, QueueRule, simulate
 from cpsched.planner import PlannerEngine, replanned
 from cpsched.portfolio import plan_of
 from cpsched.verify import verify
