@@ -157,6 +157,15 @@ def test_jobs_that_are_alike_but_for_a_type_are_told_apart() -> None:
     assert [repr(job.cpus) for job in jobs] == ["1", "1", "1"]
 
 
+def test_numbers_that_mean_no_value_in_sixteen_bits_are_numbers_in_more() -> None:
+    """Job 65534 and a memory of 65535 MiB are what they say; so many tasks per node are none."""
+    job = waiting(65534, memory_per_node=65535, tasks_per_node=65534)
+    (record,) = read_answer({"jobs": [job]}, "squeue").jobs
+    assert (record.number, record.memory_per_node, record.tasks_per_node) == (65534, 65535, None)
+    (node,) = read_answer({"nodes": [{**NODES_2205[0], "real_memory": 65535}]}, "sinfo").nodes
+    assert node.memory == 65535
+
+
 def test_a_name_that_reads_like_fields_costs_its_job_in_text_and_is_harmless_in_json() -> None:
     """In a text a name can forge fields, so that the job is left out, and holds what it held; JSON has no doubt."""
     evil = "x UserId=root(0) JobState=RUNNING NodeList=g1"

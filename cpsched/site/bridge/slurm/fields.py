@@ -8,11 +8,16 @@ from typing import Any
 
 from cpsched.errors import DocumentError, Fault
 
-#: Slurm's numbers for "not set" and "no limit", of 16, 32 and 64 bits.
-_NO_VALUE = frozenset({2**16 - 2, 2**16 - 1, 2**32 - 2, 2**32 - 1, 2**64 - 2, 2**64 - 1})
+#: Slurm's numbers for "not set" and "no limit", of 32 and 64 bits, and of 16 for keys that have so few.
+_NO_VALUE = frozenset({2**32 - 2, 2**32 - 1, 2**64 - 2, 2**64 - 1})
+_NO_SHORT = frozenset({2**16 - 2, 2**16 - 1})
+_SHORT = frozenset({
+    "core_spec", "cores_per_socket", "cpus_per_task", "minimum_cpus_per_node", "segment_size", "sockets_per_node",
+    "tasks_per_board", "tasks_per_core", "tasks_per_node", "tasks_per_socket", "threads_per_core",
+})  # fmt: skip
 #: That for "no limit" of 32 bits.
 _INFINITE = 2**32 - 1
-_LEAST_NO_VALUE = min(_NO_VALUE)
+_LEAST_NO_VALUE = min(_NO_SHORT)
 _MOST_FAULTS = 100
 _LONGEST_SHOWN = 64
 
@@ -100,7 +105,7 @@ class Fields:
                 value = int(value)
             if type(value) is not int:
                 self._wrong(key, "a whole number", value)
-            elif value not in _NO_VALUE and value >= 0:
+            elif value >= 0 and value not in _NO_VALUE and not (value in _NO_SHORT and key in _SHORT):
                 return value
         return None
 

@@ -31,6 +31,8 @@ _Record = TypeVar("_Record")
 _Unread = Callable[[Fields, _Record | None, str], _Record | None]
 
 _MINUTE = 60
+#: The key under which a reader says of an entry why it cannot be read.
+UNREAD = "unread"
 #: Keys in which many jobs are alike.
 _SHARED = (
     "account", "array_job_id", "array_max_tasks", "array_task_string", "burst_buffer", "cluster_features", "contiguous",
@@ -110,6 +112,8 @@ def _read_each(
         before = len(faults)
         record: _Record | None = None
         try:
+            if said := entry.text(UNREAD):
+                raise ValueError(said)
             record = reader(entry)
         except SyntaxFault as error:
             entry.fault("", error.message)
@@ -426,6 +430,7 @@ def _partition(entry: Fields) -> PartitionRecord:
         max_nodes=entry.number("max_nodes_per_job") or None,
         cpus_per_node=entry.number("max_cpus_per_node") or None,
         qos=entry.text("qos"),
+        preemption=entry.text("preempt_mode"),
     )
 
 
