@@ -18,7 +18,7 @@ from cpsched.site.daemon import Store
 from tests.daemon.world_server import NUM_JOBS, RemoteManager
 from tests.sizes import LARGE
 
-#: World seconds per second.
+#: PlayedWorld seconds per second.
 SPEED = 4.0
 KILLS = 20 if LARGE else 3
 

@@ -1,4 +1,4 @@
-"""`step`: from a state and an event to the next state and to instructions. Pure: no clock, no file, no manager.
+"""`step`: from a state and an event to the next state and to orders. Pure: no clock, no file, no manager.
 
 The plan is what is wanted, the last snapshot is what is true, and the orders are the difference (`orders.py`). So what
 was lost on the way, by whomever, is ordered again, and what is true already is not ordered. Nothing has to be
@@ -11,19 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from cpsched.site.bridge import Gate, JobFacts, JobState, Receipt, Refusal, Result, Snapshot, Start
+from cpsched.site.bridge import Gate, JobFacts, JobState, Order, Receipt, Refusal, Result, Snapshot, Start
 from cpsched.site.daemon.orders import announcements, hand_back_orders, wanted_orders
 from cpsched.site.daemon.state import (
-    Act,
     Answered,
     Barred,
     CycleOver,
     Event,
-    Instruction,
     JobOver,
     JobQueuedAgain,
     JobStarted,
-    PlanAgain,
     Planned,
     PlannedStart,
     Promise,
@@ -60,15 +57,16 @@ class _Changes:
     late: list[tuple[str, int, PlannedStart]] = field(default_factory=list)
 
 
-def step(state: State, event: Event) -> tuple[State, tuple[Instruction, ...]]:
+def step(state: State, event: Event) -> tuple[State, Save, tuple[Order, ...]]:
     """Take an event.
 
     Orders follow from snapshots alone: other events change what the next snapshot is held against.
 
-    Returns the next state, and what is to be done, in this order: write down, act, plan.
+    Returns the next state, what is to be written down, and the orders that are to be given after that. If the state is
+    stale, another plan is wanted.
     """
     changes = _Changes()
-    acts: tuple[Instruction, ...] = ()
+    orders: tuple[Order, ...] = ()
     if isinstance(event, Seen):
         new = _seen(state, event.snapshot, changes)
     elif isinstance(event, Planned):
@@ -82,12 +80,12 @@ def step(state: State, event: Event) -> tuple[State, tuple[Instruction, ...]]:
     elif isinstance(event, CycleOver):
         new = _cycle_over(state, is_bad=event.is_bad)
         if new.gave_up_at is not None and state.gave_up_at is None and new.snapshot is not None:
-            acts = (Act(orders=wanted_orders(new)),)
+            orders = wanted_orders(new)
     elif isinstance(event, Reloaded):
         changes.stale.append("the configuration was read again")
         new = replace(state, policy=event.policy)
         if event.policy.is_dry_run and not state.policy.is_dry_run and state.snapshot is not None:
-            acts = (Act(orders=hand_back_orders(state.snapshot)),)
+            orders = hand_back_orders(state.snapshot)
     else:
         new = replace(state, is_stopping=True)
     reasons = dict.fromkeys([*filter(None, [new.stale]), *changes.stale])
@@ -100,16 +98,10 @@ def step(state: State, event: Event) -> tuple[State, tuple[Instruction, ...]]:
     if isinstance(event, Seen | Stopping):
         is_silent = new.policy.is_dry_run or new.policy.only_ranks or new.gave_up_at is not None or new.is_stopping
         orders = (*(() if is_silent else announcements(new)), *wanted_orders(new))
-        acts, new = ((Act(orders=orders),) if orders else ()), replace(new, unannounced={})
+        new = replace(new, unannounced={})
         if any(isinstance(order, Gate) and order.is_closed for order in orders):
             new = replace(new, gated_at=new.now)
-    save = Save(
-        plan=changes.plan,
-        promises=changes.promises,
-        records=tuple(changes.records),
-    )
-    again = (PlanAgain(why=new.stale),) if new.stale and not new.is_stopping else ()
-    return new, (*(() if save.is_empty else (save,)), *acts, *again)
+    return new, Save(plan=changes.plan, promises=changes.promises, records=tuple(changes.records)), orders
 
 
 def _merged(old: Mapping[str, T], changes: Mapping[str, T | None]) -> Mapping[str, T]:

@@ -24,13 +24,11 @@ from cpsched.site.daemon.orders import steered_jobs
 from cpsched.site.daemon.planning import Made, Planner, plan_of_state
 from cpsched.site.daemon.state import (
     LEARNT_FROM,
-    Act,
     Answered,
     CycleOver,
     Event,
     JobOver,
     JobStarted,
-    PlanAgain,
     Planned,
     Policy,
     Reloaded,
@@ -374,18 +372,16 @@ class Daemon:
             except OSError as error:
                 self.journal.failed("metrics", error)
 
-    # --- the core's instructions ---
+    # --- what the core wants done ---
 
     def _take(self, event: Event) -> None:
         """Give an event to the core, and do what it says."""
-        self.state, instructions = step(self.state, event)
-        for instruction in instructions:
-            if isinstance(instruction, Save):
-                self._save(instruction)
-            elif isinstance(instruction, Act):
-                self._act(instruction.orders)
-            elif isinstance(instruction, PlanAgain):
-                self._again = instruction.why
+        self.state, save, orders = step(self.state, event)
+        self._again = self.state.stale
+        if not save.is_empty:
+            self._save(save)
+        if orders:
+            self._act(orders)
 
     def _save(self, save: Save) -> None:
         """Write down what has changed, with what could not be written before."""

@@ -1,4 +1,4 @@
-"""The nouns of the daemon's core: its state, the events that it takes, the instructions that it gives. All frozen."""
+"""The nouns of the daemon's core: its state, the events that it takes, and what it keeps as history. All frozen."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from cpsched.domain import Placement, Plan, PlannedJob
-from cpsched.site.bridge import JobState, Order, Receipt, Refusal, Snapshot
+from cpsched.site.bridge import JobState, Receipt, Refusal, Snapshot
 
 #: The states of ended jobs that say how long such jobs run.
 LEARNT_FROM = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.TIMED_OUT})
@@ -251,7 +251,7 @@ class Barred:
 Record = JobStarted | JobOver | JobQueuedAgain | PromiseMoved | Barred
 
 
-# --- instructions: what the core wants done, in this order ---
+# --- what the core wants written down ---
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,20 +268,3 @@ class Save:
     def is_empty(self) -> bool:
         """Whether there is nothing to write."""
         return not (self.plan or self.promises or self.records)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Act:
-    """Give the manager these orders, each idempotent."""
-
-    orders: tuple[Order, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanAgain:
-    """Make another plan."""
-
-    why: str
-
-
-Instruction = Save | Act | PlanAgain

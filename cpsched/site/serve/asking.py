@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -24,8 +24,6 @@ from cpsched.formats import fold_hostlist, instance_to_document, plan_to_documen
 from cpsched.site.serve.access import Viewer
 from cpsched.site.serve.disconnects import while_present
 from cpsched.site.serve.models import (
-    BlockedModel,
-    ChangeModel,
     ChangesQuery,
     ComparisonModel,
     ExplanationModel,
@@ -60,22 +58,15 @@ async def explanation(parts: AllParts, viewer: Reader, job_id: JobId, at: int | 
 def _explanation_model(view: View, told: Explanation) -> ExplanationModel:
     """Return an explanation as the API has it."""
     row = view.row_of[told.job]
+    known = {field.name: getattr(told, field.name) for field in fields(told)}
+    if told.reason is None:
+        known |= {"reason": row.reason, "detail": row.detail}
     return ExplanationModel(
         version=view.version,
         now=view.instance.now,
-        job=told.job,
-        state=told.state.value,
-        start=told.start,
-        end=told.end,
-        reason=row.reason if told.reason is None else str(told.reason),
-        detail=row.detail if told.detail is None else told.detail,
-        form=told.form,
-        blocked=[BlockedModel.model_validate(one) for one in told.blocked],
-        is_whole=told.is_whole,
-        free_start=told.free_start,
-        changes=[ChangeModel.model_validate(one) for one in told.changes],
         summary=first_line(view.instance, told),
         words=list(explanation_lines(view.instance, told)),
+        **known,
     )
 
 

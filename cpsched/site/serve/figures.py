@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
@@ -32,6 +31,6 @@ def metrics_text(parts: Parts) -> bytes:
             gauge("plan_gap", "The gap of the last plan", view.made.objective.gap)
         if view.cycle is not None:
             gauge("cycle_seconds", "Seconds of the last cycle", view.cycle.seconds)
-            gauge("cycle_lag_seconds", "Seconds since the last cycle", max(0.0, time.time() - view.cycle.clock))
+            gauge("cycle_lag_seconds", "Seconds since the last cycle", view.lag)
             gauge("cycle_fallbacks", "Fallbacks in the last 100 cycles", view.cycle.fallbacks)
     return generate_latest(registry)

@@ -13,7 +13,7 @@ from cpsched.domain import NodeState, ReservationKind
 from cpsched.errors import DocumentError
 from cpsched.formats import instance_to_document, parse_instance
 from cpsched.site.bridge import JobState
-from cpsched.site.bridge.slurm import SiteChoices, make_snapshot, read_directory
+from cpsched.site.bridge.slurm import make_snapshot, read_directory
 from cpsched.site.bridge.slurm.json_reader import parse_answer, read_answer
 from cpsched.site.bridge.slurm.text_reader import read_text
 from tests.bridge.slurm.answers import (
@@ -34,8 +34,8 @@ def test_every_generation_tells_of_the_same_cluster(generation: str, tmp_path: P
     """Answers from 21.08 to 25.11 and the texts of scontrol give the same instance, left jobs and facts."""
     reading = read_directory(write_answers(tmp_path / "x", GENERATIONS[generation]()))
     base = read_directory(write_answers(tmp_path / "base", answers_2205()))
-    got = make_snapshot(reading.records, NOW, SiteChoices())
-    wanted = make_snapshot(base.records, NOW, SiteChoices())
+    got = make_snapshot(reading.records, NOW)
+    wanted = make_snapshot(base.records, NOW)
     jobs = tuple(replace(job, group="users") for job in got.instance.jobs)  # 21.08 knows no names of groups
     assert replace(got.instance, jobs=jobs) == wanted.instance
     assert got.left == wanted.left
@@ -48,7 +48,7 @@ def test_what_newer_slurms_say_besides() -> None:
     jobs = [running(3, "m1", {"m1": (1, 100)}, **held), waiting(8, segment_size=2), waiting(9, segment_size=0)]
     licenses = [{"LicenseName": "ansys", "Total": 2, "Free": 1}]
     answer = {"jobs": jobs, "nodes": NODES_2205, "partitions": PARTITIONS_2205, "licenses": licenses}
-    snapshot = make_snapshot(read_answer(answer, "test"), NOW, SiteChoices())
+    snapshot = make_snapshot(read_answer(answer, "test"), NOW)
     assert {job.id: dict(job.licenses) for job in snapshot.instance.jobs} == {"3": {"ansys": 1}, "9": {}}
     (left,) = snapshot.left
     assert (left.id, "--segment" in left.reason) == ("8", True)
@@ -57,7 +57,7 @@ def test_what_newer_slurms_say_besides() -> None:
 def test_the_small_cluster_is_what_slurm_said(tmp_path: Path) -> None:
     """Nodes, gres, features, states, queues, licences, reservations and jobs come through."""
     records = read_directory(write_answers(tmp_path, answers_2205())).records
-    snapshot = make_snapshot(records, NOW, SiteChoices())
+    snapshot = make_snapshot(records, NOW)
     instance = snapshot.instance
     gpus, first, second = instance.cluster.classes
     assert gpus.names == ("g1", "g2")
@@ -94,7 +94,7 @@ def test_the_small_cluster_is_what_slurm_said(tmp_path: Path) -> None:
 def test_the_instance_passes_the_reader_of_documents(generation: str, tmp_path: Path) -> None:
     """The instance, which is trusted, is what the reader makes of its document."""
     records = read_directory(write_answers(tmp_path, GENERATIONS[generation]())).records
-    instance = make_snapshot(records, NOW, SiteChoices()).instance
+    instance = make_snapshot(records, NOW).instance
     assert parse_instance(instance_to_document(instance), source="test") == instance
 
 
@@ -221,7 +221,7 @@ def test_real_answers_of_every_version_are_read(shared_data: Path) -> None:
     assert len(folders) == 5
     for folder in folders:
         reading = read_directory(folder)
-        snapshot = make_snapshot(reading.records, reading.latest, SiteChoices(), name=folder.name)
+        snapshot = make_snapshot(reading.records, reading.latest, name=folder.name)
         assert reading.records.nodes, folder
         assert snapshot.instance.jobs or snapshot.left, folder
         assert parse_instance(instance_to_document(snapshot.instance), source=folder.name) == snapshot.instance
@@ -235,7 +235,7 @@ def test_real_text_and_real_json_of_22_05_agree(shared_data: Path, tmp_path: Pat
     for file in folder.glob("scontrol_show_*.txt"):
         (tmp_path / file.name).write_text(file.read_text())
     by_text, by_json = read_directory(tmp_path, UTC), read_directory(folder)
-    one, other = (make_snapshot(reading.records, reading.latest, SiteChoices()) for reading in (by_text, by_json))
+    one, other = (make_snapshot(reading.records, reading.latest) for reading in (by_text, by_json))
     assert one.instance == other.instance
     assert [left.id for left in one.left] == [left.id for left in other.left]
     assert {key: facts.revision for key, facts in one.jobs.items()} == {

@@ -13,7 +13,7 @@ from cpsched.errors import SyntaxFault
 from cpsched.formats import expand_hostlist
 from cpsched.site.bridge.slurm.records import NodeRecord, SlurmRecords
 from cpsched.site.bridge.slurm.requests import HOST, YES, Site, feature_property, outside_property
-from cpsched.site.bridge.slurm.site import SiteChoices
+from cpsched.site.bridge.slurm.site import SlurmModel
 
 
 def site_of(records: SlurmRecords) -> Site:
@@ -93,7 +93,7 @@ def cluster_of(
     return Cluster(classes=tuple(classes), licenses=licenses)
 
 
-def queues_of(records: SlurmRecords, site: Site, choices: SiteChoices) -> dict[str, Queue]:
+def queues_of(records: SlurmRecords, site: Site, choices: SlurmModel) -> dict[str, Queue]:
     """Return the queue of each partition."""
     described = {partition.name: partition for partition in records.partitions}
     queues = {}

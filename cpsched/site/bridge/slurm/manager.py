@@ -38,7 +38,7 @@ from cpsched.site.bridge.slurm.lines import as_ordered, is_alive, lines_by_job
 from cpsched.site.bridge.slurm.marker import read_marker
 from cpsched.site.bridge.slurm.orders import Change, Refused, change_of, refusal_of
 from cpsched.site.bridge.slurm.records import JobRecord, SlurmRecords, hosts_of, task_ranges
-from cpsched.site.bridge.slurm.site import SiteChoices, SlurmModel, client_of
+from cpsched.site.bridge.slurm.site import SlurmModel, client_of
 from cpsched.site.bridge.slurm.snapshot import SnapshotMaker
 from cpsched.site.bridge.slurm.steering import why_not_ranked
 from cpsched.text import printable
@@ -74,7 +74,7 @@ class SlurmManager:
     def __init__(
         self,
         client: SlurmClient,
-        choices: SiteChoices | None = None,
+        choices: SlurmModel | None = None,
         *,
         gate: Path | None = None,
         only_ranks: bool = False,
@@ -83,7 +83,7 @@ class SlurmManager:
         self._client, self._gate, self._clock = client, gate, clock
         #: Whether Slurm is known to add to priorities what it is told.
         self._only_ranks, self._can_rank = only_ranks, False
-        self._maker = SnapshotMaker(choices or SiteChoices(), only_ranks=only_ranks)
+        self._maker = SnapshotMaker(choices, only_ranks=only_ranks)
         #: The queue when it was last looked at: what changes while nobody watches is seen by the next watch.
         self._seen: str | None = None
         #: When that was, and how long it took.
@@ -104,7 +104,7 @@ class SlurmManager:
     def of(cls, model: SlurmModel) -> SlurmManager:
         """Return the manager of a site's file."""
         gate = None if model.gate is None else Path(model.gate)
-        return cls(client_of(model), SiteChoices.of(model), gate=gate, only_ranks=model.steering == "order")
+        return cls(client_of(model), model, gate=gate, only_ranks=model.steering == "order")
 
     def snapshot(self) -> Snapshot:
         """Take a snapshot."""

@@ -43,7 +43,7 @@ from cpsched.site.bridge.slurm.requests import (
     counter_of,
 )
 from cpsched.site.bridge.slurm.reservations import with_reservations
-from cpsched.site.bridge.slurm.site import SiteChoices
+from cpsched.site.bridge.slurm.site import SlurmModel
 from cpsched.site.bridge.slurm.steering import Leaving, changes_at, job_facts, why_left
 from cpsched.site.bridge.sound import Checker
 from cpsched.text import printable
@@ -118,8 +118,8 @@ class SnapshotMaker:
     certain nodes, are planned, and jobs that may preempt others.
     """
 
-    def __init__(self, choices: SiteChoices, *, name: str = "slurm", only_ranks: bool = False) -> None:
-        self._choices, self._name, self._only_ranks = choices, name, only_ranks
+    def __init__(self, choices: SlurmModel | None = None, *, name: str = "slurm", only_ranks: bool = False) -> None:
+        self._choices, self._name, self._only_ranks = choices or SlurmModel(kind="slurm"), name, only_ranks
         self._frame: _Frame | None = None
         #: By the identity of the record; the record is kept, so that no other one has its identity.
         self._seen: Mapping[int, _Apart] = {}
@@ -257,7 +257,9 @@ class SnapshotMaker:
         return self._cluster[1]
 
 
-def make_snapshot(records: SlurmRecords, now: int, choices: SiteChoices, *, name: str = "slurm") -> Snapshot:
+def make_snapshot(
+    records: SlurmRecords, now: int, choices: SlurmModel | None = None, *, name: str = "slurm"
+) -> Snapshot:
     """Make a snapshot of what Slurm said.
 
     `records`: all records of one moment.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from cpsched.site.bridge.protocol import JobFacts, JobState
 from cpsched.site.bridge.slurm.marker import GATE, Marker, is_same_begin
 from cpsched.site.bridge.slurm.records import JobRecord, SlurmRecords, hosts_of
-from cpsched.site.bridge.slurm.site import OPT_OUT, SiteChoices
+from cpsched.site.bridge.slurm.site import OPT_OUT, SlurmModel
 
 _WAITING = (JobState.WAITING, JobState.HELD)
 #: The parts of a priority, and the priority of the first job where there are none.
@@ -21,7 +21,7 @@ _TOP = 0xFFFF0000
 class Leaving:
     """Whose jobs stay Slurm's, as the site or its Slurm has it."""
 
-    choices: SiteChoices
+    choices: SlurmModel
     #: By partition, the reason.
     partitions: Mapping[str, str]
     #: The greatest priority that Slurm gives a job itself.
@@ -29,7 +29,7 @@ class Leaving:
 
     @classmethod
     def of(
-        cls, records: SlurmRecords, nodes: Mapping[str, Sequence[str]], choices: SiteChoices, *, only_ranks: bool
+        cls, records: SlurmRecords, nodes: Mapping[str, Sequence[str]], choices: SlurmModel, *, only_ranks: bool
     ) -> Leaving:
         """Return that of a Slurm. `nodes`: of each partition. `only_ranks`: whether jobs are never held."""
         chosen = dict.fromkeys(choices.leave_partitions, "the site leaves its partition to Slurm")
