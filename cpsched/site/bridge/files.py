@@ -28,6 +28,7 @@ from cpsched.site.bridge.protocol import (
     Hold,
     JobFacts,
     JobState,
+    Note,
     Order,
     Rank,
     Receipt,
@@ -81,7 +82,7 @@ class FilesManager:
                 receipts.append(Receipt(order=order, result=Result.ALREADY if gate == wanted else Result.DONE))
                 gate = wanted
                 continue
-            if isinstance(order, Rank):
+            if isinstance(order, Rank | Note):
                 receipts.append(Receipt(order=order, result=Result.REFUSED, refusal=Refusal.UNSUPPORTED))
                 continue
             refusal = _refusal(order, snapshot.jobs.get(order.job))

@@ -13,6 +13,7 @@ from cpsched.site.bridge.protocol import (
     Hold,
     JobState,
     LeftJob,
+    Note,
     Order,
     Rank,
     Receipt,
@@ -23,6 +24,7 @@ from cpsched.site.bridge.protocol import (
 )
 from cpsched.site.bridge.world import World, WorldJob
 
+JobOrder = Start | Hold | Rank | Announce | Note | HandBack
 #: Seconds between two looks at the world while somebody watches a clock that ticks.
 _LOOK = 0.05
 
@@ -112,6 +114,10 @@ class MemoryManager:
             if entry.priority == order.priority:
                 return Receipt(order=order, result=Result.ALREADY)
             entry.priority = order.priority
+        elif isinstance(order, Note):
+            if entry.noted == order.forecast:
+                return Receipt(order=order, result=Result.ALREADY)
+            entry.noted = order.forecast
         elif isinstance(order, Announce):
             shown = (order.start, order.nodes, order.why)
             if entry.shown == shown:
@@ -123,12 +129,12 @@ class MemoryManager:
             world.steer(entry, is_steered=isinstance(order, Hold))
         return Receipt(order=order, result=Result.DONE)
 
-    def _refusal(self, order: Start | Hold | Rank | Announce | HandBack, entry: WorldJob | None) -> Refusal | None:
+    def _refusal(self, order: JobOrder, entry: WorldJob | None) -> Refusal | None:
         """Return why an order cannot be carried out, or None."""
         if entry is None or entry.state.is_over:
             return Refusal.GONE
         if entry.state is JobState.RUNNING:
-            return Refusal.RUNNING
+            return None if isinstance(order, Note) and order.forecast is None else Refusal.RUNNING
         if not isinstance(order, Start):
             return None
         if entry.state is JobState.HELD:

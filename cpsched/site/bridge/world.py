@@ -58,6 +58,8 @@ class WorldJob:
     end: int | None = None
     #: (start, nodes, why) as users see it.
     shown: tuple[int, tuple[str, ...], str] | None = None
+    #: The forecast that users see.
+    noted: tuple[int, int | None] | None = None
     #: The dependency that can never be met, in words.
     never: str = ""
     #: The job as a snapshot has it, made when it is asked for.
@@ -78,7 +80,7 @@ class WorldJob:
     @property
     def facts(self) -> JobFacts:
         """The manager's record of the job; the same object as long as nothing changes."""
-        steering = (self.is_steered, self.priority, self.due, self.allocation)
+        steering = (self.is_steered, self.priority, self.due, self.allocation, self.noted)
         of = (self.state, self.changes, self.restarts, steering, self.start, self.end)
         if self.told is not None and self.told[0] == of:
             return self.told[1]
@@ -88,6 +90,8 @@ class WorldJob:
             restarts=self.restarts,
             is_steered=self.is_steered and self.state is JobState.WAITING,
             priority=self.priority,
+            noted=self.noted,
+            may_note=self.state is JobState.WAITING,
             due=self.due if self.state is JobState.WAITING else None,
             nodes=self.nodes,
             start=self.start,
@@ -181,7 +185,7 @@ class World:
         """Take a waiting job from the own scheduler, or give it back; an order to start is withdrawn."""
         entry.is_steered, entry.due, entry.allocation = is_steered, None, ()
         if not is_steered:
-            entry.shown = None
+            entry.shown = entry.noted = None
         self._settle()
 
     def order(self, entry: WorldJob, at: int, allocation: tuple[Placement, ...]) -> None:

@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from cpsched.site.bridge import Gate, JobFacts, JobState, Order, Receipt, Refusal, Result, Snapshot, Start
-from cpsched.site.daemon.orders import announcements, hand_back_orders, wanted_orders
+from cpsched.site.bridge import Gate, JobFacts, JobState, Note, Order, Receipt, Refusal, Result, Snapshot, Start
+from cpsched.site.daemon.orders import NOT_NOTED, announcements, hand_back_orders, notes, wanted_orders
 from cpsched.site.daemon.state import (
     Answered,
     Barred,
     CycleOver,
     Event,
+    Foretold,
     JobOver,
     JobQueuedAgain,
     JobStarted,
@@ -75,6 +76,8 @@ def step(state: State, event: Event) -> tuple[State, Save, tuple[Order, ...]]:
         new = _answered(state, event.receipts, changes)
     elif isinstance(event, Vetoed):
         new = _vetoed(state, event.jobs, changes)
+    elif isinstance(event, Foretold):
+        new = replace(state, forecasts=event.forecasts)
     elif isinstance(event, Unplanned):
         new = replace(state, is_blind=True)
     elif isinstance(event, CycleOver):
@@ -96,9 +99,11 @@ def step(state: State, event: Event) -> tuple[State, Save, tuple[Order, ...]]:
         stale="; ".join(list(reasons)[:_MOST_REASONS]),
     )
     if isinstance(event, Seen | Stopping):
-        is_silent = new.policy.is_dry_run or new.policy.only_ranks or new.gave_up_at is not None or new.is_stopping
-        orders = (*(() if is_silent else announcements(new)), *wanted_orders(new))
-        new = replace(new, unannounced={})
+        is_silent = new.policy.is_dry_run or new.gave_up_at is not None or new.is_stopping
+        noted = () if is_silent else tuple(notes(new))
+        told = () if is_silent or new.policy.only_ranks else announcements(new)
+        orders = (*noted, *told, *wanted_orders(new))
+        new = replace(new, unannounced={}, noted_at=new.now if noted else new.noted_at)
         if any(isinstance(order, Gate) and order.is_closed for order in orders):
             new = replace(new, gated_at=new.now)
     return new, Save(plan=changes.plan, promises=changes.promises, records=tuple(changes.records)), orders
@@ -292,9 +297,11 @@ def _promise(state: State, job: str, entry: PlannedStart | None, reason: str) ->
 
 def _answered(state: State, receipts: tuple[Receipt, ...], changes: _Changes) -> State:
     """Take the manager's answers: a refused start is planned again, and after too many refusals the job is left."""
-    rebuffed = dict(state.rebuffed)
+    rebuffed, noted_at = dict(state.rebuffed), state.noted_at
     for receipt in receipts:
         order = receipt.order
+        if isinstance(order, Note) and receipt.refusal is Refusal.FORBIDDEN:
+            noted_at = state.now + NOT_NOTED
         if receipt.result is not Result.REFUSED or not isinstance(order, Start):
             continue
         changes.plan[order.job] = None
@@ -305,7 +312,7 @@ def _answered(state: State, receipts: tuple[Receipt, ...], changes: _Changes) ->
             rebuffed[order.job] = Rebuffed(revision=order.revision, count=count)
             if count == state.policy.most_refusals:
                 changes.records.append(Barred(job=order.job, refusal=receipt.refusal, detail=receipt.detail))
-    return replace(state, rebuffed=rebuffed)
+    return replace(state, rebuffed=rebuffed, noted_at=noted_at)
 
 
 def _vetoed(state: State, jobs: Mapping[str, str], changes: _Changes) -> State:

@@ -173,6 +173,7 @@ def _settings_of(site: SiteModel) -> Settings:
             counts_priorities=slurm is not None and slurm.weights == "priority",
             influence=1.0 if slurm is None else slurm.influence,
             horizon=site.cycle.horizon,
+            is_noting=slurm is not None and slurm.notes and site.promises.forecasts > 0,
             lease=site.cycle.hold,
             patience=site.cycle.patience,
             grain=site.promises.grain,

@@ -45,6 +45,7 @@ conf = "{lab}/etc/slurm.conf"
 commands = "{commands}"
 gate = "{gate}"
 steering = "{steering}"
+notes = {notes}
 seconds = {seconds}
 [planning]
 engine = "{engine}"
@@ -84,11 +85,13 @@ class Site:
         steering: str = "exact",
         engine: str = "planner",
         hold: int = 60,
+        notes: bool = False,
     ) -> None:
         self.lab, self.folder, self.path = lab, folder, folder / "site.toml"
         self._program = ("-m", "cpsched") if clock is None else ("-c", SHIFTED.format(clock=clock))
         self._commands, self._seconds = commands or lab.commands, seconds
         self._account, self._steering, self._engine, self._hold = account, steering, engine, hold
+        self._notes = notes
         #: Where each job writes a line when it begins to run.
         self._begun = folder / "begun"
         with socket.socket() as free:
@@ -108,6 +111,7 @@ class Site:
                 steering=self._steering,
                 engine=self._engine,
                 hold=self._hold,
+                notes=str(self._notes).lower(),
                 folder=self.folder,
                 commands=self._commands,
                 seconds=self._seconds,

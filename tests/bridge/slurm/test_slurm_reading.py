@@ -166,6 +166,23 @@ def test_numbers_that_mean_no_value_in_sixteen_bits_are_numbers_in_more() -> Non
     assert node.memory == 65535
 
 
+@pytest.mark.parametrize(
+    ("drained", "left"),
+    [
+        ("N/A", {"gpus": 3, "gpus.k20": 2, "gpus.p4": 1}),
+        ("gpu:k20:1", {"gpus": 2, "gpus.k20": 1, "gpus.p4": 1}),
+        ("gpu:1(S:0)", {"gpus": 2, "gpus.k20": 1}),
+        ("gpu:k20:2,gpu:p4:1", {}),
+    ],
+)
+def test_drained_gpus_are_not_free(drained: str, left: dict[str, int]) -> None:
+    """What is drained of a node no job gets, in JSON and in text; where no type is said, none of each type."""
+    node = {**NODES_2205[0], "gres": "gpu:k20:2(S:0-1),gpu:p4:1", "gres_drained": drained}
+    text = f"NodeName=g1 CPUTot=16 RealMemory=9 State=IDLE Gres=gpu:k20:2(S:0-1),gpu:p4:1 GresDrain={drained}\n"
+    assert read_answer({"nodes": [node]}, "sinfo").nodes[0].gres == left
+    assert read_text(text, "scontrol").nodes[0].gres == left
+
+
 def test_a_name_that_reads_like_fields_costs_its_job_in_text_and_is_harmless_in_json() -> None:
     """In a text a name can forge fields, so that the job is left out, and holds what it held; JSON has no doubt."""
     evil = "x UserId=root(0) JobState=RUNNING NodeList=g1"

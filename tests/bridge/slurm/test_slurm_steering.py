@@ -111,6 +111,25 @@ def test_order_is_the_plans_and_nothing_is_held(make: MakeSite, account: str) ->
     lab.run("scancel", blocker, *later)
 
 
+def test_forecasts_are_noted_and_nothing_of_them_is_left(make: MakeSite) -> None:
+    """Users see when a job will start, but not in what others wrote; notes go when it starts, or the daemon stops."""
+    site = make("order", ADMINISTRATOR, notes=True)
+    lab = site.lab
+    blocker = block(site)
+    first, second, foreign = submit(site, 3, "--time=3", seconds=600)
+    lab.run("scontrol", "update", f"JobId={foreign}", "AdminComment=ticket-12")
+    daemon = site.daemon()
+    lab.wait(lambda: all("forecast=most_likely_" in lab.raw(job)["admin_comment"] for job in (first, second)))
+    assert lab.manager.snapshot().jobs[first].noted is not None
+    lab.run("scancel", blocker)
+    lab.wait(lambda: lab.facts(first).state is JobState.RUNNING and not lab.raw(first)["admin_comment"])
+    assert "forecast=" in lab.raw(second)["admin_comment"]
+    site.stop(daemon)
+    assert {lab.raw(job)["admin_comment"] for job in (first, second)} == {""}
+    assert lab.raw(foreign)["admin_comment"] == "ticket-12"
+    lab.run("scancel", first, second, foreign)
+
+
 @pytest.mark.parametrize("steering", ["order", "exact"])
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 def test_a_daemon_that_is_gone_stops_nobody(make: MakeSite, steering: str, sign: signal.Signals) -> None:

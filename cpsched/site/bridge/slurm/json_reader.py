@@ -385,7 +385,7 @@ def _shares(entry: Fields) -> Iterator[Share]:
 
 def _node(entry: Fields) -> NodeRecord:
     features = [part for text in entry.texts("active_features") or entry.texts("features") for part in text.split(",")]
-    gres, wrong = gres_of_node(entry.text("gres"))
+    gres, wrong = gres_of_node(entry.text("gres"), entry.text("gres_drained"))
     memory = (entry.number("real_memory") or 0) - (entry.number("specialized_memory") or 0)
     return NodeRecord(
         name=entry.text("name"),

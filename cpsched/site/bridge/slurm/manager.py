@@ -160,14 +160,16 @@ class SlurmManager:
             is_as_before = all(name in lines and lines[name] == self._lines.get(name) for name in names)
             if not is_as_before or self._is_old:
                 self._read(lines)
-        before = self._by_id
-        now = int(self._clock())
+        before, now = self._by_id, int(self._clock())
+        # a note that a later order of the same job writes too is written once
+        noted, notes, instead = dict[str, JobRecord](), dict[str, int](), dict[int, int]()
         for index, order in enumerate(orders):
             if isinstance(order, Gate):
                 receipts[index] = self._move_gate(order)
                 continue
+            record = noted.get(order.job, before.get(order.job))
             try:
-                change = change_of(order, before.get(order.job), now, self._me)
+                change = change_of(order, record, now, self._me)
             except Refused as refused:
                 receipts[index] = Receipt(
                     order=order, result=Result.REFUSED, refusal=refused.refusal, detail=str(refused)
@@ -175,13 +177,22 @@ class SlurmManager:
                 continue
             if change is None:
                 receipts[index] = Receipt(order=order, result=Result.ALREADY)
-            else:
-                changes[index] = change
+                continue
+            changes[index] = change
+            if change.comment is not None and record is not None:
+                noted[order.job] = record.but(admin_comment=change.comment)
+                if (earlier := notes.pop(order.job, None)) is not None:
+                    instead[earlier] = index
+                    del changes[earlier]
+                if change == Change(job=change.job, comment=change.comment):
+                    notes[order.job] = index
         if changes:
             said = self._write([line for change in _whole_arrays(orders, changes, before) for line in change.lines()])
             after, now = self._after(changes.values()), int(self._clock())
             for index, change in changes.items():
                 receipts[index] = _receipt(orders[index], change, after.get(change.job), said, now)
+        for earlier, index in sorted(instead.items(), reverse=True):
+            receipts[earlier] = replace(receipts[index], order=orders[earlier])
         return tuple(receipts[index] for index in range(len(orders)))
 
     def watch(self, seconds: float) -> bool:

@@ -62,6 +62,9 @@ class SlurmModel(DocumentModel):
     influence: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = Field(
         1.0, description="How far plans may depart from the order of priorities, as a share of the waiting jobs"
     )
+    notes: bool = Field(
+        False, description="Write when a job will start into its AdminComment, which administrators may write"
+    )
     gate: Omittable[_FilePath] = Field(
         None, description="The file by which the daemon tells job_submit.lua that the gate is closed"
     )

@@ -58,8 +58,8 @@ _TEXTS: Mapping[str, Mapping[str, str]] = {
         "tres_per_task": "TresPerTask",
     },
     "nodes": {
-        "active_features": "ActiveFeatures", "features": "AvailableFeatures", "gres": "Gres", "name": "NodeName",
-        "partitions": "Partitions", "state": "State",
+        "active_features": "ActiveFeatures", "features": "AvailableFeatures", "gres": "Gres",
+        "gres_drained": "GresDrain", "name": "NodeName", "partitions": "Partitions", "state": "State",
     },
     "partitions": {"name": "PartitionName", "nodes": "Nodes", "preempt_mode": "PreemptMode", "qos": "QoS"},
     "reservations": {
