@@ -126,12 +126,12 @@ def gres_of_node(text: str, drained: str = "") -> tuple[Amounts, str]:
     `drained`: those that no job gets. Where their type is not said, none of each type does.
     """
     if drained not in _NOTHING:
-        (has, wrong), (gone, odd) = gres_of_node(text), gres_of_node(drained)
+        (has, said), (gone, odd) = gres_of_node(text), gres_of_node(drained)
         typed = {name.partition(".")[0] for name in gone if "." in name}
         kinds = {name: name.partition(".")[0] for name in has}
         lost = {name: gone.get(name, 0 if kind in typed else gone.get(kind, 0)) for name, kind in kinds.items()}
         left = {name: amount - lost[name] for name, amount in has.items() if amount > lost[name]}
-        return Amounts(left), "; ".join(filter(None, (wrong, odd)))
+        return Amounts(left), "; ".join(filter(None, (said, odd)))
     found: dict[str, int] = {}
     wrong = []
     for part in _commas(text) if text not in _NOTHING else ():
