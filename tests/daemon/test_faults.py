@@ -15,6 +15,7 @@ from cpsched.site.daemon import make_log
 from tests.bridge.played_world import PlayedWorld
 from tests.bridge.small_world import job, site, world
 from tests.daemon.making import daemon_on, finish
+from tests.daemon.stored_orders import orders_in
 
 #: For a shell, SQL, JSON, HTML, a terminal, a reader of text in another direction, a log and a path.
 HOSTILE = (
@@ -43,7 +44,7 @@ def test_a_full_disk_costs_orders_and_nothing_else(tmp_path: Path) -> None:
     results = [daemon.cycle() for _ in range(3)]
     assert not results[-1]
     assert any("full" in str(line.get("error")) for line in lines.read())
-    given = len([one for one in daemon.store.orders() if one.kind == "Start"])
+    given = len([one for one in orders_in(daemon.store) if one.kind == "Start"])
     started = sum(entry.start is not None for entry in there.jobs.values())
     assert started <= given
     with daemon.store._engine.connect() as connection:

@@ -19,6 +19,7 @@ from cpsched.site.daemon.standing import bands, standings
 from tests.bridge.played_world import PlayedWorld
 from tests.bridge.small_world import job, site, world
 from tests.daemon.making import LIVE, daemon_on, planner
+from tests.daemon.stored_orders import orders_in
 
 COUNTS = replace(LIVE.policy, counts_priorities=True, only_ranks=True)
 
@@ -116,7 +117,7 @@ def test_without_influence_the_manager_orders(tmp_path: Path) -> None:
     daemon, _ = daemon_on(there, tmp_path, replace(LIVE, policy=COUNTS), manager=Prioritised(there, own), planner=made)
     daemon.cycle()
     state, snapshot = daemon.state, daemon.manager.snapshot()
-    assert "Rank" in {order.kind for order in daemon.store.orders()}
+    assert "Rank" in {order.kind for order in orders_in(daemon.store)}
     silent = replace(state, policy=replace(COUNTS, influence=0.0))
     orders: list[Order] = list(rank_orders(silent, snapshot))
     marked = {name for name, one in snapshot.jobs.items() if one.is_marked}

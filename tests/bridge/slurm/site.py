@@ -19,6 +19,7 @@ from cpsched.errors import StoreError
 from cpsched.site.bridge import JobFacts, JobState
 from cpsched.site.daemon import Store
 from tests.bridge.slurm.laboratory import PATIENCE, ROOT, Laboratory
+from tests.daemon.stored_orders import orders_in
 
 __all__ = ["MANAGER_FAILED", "STORE_FAILED", "Site"]
 
@@ -253,7 +254,7 @@ class Site:
         """Return the orders to start that were carried out, by job: each with its second and its nodes."""
         store = Store(f"sqlite:///{self.folder}/cpsched.db")
         found: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
-        for order in store.orders():
+        for order in orders_in(store):
             if order.kind == "Start" and order.job is not None and order.result in ("done", "already", "unknown"):
                 nodes = tuple(sorted({place["node"] for place in order.content["allocation"]}))
                 found.setdefault(order.job, []).append((order.content["at"], nodes))

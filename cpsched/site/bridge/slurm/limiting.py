@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from cpsched.domain import Amounts, Job
 from cpsched.site.bridge.leaving import Inexpressible
 from cpsched.site.bridge.slurm.limits import Limits, SlurmLimits
-from cpsched.site.bridge.slurm.records import JobRecord, PartitionRecord
+from cpsched.site.bridge.slurm.records import JobRecord
 from cpsched.site.bridge.slurm.requests import Site
 
 _JOBS = "jobs"
@@ -42,16 +42,14 @@ class _Scope:
     is_own: bool = True
 
 
-def takes_of(
-    job: Job, view: JobRecord, site: Site, limits: SlurmLimits, partitions: Mapping[str, PartitionRecord]
-) -> tuple[Take, ...]:
+def takes_of(job: Job, view: JobRecord, site: Site, limits: SlurmLimits) -> tuple[Take, ...]:
     """Return what a job takes of the limits that hold for it.
 
     Raises `Inexpressible` if a job that waits is beyond a limit by itself, or has one that cannot be said, or is not
-    shown. `job`, `view`: the job as the instance has it, and as its user asked for it. `site`, `limits`, `partitions`:
+    shown. `job`, `view`: the job as the instance has it, and as its user asked for it. `site`, `limits`:
     what Slurm said of the machine.
     """
-    scopes = tuple(_scopes(view, limits, partitions))
+    scopes = tuple(_scopes(view, site, limits))
     amounts = _amounts(job, view, site)
     if job.running is None:
         if view.qos and view.qos not in limits.qos:
@@ -103,11 +101,10 @@ def with_licenses(job: Job, more: Iterable[tuple[str, int]]) -> Job:
     return replace(job, licenses=Amounts({**job.licenses, **dict(more)}))
 
 
-def _scopes(view: JobRecord, limits: SlurmLimits, partitions: Mapping[str, PartitionRecord]) -> Iterator[_Scope]:
+def _scopes(view: JobRecord, site: Site, limits: SlurmLimits) -> Iterator[_Scope]:
     """Yield where limits are from, what counts first first: the partition's QOS, the job's, its associations."""
     partition = view.partitions[0] if view.partitions else ""
-    of_partition = partitions[partition].qos if partition in partitions else ""
-    for name in dict.fromkeys((of_partition, view.qos)):
+    for name in dict.fromkeys((site.limits(partition).qos, view.qos)):
         if name in limits.qos:
             yield _Scope(f"QOS {name}", limits.qos[name], is_qos=True)
     for index, one in enumerate(limits.chain(view.account, view.user, partition)):

@@ -204,6 +204,11 @@ class PartitionRecord:
     #: How its jobs are preempted, in Slurm's word; empty: that is not known.
     preemption: str = ""
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether its jobs are planned with their nodes for themselves."""
+        return self.is_exclusive or self.is_of_one_user
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReservationRecord:

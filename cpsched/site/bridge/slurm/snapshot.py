@@ -32,7 +32,6 @@ from cpsched.site.bridge.slurm.machine import cluster_of, queues_of, site_of, un
 from cpsched.site.bridge.slurm.marker import user_view
 from cpsched.site.bridge.slurm.records import (
     JobRecord,
-    PartitionRecord,
     ReservationRecord,
     SlurmRecords,
     hosts_of,
@@ -61,7 +60,6 @@ class _Frame:
     site: Site
     reservations: Mapping[str, ReservationRecord]
     queues: FrozenMap[str, Queue]
-    partitions: Mapping[str, PartitionRecord]
     #: None: none are kept, or none are known.
     limits: SlurmLimits | None
     leaving: Leaving
@@ -188,12 +186,11 @@ class SnapshotMaker:
     def _new_frame(self, records: SlurmRecords) -> _Frame:
         site = site_of(records)
         reservations = {entry.name: entry for entry in records.reservations}
-        queues = FrozenMap(queues_of(records, site, self._choices))
-        partitions = {entry.name: entry for entry in records.partitions}
+        queues = FrozenMap(queues_of(site, self._choices))
         is_known = records.limits is not None and (not records.config or are_enforced(records.config))
         limits = records.limits if is_known else None
         leaving = Leaving.of(records, site.partitions, self._choices, only_ranks=self._only_ranks)
-        return _Frame(replace(records, jobs=()), site, reservations, queues, partitions, limits, leaving)
+        return _Frame(replace(records, jobs=()), site, reservations, queues, limits, leaving)
 
     def _tell_apart(self, records: tuple[JobRecord, ...]) -> list[Seen]:
         """Return jobs and tasks in the order of their numbers; what an array's other records name is not repeated."""
@@ -309,7 +306,7 @@ def _make_job(one: Seen, before: _Made | None, frame: _Frame, now: int) -> _Made
                     view = one.view
                     if job.queue is not None and len(view.partitions) > 1:
                         view = view.but(partitions=(job.queue.partition(",")[0],))
-                    takes = takes_of(job, view, frame.site, frame.limits, frame.partitions)
+                    takes = takes_of(job, view, frame.site, frame.limits)
             except Inexpressible as error:
                 job = error
     facts = job_facts(one.record, one.view, one.marker, revision, now)

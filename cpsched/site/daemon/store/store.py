@@ -100,19 +100,6 @@ class Present:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredOrder:
-    """An order with its answer."""
-
-    at: int
-    kind: str
-    job: str | None
-    content: Mapping[str, Any]
-    result: str | None
-    refusal: str | None
-    detail: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRecord:
     """A record of what happened."""
 
@@ -326,22 +313,6 @@ class Store:
             return sum(connection.execute(delete(table).where(table.c.at < before)).rowcount for table in TIMED)
 
     # --- what is read by people and by reports ---
-
-    def orders(self) -> tuple[StoredOrder, ...]:
-        """Return all orders, in the order in which they were written."""
-        with self._begun() as connection:
-            return tuple(
-                StoredOrder(
-                    at=row.at,
-                    kind=row.kind,
-                    job=row.job,
-                    content=json.loads(row.content),
-                    result=row.result,
-                    refusal=row.refusal,
-                    detail=row.detail,
-                )
-                for row in connection.execute(select(ORDERS).order_by(ORDERS.c.id))
-            )
 
     def version(self) -> int | None:
         """Return the version of the present; None: there is none yet."""
