@@ -122,7 +122,7 @@ def _merged(old: Mapping[str, T], changes: Mapping[str, T | None]) -> Mapping[st
 def _seen(state: State, snapshot: Snapshot, changes: _Changes) -> State:
     """Take a snapshot: note what happened, and give up what cannot be any more."""
     before: Mapping[str, JobFacts] = {} if state.snapshot is None else state.snapshot.jobs
-    for job, facts in snapshot.jobs.items():
+    for job, facts in snapshot.jobs.items() if snapshot.jobs is not before else ():
         if facts is not (old := before.get(job)) and facts != old:
             _job_changed(state, job, old, facts, changes)
     for job in sorted(before.keys() - snapshot.jobs.keys()):

@@ -85,7 +85,8 @@ def test_a_snapshot_beside_the_one_before_is_one_made_anew(seed: int) -> None:
     jobs, nodes = [*JOBS_2205, waiting(20)], list(NODES_2205)
     rest = read_answer({"partitions": PARTITIONS_2205, "licenses": LICENSES_2205}, "rest")
     for turn in range(25):
-        jobs, nodes = after_a_while(rng, jobs, nodes)
+        if turn % 3 != 2:  # else time alone has passed
+            jobs, nodes = after_a_while(rng, jobs, nodes)
         now += rng.choice([0, 0, 1, 30, 700, -3])
         texts = said("jobs", jobs), said("nodes", nodes, rng.choice([2, 4, None]))
         held = read_answer({"reservations": RESERVATIONS_2205[: turn // 10]}, "held")
@@ -117,6 +118,8 @@ def test_what_is_as_before_is_the_same_object() -> None:
     assert [first.jobs[name] is second.jobs[name] for name in "1234"] == [True, True, True, False]
     assert first.instance.cluster is second.instance.cluster
     assert first.instance.queues is second.instance.queues
+    third = look(NOW + 11)
+    assert (third.jobs is second.jobs, third.taken_at, third.instance.now) == (True, NOW + 11, NOW + 11)
 
 
 def test_an_entry_that_is_as_before_is_not_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,7 +96,8 @@ def _asked(view: JobRecord, site: Site) -> tuple[str, Step, Amounts]:
                 walltime = partition.default_time or partition.max_time
             if walltime is None:
                 raise Inexpressible("it has no time limit")
-            step, licenses = step_of(view.but(partitions=(queue,)), walltime, site)
+            asked = view if view.partitions == (queue,) else view.but(partitions=(queue,))
+            step, licenses = step_of(asked, walltime, site)
         except Inexpressible as error:
             reason = reason or error
             continue

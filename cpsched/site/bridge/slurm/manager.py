@@ -15,6 +15,7 @@ import os
 import re
 import socket
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -154,10 +155,10 @@ class SlurmManager:
         """Carry out orders, and return a receipt for each, in their order."""
         receipts: dict[int, Receipt] = {}
         changes: dict[int, Change] = {}
-        names = {order.job for order in orders if not isinstance(order, Gate)}
-        if names:
+        times = Counter(order.job for order in orders if not isinstance(order, Gate))
+        if times:
             lines = self._look()
-            is_as_before = all(name in lines and lines[name] == self._lines.get(name) for name in names)
+            is_as_before = all(name in lines and lines[name] == self._lines.get(name) for name in times)
             if not is_as_before or self._is_old:
                 self._read(lines)
         before, now = self._by_id, int(self._clock())
@@ -179,7 +180,7 @@ class SlurmManager:
                 receipts[index] = Receipt(order=order, result=Result.ALREADY)
                 continue
             changes[index] = change
-            if change.comment is not None and record is not None:
+            if change.comment is not None and record is not None and times[order.job] > 1:
                 noted[order.job] = record.but(admin_comment=change.comment)
                 if (earlier := notes.pop(order.job, None)) is not None:
                     instead[earlier] = index

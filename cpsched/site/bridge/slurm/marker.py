@@ -134,7 +134,7 @@ def user_view(job: JobRecord) -> tuple[JobRecord, Marker | None]:
     """
     prefix, marker = prefix_of(job.admin_comment), read_marker(job.admin_comment)
     if marker is None:
-        return job.but(begin=None if job.begin == GATE else job.begin, admin_comment=prefix), None
+        return (job.but(begin=None) if job.begin == GATE else job), None
     if job.state is JobState.HELD and job.reason.startswith("BadConstraints") and marker.ordered:
         job = job.but(state=JobState.WAITING)  # Slurm holds what it cannot start where we ordered it
     begin: int | None = job.begin

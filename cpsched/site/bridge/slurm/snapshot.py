@@ -20,6 +20,7 @@ from cpsched.domain import (
     Queue,
 )
 from cpsched.errors import Fault
+from cpsched.formats import trusted
 from cpsched.site.bridge.leaving import Inexpressible, without_awaited
 from cpsched.site.bridge.protocol import JobFacts, JobState, LeftJob, Snapshot
 from cpsched.site.bridge.slurm.dependencies import dependencies_of
@@ -99,6 +100,25 @@ class _Made(NamedTuple):
         return self.frame is frame and self.first <= now < self.until
 
 
+class _Last(NamedTuple):
+    """The last snapshot, the records that it was made of, and the second before which it is that of the same ones."""
+
+    snapshot: Snapshot
+    records: SlurmRecords
+    until: float
+
+    def holds(self, records: SlurmRecords, now: int) -> bool:
+        """Tell whether other records say the same, and nothing has become another one by time alone."""
+        mine = self.records
+        return (
+            self.snapshot.taken_at <= now < self.until
+            and mine.jobs is records.jobs
+            and mine.nodes is records.nodes
+            and not (mine.reservations or records.reservations)
+            and replace(mine, jobs=(), nodes=()) == replace(records, jobs=(), nodes=())
+        )
+
+
 class _Apart(NamedTuple):
     """A record, and the jobs or tasks that it stands for."""
 
@@ -130,9 +150,18 @@ class SnapshotMaker:
         self._limited: Mapping[str, tuple[Job, Job]] = {}
         self._cluster: tuple[object, Cluster] | None = None
         self._checker = Checker()
+        self._last: _Last | None = None
 
     def make(self, records: SlurmRecords, now: int) -> Snapshot:
         """Make a snapshot of all records of one moment, which is given in Unix seconds."""
+        if self._last is not None and self._last.holds(records, now):
+            before = self._last.snapshot
+            return replace(before, instance=trusted(replace(before.instance, now=now)), taken_at=now)
+        snapshot = self._make(records, now)
+        self._last = _Last(snapshot, records, min((each.until for each in self._made.values()), default=math.inf))
+        return snapshot
+
+    def _make(self, records: SlurmRecords, now: int) -> Snapshot:
         if self._frame is None or not self._frame.is_of(records):
             self._frame = self._new_frame(records)
         frame = self._frame

@@ -10,6 +10,7 @@ import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -383,7 +384,7 @@ def _insert(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]
     compiled = insert(table).compile(dialect=connection.dialect, column_keys=list(rows[0]))
     if compiled.positional:
         names = compiled.positiontup or ()
-        connection.exec_driver_sql(str(compiled), [tuple(row[name] for name in names) for row in rows])
+        connection.exec_driver_sql(str(compiled), list(map(itemgetter(*names), rows)))
     else:
         connection.exec_driver_sql(str(compiled), list(rows))
 
