@@ -205,7 +205,7 @@ def made(planned: Planned, keeping: Daemon | None = None) -> Made:
     if keeping is not None:
         old = keeping.state.plan
         plan = replace(plan, jobs=tuple(old[one.id].planned if one.id in old else one for one in plan.jobs))
-    return Made(plan=plan, why="bench", took=0.0)
+    return Made(plan=plan, why="bench")
 
 
 def timed(daemon: Daemon, site: InMemory | InFiles) -> float:
