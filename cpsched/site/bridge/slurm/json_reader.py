@@ -12,7 +12,7 @@ from cpsched.errors import DocumentError, Fault, SyntaxFault
 from cpsched.formats import expand_hostlist
 from cpsched.site.bridge.protocol import JobState
 from cpsched.site.bridge.slurm.amounts import count_ids, gres_amounts, gres_of_node, license_amounts, tres_value
-from cpsched.site.bridge.slurm.fields import FaultList, Fields, shown
+from cpsched.site.bridge.slurm.fields import Fields, shown
 from cpsched.site.bridge.slurm.records import (
     MANY_NODES,
     JobRecord,
@@ -31,6 +31,7 @@ _Record = TypeVar("_Record")
 _Unread = Callable[[Fields, _Record | None, str], _Record | None]
 
 _MINUTE = 60
+_MOST_FAULTS = 100
 #: The key under which a reader says of an entry why it cannot be read.
 UNREAD = "unread"
 #: Keys in which many jobs are alike.
@@ -77,7 +78,7 @@ def read_answer(answer: Mapping[str, Any], source: str) -> SlurmRecords:
     the job is left out, the node counts as down. Raises `DocumentError` with all faults if no record of its kind can be
     read, or the answer as a whole is none.
     """
-    faults, notes = FaultList(source), list[Fault]()
+    faults, notes = list[Fault](), list[Fault]()
     top = Fields(answer, "", faults)
 
     def read(key: str, reader: Callable[[Fields], _Record], unread: _Unread[_Record] = _forget) -> tuple[_Record, ...]:
@@ -94,7 +95,8 @@ def read_answer(answer: Mapping[str, Any], source: str) -> SlurmRecords:
         free_licenses=Amounts({name: free for name, _, free in licenses if free is not None}),
         notes=tuple(notes),
     )
-    faults.raise_if_any()
+    if faults:
+        raise DocumentError(source, faults[:_MOST_FAULTS])
     return records
 
 
@@ -103,7 +105,7 @@ def _read_each(
     key: str,
     reader: Callable[[Fields], _Record],
     unread: _Unread[_Record],
-    faults: FaultList,
+    faults: list[Fault],
     notes: list[Fault],
 ) -> Iterator[_Record]:
     """Yield the records of a kind; faults are told as such only if each of them has one."""
@@ -120,7 +122,8 @@ def _read_each(
         except ValueError as error:
             entry.fault("", str(error))
         if len(faults) > before:
-            taken = faults.take(before)
+            taken = faults[before:]
+            del faults[before:]
             bad += taken
             lost += 1
             words = "; ".join(f"{fault.path.rpartition('].')[2]}: {fault.message}" for fault in taken)
@@ -130,8 +133,7 @@ def _read_each(
         if record is not None:
             yield record
     if entries and lost == len(entries):
-        for fault in bad:
-            faults.add(fault.path, fault.message)
+        faults += bad
 
 
 def _name_of(entry: Fields) -> str:
@@ -215,7 +217,7 @@ def _minutes(entry: Fields, *keys: str) -> int | None:
 class _JobReader:
     """Reads the jobs of one answer; mutable. What many of them have in common is read once."""
 
-    def __init__(self, faults: FaultList) -> None:
+    def __init__(self, faults: list[Fault]) -> None:
         self._faults = faults
         #: By the text of their keys: jobs with what is in these keys, and whether Slurm holds them.
         self._alike: dict[bytes, tuple[JobRecord, bool]] = {}

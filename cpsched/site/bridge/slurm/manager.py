@@ -38,7 +38,7 @@ from cpsched.site.bridge.slurm.client import SlurmClient
 from cpsched.site.bridge.slurm.lines import as_ordered, is_alive, lines_by_job
 from cpsched.site.bridge.slurm.marker import read_marker
 from cpsched.site.bridge.slurm.orders import Change, Refused, change_of, refusal_of
-from cpsched.site.bridge.slurm.records import JobRecord, SlurmRecords, hosts_of, task_ranges
+from cpsched.site.bridge.slurm.records import JobRecord, SlurmRecords, hosts_of
 from cpsched.site.bridge.slurm.site import SlurmModel, client_of
 from cpsched.site.bridge.slurm.snapshot import SnapshotMaker
 from cpsched.site.bridge.slurm.steering import why_not_ranked
@@ -325,7 +325,7 @@ def _whole_arrays(
         if len(places) == len(record.ids):
             whole |= dict.fromkeys(places)
             name = changes[places[0]].job
-            whole[places[0]] = replace(change, job=name, whole=f"{record.array}_{task_ranges(record.tasks_text)}")
+            whole[places[0]] = replace(change, job=name, whole=record.whole_id)
     return [found for index, change in changes.items() if (found := whole.get(index, change)) is not None]
 
 

@@ -21,7 +21,7 @@ from cpsched.site.bridge.slurm.marker import (
     shown_time,
     user_view,
 )
-from cpsched.site.bridge.slurm.records import MANY_NODES, JobRecord, task_ranges
+from cpsched.site.bridge.slurm.records import MANY_NODES, JobRecord
 
 JobOrder = Start | Hold | Rank | Announce | Note | HandBack
 
@@ -244,7 +244,7 @@ def _rank(order: Rank, job: JobRecord) -> Change:
         raise Refused(Refusal.UNSUPPORTED, "nothing can be added to its priority")
     whole = ""
     if job.array is not None and job.task is None:
-        whole = f"{job.array}_{task_ranges(job.tasks_text)}"
+        whole = job.whole_id
     factor = job.site_factor + order.priority - job.priority
     return Change(job=order.job, comment=None, site_factor=factor, whole=whole)
 
