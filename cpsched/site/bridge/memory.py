@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from cpsched.domain import Amounts, Arrangement, NodeState, Placement
+from cpsched.site.bridge.own_scheduler import by_node
 from cpsched.site.bridge.protocol import (
     Announce,
     Gate,
@@ -149,13 +151,8 @@ class MemoryManager:
     def _is_possible(self, entry: WorldJob, allocation: Sequence[Placement]) -> bool:
         """Tell whether an allocation is what a job asks for, on nodes that could have it if they were empty."""
         cluster, request = self.world.site.cluster, entry.job.request
-        total: dict[str, int] = {}
-        of_node: dict[str, dict[str, int]] = {}
-        for one in allocation:
-            taken = of_node.setdefault(one.node, {})
-            for name, amount in one.resources.items():
-                total[name] = total.get(name, 0) + amount
-                taken[name] = taken.get(name, 0) + amount
+        of_node = by_node(allocation)
+        total = sum(of_node.values(), Counter[str]())
         if Amounts(total) != request.totals:
             return False
         if request.place.arrangement is Arrangement.PACK and len(of_node) > 1:

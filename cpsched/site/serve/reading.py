@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Any
@@ -102,12 +103,11 @@ def _cluster(view: View) -> ClusterModel:
     """Return the machine in figures."""
     cluster = view.instance.cluster
     states = dict.fromkeys(("up", "drain", "down"), 0)
-    used = dict.fromkeys(cluster.totals, 0)
+    used = Counter(dict.fromkeys(cluster.totals, 0))
     for one in cluster.classes:
         states[str(one.state)] += len(one.names)
     for amounts in view.used.values():
-        for name, amount in amounts.items():
-            used[name] = used.get(name, 0) + amount
+        used.update(amounts)
     return ClusterModel(
         nodes=len(cluster.node_names),
         states=states,
@@ -207,7 +207,7 @@ def _nodes(view: View) -> bytes:
             name=name,
             node_class=index,
             state=one.state.value,
-            used=(used := view.used.get(name, {})),
+            used=(used := dict(view.used.get(name, ()))),
             shares={
                 resource: round(used.get(resource, 0) / amount, 4)
                 for resource, amount in one.resources.items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -177,23 +178,18 @@ class View:
         }
 
     @cached_property
-    def used(self) -> dict[str, dict[str, int]]:
+    def used(self) -> dict[str, Counter[str]]:
         """The amounts that running jobs hold on each node now."""
-        used: dict[str, dict[str, int]] = {}
+        used = defaultdict[str, Counter[str]](Counter)
         for one in self._held():
-            on_node = used.setdefault(one.node, {})
-            for name, amount in one.resources.items():
-                on_node[name] = on_node.get(name, 0) + amount
-        return used
+            used[one.node].update(one.resources)
+        return dict(used)
 
     @cached_property
-    def num_running(self) -> dict[str, int]:
+    def num_running(self) -> Counter[str]:
         """How many jobs run on each node."""
-        numbers: dict[str, int] = {}
-        for job in self.instance.jobs:
-            for node in {one.node for one in _held_by(job, self.instance.now)}:
-                numbers[node] = numbers.get(node, 0) + 1
-        return numbers
+        held = (_held_by(job, self.instance.now) for job in self.instance.jobs)
+        return Counter(node for allocation in held for node in {one.node for one in allocation})
 
     def _held(self) -> Iterator[Placement]:
         """Yield what each running job has on each node."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
@@ -132,12 +133,10 @@ def gres_of_node(text: str, drained: str = "") -> tuple[Amounts, str]:
         lost = {name: gone.get(name, 0 if kind in typed else gone.get(kind, 0)) for name, kind in kinds.items()}
         left = {name: amount - lost[name] for name, amount in has.items() if amount > lost[name]}
         return Amounts(left), "; ".join(filter(None, (said, odd)))
-    found: dict[str, int] = {}
-    wrong = []
+    found, wrong = Counter[str](), list[str]()
     for part in _commas(text) if text not in _NOTHING else ():
         try:
-            for name, amount in gres_amounts(part).items():
-                found[name] = found.get(name, 0) + amount
+            found.update(gres_amounts(part))
         except ValueError as error:
             wrong.append(str(error))
     return Amounts(found), "; ".join(wrong)

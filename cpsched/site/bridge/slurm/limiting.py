@@ -7,6 +7,7 @@ that the jobs could exceed together. A limit on a job alone is held against the 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -75,20 +76,18 @@ def limited(
     A limit that all jobs keep together has no licence. Where running jobs are beyond a limit already, what they take is
     the amount: no other job starts before one of them ends.
     """
-    totals: dict[str, int] = {}
-    running: dict[str, int] = {}
-    bounds: dict[str, int] = {}
+    totals, running, bounds = Counter[str](), Counter[str](), dict[str, int]()
     takes = {key: mine for key, mine in takes.items() if key in jobs}
     for key, mine in takes.items():
         for take in mine:
             bounds[take.limit] = take.bound
-            totals[take.limit] = totals.get(take.limit, 0) + take.amount
+            totals[take.limit] += take.amount
             if jobs[key].running is not None:
-                running[take.limit] = running.get(take.limit, 0) + take.amount
+                running[take.limit] += take.amount
     binding = {
-        name: max(bound, running.get(name, 0))
+        name: max(bound, running[name])
         for name, bound in sorted(bounds.items())
-        if totals[name] > bound and totals[name] > running.get(name, 0)
+        if totals[name] > bound and totals[name] > running[name]
     }
     found = {
         key: tuple((take.limit, take.amount) for take in mine if take.limit in binding) for key, mine in takes.items()
@@ -116,18 +115,17 @@ def _scopes(view: JobRecord, site: Site, limits: SlurmLimits) -> Iterator[_Scope
 
 def _amounts(job: Job, view: JobRecord, site: Site) -> dict[str, int]:
     """Return what a job has, or the most that it can get, of all that limits can be on."""
-    found: dict[str, int] = {"node": 0, _JOBS: 1}
+    found = Counter({"node": 0, _JOBS: 1})
     found |= {f"license/{name}": amount for name, amount in job.licenses.items()}
     if job.running is not None:
         for place in job.running.segments[-1].allocation:
             found["node"] += 1
-            for name, amount in place.resources.items():
-                found[name] = found.get(name, 0) + amount
+            found.update(place.resources)
         return found
     for chunk in job.request.chunks:
         found["node"] += chunk.count
         for name, amount in _of_chunk(chunk.resources, job, view, site).items():
-            found[name] = found.get(name, 0) + amount * chunk.count
+            found[name] += amount * chunk.count
     return found
 
 

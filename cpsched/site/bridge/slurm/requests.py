@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, repeat
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -159,11 +161,8 @@ def request_of(job: JobRecord, site: Site) -> Request:
     where = dict(_where(view))
     limit = site.limits(partition).cpus_per_node
     named = [(HOST, name) for name in required] or [(feature_property(name), YES) for name in counted]
-    counts: dict[tuple[_Part, tuple[str, str] | None], int] = {}
-    for index, part in enumerate(parts):
-        key = part, named[index] if index < len(named) else None
-        counts[key] = counts.get(key, 0) + 1
-    kinds: dict[tuple[Amounts, FrozenMap[str, str]], int] = {}
+    counts = Counter(zip(parts, chain(named, repeat(None)), strict=False))
+    kinds = Counter[tuple[Amounts, FrozenMap[str, str]]]()
     for (part, name), number in counts.items():
         amounts = _amounts(job, need, part, len(parts), nodes, site)
         if limit is not None:
@@ -172,7 +171,7 @@ def request_of(job: JobRecord, site: Site) -> Request:
                 raise Inexpressible(reason, is_for_manager=False)
             amounts[counter_of(partition)] = amounts["cores"]
         kind = Amounts(amounts), FrozenMap({**where, name[0]: name[1]} if name else where)
-        kinds[kind] = kinds.get(kind, 0) + number
+        kinds[kind] += number
     arrangement = Arrangement.SCATTER if len(parts) > 1 else Arrangement.FREE
     chunks = tuple(Chunk(count=count, resources=amounts, where=at) for (amounts, at), count in kinds.items())
     return Request(chunks=chunks, place=Place(arrangement=arrangement, exclusive=is_exclusive))
