@@ -97,8 +97,8 @@ class MemoryManager:
             return Receipt(order=order, result=Result.ALREADY if is_so else Result.DONE)
         entry = world.jobs.get(order.job)
         if isinstance(order, Start) and entry is not None and entry.state is JobState.RUNNING:
-            is_it = entry.nodes == tuple(sorted({one.node for one in order.allocation}))
-            if is_it and entry.revision == order.revision:
+            nodes = tuple(sorted({one.node for one in order.allocation}))
+            if (entry.nodes, entry.revision) == (nodes, order.revision):
                 return Receipt(order=order, result=Result.ALREADY)
         refusal = self._refusal(order, entry)
         if refusal is not None or entry is None:
@@ -109,27 +109,21 @@ class MemoryManager:
                 detail="unknown job" if entry is None else f"job {order.job} is {entry.state}",
             )
         if isinstance(order, Start):
-            if (entry.due, entry.allocation) == (order.at, order.allocation):
-                return Receipt(order=order, result=Result.ALREADY)
-            world.order(entry, order.at, order.allocation)
+            is_so = (entry.due, entry.allocation) == (order.at, order.allocation)
+            if not is_so:
+                world.order(entry, order.at, order.allocation)
         elif isinstance(order, Rank):
-            if entry.priority == order.priority:
-                return Receipt(order=order, result=Result.ALREADY)
-            entry.priority = order.priority
+            is_so, entry.priority = entry.priority == order.priority, order.priority
         elif isinstance(order, Note):
-            if entry.noted == order.forecast:
-                return Receipt(order=order, result=Result.ALREADY)
-            entry.noted = order.forecast
+            is_so, entry.noted = entry.noted == order.forecast, order.forecast
         elif isinstance(order, Announce):
             shown = (order.start, order.nodes, order.why)
-            if entry.shown == shown:
-                return Receipt(order=order, result=Result.ALREADY)
-            entry.shown = shown
+            is_so, entry.shown = entry.shown == shown, shown
         else:
-            if entry.is_steered is isinstance(order, Hold) and entry.due is None:
-                return Receipt(order=order, result=Result.ALREADY)
-            world.steer(entry, is_steered=isinstance(order, Hold))
-        return Receipt(order=order, result=Result.DONE)
+            is_so = entry.is_steered is isinstance(order, Hold) and entry.due is None
+            if not is_so:
+                world.steer(entry, is_steered=isinstance(order, Hold))
+        return Receipt(order=order, result=Result.ALREADY if is_so else Result.DONE)
 
     def _refusal(self, order: JobOrder, entry: WorldJob | None) -> Refusal | None:
         """Return why an order cannot be carried out, or None."""
