@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Coroutine
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request
 
@@ -22,7 +24,6 @@ from cpsched.answers import (
 from cpsched.errors import DocumentError, EngineError, Fault, SyntaxFault
 from cpsched.formats import fold_hostlist, instance_to_document, plan_to_document
 from cpsched.site.serve.access import Viewer
-from cpsched.site.serve.disconnects import while_present
 from cpsched.site.serve.models import (
     ChangesQuery,
     ComparisonModel,
@@ -38,6 +39,7 @@ from cpsched.site.serve.reading import AllParts, JobId, Reader
 from cpsched.site.serve.view import Status, View
 
 router = APIRouter(prefix="/v1")
+T = TypeVar("T")
 
 _NO_JOB = "There is no job of this id, or it may not be asked about"
 
@@ -87,7 +89,7 @@ async def what_if(
         if question.instead is not None:
             return await _changed(parts, viewer, question.instead)
         if question.changes is not None:
-            return await while_present(request, _compared(parts, viewer, question.changes))
+            return await _while_present(request, _compared(parts, viewer, question.changes))
     except (DocumentError, SyntaxFault) as error:
         raise Problem(422, "What was asked is not in order", faults=faults_of(error)) from None
     raise ValueError("expected a question")
@@ -198,6 +200,27 @@ async def _compared(parts: Parts, viewer: Viewer, asked: ChangesQuery) -> Compar
     if "error" in outcome:
         raise Problem(422, outcome["error"], faults=[Fault(*fault) for fault in outcome["faults"]])
     return ComparisonModel(kind="changes", version=view.version, now=view.instance.now, **outcome)
+
+
+async def _while_present(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """Return the outcome of some work; it is cancelled when the sender of the request, which was read, has gone."""
+    task = asyncio.ensure_future(work)
+    gone = asyncio.ensure_future(_gone(request))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        raise Problem(408, "The client has gone")
+    finally:
+        for one in (task, gone):
+            one.cancel()
+        await asyncio.gather(task, gone, return_exceptions=True)
+
+
+async def _gone(request: Request) -> None:
+    """Return when the sender of a request has closed the connection."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def _is_array(text: str) -> bool:
