@@ -194,12 +194,11 @@ def _counted(view: JobRecord, amounts: Mapping[str, int], scopes: Iterable[_Scop
     of_user, of_account = f" for user {view.user}", f" for account {view.account}"
     for scope in scopes:
         limits = scope.limits
-        kinds = [("Grp", "GrpTRES", "", {**limits.group, **_jobs(limits.group_jobs)})]
+        kinds = [("Grp", "GrpTRES", "", limits.group)]
         if scope.is_own:
-            user = {**limits.user, **_jobs(limits.user_jobs)}
-            kinds.append(("user", "MaxTRESPerUser", of_user, user) if scope.is_qos else ("user", "MaxTRES", "", user))
-            account = {**limits.account, **_jobs(limits.account_jobs)}
-            kinds.append(("account", "MaxTRESPerAccount", of_account, account))
+            told, whose = ("MaxTRESPerUser", of_user) if scope.is_qos else ("MaxTRES", "")
+            kinds.append(("user", told, whose, limits.user))
+            kinds.append(("account", "MaxTRESPerAccount", of_account, limits.account))
         mine: set[tuple[str, str]] = set()
         for kind, told, whose, bounds in kinds:
             for name, bound in bounds.items():
@@ -215,10 +214,6 @@ def _counted(view: JobRecord, amounts: Mapping[str, int], scopes: Iterable[_Scop
                     yield Take(words, bound, amounts[name])
         if scope.is_qos:
             seen |= mine
-
-
-def _jobs(bound: int | None) -> dict[str, int]:
-    return {} if bound is None else {_JOBS: bound}
 
 
 def _is_known(name: str) -> bool:
