@@ -132,10 +132,10 @@ def _tell(snapshot: Snapshot, output: Path, *, as_json: bool) -> None:
 
 
 def _of_slurm(directory: Path, now: int | None, zone: tzinfo | None, config: Path | None) -> Snapshot:
-    from cpsched.site.bridge.slurm import SiteChoices, SlurmModel, make_snapshot, read_directory, read_site
+    from cpsched.site.bridge.slurm import SlurmModel, make_snapshot, read_directory, read_site
 
     site = SlurmModel(kind="slurm") if config is None else read_site(config)
     reading = read_directory(directory, zone)
     click.echo(f"read: {printable(', '.join(reading.used))}", err=True)
     moment = reading.latest if now is None else now
-    return make_snapshot(reading.records, moment, SiteChoices.of(site), name=directory.resolve().name)
+    return make_snapshot(reading.records, moment, site, name=directory.resolve().name)

@@ -34,13 +34,13 @@ def command(manager: str, config: Path | None, output: Path, as_json: bool) -> N
 
     Nothing is changed there. Jobs that an instance cannot say are left out, each with the reason.
     """
-    from cpsched.site.bridge.slurm import SiteChoices, SlurmModel, client_of, make_snapshot, read_site
+    from cpsched.site.bridge.slurm import SlurmModel, client_of, make_snapshot, read_site
 
     check_stdout(output, as_json=as_json)
     site = SlurmModel(kind="slurm") if config is None else read_site(config)
     client = client_of(site)
     records = client.records(client.jobs())
-    taken = make_snapshot(records, int(time.time()), SiteChoices.of(site))
+    taken = make_snapshot(records, int(time.time()), site)
     content = tell_snapshot(taken, output, as_json=as_json)
     if as_json:
         echo_output("snapshot", content)

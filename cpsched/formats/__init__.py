@@ -22,6 +22,7 @@ from cpsched.formats.faults import Faults, Location, path_of, shown
 from cpsched.formats.files import document_text, load_document, load_json, read_document, read_json, write_document
 from cpsched.formats.hostlist import expand_hostlist, fold_hostlist
 from cpsched.formats.instance_reader import instance_schema, instance_to_document, parse_instance, parse_part, trusted
+from cpsched.formats.notations import format_indices
 from cpsched.formats.plan_document import parse_plan, plan_schema, plan_to_document, read_solve_params
 from cpsched.formats.request_text import ParsedRequest, format_request, parse_request
 from cpsched.formats.toml import load_toml, parse_toml

@@ -36,11 +36,12 @@ from cpsched.domain import (
 )
 from cpsched.engine import Outcome
 from cpsched.portfolio import WindowPlanner, plan_of
-from cpsched.site.bridge import MemoryManager, Snapshot, World
+from cpsched.site.bridge import MemoryManager, Snapshot
 from cpsched.site.bridge.slurm import SlurmManager
 from cpsched.site.daemon import Daemon, Planner, Policy, Settings, Store, make_log
 from cpsched.site.daemon.planning import Made
 from cpsched.site.daemon.state import Planned
+from tests.bridge.played_world import PlayedWorld
 
 #: Of a node.
 CORES = 16
@@ -122,7 +123,7 @@ class InMemory:
     name = "memory"
 
     def __init__(self, nodes: int, waiting: int, folder: Path) -> None:
-        self.world = World(machine(nodes, waiting), gate_is_closed=True)
+        self.world = PlayedWorld(machine(nodes, waiting), gate_is_closed=True)
         #: The daemon's, and another one, by which the plans are made.
         self.manager, self.other = MemoryManager(self.world), MemoryManager(self.world)
         #: Seconds that are not the daemon's.
@@ -204,7 +205,7 @@ def made(planned: Planned, keeping: Daemon | None = None) -> Made:
     if keeping is not None:
         old = keeping.state.plan
         plan = replace(plan, jobs=tuple(old[one.id].planned if one.id in old else one for one in plan.jobs))
-    return Made(plan=plan, why="bench", took=0.0)
+    return Made(plan=plan, why="bench")
 
 
 def timed(daemon: Daemon, site: InMemory | InFiles) -> float:

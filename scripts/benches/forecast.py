@@ -6,8 +6,10 @@ cores.
 
 Starts: the log's last jobs are played by EASY backfilling. In the second half starts are forecast when a job is
 submitted, and every hour for some of those that wait. A forecast knows what had happened by then; the
-intervals are calibrated by the forecasts whose jobs had started. Beside it are the starts of a plan by walltimes, in
-the order of submission, which is what backfilling schedulers expect and what a promise says.
+intervals are calibrated by the forecasts whose jobs had started. Beside it are three starts by walltimes: those of a
+plan in the order of submission, which is what backfilling schedulers expect; those that the rule `slurm` comes to, if
+each job takes its walltime and none arrives, as `squeue --start` does; and those that `solve --promise` tells users, of
+the planner's plan.
 """
 
 from __future__ import annotations
@@ -28,10 +30,14 @@ from cpsched.forecast import Calibration, Forecast, Kind, RuntimeLearner, foreca
 from cpsched.formats.logs import LogOptions, Selection, read_workload
 from cpsched.lab.policies import make_scheduler
 from cpsched.lab.sim import simulate
+from cpsched.portfolio import solve
 from cpsched.rules import POLICIES
 
 LEVELS = np.array([0.1, 0.25, 0.5, 0.75, 0.9])
 DAY = 86_400
+NEVER = 10**9
+#: Whose starts by walltimes forecasts are held against.
+RIVALS = {"conservative": "in order", "slurm": "of slurm", "promise": "promised"}
 #: Jobs of an hour whose starts are forecast.
 OF_AN_HOUR = 10
 
@@ -59,10 +65,10 @@ def run(options: argparse.Namespace) -> None:
         told[log] = list(judged(Played(log, options.jobs), options.moments, options.futures))
         if options.keep is not None:
             (options.keep / f"{name_of(log)}.pickle").write_bytes(pickle.dumps(told[log]))
-    header = ["log", "forecast", "number", "in the interval", "of the futures", "error", "by walltimes", "ratio",
-              "within an hour", "of these within a minute"]  # fmt: skip
+    header = ["log", "forecast", "number", "in the interval", "of the futures", "error", *RIVALS.values(),
+              "ratio to slurm", "within an hour", "of these within a minute"]  # fmt: skip
     rows = [[name_of(log), *row] for log, rows in told.items() for row in start_rows(rows)]
-    note = "Errors are medians in seconds: of the most likely start, and of a plan by walltimes."
+    note = "Errors are medians of absolute ones, in seconds: of the most likely start, and of starts by walltimes."
     print_table("Starts", header, rows, note)
 
 
@@ -165,7 +171,8 @@ class Told:
     now: int
     start: int
     forecast: Forecast
-    by_walltimes: int
+    #: By rival; `NEVER`: it has none.
+    by_walltimes: dict[str, int]
 
 
 def judged(played: Played, most: int, futures: int) -> Iterator[Told]:
@@ -193,7 +200,7 @@ def judged(played: Played, most: int, futures: int) -> Iterator[Told]:
         window, past = played.window(now)
         found = forecast(window, learner, past, calibration=calibration, futures=futures, seed=number)
         by_id = {one.job: one for one in found}
-        planned = {job.id: job.start for job in POLICIES["conservative"].plan(window, None).jobs}
+        planned = rival_starts(window)
         chosen = [submitted] if submitted >= 0 else random.permutation(played.waiting(now))[:OF_AN_HOUR].tolist()
         for job in chosen:
             name, start = played.jobs[job].id, int(played.start[job])
@@ -206,10 +213,23 @@ def judged(played: Played, most: int, futures: int) -> Iterator[Told]:
                 now=now,
                 start=start,
                 forecast=one,
-                by_walltimes=planned[name],
+                by_walltimes={rival: starts.get(name, NEVER) for rival, starts in planned.items()},
             )
         if number % 100 == 0:
             say(f"{played.name}: {number} of {len(moments)}")
+
+
+def rival_starts(window: Instance) -> dict[str, dict[str, int]]:
+    """Return the starts of jobs by rival."""
+    history = simulate(window, make_scheduler("slurm")).runs
+    has_run = history.start >= 0
+    names = [name for name, one in zip(history.ids, has_run.tolist(), strict=True) if one]
+    plans = {
+        "conservative": POLICIES["conservative"].plan(window, None),
+        "promise": solve(window, engine="planner", budget=0),
+    }
+    found = {rival: {job.id: job.start for job in plan.jobs} for rival, plan in plans.items()}
+    return {**found, "slurm": dict(zip(names, history.start[has_run].tolist(), strict=True))}
 
 
 def spread(values: Sequence[int], most: int) -> list[int]:
@@ -226,13 +246,13 @@ def start_rows(told: Sequence[Told]) -> Iterator[list[str]]:
     ):
         inside = [is_between(one.start, one.forecast.earliest, one.forecast.latest) for one in some]
         raw = [one.forecast.played.low <= one.start <= one.forecast.played.high for one in some]
-        errors = np.array([abs((one.forecast.likely or 10**9) - one.start) for one in some])
-        others = np.array([abs(one.by_walltimes - one.start) for one in some])
+        errors = np.array([abs((one.forecast.likely or NEVER) - one.start) for one in some])
+        others = {rival: np.median([abs(one.by_walltimes[rival] - one.start) for one in some]) for rival in RIVALS}
         soon = np.array([one.start - one.now <= 3600 for one in some])
-        ratio = np.median(errors) / max(1.0, float(np.median(others)))
+        ratio = np.median(errors) / max(1.0, float(others["slurm"]))
         yield [
             name, str(len(some)), f"{np.mean(inside):.0%}", f"{np.mean(raw):.0%}", f"{np.median(errors):,.0f}",
-            f"{np.median(others):,.0f}", f"{ratio:.2f}", f"{soon.mean():.0%}",
+            *(f"{error:,.0f}" for error in others.values()), f"{ratio:.2f}", f"{soon.mean():.0%}",
             f"{(errors[soon] <= 60).mean():.0%}" if soon.any() else "",
         ]  # fmt: skip
 

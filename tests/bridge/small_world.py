@@ -6,7 +6,8 @@ from typing import Any
 
 from cpsched.domain import Amounts, Instance, Placement
 from cpsched.formats import parse_instance
-from cpsched.site.bridge import Snapshot, World
+from cpsched.site.bridge import Snapshot
+from tests.bridge.played_world import PlayedWorld
 
 __all__ = ["job", "on", "site", "starts", "world"]
 
@@ -31,9 +32,9 @@ def site(*jobs: dict[str, Any], nodes: str = "n[1-2]", **more: Any) -> Instance:
     )
 
 
-def world(*jobs: dict[str, Any], gate_is_closed: bool = True, **more: Any) -> World:
+def world(*jobs: dict[str, Any], gate_is_closed: bool = True, **more: Any) -> PlayedWorld:
     """Make a world of two nodes, in which jobs wait for orders."""
-    return World(site(*jobs, **more), gate_is_closed=gate_is_closed)
+    return PlayedWorld(site(*jobs, **more), gate_is_closed=gate_is_closed)
 
 
 def on(*nodes: str, cores: int = 4) -> tuple[Placement, ...]:

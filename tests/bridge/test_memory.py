@@ -8,7 +8,8 @@ import pytest
 
 from cpsched.domain import NodeState
 from cpsched.errors import BridgeError
-from cpsched.site.bridge import Announce, Gate, HandBack, Hold, JobState, MemoryManager, Refusal, Result, Start, World
+from cpsched.site.bridge import Announce, Gate, HandBack, Hold, JobState, MemoryManager, Refusal, Result, Start
+from tests.bridge.played_world import PlayedWorld
 from tests.bridge.small_world import job, on, site, starts, world
 
 
@@ -125,17 +126,18 @@ def test_jobs_that_cannot_be_planned_are_left() -> None:
     """Held jobs, those that wait for them, and those whose dependency is never met are left, each with a reason."""
     after = [{"job": "a", "type": "afterok"}]
     never = [{"job": "a", "type": "afternotok"}]
-    manager = MemoryManager(world(job("a", runtime=10), job("b", after=after), job("c", after=never)))
-    manager.world.hold("a")
+    there = world(job("a", runtime=10), job("b", after=after), job("c", after=never))
+    manager = MemoryManager(there)
+    there.hold("a")
     assert {one.id: one.reason.split(",")[0] for one in manager.snapshot().left} == {
         "a": "held by its user",
         "b": "waits for a",
         "c": "waits for a",
     }
-    manager.world.release("a")
+    there.release("a")
     assert manager.snapshot().left == ()
-    assert manager.world.start_by_hand("a")
-    manager.world.advance(10)
+    assert there.start_by_hand("a")
+    there.advance(10)
     snapshot = manager.snapshot()
     assert [(one.id, one.after, one.not_before) for one in snapshot.instance.jobs] == [("b", (), 10)]
     assert [one.id for one in snapshot.left] == ["c"]
@@ -143,19 +145,21 @@ def test_jobs_that_cannot_be_planned_are_left() -> None:
 
 def test_a_job_may_wait_for_one_that_stands_after_it() -> None:
     """Of the jobs that a world begins with, one may wait for another that stands later in the document."""
-    manager = MemoryManager(world(job("a", after=[{"job": "b", "type": "afterany"}]), job("b", runtime=10)))
+    there = world(job("a", after=[{"job": "b", "type": "afterany"}]), job("b", runtime=10))
+    manager = MemoryManager(there)
     assert [one.id for one in manager.snapshot().instance.jobs] == ["a", "b"]
-    assert manager.world.start_by_hand("b")
-    manager.world.advance(10)
+    assert there.start_by_hand("b")
+    there.advance(10)
     assert manager.snapshot().instance.jobs[0].after == ()
 
 
 def test_an_open_gate_leaves_new_jobs_to_the_manager() -> None:
     """With the gate open a job that arrives starts by itself, and with the gate closed it waits for an order."""
-    manager = MemoryManager(world())
-    manager.world.submit(site(job("a")).jobs[0])
+    there = world()
+    manager = MemoryManager(there)
+    there.submit(site(job("a")).jobs[0])
     assert outcome_of(manager, Gate(until=None)) == [Result.DONE]
-    manager.world.submit(site(job("b")).jobs[0])
+    there.submit(site(job("b")).jobs[0])
     assert starts(manager.snapshot()) == {"a": None, "b": 0}
 
 
@@ -176,7 +180,7 @@ def test_a_ticking_world_follows_the_clock() -> None:
 
 def test_what_is_long_over_is_forgotten() -> None:
     """A job that ended longer ago than the manager remembers is not in the snapshot, and not in memory."""
-    manager = MemoryManager(World(site(job("a", runtime=10)), remember=100))
+    manager = MemoryManager(PlayedWorld(site(job("a", runtime=10)), remember=100))
     manager.world.advance(110)
     assert "a" in manager.snapshot().jobs
     manager.world.advance(111)

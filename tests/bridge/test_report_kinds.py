@@ -42,7 +42,7 @@ def reserved(name: str, nodes: str, **fields: Any) -> dict[str, Any]:
 def of_slurm(*jobs: dict[str, Any], **answer: Any) -> Seen:
     """Plan some jobs on two nodes, or on what is given."""
     said = {"nodes": [node("n1"), node("n2")], "partitions": [part()], **answer, "jobs": list(jobs)}
-    return planned(slurm.make_snapshot(read_answer(said, "test"), NOW, slurm.SiteChoices(), name="kinds"))
+    return planned(slurm.make_snapshot(read_answer(said, "test"), NOW, name="kinds"))
 
 
 def of_configured(
@@ -53,7 +53,7 @@ def of_configured(
     records = replace(read_answer(said, "test"), config=config)
     partitions = tuple(replace(one, preemption=MODES.get(one.name, "OFF")) for one in records.partitions)
     records = replace(records, partitions=partitions)
-    snapshot = SnapshotMaker(slurm.SiteChoices(), only_ranks=only_ranks).make(records, NOW)
+    snapshot = SnapshotMaker(only_ranks=only_ranks).make(records, NOW)
     assert all(one.is_for_manager for one in snapshot.left)
     return {one.id: one.reason for one in snapshot.left}
 

@@ -58,7 +58,7 @@ def case(name: str) -> Seen:
 def slurm_of(directory: Path) -> Snapshot:
     """Return the snapshot of a directory with answers of Slurm."""
     records = slurm.read_directory(directory, UTC).records
-    return slurm.make_snapshot(records, NOW, slurm.SiteChoices(), name="report")
+    return slurm.make_snapshot(records, NOW, name="report")
 
 
 def pbs_of(directory: Path) -> Snapshot:

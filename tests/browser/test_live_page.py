@@ -348,7 +348,7 @@ def test_before_the_first_cycle(serve: Serve, visits: Visits, repository: Path) 
 def test_a_token(serve: Serve, visits: Visits, repository: Path) -> None:
     """Where tokens are needed the page asks for one, refuses a wrong one, and keeps the right one for its tab."""
     token = "a token of a test"  # noqa: S105 - of this server alone
-    known = Token(hashlib.sha256(token.encode()).hexdigest(), is_operator=True)
+    known = Token(sha256=hashlib.sha256(token.encode()).hexdigest(), operator=True)
     settings = replace(QUICK, tokens=(known,), is_loopback=False)
     url = serve(DocumentSource(read_instance(repository / "instances" / "tiny-bridi.json")), settings=settings)
     page = visits.open(url)

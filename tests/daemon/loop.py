@@ -6,11 +6,10 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cpsched.site.bridge import JobState, MemoryManager, Order, Start, World
+from cpsched.site.bridge import JobState, MemoryManager, Order, Start
 from cpsched.site.daemon.core import step
 from cpsched.site.daemon.judging import vetoes
 from cpsched.site.daemon.state import (
-    Act,
     Answered,
     Event,
     PlannedStart,
@@ -23,6 +22,7 @@ from cpsched.site.daemon.state import (
     State,
     Vetoed,
 )
+from tests.bridge.played_world import PlayedWorld
 
 if TYPE_CHECKING:
     from cpsched.site.bridge.world import WorldJob
@@ -33,7 +33,7 @@ __all__ = ["Loop"]
 class Loop:
     """A core, a world, and what has been written down. Mutable."""
 
-    def __init__(self, world: World, policy: Policy) -> None:
+    def __init__(self, world: PlayedWorld, policy: Policy) -> None:
         self.world, self.manager, self.policy = world, MemoryManager(world), policy
         self.state = State(policy=policy)
         #: What survives a crash.
@@ -71,12 +71,10 @@ class Loop:
         is_mute
             Whether the receipts are lost.
         """
-        self.state, instructions = step(self.state, event)
-        for instruction in instructions:
-            if isinstance(instruction, Save):
-                self._save(instruction)
-            elif isinstance(instruction, Act):
-                self._act(instruction.orders, is_lost=is_lost, is_mute=is_mute)
+        self.state, save, orders = step(self.state, event)
+        self._save(save)
+        if orders:
+            self._act(orders, is_lost=is_lost, is_mute=is_mute)
 
     def _save(self, save: Save) -> None:
         self.plan = {job: one for job, one in {**self.plan, **save.plan}.items() if one is not None}

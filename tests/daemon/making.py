@@ -10,8 +10,9 @@ from typing import Any
 import structlog
 
 from cpsched.portfolio import WindowPlanner
-from cpsched.site.bridge import JobState, MemoryManager, World
+from cpsched.site.bridge import JobState, MemoryManager
 from cpsched.site.daemon import Daemon, Planner, Policy, Settings, Store
+from tests.bridge.played_world import PlayedWorld
 
 __all__ = ["LIVE", "Lines", "daemon_on", "finish", "planner"]
 
@@ -49,7 +50,7 @@ def planner(gain: float = 0.01, engine: str = "planner") -> Planner:
 
 
 def daemon_on(
-    there: World, folder: Path, settings: Settings = LIVE, *, manager: MemoryManager | None = None, **more: Any
+    there: PlayedWorld, folder: Path, settings: Settings = LIVE, *, manager: MemoryManager | None = None, **more: Any
 ) -> tuple[Daemon, Lines]:
     """Make a daemon that has begun."""
     lines = Lines()

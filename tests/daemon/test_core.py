@@ -14,17 +14,15 @@ from hypothesis import strategies as st
 from cpsched.domain import Instance, NodeState, Plan, PlannedJob, Segment
 from cpsched.engine import Outcome
 from cpsched.portfolio import LivePlan, WindowPlanner, plan_of
-from cpsched.site.bridge import Announce, Gate, HandBack, Hold, JobState, LeftJob, Refusal, Result, Start, World
+from cpsched.site.bridge import Announce, Gate, HandBack, Hold, JobState, LeftJob, Refusal, Result, Start
 from cpsched.site.daemon.core import step
 from cpsched.site.daemon.orders import hand_back_orders
 from cpsched.site.daemon.planning import plan_of_state
 from cpsched.site.daemon.state import (
-    Act,
     Answered,
     Barred,
     CycleOver,
     JobStarted,
-    PlanAgain,
     Planned,
     Policy,
     PromiseMoved,
@@ -36,6 +34,7 @@ from cpsched.site.daemon.state import (
     Vetoed,
 )
 from cpsched.site.daemon.window import Told, planning_window
+from tests.bridge.played_world import PlayedWorld
 from tests.bridge.small_world import job, on, site, world
 from tests.daemon.loop import Loop
 from tests.daemon.making import planner
@@ -167,7 +166,9 @@ def test_whatever_happens_nothing_is_lost_doubled_or_overcommitted(deeds: list[t
     and in the end all jobs have run that can.
     """
     rng = random.Random(seed)
-    loop = Loop(World(site(job("a"), job("b", "2:ncpus=2", runtime=40)), gate_is_closed=True, remember=10**6), LIVE)
+    loop = Loop(
+        PlayedWorld(site(job("a"), job("b", "2:ncpus=2", runtime=40)), gate_is_closed=True, remember=10**6), LIVE
+    )
     for deed, number in deeds:
         do(loop, deed, number, rng)
         loop.check()
@@ -182,7 +183,7 @@ def test_whatever_happens_nothing_is_lost_doubled_or_overcommitted(deeds: list[t
 def test_a_promise_is_kept_or_there_is_a_reason(deeds: list[tuple[str, int]], seed: int) -> None:
     """A job that starts after the last second that its user was told has a record that says why."""
     rng = random.Random(seed)
-    loop = Loop(World(site(job("a"), job("b", runtime=40)), gate_is_closed=True, remember=10**6), LIVE)
+    loop = Loop(PlayedWorld(site(job("a"), job("b", runtime=40)), gate_is_closed=True, remember=10**6), LIVE)
     promised: dict[str, int] = {}
     for deed, number in [*deeds, ("look", 0)]:
         do(loop, deed, number, rng)
@@ -210,7 +211,7 @@ class CountedPlan(LivePlan):
 def test_a_plan_that_lives_is_one_made_anew(deeds: list[tuple[str, int]], seed: int) -> None:
     """Whatever happens between two plans: the planner that keeps its plan has the plan of one that has none."""
     rng, kept, told = random.Random(seed), planner(), Told()
-    loop = Loop(World(site(job("a"), job("b", runtime=40)), gate_is_closed=True, remember=10**6), LIVE)
+    loop = Loop(PlayedWorld(site(job("a"), job("b", runtime=40)), gate_is_closed=True, remember=10**6), LIVE)
     for deed, number in deeds:
         do(loop, deed, number, rng)
         loop.look()
@@ -262,9 +263,9 @@ def test_a_dry_run_gives_no_orders() -> None:
     loop.world.submit(site(job("b")).jobs[0])
     loop.look()
     planned_by_engine(loop, lead=0)
-    state, instructions = step(loop.state, Seen(snapshot=loop.manager.snapshot()))
+    state, _, orders = step(loop.state, Seen(snapshot=loop.manager.snapshot()))
     assert set(state.plan) == {"b"}
-    assert [one for one in instructions if isinstance(one, Act)] == []
+    assert orders == ()
     assert loop.promises == {}
 
 
@@ -296,8 +297,8 @@ def test_the_same_is_not_ordered_twice() -> None:
     planned_by_engine(loop, lead=0)
     loop.look()
     loop.look()
-    _, instructions = step(loop.state, Seen(snapshot=loop.manager.snapshot()))
-    assert instructions == ()
+    state, save, orders = step(loop.state, Seen(snapshot=loop.manager.snapshot()))
+    assert (save.is_empty, orders, state.stale) == (True, (), "")
 
 
 def test_a_closed_gate_is_closed_again_now_and_then() -> None:
@@ -306,10 +307,10 @@ def test_a_closed_gate_is_closed_again_now_and_then() -> None:
     orders = []
     for second in (0, 40, 75, 80, 150):
         loop.world.advance(second)
-        loop.state, instructions = step(loop.state, Seen(snapshot=loop.manager.snapshot()))
-        orders.append([one.orders for one in instructions if isinstance(one, Act)])
-    closed = ([(Gate(until=at + LIVE.lease),)] for at in (0, 75, 150))
-    assert orders == [next(closed), [], next(closed), [], next(closed)]
+        loop.state, _, given = step(loop.state, Seen(snapshot=loop.manager.snapshot()))
+        orders.append(given)
+    closed = ((Gate(until=at + LIVE.lease),) for at in (0, 75, 150))
+    assert orders == [next(closed), (), next(closed), (), next(closed)]
 
 
 def test_tasks_that_are_one_job_are_not_told_one_by_one() -> None:
@@ -320,9 +321,8 @@ def test_tasks_that_are_one_job_are_not_told_one_by_one() -> None:
     facts = {**snapshot.jobs, "b": replace(snapshot.jobs["b"], batch="7")}
     told = []
     for name in "ab":
-        state, _ = step(loop.state, planned(loop, name, 90, "n1"))
-        _, instructions = step(state, Seen(snapshot=replace(snapshot, jobs=facts)))
-        orders = [order for one in instructions if isinstance(one, Act) for order in one.orders]
+        state, *_ = step(loop.state, planned(loop, name, 90, "n1"))
+        *_, orders = step(state, Seen(snapshot=replace(snapshot, jobs=facts)))
         told += [order.job for order in orders if isinstance(order, Announce)]
     assert told == ["a"]
 
@@ -347,9 +347,9 @@ def test_a_job_that_does_not_start_is_planned_again() -> None:
     loop.by_others.add("b")
     loop.world.order(loop.world.jobs["b"], 0, on("n1"))
     loop.world.advance(41)
-    state, instructions = step(loop.state, Seen(snapshot=loop.manager.snapshot()))
+    state, *_ = step(loop.state, Seen(snapshot=loop.manager.snapshot()))
     assert "a" not in state.plan
-    assert any(isinstance(one, PlanAgain) and "has not started" in one.why for one in instructions)
+    assert "has not started" in state.stale
 
 
 def test_a_job_that_is_refused_too_often_is_left_to_the_manager() -> None:
@@ -474,17 +474,16 @@ def test_an_order_on_a_job_that_is_held_is_taken_back() -> None:
         left=(left,),
         jobs={**snapshot.jobs, "a": facts},
     )
-    _, instructions = step(loop.state, Seen(snapshot=held))
-    (acts,) = (one for one in instructions if isinstance(one, Act))
-    assert acts.orders == (Hold(job="a", until=snapshot.taken_at + LIVE.lease),)
+    *_, orders = step(loop.state, Seen(snapshot=held))
+    assert orders == (Hold(job="a", until=snapshot.taken_at + LIVE.lease),)
 
 
 def orders_of(loop: Loop, state: State, **facts: object) -> list[object]:
     """Return the orders after a snapshot in which job b has these facts."""
     snapshot = loop.manager.snapshot()
     jobs = {**snapshot.jobs, "b": replace(snapshot.jobs["b"], **facts)}  # type: ignore[arg-type]  # names of fields
-    _, instructions = step(state, Seen(snapshot=replace(snapshot, jobs=jobs)))
-    return [order for one in instructions if isinstance(one, Act) for order in one.orders]
+    *_, orders = step(state, Seen(snapshot=replace(snapshot, jobs=jobs)))
+    return list(orders)
 
 
 def test_a_hold_is_renewed_while_there_is_a_plan() -> None:
@@ -498,7 +497,7 @@ def test_a_hold_is_renewed_while_there_is_a_plan() -> None:
     cases = ((now + lease, False), (now + lease // 2 + 1, False), (now + lease // 2, True), (now + lease + 1, True))
     for until, is_due in cases:
         assert (held in orders_of(loop, loop.state, is_steered=True, until=until)) is is_due
-    blind, _ = step(replace(loop.state, unannounced={}), Unplanned())
+    blind, *_ = step(replace(loop.state, unannounced={}), Unplanned())
     for is_steered in (False, True):
         assert orders_of(loop, blind, is_steered=is_steered, until=now + 1) == []
     fresh = replace(loop.state, considered={})
@@ -536,7 +535,7 @@ def test_after_three_bad_cycles_everything_is_handed_back() -> None:
     loop.look()
     loop.take(CycleOver(is_bad=False))
     assert loop.state.gave_up_at is None
-    again, _ = step(loop.state, CycleOver(is_bad=True))
+    again, *_ = step(loop.state, CycleOver(is_bad=True))
     assert again.gave_up_at is not None
     loop.take(CycleOver(is_bad=False))
     assert loop.state.num_bad == 0

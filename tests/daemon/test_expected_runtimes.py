@@ -7,8 +7,9 @@ from pathlib import Path
 
 from cpsched.forecast import Kind
 from cpsched.portfolio import WindowPlanner
-from cpsched.site.bridge import JobState, World
+from cpsched.site.bridge import JobState
 from cpsched.site.daemon import Planner
+from tests.bridge.played_world import PlayedWorld
 from tests.bridge.small_world import job, site, world
 from tests.daemon.making import LIVE, daemon_on, finish
 
@@ -22,7 +23,7 @@ def test_what_was_learnt_survives_a_restart(tmp_path: Path) -> None:
     assert kind is not None
     expected = daemon._learner.expected(kind)
     assert expected < 80
-    again, _ = daemon_on(World(site()), tmp_path)
+    again, _ = daemon_on(PlayedWorld(site()), tmp_path)
     assert again._learner.expected(kind) == expected
 
 

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from cpsched.domain import Chunk, Request, Step
-from cpsched.site.bridge import JobState, World
+from cpsched.site.bridge import JobState
 from cpsched.site.daemon import make_log
+from tests.bridge.played_world import PlayedWorld
 from tests.bridge.small_world import job, site, world
 from tests.daemon.making import daemon_on, finish
+from tests.daemon.stored_orders import orders_in
 
 #: For a shell, SQL, JSON, HTML, a terminal, a reader of text in another direction, a log and a path.
 HOSTILE = (
@@ -42,7 +44,7 @@ def test_a_full_disk_costs_orders_and_nothing_else(tmp_path: Path) -> None:
     results = [daemon.cycle() for _ in range(3)]
     assert not results[-1]
     assert any("full" in str(line.get("error")) for line in lines.read())
-    given = len([one for one in daemon.store.orders() if one.kind == "Start"])
+    given = len([one for one in orders_in(daemon.store) if one.kind == "Start"])
     started = sum(entry.start is not None for entry in there.jobs.values())
     assert started <= given
     with daemon.store._engine.connect() as connection:
@@ -55,7 +57,7 @@ def test_a_full_disk_costs_orders_and_nothing_else(tmp_path: Path) -> None:
 def test_hostile_names_go_through_everything(tmp_path: Path) -> None:
     """Jobs with hostile names, as far as documents may have them, are planned, run and stored as any others."""
     named = [replace(one, id=name, user=name) for name, one in zip(ALLOWED, site(*_plain()).jobs, strict=False)]
-    there = World(replace(site(nodes="n[1-2]"), jobs=tuple(named)), gate_is_closed=True)
+    there = PlayedWorld(replace(site(nodes="n[1-2]"), jobs=tuple(named)), gate_is_closed=True)
     daemon, lines = daemon_on(there, tmp_path)
     finish(daemon)
     assert {name: entry.state for name, entry in there.jobs.items()} == dict.fromkeys(ALLOWED, JobState.COMPLETED)
@@ -135,7 +137,7 @@ def test_a_clock_that_jumps_loses_no_job(tmp_path: Path, jump: int, monkeypatch:
 @pytest.mark.slow
 def test_a_storm_of_five_thousand_jobs(tmp_path: Path) -> None:
     """5,000 jobs that arrive at once are seen in one cycle, and the most urgent ones are planned."""
-    there = World(site(nodes="n[1-64]"), gate_is_closed=True)
+    there = PlayedWorld(site(nodes="n[1-64]"), gate_is_closed=True)
     daemon, _ = daemon_on(there, tmp_path)
     daemon.planner.engine = replace(daemon.planner.engine, most=200)
     daemon.cycle()

@@ -9,10 +9,10 @@ import pytest
 
 from cpsched.domain import PlannedJob, Segment
 from cpsched.forecast import RuntimeLearner
-from cpsched.site.bridge import World
 from cpsched.site.daemon import forecasting
 from cpsched.site.daemon.forecasting import Forecaster, StoredForecast
 from cpsched.site.daemon.state import PlannedStart
+from tests.bridge.played_world import PlayedWorld
 from tests.bridge.small_world import job, on, site, world
 from tests.daemon.making import LIVE, daemon_on, finish
 
@@ -53,7 +53,7 @@ def test_starts_are_forecast_kept_and_judged(tmp_path: Path) -> None:
     held = daemon._forecaster.held
     assert held["starts"] == len(kept)
     assert held["within"] == sum(one.start is not None and one.holds(one.start) for one in kept)
-    again, _ = daemon_on(World(site()), tmp_path, FORECASTING)
+    again, _ = daemon_on(PlayedWorld(site()), tmp_path, FORECASTING)
     assert again._forecaster.held == held
 
 

@@ -8,9 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from cpsched.errors import BridgeError
-from cpsched.site.bridge import JobState, MemoryManager, Order, Receipt, Snapshot, World
+from cpsched.site.bridge import JobState, MemoryManager, Order, Receipt, Snapshot
 from cpsched.site.daemon import Watchdog, hand_back
 from cpsched.site.daemon.heartbeat import beat
+from tests.bridge.played_world import PlayedWorld
 from tests.bridge.small_world import job, world
 from tests.daemon.making import LIVE, Lines, daemon_on
 
@@ -61,7 +62,7 @@ def test_a_beating_heart_keeps_the_watchdog_still(tmp_path: Path) -> None:
 class Tired(MemoryManager):
     """A manager each command of which takes eight seconds, amid which a watchdog looks, and a test. Mutable."""
 
-    def __init__(self, world: World, heart: Path) -> None:
+    def __init__(self, world: PlayedWorld, heart: Path) -> None:
         super().__init__(world)
         self.lines = Lines()
         self.watchdog = Watchdog(MemoryManager(world), heart, 180, self.lines.log, clock=self.clock)

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from cpsched.domain import PlannedJob, Segment
-from cpsched.site.bridge import MemoryManager, Start, World
+from cpsched.site.bridge import MemoryManager, Start
 from cpsched.site.daemon.judging import vetoes
+from tests.bridge.played_world import PlayedWorld
 from tests.bridge.small_world import job, on, site
 
 #: Runs on all of n1 until 100.
@@ -23,7 +24,7 @@ WIDE = job(
 
 def refused(*starts: tuple[str, int, tuple[str, ...], int], jobs: list[dict[str, Any]], **more: Any) -> dict[str, str]:
     """Judge starts (job, second, nodes, cores on each) beside jobs that run; return the rule that each one breaks."""
-    world = World(site(*jobs, nodes="n[1-4]", **more), gate_is_closed=True)
+    world = PlayedWorld(site(*jobs, nodes="n[1-4]", **more), gate_is_closed=True)
     snapshot = MemoryManager(world).snapshot()
     orders = [
         Start(job=name, at=at, allocation=on(*nodes, cores=cores), revision=snapshot.jobs[name].revision)
@@ -78,7 +79,7 @@ def test_each_rule_is_asked(entry: dict[str, Any], start: Any, more: dict[str, A
 
 def test_a_start_that_is_ordered_already_counts() -> None:
     """What the manager is about to start takes its nodes."""
-    world = World(site(job("a"), job("b"), nodes="n[1-4]"), gate_is_closed=True)
+    world = PlayedWorld(site(job("a"), job("b"), nodes="n[1-4]"), gate_is_closed=True)
     snapshot = MemoryManager(world).snapshot()
     segment = Segment(start=20, end=120, allocation=on("n1"))
     ordered = PlannedJob(id="b", start=20, end=120, segments=(segment,))
@@ -89,7 +90,7 @@ def test_a_start_that_is_ordered_already_counts() -> None:
 
 def test_an_ordered_job_that_waits_for_its_nodes_is_no_fault_of_others() -> None:
     """It starts when they are free: until then others start elsewhere, and afterwards they are its own."""
-    world = World(site(RUNS, job("a"), job("b"), job("c"), nodes="n[1-4]"), gate_is_closed=True)
+    world = PlayedWorld(site(RUNS, job("a"), job("b"), job("c"), nodes="n[1-4]"), gate_is_closed=True)
     snapshot = MemoryManager(world).snapshot()
     segment = Segment(start=-5, end=95, allocation=on("n1"))
     ordered = PlannedJob(id="b", start=-5, end=95, segments=(segment,))
@@ -114,7 +115,7 @@ def test_licences_elsewhere_count() -> None:
 
 def test_one_conflict_is_no_fault_of_other_starts() -> None:
     """Jobs with orders that collide refuse the start that is in their way, and no other one."""
-    world = World(site(*(job(name) for name in "abcd"), nodes="n[1-4]"), gate_is_closed=True)
+    world = PlayedWorld(site(*(job(name) for name in "abcd"), nodes="n[1-4]"), gate_is_closed=True)
     snapshot = MemoryManager(world).snapshot()
     ordered = [
         PlannedJob(id=name, start=20, end=120, segments=(Segment(start=20, end=120, allocation=on("n1")),))

@@ -15,10 +15,11 @@ import pytest
 
 from cpsched.site.bridge import JobState
 from cpsched.site.daemon import Store
+from tests.daemon.stored_orders import orders_in
 from tests.daemon.world_server import NUM_JOBS, RemoteManager
 from tests.sizes import LARGE
 
-#: World seconds per second.
+#: PlayedWorld seconds per second.
 SPEED = 4.0
 KILLS = 20 if LARGE else 3
 
@@ -76,7 +77,7 @@ def test_a_daemon_killed_at_random_instants_loses_and_doubles_nothing(begin: Beg
     store = Store(f"sqlite:///{database}")
     ordered = {
         (order.job, tuple(sorted({one["node"] for one in order.content["allocation"]})))
-        for order in store.orders()
+        for order in orders_in(store)
         if order.kind == "Start"
     }
     assert {(job, nodes) for job, _, _, nodes, is_steered in starts if is_steered} <= ordered

@@ -9,11 +9,12 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpsched.site.bridge import World
 from cpsched.site.daemon import Planner
 from cpsched.site.daemon.ranking import changed_priorities
+from tests.bridge.played_world import PlayedWorld
 from tests.bridge.small_world import job, site
 from tests.daemon.making import LIVE, daemon_on, finish, planner
+from tests.daemon.stored_orders import orders_in
 
 
 def _with_arrivals(priorities: list[int]) -> st.SearchStrategy[list[tuple[int, int]]]:
@@ -48,12 +49,12 @@ def test_the_manager_starts_jobs_in_the_order_of_the_plan(tmp_path: Path) -> Non
     """Jobs that come later and are shorter start first, on a machine that goes by arrival; nothing is held."""
     long = [job(f"long{number}", "2:ncpus=4", walltime=90, runtime=90) for number in range(3)]
     short = [job(f"short{number}", "2:ncpus=4", walltime=10, runtime=10, submit=5) for number in range(3)]
-    there = World(site(*long, *short))
+    there = PlayedWorld(site(*long, *short))
     engine = replace(planner().engine, name="wspt_list")
     daemon, _ = daemon_on(there, tmp_path, ORDER, planner=Planner(engine, gain=0.01, report=lambda *_: None))
     there.advance(10)
     daemon.cycle()
-    assert {order.kind for order in daemon.store.orders()} == {"Rank"}
+    assert {order.kind for order in orders_in(daemon.store)} == {"Rank"}
     finish(daemon)
     starts = sorted((entry.start or 0, name) for name, entry in there.jobs.items())
     assert [name[:-1] for _, name in starts] == ["long", "short", "short", "short", "long", "long"]
@@ -63,13 +64,13 @@ def test_the_manager_starts_jobs_in_the_order_of_the_plan(tmp_path: Path) -> Non
 def test_what_is_in_order_is_not_ordered_again(tmp_path: Path) -> None:
     """A second cycle without changes gives no orders."""
     jobs = [job(f"j{number}", "2:ncpus=4", walltime=90, runtime=90) for number in range(6)]
-    there = World(site(*jobs))
+    there = PlayedWorld(site(*jobs))
     daemon, _ = daemon_on(there, tmp_path, ORDER)
     daemon.cycle()
-    assert daemon.store.orders() == ()  # as they came
+    assert orders_in(daemon.store) == ()  # as they came
     last = there.jobs["j5"]
     last.priority = 5000
     for _ in range(2):
         daemon.cycle()
-        assert [order.job for order in daemon.store.orders()] == ["j5"]
+        assert [order.job for order in orders_in(daemon.store)] == ["j5"]
     assert last.priority < 1000

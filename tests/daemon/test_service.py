@@ -20,6 +20,7 @@ from cpsched.site.bridge import Gate, HandBack, JobState, MemoryManager, Order, 
 from cpsched.site.daemon import Planner, Policy, Store
 from tests.bridge.small_world import job, on, site, world
 from tests.daemon.making import LIVE, daemon_on, finish, planner
+from tests.daemon.stored_orders import orders_in
 from tests.sizes import seeds
 
 BUSY = [
@@ -50,7 +51,7 @@ def test_a_dry_run_touches_nothing(tmp_path: Path) -> None:
     finish(daemon)
     starts = [{name: entry.start for name, entry in one.jobs.items()} for one in (alone, watched)]
     assert starts[0] == starts[1]
-    assert daemon.store.orders() == ()
+    assert orders_in(daemon.store) == ()
     assert any(cycle.planned for cycle in daemon.store.cycles())
 
 
@@ -129,7 +130,7 @@ def test_a_manager_that_fails_now_and_then_loses_no_job(tmp_path: Path, kind: st
     assert sorted(line["job"] for line in started) == sorted(one["id"] for one in BUSY)
     ordered = {
         (order.job, tuple(sorted({one["node"] for one in order.content["allocation"]})))
-        for order in daemon.store.orders()
+        for order in orders_in(daemon.store)
         if order.kind == "Start"
     }
     has_given_up = any(line["event"].startswith("gave up") for line in said)

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from cpsched.domain import NodeState
-from cpsched.site.bridge import JobState, World
+from cpsched.site.bridge import JobState
+from tests.bridge.played_world import PlayedWorld
 from tests.bridge.small_world import job, site
 from tests.daemon.making import LIVE, daemon_on
 from tests.sizes import LARGE
@@ -32,7 +33,7 @@ def open_files() -> int:
 def test_a_thousand_cycles_grow_nothing(tmp_path: Path) -> None:
     """Jobs come and go, nodes fail and return: after any number of cycles the daemon holds what it held before."""
     rng = random.Random(0)
-    there = World(site(nodes="n[1-4]"), gate_is_closed=True, remember=100)
+    there = PlayedWorld(site(nodes="n[1-4]"), gate_is_closed=True, remember=100)
     daemon, lines = daemon_on(there, tmp_path, replace(LIVE, keep_days=1, snapshot_every=600))
     taken: list[tuple[int, int]] = []
     tracemalloc.start()

@@ -12,12 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpsched.site.bridge import HandBack, MemoryManager, Order, Rank, Snapshot, World
+from cpsched.site.bridge import HandBack, MemoryManager, Order, Rank, Snapshot
 from cpsched.site.daemon import Planner, Policy
 from cpsched.site.daemon.ranking import rank_orders
 from cpsched.site.daemon.standing import bands, standings
+from tests.bridge.played_world import PlayedWorld
 from tests.bridge.small_world import job, site, world
 from tests.daemon.making import LIVE, daemon_on, planner
+from tests.daemon.stored_orders import orders_in
 
 COUNTS = replace(LIVE.policy, counts_priorities=True, only_ranks=True)
 
@@ -25,7 +27,7 @@ COUNTS = replace(LIVE.policy, counts_priorities=True, only_ranks=True)
 class Prioritised(MemoryManager):
     """A manager in memory that says which priorities it would give jobs itself. Mutable."""
 
-    def __init__(self, there: World, own: Mapping[str, int]) -> None:
+    def __init__(self, there: PlayedWorld, own: Mapping[str, int]) -> None:
         super().__init__(there)
         self._own = own
         there.advance(there.now + 10)  # all have arrived
@@ -109,13 +111,13 @@ def test_without_influence_the_manager_orders(tmp_path: Path) -> None:
     """No priority is changed, and what was changed before is handed back."""
     own = {"a": 1003, "b": 1002, "c": 1001}
     lengths = {"blocker": 9000, "a": 4000, "b": 3000, "c": 2000}
-    there = World(site(*(job(name, "2:ncpus=4", walltime=length) for name, length in lengths.items())))
+    there = PlayedWorld(site(*(job(name, "2:ncpus=4", walltime=length) for name, length in lengths.items())))
     engine = replace(planner().engine, name="wspt_list")
     made = Planner(engine, gain=0.01, report=lambda *_: None)
     daemon, _ = daemon_on(there, tmp_path, replace(LIVE, policy=COUNTS), manager=Prioritised(there, own), planner=made)
     daemon.cycle()
     state, snapshot = daemon.state, daemon.manager.snapshot()
-    assert "Rank" in {order.kind for order in daemon.store.orders()}
+    assert "Rank" in {order.kind for order in orders_in(daemon.store)}
     silent = replace(state, policy=replace(COUNTS, influence=0.0))
     orders: list[Order] = list(rank_orders(silent, snapshot))
     marked = {name for name, one in snapshot.jobs.items() if one.is_marked}

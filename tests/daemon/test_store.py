@@ -25,6 +25,7 @@ from cpsched.site.daemon.state import JobOver, JobStarted, PlannedStart, Promise
 from cpsched.site.daemon.store import Cycle, tables
 from cpsched.site.daemon.store.tables import METADATA
 from tests.bridge.small_world import job, on, site
+from tests.daemon.stored_orders import orders_in
 
 
 def planned(name: str, start: int) -> PlannedStart:
@@ -53,7 +54,7 @@ def test_orders_are_marked_with_their_answers(store: Store) -> None:
     """An order stands in the store before it is given, without an answer, and has the manager's answer after it."""
     orders = (Gate(until=300), Hold(job="a", until=300), Start(job="b", at=5, allocation=on("n1"), revision="0.0"))
     numbers = store.begin(orders, 3)
-    assert [one.result for one in store.orders()] == [None, None, None]
+    assert [one.result for one in orders_in(store)] == [None, None, None]
     assert store.load().unanswered == 3
     store.mark(
         numbers,
@@ -63,12 +64,12 @@ def test_orders_are_marked_with_their_answers(store: Store) -> None:
             Receipt(order=orders[2], result=Result.UNKNOWN),
         ),
     )
-    assert [(one.kind, one.job, one.result, one.refusal) for one in store.orders()] == [
+    assert [(one.kind, one.job, one.result, one.refusal) for one in orders_in(store)] == [
         ("Gate", None, "done", None),
         ("Hold", "a", "refused", "gone"),
         ("Start", "b", "unknown", None),
     ]
-    assert store.orders()[2].content["allocation"] == [
+    assert orders_in(store)[2].content["allocation"] == [
         {"node": "n1", "resources": {"cores": 4}, "chunk": 0, "count": 1}
     ]
     assert store.begin(orders[:1], 4) == (numbers[-1] + 1,)
@@ -78,7 +79,7 @@ def test_orders_of_a_daemon_that_died_are_unknown(store: Store) -> None:
     """What a killed daemon had written and not marked is marked as unknown by the next one."""
     store.begin((Hold(job="a", until=300),), 3)
     store.forget_unanswered()
-    assert [one.result for one in store.orders()] == ["unknown"]
+    assert [one.result for one in orders_in(store)] == ["unknown"]
     assert store.load().unanswered == 0
 
 
@@ -164,7 +165,7 @@ def test_an_older_store_is_brought_up_to_date(url: str, revision: str) -> None:
     first = PlannedStart(planned=PlannedJob(id="a", start=5, end=105, segments=(segment,)), revision="0.1")
     assert (kept.plan, kept.promises) == ({"a": first}, {"a": Promise(start=5, since=1)})
     assert kept.unanswered == 1
-    assert [(one.job, one.result) for one in store.orders()] == [("a", "done"), ("b", None)]
+    assert [(one.job, one.result) for one in orders_in(store)] == [("a", "done"), ("b", None)]
     assert [one.content["after"] for one in store.moves()] == [5]
     assert [(one.seconds, one.planned, one.why) for one in store.cycles()] == [(0.5, 1, "new")]
     assert reader.forecasts(1) == ()

@@ -15,8 +15,9 @@ from typing import Any
 
 from cpsched.errors import BridgeError
 from cpsched.portfolio import WindowPlanner
-from cpsched.site.bridge import MemoryManager, Order, Receipt, ResourceManager, Snapshot, World
+from cpsched.site.bridge import MemoryManager, Order, Receipt, ResourceManager, Snapshot
 from cpsched.site.daemon import Daemon, Planner, Policy, Settings, Store, make_log
+from tests.bridge.played_world import PlayedWorld
 from tests.bridge.small_world import job, site
 
 __all__ = ["NUM_JOBS", "RemoteManager"]
@@ -69,7 +70,7 @@ def _serve(address: str, speed: float) -> None:
         job(f"j{n}", shapes[n % len(shapes)], walltime=20 + n % 7, submit=n // 2, runtime=8 + n % 9)
         for n in range(NUM_JOBS)
     ]
-    world = World(site(*jobs, nodes="n[1-4]"), gate_is_closed=True, remember=10**6)
+    world = PlayedWorld(site(*jobs, nodes="n[1-4]"), gate_is_closed=True, remember=10**6)
     starts: list[tuple[str, int, int, tuple[str, ...], bool]] = []
     world.listeners.append(
         lambda one: (

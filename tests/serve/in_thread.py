@@ -15,11 +15,11 @@ from zoneinfo import ZoneInfo
 import uvicorn
 
 from cpsched.domain import Instance
-from cpsched.site.bridge import World
 from cpsched.site.daemon import Daemon
 from cpsched.site.serve import DocumentSource, ServeSettings, Source, Visibility, make_app
 from cpsched.site.serve.running import tcp_listener
 from cpsched.site.serve.sources import Opened
+from tests.bridge.played_world import PlayedWorld
 from tests.daemon.making import LIVE, Lines, daemon_on
 from tests.workloads.eurora_windows import eurora_window
 
@@ -56,7 +56,7 @@ def served(
 def live(instance: Instance, folder: Path) -> Daemon:
     """Make a daemon that gives orders to a machine in memory, which is this instance; its store is in the folder."""
     daemon, _ = daemon_on(
-        World(instance, gate_is_closed=True), folder, replace(LIVE, policy=replace(LIVE.policy, grain=60))
+        PlayedWorld(instance, gate_is_closed=True), folder, replace(LIVE, policy=replace(LIVE.policy, grain=60))
     )
     return daemon
 

@@ -28,9 +28,9 @@ def _hash(token: str) -> str:
 
 
 TOKENS = (
-    Token(_hash(ALICE), user="alice"),
-    Token(_hash(BOB), user="bob"),
-    Token(_hash(OPERATOR), is_operator=True),
+    Token(sha256=_hash(ALICE), user="alice"),
+    Token(sha256=_hash(BOB), user="bob"),
+    Token(sha256=_hash(OPERATOR), operator=True),
 )
 
 

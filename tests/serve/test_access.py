@@ -28,8 +28,8 @@ def test_tokens_are_read(tmp_path: Path) -> None:
     other = "0" * 64
     text = f'[[tokens]]\nuser = "alice"\nsha256 = "{HASH}"\n[[tokens]]\noperator = true\nsha256 = "{other}"\n'
     assert read_tokens(tokens_file(tmp_path, text)) == (
-        Token(HASH, user="alice"),
-        Token(other, is_operator=True),
+        Token(sha256=HASH, user="alice"),
+        Token(sha256=other, operator=True),
     )
 
 

@@ -11,18 +11,18 @@ import pytest
 
 from cpsched.errors import DocumentError, StoreError
 from cpsched.formats import write_instance
-from cpsched.site.bridge import World
 from cpsched.site.daemon import Daemon, Settings
 from cpsched.site.serve import Opened, StoreSource, Visibility, open_source
 from cpsched.verify import verify
+from tests.bridge.played_world import PlayedWorld
 from tests.bridge.small_world import job, site
 from tests.daemon.making import LIVE, daemon_on
 from tests.serve.serving import ALICE, Client, asking, bearer, users_site
 
 
-def live(folder: Path, *jobs: dict[str, object], settings: Settings = LIVE) -> tuple[Daemon, World]:
+def live(folder: Path, *jobs: dict[str, object], settings: Settings = LIVE) -> tuple[Daemon, PlayedWorld]:
     """Make a daemon with a machine of its own, whose store is in a folder."""
-    there = World(site(*jobs), gate_is_closed=True)
+    there = PlayedWorld(site(*jobs), gate_is_closed=True)
     daemon, _ = daemon_on(there, folder, settings)
     return daemon, there
 

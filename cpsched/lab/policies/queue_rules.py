@@ -110,8 +110,8 @@ _PBS_ORDERS = {"none": Order.SUBMISSION, "short_walltime": Order.WALLTIME}
 def pbs_fifo_starve(
     max_starve: int = _DAY, help_starving_jobs: bool = True, sort_by: Literal["none", "short_walltime"] = "none"
 ) -> QueueRule:
-    """Return the FIFO scheduler of OpenPBS (PBS-1 to PBS-6; Bode, Halstead, Kendall, Lei, Jackson, ALS 2000): each job
-    that fits starts, until a job starves: then no other job starts before it.
+    """Return the FIFO scheduler of OpenPBS (Bode, Halstead, Kendall, Lei, Jackson, ALS 2000): each job that fits starts
+    (PBS-1), until a job starves: then no other job starts before it (PBS-6).
 
     Of its options (PBS-3) three are built, with the defaults of its sample but for the order. Limits of running jobs
     are limits of the workload, and dedicated time is a reservation or a downtime of it: the simulator keeps them at

@@ -15,6 +15,7 @@ from cpsched.site.bridge.protocol import (
     JobFacts,
     JobState,
     LeftJob,
+    Note,
     Order,
     Rank,
     Receipt,

@@ -28,6 +28,7 @@ from cpsched.site.bridge.protocol import (
     Hold,
     JobFacts,
     JobState,
+    Note,
     Order,
     Rank,
     Receipt,
@@ -76,22 +77,17 @@ class FilesManager:
         before, gate = dict(written), document["gate"]
         receipts = []
         for order in orders:
+            refusal, is_so = None, False
             if isinstance(order, Gate):
                 wanted = "closed" if order.is_closed else "open"
-                receipts.append(Receipt(order=order, result=Result.ALREADY if gate == wanted else Result.DONE))
-                gate = wanted
-                continue
-            if isinstance(order, Rank):
-                receipts.append(Receipt(order=order, result=Result.REFUSED, refusal=Refusal.UNSUPPORTED))
-                continue
-            refusal = _refusal(order, snapshot.jobs.get(order.job))
-            if refusal is not None:
-                receipts.append(Receipt(order=order, result=Result.REFUSED, refusal=refusal))
-                continue
-            entry = _entry(order, written.get(order.job, {}))
-            result = Result.ALREADY if entry == written.get(order.job) else Result.DONE
-            written[order.job] = entry
-            receipts.append(Receipt(order=order, result=result))
+                is_so, gate = gate == wanted, wanted
+            elif isinstance(order, Rank | Note):
+                refusal = Refusal.UNSUPPORTED
+            elif (refusal := _refusal(order, snapshot.jobs.get(order.job))) is None:
+                entry = _entry(order, written.get(order.job, {}))
+                is_so, written[order.job] = entry == written.get(order.job), entry
+            result = Result.ALREADY if is_so else Result.DONE
+            receipts.append(Receipt(order=order, result=Result.REFUSED if refusal else result, refusal=refusal))
         if written != before or gate != document["gate"] or not self._orders.exists():
             self._write({"format": _FORMAT, "now": snapshot.taken_at, "gate": gate, "orders": [*written.values()]})
         return tuple(receipts)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from cpsched.domain import Amounts, Arrangement, NodeState, Placement
+from cpsched.site.bridge.own_scheduler import by_node
 from cpsched.site.bridge.protocol import (
     Announce,
     Gate,
@@ -13,6 +15,7 @@ from cpsched.site.bridge.protocol import (
     Hold,
     JobState,
     LeftJob,
+    Note,
     Order,
     Rank,
     Receipt,
@@ -23,6 +26,7 @@ from cpsched.site.bridge.protocol import (
 )
 from cpsched.site.bridge.world import World, WorldJob
 
+JobOrder = Start | Hold | Rank | Announce | Note | HandBack
 #: Seconds between two looks at the world while somebody watches a clock that ticks.
 _LOOK = 0.05
 
@@ -93,8 +97,8 @@ class MemoryManager:
             return Receipt(order=order, result=Result.ALREADY if is_so else Result.DONE)
         entry = world.jobs.get(order.job)
         if isinstance(order, Start) and entry is not None and entry.state is JobState.RUNNING:
-            is_it = entry.nodes == tuple(sorted({one.node for one in order.allocation}))
-            if is_it and entry.revision == order.revision:
+            nodes = tuple(sorted({one.node for one in order.allocation}))
+            if (entry.nodes, entry.revision) == (nodes, order.revision):
                 return Receipt(order=order, result=Result.ALREADY)
         refusal = self._refusal(order, entry)
         if refusal is not None or entry is None:
@@ -105,30 +109,28 @@ class MemoryManager:
                 detail="unknown job" if entry is None else f"job {order.job} is {entry.state}",
             )
         if isinstance(order, Start):
-            if (entry.due, entry.allocation) == (order.at, order.allocation):
-                return Receipt(order=order, result=Result.ALREADY)
-            world.order(entry, order.at, order.allocation)
+            is_so = (entry.due, entry.allocation) == (order.at, order.allocation)
+            if not is_so:
+                world.order(entry, order.at, order.allocation)
         elif isinstance(order, Rank):
-            if entry.priority == order.priority:
-                return Receipt(order=order, result=Result.ALREADY)
-            entry.priority = order.priority
+            is_so, entry.priority = entry.priority == order.priority, order.priority
+        elif isinstance(order, Note):
+            is_so, entry.noted = entry.noted == order.forecast, order.forecast
         elif isinstance(order, Announce):
             shown = (order.start, order.nodes, order.why)
-            if entry.shown == shown:
-                return Receipt(order=order, result=Result.ALREADY)
-            entry.shown = shown
+            is_so, entry.shown = entry.shown == shown, shown
         else:
-            if entry.is_steered is isinstance(order, Hold) and entry.due is None:
-                return Receipt(order=order, result=Result.ALREADY)
-            world.steer(entry, is_steered=isinstance(order, Hold))
-        return Receipt(order=order, result=Result.DONE)
+            is_so = entry.is_steered is isinstance(order, Hold) and entry.due is None
+            if not is_so:
+                world.steer(entry, is_steered=isinstance(order, Hold))
+        return Receipt(order=order, result=Result.ALREADY if is_so else Result.DONE)
 
-    def _refusal(self, order: Start | Hold | Rank | Announce | HandBack, entry: WorldJob | None) -> Refusal | None:
+    def _refusal(self, order: JobOrder, entry: WorldJob | None) -> Refusal | None:
         """Return why an order cannot be carried out, or None."""
         if entry is None or entry.state.is_over:
             return Refusal.GONE
         if entry.state is JobState.RUNNING:
-            return Refusal.RUNNING
+            return None if isinstance(order, Note) and order.forecast is None else Refusal.RUNNING
         if not isinstance(order, Start):
             return None
         if entry.state is JobState.HELD:
@@ -143,13 +145,8 @@ class MemoryManager:
     def _is_possible(self, entry: WorldJob, allocation: Sequence[Placement]) -> bool:
         """Tell whether an allocation is what a job asks for, on nodes that could have it if they were empty."""
         cluster, request = self.world.site.cluster, entry.job.request
-        total: dict[str, int] = {}
-        of_node: dict[str, dict[str, int]] = {}
-        for one in allocation:
-            taken = of_node.setdefault(one.node, {})
-            for name, amount in one.resources.items():
-                total[name] = total.get(name, 0) + amount
-                taken[name] = taken.get(name, 0) + amount
+        of_node = by_node(allocation)
+        total = sum(of_node.values(), Counter[str]())
         if Amounts(total) != request.totals:
             return False
         if request.place.arrangement is Arrangement.PACK and len(of_node) > 1:

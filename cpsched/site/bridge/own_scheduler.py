@@ -7,9 +7,10 @@ JSSPP 1995).
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from cpsched.domain import Amounts, Arrangement, Chunk, Cluster, Instance, Job, NodeState, Placement
+from cpsched.domain import Arrangement, Chunk, Cluster, Instance, Job, NodeState, Placement
 
 
 class Shop:
@@ -18,19 +19,19 @@ class Shop:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.state = {name: one.state for one in cluster.classes for name in one.names}
-        self.free = {name: dict(one.resources) for one in cluster.classes for name in one.names}
+        self.free = {name: Counter(one.resources) for one in cluster.classes for name in one.names}
         #: How many jobs hold something of each node.
         self.holders = dict.fromkeys(self.free, 0)
         #: Nodes that one job has for itself.
         self.exclusive: set[str] = set()
-        self.licenses = dict(cluster.licenses)
+        self.licenses = Counter(cluster.licenses)
 
     def copy(self) -> Shop:
         """Return another shop with the same free amounts."""
         other = Shop.__new__(Shop)
         other.cluster, other.state = self.cluster, self.state
-        other.free = {name: dict(amounts) for name, amounts in self.free.items()}
-        other.holders, other.exclusive, other.licenses = dict(self.holders), set(self.exclusive), dict(self.licenses)
+        other.free = {name: Counter(amounts) for name, amounts in self.free.items()}
+        other.holders, other.exclusive, other.licenses = dict(self.holders), set(self.exclusive), Counter(self.licenses)
         return other
 
     def take(self, job: Job, allocation: Iterable[Placement]) -> None:
@@ -42,22 +43,20 @@ class Shop:
         self._change(job, allocation, -1)
 
     def _change(self, job: Job, allocation: Iterable[Placement], sign: int) -> None:
-        for node, amounts in _by_node(allocation).items():
-            for name, amount in amounts.items():
-                self.free[node][name] = self.free[node].get(name, 0) - sign * amount
+        for node, amounts in by_node(allocation).items():
+            self.free[node].subtract({name: sign * amount for name, amount in amounts.items()})
             self.holders[node] += sign
             if job.request.place.exclusive:
                 (self.exclusive.add if sign > 0 else self.exclusive.discard)(node)
-        for name, amount in job.licenses.items():
-            self.licenses[name] = self.licenses.get(name, 0) - sign * amount
+        self.licenses.subtract({name: sign * amount for name, amount in job.licenses.items()})
 
     def fits(self, job: Job, allocation: Iterable[Placement]) -> bool:
         """Tell whether a job can have these nodes now."""
         if not self._has_licenses(job):
             return False
         return all(
-            self._is_open(job, node) and all(amount <= self.free[node].get(name, 0) for name, amount in taken.items())
-            for node, taken in _by_node(allocation).items()
+            self._is_open(job, node) and all(amount <= self.free[node][name] for name, amount in taken.items())
+            for node, taken in by_node(allocation).items()
         )
 
     def first_fit(self, job: Job, allowed: frozenset[str] | None = None) -> tuple[Placement, ...] | None:
@@ -80,7 +79,7 @@ class Shop:
         return self._on(request.chunks, nodes, is_single=is_single)
 
     def _has_licenses(self, job: Job) -> bool:
-        return all(amount <= self.licenses.get(name, 0) for name, amount in job.licenses.items())
+        return all(amount <= self.licenses[name] for name, amount in job.licenses.items())
 
     def _is_open(self, job: Job, node: str) -> bool:
         """Tell whether a node is up, and whether those that hold it let another job in."""
@@ -90,8 +89,7 @@ class Shop:
 
     def _on(self, chunks: Sequence[Chunk], nodes: Sequence[str], *, is_single: bool) -> tuple[Placement, ...] | None:
         """Place all chunks on the first nodes that have room, at most one on each if `is_single`; None: no room."""
-        taken: dict[str, dict[str, int]] = {}
-        placements = []
+        taken, placements = dict[str, Counter[str]](), list[Placement]()
         for kind, chunk in enumerate(chunks):
             missing = chunk.count
             for node in nodes:
@@ -102,14 +100,12 @@ class Shop:
                 properties = self.cluster.class_of[node].properties
                 if any(properties.get(name) != value for name, value in chunk.where.items()):
                     continue
-                gone, has = taken.get(node, {}), self.free[node]
-                room = min((has.get(name, 0) - gone.get(name, 0)) // one for name, one in chunk.resources.items())
+                gone, has = taken.get(node, Counter[str]()), self.free[node]
+                room = min((has[name] - gone[name]) // one for name, one in chunk.resources.items())
                 count = min(missing, room, 1 if is_single else missing)
                 if count > 0:
                     amounts = chunk.taken(count)
-                    of_node = taken.setdefault(node, {})
-                    for name, amount in amounts.items():
-                        of_node[name] = of_node.get(name, 0) + amount
+                    taken.setdefault(node, Counter()).update(amounts)
                     placements.append(Placement(node=node, resources=amounts, chunk=kind, count=count))
                     missing -= count
             if missing:
@@ -176,14 +172,9 @@ def _reservation(
     return now, frozenset()  # it never can: it is in nobody's way
 
 
-def _by_node(allocation: Iterable[Placement]) -> dict[str, Amounts]:
+def by_node(allocation: Iterable[Placement]) -> dict[str, Counter[str]]:
     """Return the amounts that an allocation takes of each node."""
-    found: dict[str, Amounts] = {}
+    found = defaultdict[str, Counter[str]](Counter)
     for one in allocation:
-        had = found.get(one.node)
-        if had is None:
-            found[one.node] = one.resources
-        else:
-            names = dict.fromkeys((*had, *one.resources))
-            found[one.node] = Amounts({name: had.get(name, 0) + one.resources.get(name, 0) for name in names})
+        found[one.node].update(one.resources)
     return found

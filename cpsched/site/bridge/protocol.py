@@ -64,6 +64,10 @@ class JobFacts:
     until: int | None = None
     #: Whether there is something on the job, of orders, that handing it back takes away.
     is_marked: bool = False
+    #: The forecast that its note says: the likely start, and that by which it starts with 80 %; None: it says none.
+    noted: tuple[int, int | None] | None = None
+    #: Whether a forecast may be noted on the waiting job: nobody else writes there.
+    may_note: bool = False
     #: The nodes of that order, or those on which the job runs or ran, in ascending order.
     nodes: tuple[str, ...] = ()
     #: When the job started, of one that runs or is over; None also where it was cancelled as it waited.
@@ -151,6 +155,16 @@ class Announce:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """Show the users when a waiting job will start most likely, in place of what was noted before."""
+
+    job: str
+    #: The likely start, and the second by which it starts with 80 %, if there is one; None: nothing is noted any more,
+    #: also of a job that runs.
+    forecast: tuple[int, int | None] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HandBack:
     """Give a waiting job back to the manager's own scheduler, free of all that other orders did to it."""
 
@@ -170,7 +184,7 @@ class Gate:
         return self.until is not None
 
 
-Order = Start | Hold | Rank | Announce | HandBack | Gate
+Order = Start | Hold | Rank | Announce | Note | HandBack | Gate
 
 
 class Result(StrEnum):

@@ -7,7 +7,6 @@ runtime and its walltime. Jobs that are not steered are started by the world's o
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from itertools import groupby
@@ -24,7 +23,7 @@ from cpsched.domain import (
     Segment,
 )
 from cpsched.errors import BridgeError
-from cpsched.site.bridge.own_scheduler import Shop, own_starts, queue_nodes
+from cpsched.site.bridge.own_scheduler import Shop, own_starts
 from cpsched.site.bridge.protocol import JobFacts, JobState
 
 
@@ -59,6 +58,8 @@ class WorldJob:
     end: int | None = None
     #: (start, nodes, why) as users see it.
     shown: tuple[int, tuple[str, ...], str] | None = None
+    #: The forecast that users see.
+    noted: tuple[int, int | None] | None = None
     #: The dependency that can never be met, in words.
     never: str = ""
     #: The job as a snapshot has it, made when it is asked for.
@@ -79,7 +80,7 @@ class WorldJob:
     @property
     def facts(self) -> JobFacts:
         """The manager's record of the job; the same object as long as nothing changes."""
-        steering = (self.is_steered, self.priority, self.due, self.allocation)
+        steering = (self.is_steered, self.priority, self.due, self.allocation, self.noted)
         of = (self.state, self.changes, self.restarts, steering, self.start, self.end)
         if self.told is not None and self.told[0] == of:
             return self.told[1]
@@ -89,6 +90,8 @@ class WorldJob:
             restarts=self.restarts,
             is_steered=self.is_steered and self.state is JobState.WAITING,
             priority=self.priority,
+            noted=self.noted,
+            may_note=self.state is JobState.WAITING,
             due=self.due if self.state is JobState.WAITING else None,
             nodes=self.nodes,
             start=self.start,
@@ -137,8 +140,6 @@ class World:
         self.jobs: dict[str, WorldJob] = {}
         #: Everything that happened and that a watcher may want to know, counted.
         self.changes = 0
-        #: Called with each job that has just started, or ended.
-        self.listeners: list[Callable[[WorldJob], None]] = []
         self._waiting: dict[str, None] = {}
         self._events = _Events()
         self._arrivals: dict[str, Job] = {}
@@ -156,67 +157,7 @@ class World:
                 self._events.add(outage.end, _Kind.UP, node)
         self._settle()
 
-    # --- what users and administrators do ---
-
-    def submit(self, job: Job) -> None:
-        """Take a job that waits, or that will once its `submit` is reached."""
-        self._admit(job)
-        if job.id in self.jobs:
-            self._bind(self.jobs[job.id])
-        self._settle()
-
-    def cancel(self, job_id: str) -> None:
-        """End a job, whether it waits or runs."""
-        entry = self.jobs[job_id]
-        if not entry.state.is_over:
-            self._leave(entry, JobState.CANCELLED)
-            self._settle()
-
-    def hold(self, job_id: str) -> None:
-        """Hold a waiting job for its user."""
-        entry = self.jobs[job_id]
-        if entry.state is JobState.WAITING:
-            entry.state, entry.due = JobState.HELD, None
-            self._changed(entry)
-
-    def release(self, job_id: str) -> None:
-        """Release a held job: it waits for its start."""
-        entry = self.jobs[job_id]
-        if entry.state is JobState.HELD:
-            entry.state = JobState.WAITING
-            self._changed(entry)
-            self._settle()
-
-    def alter(self, job: Job) -> None:
-        """Give a waiting job another request, walltime or queue."""
-        entry = self.jobs[job.id]
-        if entry.state in (JobState.WAITING, JobState.HELD):
-            entry.job, entry.due, entry.allocation = replace(job, submit=entry.job.submit), None, ()
-            self._changed(entry)
-            self._settle()
-
-    def start_by_hand(self, job_id: str) -> bool:
-        """Start a waiting job wherever it fits, as an administrator may; tell whether it fits."""
-        entry = self.jobs[job_id]
-        if entry.state is not JobState.WAITING:
-            return False
-        allocation = self.shop.first_fit(entry.job, queue_nodes(self.site, entry.job))
-        if allocation is None:
-            return False
-        self._start(entry, allocation)
-        return True
-
-    def requeue(self, job_id: str) -> None:
-        """Stop a running job and let it wait again."""
-        entry = self.jobs[job_id]
-        if entry.state is JobState.RUNNING:
-            self._requeue(entry)
-            self._settle()
-
-    def set_node(self, node: str, state: NodeState) -> None:
-        """Change a node's state; if it goes down, the jobs that run there wait again."""
-        self._set_node(node, state)
-        self._settle()
+    # --- time ---
 
     def advance(self, to: int) -> None:
         """Advance the clock to a second; an earlier one than now changes nothing."""
@@ -244,7 +185,7 @@ class World:
         """Take a waiting job from the own scheduler, or give it back; an order to start is withdrawn."""
         entry.is_steered, entry.due, entry.allocation = is_steered, None, ()
         if not is_steered:
-            entry.shown = None
+            entry.shown = entry.noted = None
         self._settle()
 
     def order(self, entry: WorldJob, at: int, allocation: tuple[Placement, ...]) -> None:
@@ -388,8 +329,6 @@ class World:
         del self._waiting[entry.job.id]
         self._hold_nodes(entry, allocation, self.now)
         self._tell_waiters(entry)
-        for listener in self.listeners:
-            listener(entry)
 
     def _hold_nodes(self, entry: WorldJob, allocation: tuple[Placement, ...], start: int) -> None:
         """Give a job its nodes from a second on, and note when it gives them back."""
@@ -416,8 +355,6 @@ class World:
         entry.state, entry.end = state, self.now
         heapq.heappush(self._over, (self.now, entry.job.id))
         self._tell_waiters(entry)
-        for listener in self.listeners:
-            listener(entry)
 
     def _requeue(self, entry: WorldJob) -> None:
         """Queue a running job again, steered as before, without an order."""

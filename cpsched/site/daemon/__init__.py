@@ -32,6 +32,6 @@ if TYPE_CHECKING:
     )
     from cpsched.site.daemon.site_model import SiteModel
     from cpsched.site.daemon.state import Policy, State
-    from cpsched.site.daemon.store import Cycle, Present, Store
+    from cpsched.site.daemon.store import Cycle, Present, Store, StoredRecord
 
 __getattr__ = opener(__name__)

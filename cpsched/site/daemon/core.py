@@ -1,4 +1,4 @@
-"""`step`: from a state and an event to the next state and to instructions. Pure: no clock, no file, no manager.
+"""`step`: from a state and an event to the next state and to orders. Pure: no clock, no file, no manager.
 
 The plan is what is wanted, the last snapshot is what is true, and the orders are the difference (`orders.py`). So what
 was lost on the way, by whomever, is ordered again, and what is true already is not ordered. Nothing has to be
@@ -11,19 +11,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from cpsched.site.bridge import Gate, JobFacts, JobState, Receipt, Refusal, Result, Snapshot, Start
-from cpsched.site.daemon.orders import announcements, hand_back_orders, wanted_orders
+from cpsched.site.bridge import Gate, JobFacts, JobState, Note, Order, Receipt, Refusal, Result, Snapshot, Start
+from cpsched.site.daemon.orders import NOT_NOTED, announcements, hand_back_orders, notes, wanted_orders
 from cpsched.site.daemon.state import (
-    Act,
     Answered,
     Barred,
     CycleOver,
     Event,
-    Instruction,
+    Foretold,
     JobOver,
     JobQueuedAgain,
     JobStarted,
-    PlanAgain,
     Planned,
     PlannedStart,
     Promise,
@@ -60,15 +58,16 @@ class _Changes:
     late: list[tuple[str, int, PlannedStart]] = field(default_factory=list)
 
 
-def step(state: State, event: Event) -> tuple[State, tuple[Instruction, ...]]:
+def step(state: State, event: Event) -> tuple[State, Save, tuple[Order, ...]]:
     """Take an event.
 
     Orders follow from snapshots alone: other events change what the next snapshot is held against.
 
-    Returns the next state, and what is to be done, in this order: write down, act, plan.
+    Returns the next state, what is to be written down, and the orders that are to be given after that. If the state is
+    stale, another plan is wanted.
     """
     changes = _Changes()
-    acts: tuple[Instruction, ...] = ()
+    orders: tuple[Order, ...] = ()
     if isinstance(event, Seen):
         new = _seen(state, event.snapshot, changes)
     elif isinstance(event, Planned):
@@ -77,17 +76,19 @@ def step(state: State, event: Event) -> tuple[State, tuple[Instruction, ...]]:
         new = _answered(state, event.receipts, changes)
     elif isinstance(event, Vetoed):
         new = _vetoed(state, event.jobs, changes)
+    elif isinstance(event, Foretold):
+        new = replace(state, forecasts=event.forecasts)
     elif isinstance(event, Unplanned):
         new = replace(state, is_blind=True)
     elif isinstance(event, CycleOver):
         new = _cycle_over(state, is_bad=event.is_bad)
         if new.gave_up_at is not None and state.gave_up_at is None and new.snapshot is not None:
-            acts = (Act(orders=wanted_orders(new)),)
+            orders = wanted_orders(new)
     elif isinstance(event, Reloaded):
         changes.stale.append("the configuration was read again")
         new = replace(state, policy=event.policy)
         if event.policy.is_dry_run and not state.policy.is_dry_run and state.snapshot is not None:
-            acts = (Act(orders=hand_back_orders(state.snapshot)),)
+            orders = hand_back_orders(state.snapshot)
     else:
         new = replace(state, is_stopping=True)
     reasons = dict.fromkeys([*filter(None, [new.stale]), *changes.stale])
@@ -98,18 +99,14 @@ def step(state: State, event: Event) -> tuple[State, tuple[Instruction, ...]]:
         stale="; ".join(list(reasons)[:_MOST_REASONS]),
     )
     if isinstance(event, Seen | Stopping):
-        is_silent = new.policy.is_dry_run or new.policy.only_ranks or new.gave_up_at is not None or new.is_stopping
-        orders = (*(() if is_silent else announcements(new)), *wanted_orders(new))
-        acts, new = ((Act(orders=orders),) if orders else ()), replace(new, unannounced={})
+        is_silent = new.policy.is_dry_run or new.gave_up_at is not None or new.is_stopping
+        noted = () if is_silent else tuple(notes(new))
+        told = () if is_silent or new.policy.only_ranks else announcements(new)
+        orders = (*noted, *told, *wanted_orders(new))
+        new = replace(new, unannounced={}, noted_at=new.now if noted else new.noted_at)
         if any(isinstance(order, Gate) and order.is_closed for order in orders):
             new = replace(new, gated_at=new.now)
-    save = Save(
-        plan=changes.plan,
-        promises=changes.promises,
-        records=tuple(changes.records),
-    )
-    again = (PlanAgain(why=new.stale),) if new.stale and not new.is_stopping else ()
-    return new, (*(() if save.is_empty else (save,)), *acts, *again)
+    return new, Save(plan=changes.plan, promises=changes.promises, records=tuple(changes.records)), orders
 
 
 def _merged(old: Mapping[str, T], changes: Mapping[str, T | None]) -> Mapping[str, T]:
@@ -125,7 +122,7 @@ def _merged(old: Mapping[str, T], changes: Mapping[str, T | None]) -> Mapping[st
 def _seen(state: State, snapshot: Snapshot, changes: _Changes) -> State:
     """Take a snapshot: note what happened, and give up what cannot be any more."""
     before: Mapping[str, JobFacts] = {} if state.snapshot is None else state.snapshot.jobs
-    for job, facts in snapshot.jobs.items():
+    for job, facts in snapshot.jobs.items() if snapshot.jobs is not before else ():
         if facts is not (old := before.get(job)) and facts != old:
             _job_changed(state, job, old, facts, changes)
     for job in sorted(before.keys() - snapshot.jobs.keys()):
@@ -300,9 +297,11 @@ def _promise(state: State, job: str, entry: PlannedStart | None, reason: str) ->
 
 def _answered(state: State, receipts: tuple[Receipt, ...], changes: _Changes) -> State:
     """Take the manager's answers: a refused start is planned again, and after too many refusals the job is left."""
-    rebuffed = dict(state.rebuffed)
+    rebuffed, noted_at = dict(state.rebuffed), state.noted_at
     for receipt in receipts:
         order = receipt.order
+        if isinstance(order, Note) and receipt.refusal is Refusal.FORBIDDEN:
+            noted_at = state.now + NOT_NOTED
         if receipt.result is not Result.REFUSED or not isinstance(order, Start):
             continue
         changes.plan[order.job] = None
@@ -313,7 +312,7 @@ def _answered(state: State, receipts: tuple[Receipt, ...], changes: _Changes) ->
             rebuffed[order.job] = Rebuffed(revision=order.revision, count=count)
             if count == state.policy.most_refusals:
                 changes.records.append(Barred(job=order.job, refusal=receipt.refusal, detail=receipt.detail))
-    return replace(state, rebuffed=rebuffed)
+    return replace(state, rebuffed=rebuffed, noted_at=noted_at)
 
 
 def _vetoed(state: State, jobs: Mapping[str, str], changes: _Changes) -> State:

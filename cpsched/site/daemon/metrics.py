@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, start_http_server
@@ -17,32 +18,22 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self.cycles = Counter("cpsched_cycles", "Cycles", registry=self.registry)
+        counter, gauge = partial(Counter, registry=self.registry), partial(Gauge, registry=self.registry)
+        self.cycles = counter("cpsched_cycles", "Cycles")
         self.cycle_seconds = Histogram(
             "cpsched_cycle_seconds", "Seconds of a cycle, all included", buckets=_SECONDS, registry=self.registry
         )
-        self.overruns = Counter(
-            "cpsched_cycle_overruns", "Cycles that took longer than their budget", registry=self.registry
-        )
-        self.fallbacks = Counter("cpsched_fallbacks", "Plans that the engine failed to make", registry=self.registry)
-        self.failures = Counter("cpsched_failures", "What failed, by what it was", ["what"], registry=self.registry)
-        self.orders = Counter(
-            "cpsched_orders", "Orders, by kind and by the manager's answer", ["kind", "result"], registry=self.registry
-        )
-        self.vetoes = Counter("cpsched_vetoes", "Starts that the verifier refused", registry=self.registry)
-        self.promises_moved = Counter(
-            "cpsched_promises_moved", "Promised starts that moved later", registry=self.registry
-        )
-        self.jobs = Gauge("cpsched_jobs", "Jobs, by state", ["state"], registry=self.registry)
-        self.value = Gauge("cpsched_plan_value", "The objective of the last plan", registry=self.registry)
-        self.is_dry_run = Gauge("cpsched_dry_run", "1 in a dry run", registry=self.registry)
-        self.last_cycle = Gauge(
-            "cpsched_last_good_cycle_timestamp_seconds", "When the last good cycle ended", registry=self.registry
-        )
-
-        self.gave_up = Gauge(
-            "cpsched_gave_up", "1 while everything is handed back after bad cycles", registry=self.registry
-        )
+        self.overruns = counter("cpsched_cycle_overruns", "Cycles that took longer than their budget")
+        self.fallbacks = counter("cpsched_fallbacks", "Plans that the engine failed to make")
+        self.failures = counter("cpsched_failures", "What failed, by what it was", ["what"])
+        self.orders = counter("cpsched_orders", "Orders, by kind and by the manager's answer", ["kind", "result"])
+        self.vetoes = counter("cpsched_vetoes", "Starts that the verifier refused")
+        self.promises_moved = counter("cpsched_promises_moved", "Promised starts that moved later")
+        self.jobs = gauge("cpsched_jobs", "Jobs, by state", ["state"])
+        self.value = gauge("cpsched_plan_value", "The objective of the last plan")
+        self.is_dry_run = gauge("cpsched_dry_run", "1 in a dry run")
+        self.last_cycle = gauge("cpsched_last_good_cycle_timestamp_seconds", "When the last good cycle ended")
+        self.gave_up = gauge("cpsched_gave_up", "1 while everything is handed back after bad cycles")
 
     def serve(self, port: int) -> None:
         """Answer on a port of the loopback interface."""

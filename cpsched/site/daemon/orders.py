@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cpsched.domain import Job
-from cpsched.site.bridge import Announce, Gate, HandBack, Hold, JobFacts, JobState, Order, Snapshot, Start
+from cpsched.site.bridge import Announce, Gate, HandBack, Hold, JobFacts, JobState, Note, Order, Snapshot, Start
 from cpsched.site.daemon.ranking import rank_orders
 from cpsched.site.daemon.state import State
+
+#: The most forecasts that are noted in a cycle, and the seconds by which they differ from what was noted.
+_MOST_NOTES, _APART = 60, 300
+#: Seconds for which nothing is noted after it was forbidden: the plan can do without.
+NOT_NOTED = 3600
 
 
 def wanted_orders(state: State) -> tuple[Order, ...]:
@@ -88,6 +93,44 @@ def announcements(state: State) -> tuple[Announce, ...]:
     )
 
 
+def notes(state: State) -> Iterator[Note]:
+    """Yield the forecasts that are to be noted, the first starts first: at most one each second, and `_MOST_NOTES`.
+
+    What is noted of jobs that run, or whose start is not forecast any more, is taken away. Of tasks that the manager
+    does not tell apart nothing is noted: that would make as many jobs of them.
+    """
+    if state.snapshot is None:
+        return
+    seen, now, is_noting = state.snapshot.jobs, state.now, state.policy.is_noting
+    since = _MOST_NOTES if state.noted_at is None else now - state.noted_at
+    if -NOT_NOTED <= since < 0:  # a clock may have been set back
+        return
+    for job, facts in seen.items():
+        is_gone = state.forecasts and job not in state.forecasts
+        if facts.noted is not None and (not is_noting or facts.state is JobState.RUNNING or is_gone):
+            yield Note(job=job, forecast=None)
+    if not is_noting:
+        return
+    changed = [
+        (forecast[0], job)
+        for job, forecast in state.forecasts.items()
+        if (one := seen.get(job)) is not None and one.may_note and not one.batch
+        if one.noted is None or _is_apart(one.noted, forecast, now)
+    ]
+    for _, job in sorted(changed)[: min(_MOST_NOTES, abs(since))]:
+        yield Note(job=job, forecast=state.forecasts[job])
+
+
+def _is_apart(noted: tuple[int, int | None], forecast: tuple[int, int | None], now: int) -> bool:
+    """Tell whether a forecast says something else than what is noted: minutes of an hour, and an hour of a day."""
+    for old, new in zip(noted, forecast, strict=True):
+        if (old is None) is not (new is None):
+            return True
+        if old is not None and new is not None and abs(new - old) > max(_APART, (new - now) // 10):
+            return True
+    return False
+
+
 def hand_back_orders(snapshot: Snapshot) -> tuple[Order, ...]:
     """Return the orders that leave everything to the manager's own scheduler."""
     return tuple(_hand_back(snapshot))
@@ -98,11 +141,15 @@ def _hand_back(snapshot: Snapshot) -> Iterator[Order]:
         yield Gate(until=None)
     for job in steered_jobs(snapshot):
         yield HandBack(job=job)
+    for job, facts in snapshot.jobs.items():
+        if facts.noted is not None and facts.state is JobState.RUNNING:
+            yield Note(job=job, forecast=None)
 
 
 def steered_jobs(snapshot: Snapshot) -> Iterator[str]:
     """Yield the waiting jobs that are not wholly the manager's own."""
     for job, facts in snapshot.jobs.items():
         is_waiting = facts.state in (JobState.WAITING, JobState.HELD)
-        if is_waiting and (facts.is_steered or facts.is_marked or facts.due is not None):
+        is_touched = facts.is_steered or facts.is_marked or facts.due is not None or facts.noted is not None
+        if is_waiting and is_touched:
             yield job

@@ -19,8 +19,6 @@ class Made:
     plan: Plan
     #: Why promises move by it, in words.
     why: str
-    #: Seconds.
-    took: float
     #: What failed before, in words, in order; empty where nothing did.
     failures: tuple[str, ...] = ()
 
@@ -115,11 +113,11 @@ class Planner:
             return followed
         chosen, why = self._chosen(window, plan, made.plan, why)
         failures = followed.failures + made.failures
-        return Made(plan=chosen, why=why, took=followed.took + made.took, failures=failures)
+        return Made(plan=chosen, why=why, failures=failures)
 
     def _first_of(self, ways: dict[str, Callable[[], Plan]], why: str) -> Made | None:
         """Return the plan of the first way that does not fail."""
-        began, failures = time.monotonic(), list[str]()
+        failures = list[str]()
         for name, way in ways.items():
             try:
                 plan = way()
@@ -127,7 +125,7 @@ class Planner:
                 self._report(name, error)
                 failures.append(f"{name}: {type(error).__name__}: {error}")
             else:
-                return Made(plan=plan, why=why, took=time.monotonic() - began, failures=tuple(failures))
+                return Made(plan=plan, why=why, failures=tuple(failures))
         return None
 
     def _chosen(self, window: Instance, followed: Plan, better: Plan, why: str) -> tuple[Plan, str]:

@@ -12,7 +12,7 @@ from cpsched.domain import Job, Plan
 from cpsched.errors import BridgeError, CpschedError, StoreError
 from cpsched.forecast import Kind, RuntimeLearner, warm_up_forecasts
 from cpsched.gc_pauses import uncollected
-from cpsched.site.bridge import Gate, Hold, Order, Receipt, Refusal, ResourceManager, Result, Snapshot, Start
+from cpsched.site.bridge import Gate, Hold, Note, Order, Receipt, Refusal, ResourceManager, Result, Snapshot, Start
 from cpsched.site.daemon.core import step
 from cpsched.site.daemon.forecasting import Forecaster
 from cpsched.site.daemon.heartbeat import beat
@@ -24,13 +24,12 @@ from cpsched.site.daemon.orders import steered_jobs
 from cpsched.site.daemon.planning import Made, Planner, plan_of_state
 from cpsched.site.daemon.state import (
     LEARNT_FROM,
-    Act,
     Answered,
     CycleOver,
     Event,
+    Foretold,
     JobOver,
     JobStarted,
-    PlanAgain,
     Planned,
     Policy,
     Reloaded,
@@ -343,6 +342,11 @@ class Daemon:
             kept = self._forecaster.renew(self._snapshot.instance, self.state.plan, every=self.settings.forecast_every)
             if kept:
                 self.store.add_forecasts(kept)
+            if kept is not None and self.settings.policy.is_noting:
+                told = self._forecaster.told.values()
+                self._take(
+                    Foretold(forecasts={one.job: (one.likely, one.by) for one in told if one.likely is not None})
+                )
         except StoreError as error:
             self.journal.failed("store", error)
         except Exception as error:  # whatever is wrong with a forecast, the cluster is planned
@@ -374,18 +378,16 @@ class Daemon:
             except OSError as error:
                 self.journal.failed("metrics", error)
 
-    # --- the core's instructions ---
+    # --- what the core wants done ---
 
     def _take(self, event: Event) -> None:
         """Give an event to the core, and do what it says."""
-        self.state, instructions = step(self.state, event)
-        for instruction in instructions:
-            if isinstance(instruction, Save):
-                self._save(instruction)
-            elif isinstance(instruction, Act):
-                self._act(instruction.orders)
-            elif isinstance(instruction, PlanAgain):
-                self._again = instruction.why
+        self.state, save, orders = step(self.state, event)
+        self._again = self.state.stale
+        if not save.is_empty:
+            self._save(save)
+        if orders:
+            self._act(orders)
 
     def _save(self, save: Save) -> None:
         """Write down what has changed, with what could not be written before."""
@@ -477,7 +479,9 @@ class Daemon:
         self._take(Answered(receipts=receipts))
 
     def _is_renewal(self, order: Order) -> bool:
-        """Tell whether an order only holds a job for longer: the history has no need of it."""
+        """Tell whether an order only holds a job for longer, or notes a forecast: the history has no need of it."""
+        if isinstance(order, Note):
+            return True
         facts = self._snapshot.jobs.get(order.job) if isinstance(order, Hold) else None
         return facts is not None and facts.is_steered and facts.due is None
 
@@ -523,11 +527,14 @@ class Daemon:
 
 def _is_forbidden(receipt: Receipt) -> bool:
     """Tell whether cpsched may not give an order, whatever job it is about."""
+    if isinstance(receipt.order, Note):  # the plan can do without
+        return False
     is_gate = isinstance(receipt.order, Gate) and receipt.refusal is not Refusal.UNSUPPORTED
     return receipt.result is Result.REFUSED and (receipt.refusal is Refusal.FORBIDDEN or is_gate)
 
 
 def _nothing_done(receipts: Sequence[Receipt]) -> list[Receipt]:
     """Return all receipts where no order did anything, for reasons that are not those of its job."""
+    receipts = [one for one in receipts if not isinstance(one.order, Note)]
     is_so = all(one.result is Result.UNKNOWN or one.refusal in (Refusal.OTHER, Refusal.UNSUPPORTED) for one in receipts)
-    return list(receipts) if is_so else []
+    return receipts if is_so else []

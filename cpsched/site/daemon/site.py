@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 from cpsched.errors import DocumentError, Fault
@@ -13,7 +12,7 @@ from cpsched.site.bridge import FilesManager, MemoryManager, ResourceManager, Wo
 from cpsched.site.bridge.slurm import SlurmManager, SlurmModel
 from cpsched.site.daemon import site_model
 from cpsched.site.daemon.heartbeat import Watchdog
-from cpsched.site.daemon.logs import make_log, open_log
+from cpsched.site.daemon.logs import Log, make_log, open_log
 from cpsched.site.daemon.metrics import Metrics
 from cpsched.site.daemon.planning import Planner
 from cpsched.site.daemon.service import Daemon, Settings
@@ -106,9 +105,6 @@ def daemon_of(site: SiteModel, path: Path) -> Daemon:
     stream = None if site.log.file is None else open_log(site.log.file)
     log = make_log(level=site.log.level, form=site.log.format, stream=stream)
 
-    def report(what: str, error: Exception) -> None:
-        log.error("planning failed", way=what, exc_info=error)
-
     def again() -> tuple[Settings, Planner] | None:
         try:
             new = read_site(path)
@@ -118,9 +114,9 @@ def daemon_of(site: SiteModel, path: Path) -> Daemon:
         for table in ("manager", "store", "metrics", "log", "watchdog"):
             if getattr(new, table) != getattr(site, table):
                 log.warning("this table counts from the next start on", table=table)
-        return _settings_of(new), _planner_of(new, report)
+        return _settings_of(new), _planner_of(new, log)
 
-    daemon = Daemon(manager, store, _planner_of(site, report), _settings_of(site), log=log, metrics=metrics)
+    daemon = Daemon(manager, store, _planner_of(site, log), _settings_of(site), log=log, metrics=metrics)
     daemon.reread = again
     if stream is not None:
         daemon.at_the_end.append(stream.close)
@@ -155,6 +151,7 @@ def _settings_of(site: SiteModel) -> Settings:
             counts_priorities=slurm is not None and slurm.weights == "priority",
             influence=1.0 if slurm is None else slurm.influence,
             horizon=site.cycle.horizon,
+            is_noting=slurm is not None and slurm.notes and site.promises.forecasts > 0,
             lease=site.cycle.hold,
             patience=site.cycle.patience,
             grain=site.promises.grain,
@@ -172,8 +169,12 @@ def _settings_of(site: SiteModel) -> Settings:
     )
 
 
-def _planner_of(site: SiteModel, report: Callable[[str, Exception], None]) -> Planner:
+def _planner_of(site: SiteModel, log: Log) -> Planner:
     """Return the planner that the site wants."""
+
+    def report(what: str, error: Exception) -> None:
+        log.error("planning failed", way=what, exc_info=error)
+
     planning = site.planning
     engine = WindowPlanner(
         name=planning.engine,

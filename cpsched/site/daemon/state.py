@@ -1,4 +1,4 @@
-"""The nouns of the daemon's core: its state, the events that it takes, the instructions that it gives. All frozen."""
+"""The nouns of the daemon's core: its state, the events that it takes, and what it keeps as history. All frozen."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from cpsched.domain import Placement, Plan, PlannedJob
-from cpsched.site.bridge import JobState, Order, Receipt, Refusal, Snapshot
+from cpsched.site.bridge import JobState, Receipt, Refusal, Snapshot
 
 #: The states of ended jobs that say how long such jobs run.
 LEARNT_FROM = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.TIMED_OUT})
@@ -35,6 +35,8 @@ class Policy:
     #: Seconds for which a job is held, or the gate is closed, unless it is done again before; and after which it is
     #: tried again where everything was handed back.
     lease: int = 300
+    #: Whether forecasts of starts are noted at the manager.
+    is_noting: bool = False
     #: After so many bad cycles in a row everything is handed back.
     most_bad: int = 3
 
@@ -107,6 +109,10 @@ class State:
     is_blind: bool = False
     #: How many cycles in a row had no plan, or orders that cpsched may not give.
     num_bad: int = 0
+    #: By job: the likely start, and that by which it starts with 80 %, as they were forecast last.
+    forecasts: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)
+    #: When forecasts were noted last; in the future: not before.
+    noted_at: int | None = None
     #: Since when everything is handed back, as there were too many of them; None: it is not.
     gave_up_at: int | None = None
 
@@ -168,6 +174,14 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Foretold:
+    """Starts were forecast."""
+
+    #: As the state has them.
+    forecasts: Mapping[str, tuple[int, int | None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Vetoed:
     """The verifier refused to let jobs start as planned."""
 
@@ -187,7 +201,7 @@ class Stopping:
     """The daemon is about to end: everything goes back to the manager."""
 
 
-Event = Seen | Planned | Unplanned | CycleOver | Answered | Vetoed | Reloaded | Stopping
+Event = Seen | Planned | Foretold | Unplanned | CycleOver | Answered | Vetoed | Reloaded | Stopping
 
 
 # --- records: what is kept as history ---
@@ -251,7 +265,7 @@ class Barred:
 Record = JobStarted | JobOver | JobQueuedAgain | PromiseMoved | Barred
 
 
-# --- instructions: what the core wants done, in this order ---
+# --- what the core wants written down ---
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,20 +282,3 @@ class Save:
     def is_empty(self) -> bool:
         """Whether there is nothing to write."""
         return not (self.plan or self.promises or self.records)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Act:
-    """Give the manager these orders, each idempotent."""
-
-    orders: tuple[Order, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanAgain:
-    """Make another plan."""
-
-    why: str
-
-
-Instruction = Save | Act | PlanAgain

@@ -28,18 +28,6 @@ class Visibility(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
-    """A token by its hash, and its holder."""
-
-    #: The SHA-256 of the token, in hexadecimal digits.
-    sha256: str
-    #: The user whose jobs are the holder's own; None: it has none.
-    user: str | None = None
-    #: Whether the holder sees and may do everything, as an administrator.
-    is_operator: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Viewer:
     """The sender of a request."""
 
@@ -55,8 +43,8 @@ class Viewer:
         return self.is_operator or visibility is Visibility.ALL
 
 
-class _TokenModel(DocumentModel):
-    """One token."""
+class Token(DocumentModel):
+    """A token by its hash, and its holder."""
 
     sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] = Field(description="Of the token")
     user: Omittable[Annotated[str, StringConstraints(min_length=1, max_length=256)]] = Field(
@@ -68,10 +56,10 @@ class _TokenModel(DocumentModel):
 class _TokensModel(DocumentModel):
     """The whole file."""
 
-    tokens: list[_TokenModel] = Field(description="All tokens")
+    tokens: list[Token] = Field(description="All tokens")
 
 
-_KEYS = keys_of_models({"_TokenModel": _TokenModel, "_TokensModel": _TokensModel})
+_KEYS = keys_of_models({"Token": Token, "_TokensModel": _TokensModel})
 
 
 def read_tokens(path: Path) -> tuple[Token, ...]:
@@ -91,7 +79,7 @@ def read_tokens(path: Path) -> tuple[Token, ...]:
         if one.user is None and not one.operator:
             faults.add(("tokens", index), "Expected a user, or operator = true, got neither")
     faults.raise_if_any(source)
-    return tuple(Token(one.sha256, one.user, one.operator) for one in found.tokens)
+    return tuple(found.tokens)
 
 
 def of_token(text: str, tokens: Sequence[Token]) -> Token | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from dataclasses import replace
-from typing import Any
+from collections.abc import Coroutine
+from dataclasses import fields, replace
+from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request
 
@@ -22,10 +24,7 @@ from cpsched.answers import (
 from cpsched.errors import DocumentError, EngineError, Fault, SyntaxFault
 from cpsched.formats import fold_hostlist, instance_to_document, plan_to_document
 from cpsched.site.serve.access import Viewer
-from cpsched.site.serve.disconnects import while_present
 from cpsched.site.serve.models import (
-    BlockedModel,
-    ChangeModel,
     ChangesQuery,
     ComparisonModel,
     ExplanationModel,
@@ -40,6 +39,7 @@ from cpsched.site.serve.reading import AllParts, JobId, Reader
 from cpsched.site.serve.view import Status, View
 
 router = APIRouter(prefix="/v1")
+T = TypeVar("T")
 
 _NO_JOB = "There is no job of this id, or it may not be asked about"
 
@@ -60,22 +60,15 @@ async def explanation(parts: AllParts, viewer: Reader, job_id: JobId, at: int | 
 def _explanation_model(view: View, told: Explanation) -> ExplanationModel:
     """Return an explanation as the API has it."""
     row = view.row_of[told.job]
+    known = {field.name: getattr(told, field.name) for field in fields(told)}
+    if told.reason is None:
+        known |= {"reason": row.reason, "detail": row.detail}
     return ExplanationModel(
         version=view.version,
         now=view.instance.now,
-        job=told.job,
-        state=told.state.value,
-        start=told.start,
-        end=told.end,
-        reason=row.reason if told.reason is None else str(told.reason),
-        detail=row.detail if told.detail is None else told.detail,
-        form=told.form,
-        blocked=[BlockedModel.model_validate(one) for one in told.blocked],
-        is_whole=told.is_whole,
-        free_start=told.free_start,
-        changes=[ChangeModel.model_validate(one) for one in told.changes],
         summary=first_line(view.instance, told),
         words=list(explanation_lines(view.instance, told)),
+        **known,
     )
 
 
@@ -96,7 +89,7 @@ async def what_if(
         if question.instead is not None:
             return await _changed(parts, viewer, question.instead)
         if question.changes is not None:
-            return await while_present(request, _compared(parts, viewer, question.changes))
+            return await _while_present(request, _compared(parts, viewer, question.changes))
     except (DocumentError, SyntaxFault) as error:
         raise Problem(422, "What was asked is not in order", faults=faults_of(error)) from None
     raise ValueError("expected a question")
@@ -207,6 +200,27 @@ async def _compared(parts: Parts, viewer: Viewer, asked: ChangesQuery) -> Compar
     if "error" in outcome:
         raise Problem(422, outcome["error"], faults=[Fault(*fault) for fault in outcome["faults"]])
     return ComparisonModel(kind="changes", version=view.version, now=view.instance.now, **outcome)
+
+
+async def _while_present(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """Return the outcome of some work; it is cancelled when the sender of the request, which was read, has gone."""
+    task = asyncio.ensure_future(work)
+    gone = asyncio.ensure_future(_gone(request))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        raise Problem(408, "The client has gone")
+    finally:
+        for one in (task, gone):
+            one.cancel()
+        await asyncio.gather(task, gone, return_exceptions=True)
+
+
+async def _gone(request: Request) -> None:
+    """Return when the sender of a request has closed the connection."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def _is_array(text: str) -> bool:

@@ -120,7 +120,7 @@ class Guard:
             self._count(Viewer(key=address))
             self._log.warning("unknown credentials", address=address)
             raise Problem(401, "The token is unknown", headers={"WWW-Authenticate": "Bearer"})
-        return Viewer(key=f"token {token.sha256}", user=token.user, is_operator=token.is_operator, is_known=True)
+        return Viewer(key=f"token {token.sha256}", user=token.user, is_operator=token.operator, is_known=True)
 
     def _count(self, viewer: Viewer) -> None:
         """Refuse a client that asks too often."""

@@ -24,7 +24,7 @@ class _Strict(BaseModel):
 class _Noun(BaseModel):
     """A noun of the program, taken field by field."""
 
-    model_config = ConfigDict(from_attributes=True)
+    model_config = ConfigDict(from_attributes=True, frozen=True)
 
 
 def _folded(nodes: object) -> object:
@@ -41,13 +41,13 @@ class HeldModel(_Noun):
     within: int = Field(description="How many of these started within the interval of 80 %")
 
 
-class CycleModel(BaseModel):
+class CycleModel(_Noun):
     """The last cycle of the daemon."""
 
     at: int = Field(description="The second on the instance's clock")
     seconds: float = Field(description="What it took")
     budget: float = Field(description="What it might take, in seconds")
-    lag: float = Field(description="Seconds since it was written")
+    lag: float = Field(0.0, description="Seconds since it was written")
     orders: int = Field(description="How many orders it gave")
     why: str = Field(description="Why it planned; empty: it did not, or the reader may not see it")
     dry_run: bool = Field(description="Whether the daemon gives no orders")
@@ -265,7 +265,7 @@ class ChangeModel(_Noun):
     amount: int | None
 
 
-class ExplanationModel(BaseModel):
+class ExplanationModel(_Noun):
     """Why a job starts when the plan says, and not earlier."""
 
     version: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Any
@@ -18,9 +18,7 @@ from cpsched.site.serve.access import Viewer
 from cpsched.site.serve.models import (
     ClusterModel,
     CountsModel,
-    CycleModel,
     HealthModel,
-    HeldModel,
     JobModel,
     JobsModel,
     JobsQuery,
@@ -34,7 +32,7 @@ from cpsched.site.serve.models import (
 )
 from cpsched.site.serve.parts import Parts, parts_of, viewer_of
 from cpsched.site.serve.problems import Problem, problem_responses
-from cpsched.site.serve.view import CycleFigures, JobRow, View
+from cpsched.site.serve.view import JobRow, View
 from cpsched.site.serve.visibility import Sight
 
 #: Seconds without a word of the daemon, beyond its budget, after which it is stale: two periods and a half.
@@ -57,29 +55,11 @@ def health(parts: AllParts, viewer: Reader, response: Response) -> HealthModel:
     if view is None:
         response.status_code = 503
         return HealthModel(status="starting", source=parts.opened.source.kind, gap=None, cycle=None)
-    cycle = cycle_model(parts.sight(viewer).cycle)
+    cycle = parts.sight(viewer).cycle
     is_stale = cycle is not None and cycle.lag > cycle.budget + _SILENCE
     if is_stale:
         response.status_code = 503
     return HealthModel(status="stale" if is_stale else "ok", source=view.kind, gap=view.made.objective.gap, cycle=cycle)
-
-
-def cycle_model(figures: CycleFigures | None) -> CycleModel | None:
-    """Return the last cycle as the API has it."""
-    if figures is None:
-        return None
-    return CycleModel(
-        at=figures.at,
-        seconds=figures.seconds,
-        budget=figures.budget,
-        lag=round(max(0.0, time.time() - figures.clock), 3),
-        orders=figures.orders,
-        why=figures.why,
-        dry_run=figures.is_dry_run,
-        cycles=figures.cycles,
-        fallbacks=figures.fallbacks,
-        forecasts=None if figures.forecasts is None else HeldModel.model_validate(figures.forecasts),
-    )
 
 
 @router.get("/state", summary="The state in figures", responses=problem_responses(503))
@@ -98,7 +78,7 @@ def state(parts: AllParts, viewer: Reader) -> StateModel:
         cluster=_cluster(view),
         counts=CountsModel(**view.counts),
         objective=_objective(view.made),
-        cycle=cycle_model(parts.sight(viewer).cycle),
+        cycle=parts.sight(viewer).cycle,
         viewer=ViewerModel(
             user=viewer.user,
             operator=viewer.is_operator,
@@ -123,12 +103,11 @@ def _cluster(view: View) -> ClusterModel:
     """Return the machine in figures."""
     cluster = view.instance.cluster
     states = dict.fromkeys(("up", "drain", "down"), 0)
-    used = dict.fromkeys(cluster.totals, 0)
+    used = Counter(dict.fromkeys(cluster.totals, 0))
     for one in cluster.classes:
         states[str(one.state)] += len(one.names)
     for amounts in view.used.values():
-        for name, amount in amounts.items():
-            used[name] = used.get(name, 0) + amount
+        used.update(amounts)
     return ClusterModel(
         nodes=len(cluster.node_names),
         states=states,
@@ -228,7 +207,7 @@ def _nodes(view: View) -> bytes:
             name=name,
             node_class=index,
             state=one.state.value,
-            used=(used := view.used.get(name, {})),
+            used=(used := dict(view.used.get(name, ()))),
             shares={
                 resource: round(used.get(resource, 0) / amount, 4)
                 for resource, amount in one.resources.items()

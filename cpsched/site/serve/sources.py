@@ -12,9 +12,10 @@ from cpsched.engine import Outcome
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats import parse_instance, parse_plan, read_instance, read_plan
 from cpsched.portfolio import plan_of, solve
-from cpsched.site.daemon import Present, Store, read_site, store_url
+from cpsched.site.daemon import Present, Store, StoredRecord, read_site, store_url
 from cpsched.site.serve.access import Visibility
-from cpsched.site.serve.view import CycleFigures, HeldForecasts, Left, Move, ToldForecast, View
+from cpsched.site.serve.models import CycleModel, ForecastModel, MoveModel
+from cpsched.site.serve.view import Left, View
 
 #: Cycles that the figures of health are about.
 _LAST_CYCLES = 100
@@ -32,7 +33,7 @@ class Source(Protocol):
         Raises `StoreError` if the store cannot be read.
         """
 
-    def history(self, job: str) -> tuple[Move, ...]:
+    def history(self, job: str) -> tuple[MoveModel, ...]:
         """Return how the planned start of a job was told and moved, also of one that runs by now."""
 
     def close(self) -> None:
@@ -62,7 +63,7 @@ class DocumentSource:
         self._is_read = True
         return View(version="1", instance=self._instance, plan=self._plan, made=self._plan, kind=self.kind)
 
-    def history(self, job: str) -> tuple[Move, ...]:
+    def history(self, job: str) -> tuple[MoveModel, ...]:
         """Return nothing: documents do not tell."""
         return ()
 
@@ -99,7 +100,7 @@ class StoreSource:
     def __init__(self, url: str) -> None:
         self._store = Store(url, is_reader=True)
         self._version: int | None = None
-        self._moves: dict[str, list[Move]] = {}
+        self._moves: dict[str, list[MoveModel]] = {}
         self._last_move = 0
 
     def read(self) -> View | None:
@@ -130,53 +131,53 @@ class StoreSource:
             moves=self._all_moves(instance),
             forecasts={job: _told(one, present.at) for job, one in document.get("forecasts", {}).items()},
             cycle=self._figures(present),
+            clock=present.clock,
         )
 
-    def _all_moves(self, instance: Instance) -> Mapping[str, tuple[Move, ...]]:
+    def _all_moves(self, instance: Instance) -> Mapping[str, tuple[MoveModel, ...]]:
         """Return how the planned starts of the waiting jobs have moved; of others it forgets it."""
         for record in self._store.moves(after=self._last_move):
-            move = Move(record.at, record.content["after"], record.content["reason"])
-            self._moves.setdefault(record.job, []).append(move)
+            self._moves.setdefault(record.job, []).append(_move(record))
             self._last_move = record.number
         waiting = {name for job in instance.jobs if job.running is None for name in job.element_ids}
         self._moves = {job: moves for job, moves in self._moves.items() if job in waiting}
         return {job: tuple(moves) for job, moves in self._moves.items()}
 
-    def _figures(self, present: Present) -> CycleFigures | None:
+    def _figures(self, present: Present) -> CycleModel | None:
         """Return the figures of the last cycles."""
         cycles = self._store.cycles(last=_LAST_CYCLES)
         if not cycles:
             return None
-        last, held = cycles[-1], present.document.get("calibration")
-        return CycleFigures(
+        last = cycles[-1]
+        return CycleModel(
             at=last.at,
-            clock=present.clock,
             seconds=last.seconds,
             budget=present.document["budget"],
             orders=last.orders,
             why=last.why,
             cycles=len(cycles),
             fallbacks=sum(one.is_fallback for one in cycles),
-            is_dry_run=present.document["dry_run"],
-            forecasts=None if held is None else HeldForecasts(**held),
+            dry_run=present.document["dry_run"],
+            forecasts=present.document.get("calibration"),
         )
 
-    def history(self, job: str) -> tuple[Move, ...]:
+    def history(self, job: str) -> tuple[MoveModel, ...]:
         """Return how the planned start of a job was told and moved."""
-        return tuple(
-            Move(one.at, one.content["after"], one.content["reason"])
-            for one in self._store.history(job=job)
-            if one.kind == "PromiseMoved"
-        )
+        return tuple(_move(one) for one in self._store.history(job=job) if one.kind == "PromiseMoved")
 
     def close(self) -> None:
         """Give the connections back."""
         self._store.close()
 
 
-def _told(times: Mapping[str, int | None], now: int) -> ToldForecast:
+def _move(record: StoredRecord) -> MoveModel:
+    """Return a move of a promise as it is told."""
+    return MoveModel(at=record.at, start=record.content["after"], reason=record.content["reason"])
+
+
+def _told(times: Mapping[str, int | None], now: int) -> ForecastModel:
     """Return a forecast that was made some minutes ago: what is over since is now."""
-    return ToldForecast(**{name: None if time is None else max(time, now) for name, time in times.items()})
+    return ForecastModel(**{name: None if time is None else max(time, now) for name, time in times.items()})
 
 
 def _whole_plan(instance: Instance, head: Plan | None) -> Plan:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -10,6 +12,7 @@ from functools import cached_property
 from cpsched.domain import Instance, Job, Placement, Plan, PlannedJob
 from cpsched.formats import fold_hostlist
 from cpsched.report import request_text
+from cpsched.site.serve.models import CycleModel, ForecastModel, MoveModel
 
 #: The most moves of a planned start that a row has; the newest ones.
 _MOST_MOVES = 8
@@ -24,16 +27,6 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
-    """A planned start, and since when it has been told."""
-
-    at: int
-    #: None: it was taken back.
-    start: int | None
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class Left:
     """A waiting job that the plan leaves to the resource manager."""
 
@@ -41,68 +34,31 @@ class Left:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToldForecast:
-    """When a waiting job will start: most likely, by when and from when to when with 80 %; None: never."""
-
-    likely: int | None
-    by: int | None
-    earliest: int | None
-    latest: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class HeldForecasts:
-    """What became of the last forecasts: how many starts, and how many of them within the interval."""
-
-    starts: int
-    within: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CycleFigures:
-    """The last cycle of the daemon, and what its health says of those before."""
-
-    at: int
-    #: When it ended, in seconds of Unix time.
-    clock: float
-    seconds: float
-    budget: float
-    orders: int
-    why: str
-    #: Of the last cycles: how many, and of how many plans the engine failed.
-    cycles: int
-    fallbacks: int
-    is_dry_run: bool
-    #: None: none is made.
-    forecasts: HeldForecasts | None = None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRow:
     """One job as lists have it."""
 
     id: str
-    user: str | None
-    group: str | None
-    project: str | None
-    queue: str | None
     status: Status
-    submitted: int | None
-    start: int | None
-    end: int | None
+    user: str | None = None
+    group: str | None = None
+    project: str | None = None
+    queue: str | None = None
+    submitted: int | None = None
+    start: int | None = None
+    end: int | None = None
     #: As the instance and the plan state it; None: it is left to the manager, or has no start.
-    job: Job | None
-    planned: PlannedJob | None
-    walltime: int | None
+    job: Job | None = None
+    planned: PlannedJob | None = None
+    walltime: int | None = None
     #: The newest last.
-    moved: tuple[Move, ...]
-    num_moves: int
+    moved: tuple[MoveModel, ...] = ()
+    num_moves: int = 0
     #: None: there is none.
-    forecast: ToldForecast | None
+    forecast: ForecastModel | None = None
     #: Why it has no start, and that in words.
-    reason: str | None
-    detail: str | None
+    reason: str | None = None
+    detail: str | None = None
 
     # Written when they are read: of 10,000 rows a page has a hundred.
 
@@ -136,9 +92,16 @@ class View:
     kind: str
     left: tuple[Left, ...] = ()
     #: By job: how its planned start was told and moved.
-    moves: Mapping[str, Sequence[Move]] = field(default_factory=dict)
-    forecasts: Mapping[str, ToldForecast] = field(default_factory=dict)
-    cycle: CycleFigures | None = None
+    moves: Mapping[str, Sequence[MoveModel]] = field(default_factory=dict)
+    forecasts: Mapping[str, ForecastModel] = field(default_factory=dict)
+    #: The last cycle of the daemon, without its lag, and when it ended in seconds of Unix time.
+    cycle: CycleModel | None = None
+    clock: float = 0.0
+
+    @property
+    def lag(self) -> float:
+        """Seconds since the last cycle."""
+        return max(0.0, time.time() - self.clock)
 
     @cached_property
     def entries(self) -> dict[str, Job]:
@@ -165,7 +128,11 @@ class View:
                     detail="the plan does not have it yet" if why is None else why.detail,
                 )
             rows.append(row)
-        rows += [_left_row(one) for one in self.left if one.id not in self.entries]
+        rows += [
+            JobRow(id=one.id, status=Status.WAITING_ROOM, reason="left", detail=one.reason)
+            for one in self.left
+            if one.id not in self.entries
+        ]
         return tuple(rows)
 
     def _row(self, job: Job) -> JobRow:
@@ -191,8 +158,6 @@ class View:
             moved=tuple(moves[-_MOST_MOVES:]),
             num_moves=max(0, len(moves) - 1),
             forecast=None if job.running is not None else self.forecasts.get(job.id),
-            reason=None,
-            detail=None,
         )
 
     @cached_property
@@ -213,23 +178,18 @@ class View:
         }
 
     @cached_property
-    def used(self) -> dict[str, dict[str, int]]:
+    def used(self) -> dict[str, Counter[str]]:
         """The amounts that running jobs hold on each node now."""
-        used: dict[str, dict[str, int]] = {}
+        used = defaultdict[str, Counter[str]](Counter)
         for one in self._held():
-            on_node = used.setdefault(one.node, {})
-            for name, amount in one.resources.items():
-                on_node[name] = on_node.get(name, 0) + amount
-        return used
+            used[one.node].update(one.resources)
+        return dict(used)
 
     @cached_property
-    def num_running(self) -> dict[str, int]:
+    def num_running(self) -> Counter[str]:
         """How many jobs run on each node."""
-        numbers: dict[str, int] = {}
-        for job in self.instance.jobs:
-            for node in {one.node for one in _held_by(job, self.instance.now)}:
-                numbers[node] = numbers.get(node, 0) + 1
-        return numbers
+        held = (_held_by(job, self.instance.now) for job in self.instance.jobs)
+        return Counter(node for allocation in held for node in {one.node for one in allocation})
 
     def _held(self) -> Iterator[Placement]:
         """Yield what each running job has on each node."""
@@ -243,26 +203,3 @@ def _held_by(job: Job, now: int) -> tuple[Placement, ...]:
         return ()
     segments = job.running.segments
     return next((one.allocation for one in segments if one.start <= now < one.end), segments[-1].allocation)
-
-
-def _left_row(left: Left) -> JobRow:
-    """Return the row of a job of which only its manager knows what it asks for."""
-    return JobRow(
-        id=left.id,
-        user=None,
-        group=None,
-        project=None,
-        queue=None,
-        status=Status.WAITING_ROOM,
-        submitted=None,
-        start=None,
-        end=None,
-        job=None,
-        planned=None,
-        walltime=None,
-        moved=(),
-        num_moves=0,
-        forecast=None,
-        reason="left",
-        detail=left.reason,
-    )

@@ -11,7 +11,8 @@ from functools import cached_property
 
 from cpsched.answers import Explanation
 from cpsched.site.serve.access import Viewer, Visibility
-from cpsched.site.serve.view import CycleFigures, JobRow, Move, View
+from cpsched.site.serve.models import CycleModel, MoveModel
+from cpsched.site.serve.view import JobRow, View
 
 #: Of this process: another name of a job tells nothing about it, and is the same as long as the server runs.
 _SALT = secrets.token_bytes(32)
@@ -49,15 +50,16 @@ class Sight:
             rows = tuple(row for row in rows if self._is_own(row))
         return tuple(replace(row, moved=self.moves(row.moved)) if self._is_own(row) else _masked(row) for row in rows)
 
-    def moves(self, moves: Sequence[Move]) -> tuple[Move, ...]:
+    def moves(self, moves: Sequence[MoveModel]) -> tuple[MoveModel, ...]:
         """Return how a job's planned start moved, without the reasons where these may name the jobs of others."""
-        return tuple(moves) if self.sees_all else tuple(replace(move, reason="") for move in moves)
+        return tuple(moves) if self.sees_all else tuple(move.model_copy(update={"reason": ""}) for move in moves)
 
     @property
-    def cycle(self) -> CycleFigures | None:
+    def cycle(self) -> CycleModel | None:
         """The last cycle, without the reason for which it planned where that may name the jobs of others."""
         cycle = self.view.cycle
-        return cycle if cycle is None or self.sees_all else replace(cycle, why="")
+        hidden = {} if self.sees_all else {"why": ""}
+        return cycle and cycle.model_copy(update={"lag": round(self.view.lag, 3), **hidden})
 
     @cached_property
     def folded(self) -> tuple[str, ...]:

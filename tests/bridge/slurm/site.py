@@ -19,6 +19,7 @@ from cpsched.errors import StoreError
 from cpsched.site.bridge import JobFacts, JobState
 from cpsched.site.daemon import Store
 from tests.bridge.slurm.laboratory import PATIENCE, ROOT, Laboratory
+from tests.daemon.stored_orders import orders_in
 
 __all__ = ["MANAGER_FAILED", "STORE_FAILED", "Site"]
 
@@ -45,6 +46,7 @@ conf = "{lab}/etc/slurm.conf"
 commands = "{commands}"
 gate = "{gate}"
 steering = "{steering}"
+notes = {notes}
 seconds = {seconds}
 [planning]
 engine = "{engine}"
@@ -84,11 +86,13 @@ class Site:
         steering: str = "exact",
         engine: str = "planner",
         hold: int = 60,
+        notes: bool = False,
     ) -> None:
         self.lab, self.folder, self.path = lab, folder, folder / "site.toml"
         self._program = ("-m", "cpsched") if clock is None else ("-c", SHIFTED.format(clock=clock))
         self._commands, self._seconds = commands or lab.commands, seconds
         self._account, self._steering, self._engine, self._hold = account, steering, engine, hold
+        self._notes = notes
         #: Where each job writes a line when it begins to run.
         self._begun = folder / "begun"
         with socket.socket() as free:
@@ -108,6 +112,7 @@ class Site:
                 steering=self._steering,
                 engine=self._engine,
                 hold=self._hold,
+                notes=str(self._notes).lower(),
                 folder=self.folder,
                 commands=self._commands,
                 seconds=self._seconds,
@@ -249,7 +254,7 @@ class Site:
         """Return the orders to start that were carried out, by job: each with its second and its nodes."""
         store = Store(f"sqlite:///{self.folder}/cpsched.db")
         found: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
-        for order in store.orders():
+        for order in orders_in(store):
             if order.kind == "Start" and order.job is not None and order.result in ("done", "already", "unknown"):
                 nodes = tuple(sorted({place["node"] for place in order.content["allocation"]}))
                 found.setdefault(order.job, []).append((order.content["at"], nodes))

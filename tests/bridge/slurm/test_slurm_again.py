@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cpsched.errors import DocumentError
-from cpsched.site.bridge.slurm import SiteChoices, json_reader, make_snapshot
+from cpsched.site.bridge.slurm import json_reader, make_snapshot
 from cpsched.site.bridge.slurm.answer_reader import AnswerReader
 from cpsched.site.bridge.slurm.directory import merge_records
 from cpsched.site.bridge.slurm.json_reader import parse_answer, read_answer
@@ -81,11 +81,12 @@ def after_a_while(rng: random.Random, jobs: list[Document], nodes: list[Document
 def test_a_snapshot_beside_the_one_before_is_one_made_anew(seed: int) -> None:
     """Whatever happens to jobs and nodes, and however long it takes."""
     rng, now = random.Random(seed), NOW
-    readers, maker = (AnswerReader(), AnswerReader()), SnapshotMaker(SiteChoices())
+    readers, maker = (AnswerReader(), AnswerReader()), SnapshotMaker()
     jobs, nodes = [*JOBS_2205, waiting(20)], list(NODES_2205)
     rest = read_answer({"partitions": PARTITIONS_2205, "licenses": LICENSES_2205}, "rest")
     for turn in range(25):
-        jobs, nodes = after_a_while(rng, jobs, nodes)
+        if turn % 3 != 2:  # else time alone has passed
+            jobs, nodes = after_a_while(rng, jobs, nodes)
         now += rng.choice([0, 0, 1, 30, 700, -3])
         texts = said("jobs", jobs), said("nodes", nodes, rng.choice([2, 4, None]))
         held = read_answer({"reservations": RESERVATIONS_2205[: turn // 10]}, "held")
@@ -96,12 +97,12 @@ def test_a_snapshot_beside_the_one_before_is_one_made_anew(seed: int) -> None:
         anew = [read_answer(parse_answer(text, "anew"), "anew") for text in texts]
         assert parts == anew
         one, other = (merge_records([("", part) for part in (*each, rest, held)])[0] for each in (parts, anew))
-        assert maker.make(one, now) == make_snapshot(other, now, SiteChoices())
+        assert maker.make(one, now) == make_snapshot(other, now)
 
 
 def test_what_is_as_before_is_the_same_object() -> None:
     """Jobs, facts and the cluster of one snapshot are those of the one before where nothing of them has changed."""
-    reader, maker = AnswerReader(), SnapshotMaker(SiteChoices())
+    reader, maker = AnswerReader(), SnapshotMaker()
     nodes = read_answer({"nodes": NODES_2205, "partitions": PARTITIONS_2205}, "sinfo")
     jobs = [waiting(1), waiting(2, dependency="afterok:1(unfulfilled)"), running(3, "m1", {"m1": (1, 100)}), waiting(4)]
 
@@ -117,6 +118,8 @@ def test_what_is_as_before_is_the_same_object() -> None:
     assert [first.jobs[name] is second.jobs[name] for name in "1234"] == [True, True, True, False]
     assert first.instance.cluster is second.instance.cluster
     assert first.instance.queues is second.instance.queues
+    third = look(NOW + 11)
+    assert (third.jobs is second.jobs, third.taken_at, third.instance.now) == (True, NOW + 11, NOW + 11)
 
 
 def test_an_entry_that_is_as_before_is_not_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ from cpsched.site.daemon import Store
 from tests.bridge.slurm.faulty import FaultyCommands
 from tests.bridge.slurm.laboratory import Laboratory
 from tests.bridge.slurm.site import MANAGER_FAILED, STORE_FAILED, Site
+from tests.daemon.stored_orders import orders_in
 from tests.daemon.test_faults import HOSTILE
 from tests.sizes import LARGE
 
@@ -157,7 +158,7 @@ def _refusals(site: Site, jobs: list[str]) -> set[tuple[str, str]]:
     """Return Slurm's words about orders, each with the refusal that the store has."""
     store = Store(f"sqlite:///{site.folder}/cpsched.db", is_reader=True)
     try:
-        rows = [one for one in store.orders() if one.job in jobs and one.refusal is not None and one.detail]
+        rows = [one for one in orders_in(store) if one.job in jobs and one.refusal is not None and one.detail]
     finally:
         store.close()
     return {(str(one.detail).rpartition(" for job ")[0], str(one.refusal)) for one in rows}

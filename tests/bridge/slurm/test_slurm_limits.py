@@ -14,7 +14,7 @@ from cpsched.domain import Plan
 from cpsched.errors import DocumentError
 from cpsched.formats import instance_to_document, parse_instance, plan_to_document
 from cpsched.site.bridge import HandBack, JobState, Result, Snapshot, Start
-from cpsched.site.bridge.slurm import SiteChoices, make_snapshot, read_directory
+from cpsched.site.bridge.slurm import make_snapshot, read_directory
 from cpsched.site.bridge.slurm.limits import read_limits
 from cpsched.verify import verify
 from tests.bridge.slurm.answers import NOW, answers_2205, running, waiting, write_answers
@@ -93,7 +93,7 @@ def snapshot(folder: Path, jobs: list[dict[str, Any]], *records: str, partition_
     answers["reservations.json"] = {**answers["reservations.json"], "reservations": []}
     write_answers(folder, answers)
     (folder / "limits.txt").write_text(text(*records))
-    taken = make_snapshot(read_directory(folder).records, NOW, SiteChoices())
+    taken = make_snapshot(read_directory(folder).records, NOW)
     parse_instance(instance_to_document(taken.instance))
     return taken
 
@@ -226,7 +226,7 @@ def test_limits_that_are_not_enforced_do_not_count(tmp_path: Path) -> None:
     snapshot(tmp_path, jobs, *records)
     read = read_directory(tmp_path).records
     for said, count in (("none", 0), ("associations,qos", 0), ("associations,limits", 4), ("associations,safe", 4)):
-        taken = make_snapshot(replace(read, config={"AccountingStorageEnforce": said}), NOW, SiteChoices())
+        taken = make_snapshot(replace(read, config={"AccountingStorageEnforce": said}), NOW)
         assert sum(bool(one) for one in takes(taken).values()) == count, said
 
 

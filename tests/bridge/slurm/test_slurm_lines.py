@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
 from cpsched.domain import Amounts, Placement
 from cpsched.errors import BridgeError
-from cpsched.site.bridge import HandBack, Refusal, Result, Start
+from cpsched.site.bridge import Announce, HandBack, Hold, Note, Order, Refusal, Result, Start
 from cpsched.site.bridge.commands import Answer
 from cpsched.site.bridge.slurm import SlurmClient, SlurmManager
 from cpsched.site.bridge.slurm.json_reader import read_answer
@@ -55,6 +55,7 @@ class Told(SlurmClient):
 
     jobs_by_id: dict[str, Document] = field(default_factory=dict)
     read: list[str] = field(default_factory=list)
+    written: list[str] = field(default_factory=list)
 
     def command(self, *arguments: str, given: str = "", codes: Sequence[int] = (0,)) -> Answer:
         """Answer as Slurm would."""
@@ -80,7 +81,10 @@ class Told(SlurmClient):
         for order in given.splitlines():
             words = dict(word.split("=", 1) for word in order.split()[1:])
             job = self.jobs_by_id[words["JobId"]]
-            job |= {"admin_comment": words["AdminComment"], "eligible_time": int(words["StartTime"][3:])}
+            self.written.append(words["JobId"])
+            job["admin_comment"] = words["AdminComment"]
+            if "StartTime" in words:
+                job["eligible_time"] = int(words["StartTime"][3:])
             if "ReqNodeList" in words:
                 job["required_nodes"] = words["ReqNodeList"]
 
@@ -112,6 +116,24 @@ def test_jobs_whose_lines_are_as_before_are_not_read_again() -> None:
     slurm.jobs_by_id["2"]["time_limit"] = 99
     assert manager.snapshot().instance.jobs[1].walltime == 99 * 60
     assert slurm.read == ["jobs"]
+
+
+def test_a_note_is_written_once_and_has_what_all_orders_say() -> None:
+    """A forecast, an announcement and a hold of one job, in one cycle, are one line; each has its receipt."""
+    manager, slurm = manager_of(waiting(1), waiting(2, admin_comment="ticket-12"))
+    note = Note(job="1", forecast=(NOW + 60, NOW + 90))
+    announced = Announce(job="1", start=NOW + 60, nodes=("m1",), why="it waits")
+    orders: list[Order] = [note, announced, Hold(job="1", until=NOW + 300), replace(note, job="2")]
+    receipts = manager.apply(orders)
+    assert [one.order for one in receipts] == orders
+    assert [one.result for one in receipts] == [Result.DONE] * 3 + [Result.REFUSED]
+    assert slurm.written == ["1"]
+    said = slurm.jobs_by_id["1"]["admin_comment"]
+    assert all(f";{key}=" in said for key in ("until", "start", "where", "why", "forecast"))
+    facts = manager.snapshot().jobs
+    assert (facts["1"].noted, facts["1"].until, facts["1"].may_note) == (note.forecast, NOW + 300, True)
+    assert (facts["2"].noted, facts["2"].may_note, facts["2"].is_marked) == (None, False, False)
+    assert [one.result for one in manager.apply(orders[:3])] == [Result.ALREADY] * 3
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.domain import Amounts, Placement
-from cpsched.site.bridge import Announce, HandBack, Hold, JobState, Rank, Refusal, Result, Start
+from cpsched.site.bridge import Announce, HandBack, Hold, JobState, Note, Rank, Refusal, Result, Start
 from cpsched.site.bridge.slurm.jobs import revision_of
 from cpsched.site.bridge.slurm.manager import _receipt
-from cpsched.site.bridge.slurm.marker import GATE, Marker, marked, prefix_of, read_marker, user_view
+from cpsched.site.bridge.slurm.marker import GATE, Marker, marked, noted_forecast, prefix_of, read_marker, user_view
 from cpsched.site.bridge.slurm.orders import ERRORS, Refused, change_of, refusal_of
 from cpsched.site.bridge.slurm.records import JobRecord
 
@@ -25,7 +27,7 @@ def start(job: JobRecord, *nodes: str, at: int = NOW, cores: int = 7) -> Start:
     return Start(job="7", at=at, allocation=allocation, revision=revision_of(user_view(job)[0]))
 
 
-def sent(order: Start | Hold | Rank | Announce | HandBack, job: JobRecord) -> tuple[str, ...]:
+def sent(order: Start | Hold | Rank | Announce | Note | HandBack, job: JobRecord) -> tuple[str, ...]:
     """Return the lines for an order; none where the job is so already."""
     change = change_of(order, job, NOW, "host:1:2")
     return () if change is None else change.lines()
@@ -99,6 +101,42 @@ def test_an_announced_start_is_in_the_note() -> None:
     note = "cpsched:1;by=host:1:2;start=2027-01-15T08:10:01Z;where=g[1-2];why=a_b"
     assert line == f"update JobId=7 AdminComment={note}"
     assert "start=" in sent(HOLD, STEERED._replace(admin_comment=note))[0]
+
+
+def test_a_forecast_is_noted_and_read_again() -> None:
+    """Users read it, and cpsched does; a hold keeps it; a start, the hand-back and an order of its own take it away."""
+    own, order = STEERED._replace(begin=None, admin_comment=""), Note(job="7", forecast=(NOW, NOW + 6300))
+    (line,) = sent(order, own)
+    note = "cpsched:1;forecast=most_likely_2027-01-15T08:00:00Z,_by_2027-01-15T09:45:00Z_with_80_percent"
+    assert line == f"update JobId=7 AdminComment={note}"
+    noted = own._replace(admin_comment=note)
+    assert noted_forecast(read_marker(note)) == order.forecast
+    assert sent(order, noted) == ()
+    likely = sent(Note(job="7", forecast=(NOW, None)), own)[0].rpartition("=")[2]
+    assert noted_forecast(Marker(forecast=likely)) == (NOW, None)
+    assert sent(HOLD, noted)[0].endswith(f";until={NOW + 300};by=host:1:2;{note.partition(';')[2]}")
+    assert "forecast=" not in sent(start(noted, "g1", "g2"), noted)[0]
+    gone = Note(job="7", forecast=None)
+    for job in (noted, noted._replace(state=JobState.RUNNING)):
+        assert sent(gone, job) == ("update JobId=7 AdminComment=",)
+    assert sent(HandBack(job="7"), noted) == ("update JobId=7 AdminComment=",)
+    assert sent(gone, own) == ()
+
+
+@pytest.mark.parametrize(
+    ("fields", "refusal"),
+    [
+        ({"admin_comment": "ticket-12"}, Refusal.UNSUPPORTED),
+        ({"admin_comment": "ticket-12 cpsched:1"}, Refusal.UNSUPPORTED),
+        ({"state": JobState.RUNNING}, Refusal.RUNNING),
+        ({"state": JobState.COMPLETED}, Refusal.GONE),
+    ],
+)
+def test_what_others_wrote_and_jobs_that_have_begun_are_not_noted_on(fields: dict[str, Any], refusal: Refusal) -> None:
+    """Where somebody else writes, and where nothing is to be forecast, nothing is written."""
+    with pytest.raises(Refused) as caught:
+        change_of(Note(job="7", forecast=(NOW, None)), STEERED._replace(**fields), NOW)
+    assert caught.value.refusal is refusal
 
 
 def test_a_place_is_a_factor_that_is_taken_back() -> None:
@@ -183,7 +221,7 @@ def test_strange_nodes_and_numbers_of_nodes_are_refused() -> None:
         Marker,
         **dict.fromkeys(("begin", "at", "given", "until"), st.integers(0, 10**12)),
         **dict.fromkeys(("nodes", "most", "cpus", "pernode", "restarts"), st.integers(0, 10**6)),
-        **dict.fromkeys(("required", "ordered", "start", "where", "why", "by"), st.text(max_size=60)),
+        **dict.fromkeys(("required", "ordered", "start", "where", "why", "by", "forecast"), st.text(max_size=60)),
     ),
     st.sampled_from(["", "ticket-12 ", '{"a": 1} ']),
 )

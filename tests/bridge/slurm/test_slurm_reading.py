@@ -13,7 +13,7 @@ from cpsched.domain import NodeState, ReservationKind
 from cpsched.errors import DocumentError
 from cpsched.formats import instance_to_document, parse_instance
 from cpsched.site.bridge import JobState
-from cpsched.site.bridge.slurm import SiteChoices, make_snapshot, read_directory
+from cpsched.site.bridge.slurm import make_snapshot, read_directory
 from cpsched.site.bridge.slurm.json_reader import parse_answer, read_answer
 from cpsched.site.bridge.slurm.text_reader import read_text
 from tests.bridge.slurm.answers import (
@@ -34,8 +34,8 @@ def test_every_generation_tells_of_the_same_cluster(generation: str, tmp_path: P
     """Answers from 21.08 to 25.11 and the texts of scontrol give the same instance, left jobs and facts."""
     reading = read_directory(write_answers(tmp_path / "x", GENERATIONS[generation]()))
     base = read_directory(write_answers(tmp_path / "base", answers_2205()))
-    got = make_snapshot(reading.records, NOW, SiteChoices())
-    wanted = make_snapshot(base.records, NOW, SiteChoices())
+    got = make_snapshot(reading.records, NOW)
+    wanted = make_snapshot(base.records, NOW)
     jobs = tuple(replace(job, group="users") for job in got.instance.jobs)  # 21.08 knows no names of groups
     assert replace(got.instance, jobs=jobs) == wanted.instance
     assert got.left == wanted.left
@@ -48,7 +48,7 @@ def test_what_newer_slurms_say_besides() -> None:
     jobs = [running(3, "m1", {"m1": (1, 100)}, **held), waiting(8, segment_size=2), waiting(9, segment_size=0)]
     licenses = [{"LicenseName": "ansys", "Total": 2, "Free": 1}]
     answer = {"jobs": jobs, "nodes": NODES_2205, "partitions": PARTITIONS_2205, "licenses": licenses}
-    snapshot = make_snapshot(read_answer(answer, "test"), NOW, SiteChoices())
+    snapshot = make_snapshot(read_answer(answer, "test"), NOW)
     assert {job.id: dict(job.licenses) for job in snapshot.instance.jobs} == {"3": {"ansys": 1}, "9": {}}
     (left,) = snapshot.left
     assert (left.id, "--segment" in left.reason) == ("8", True)
@@ -57,7 +57,7 @@ def test_what_newer_slurms_say_besides() -> None:
 def test_the_small_cluster_is_what_slurm_said(tmp_path: Path) -> None:
     """Nodes, gres, features, states, queues, licences, reservations and jobs come through."""
     records = read_directory(write_answers(tmp_path, answers_2205())).records
-    snapshot = make_snapshot(records, NOW, SiteChoices())
+    snapshot = make_snapshot(records, NOW)
     instance = snapshot.instance
     gpus, first, second = instance.cluster.classes
     assert gpus.names == ("g1", "g2")
@@ -94,7 +94,7 @@ def test_the_small_cluster_is_what_slurm_said(tmp_path: Path) -> None:
 def test_the_instance_passes_the_reader_of_documents(generation: str, tmp_path: Path) -> None:
     """The instance, which is trusted, is what the reader makes of its document."""
     records = read_directory(write_answers(tmp_path, GENERATIONS[generation]())).records
-    instance = make_snapshot(records, NOW, SiteChoices()).instance
+    instance = make_snapshot(records, NOW).instance
     assert parse_instance(instance_to_document(instance), source="test") == instance
 
 
@@ -157,6 +157,32 @@ def test_jobs_that_are_alike_but_for_a_type_are_told_apart() -> None:
     assert [repr(job.cpus) for job in jobs] == ["1", "1", "1"]
 
 
+def test_numbers_that_mean_no_value_in_sixteen_bits_are_numbers_in_more() -> None:
+    """Job 65534 and a memory of 65535 MiB are what they say; so many tasks per node are none."""
+    job = waiting(65534, memory_per_node=65535, tasks_per_node=65534)
+    (record,) = read_answer({"jobs": [job]}, "squeue").jobs
+    assert (record.number, record.memory_per_node, record.tasks_per_node) == (65534, 65535, None)
+    (node,) = read_answer({"nodes": [{**NODES_2205[0], "real_memory": 65535}]}, "sinfo").nodes
+    assert node.memory == 65535
+
+
+@pytest.mark.parametrize(
+    ("drained", "left"),
+    [
+        ("N/A", {"gpus": 3, "gpus.k20": 2, "gpus.p4": 1}),
+        ("gpu:k20:1", {"gpus": 2, "gpus.k20": 1, "gpus.p4": 1}),
+        ("gpu:1(S:0)", {"gpus": 2, "gpus.k20": 1}),
+        ("gpu:k20:2,gpu:p4:1", {}),
+    ],
+)
+def test_drained_gpus_are_not_free(drained: str, left: dict[str, int]) -> None:
+    """What is drained of a node no job gets, in JSON and in text; where no type is said, none of each type."""
+    node = {**NODES_2205[0], "gres": "gpu:k20:2(S:0-1),gpu:p4:1", "gres_drained": drained}
+    text = f"NodeName=g1 CPUTot=16 RealMemory=9 State=IDLE Gres=gpu:k20:2(S:0-1),gpu:p4:1 GresDrain={drained}\n"
+    assert read_answer({"nodes": [node]}, "sinfo").nodes[0].gres == left
+    assert read_text(text, "scontrol").nodes[0].gres == left
+
+
 def test_a_name_that_reads_like_fields_costs_its_job_in_text_and_is_harmless_in_json() -> None:
     """In a text a name can forge fields, so that the job is left out, and holds what it held; JSON has no doubt."""
     evil = "x UserId=root(0) JobState=RUNNING NodeList=g1"
@@ -212,7 +238,7 @@ def test_real_answers_of_every_version_are_read(shared_data: Path) -> None:
     assert len(folders) == 5
     for folder in folders:
         reading = read_directory(folder)
-        snapshot = make_snapshot(reading.records, reading.latest, SiteChoices(), name=folder.name)
+        snapshot = make_snapshot(reading.records, reading.latest, name=folder.name)
         assert reading.records.nodes, folder
         assert snapshot.instance.jobs or snapshot.left, folder
         assert parse_instance(instance_to_document(snapshot.instance), source=folder.name) == snapshot.instance
@@ -226,7 +252,7 @@ def test_real_text_and_real_json_of_22_05_agree(shared_data: Path, tmp_path: Pat
     for file in folder.glob("scontrol_show_*.txt"):
         (tmp_path / file.name).write_text(file.read_text())
     by_text, by_json = read_directory(tmp_path, UTC), read_directory(folder)
-    one, other = (make_snapshot(reading.records, reading.latest, SiteChoices()) for reading in (by_text, by_json))
+    one, other = (make_snapshot(reading.records, reading.latest) for reading in (by_text, by_json))
     assert one.instance == other.instance
     assert [left.id for left in one.left] == [left.id for left in other.left]
     assert {key: facts.revision for key, facts in one.jobs.items()} == {

@@ -10,7 +10,7 @@ import pytest
 from cpsched.domain import Arrangement, Job
 from cpsched.formats import instance_to_document, parse_instance
 from cpsched.site.bridge import Snapshot
-from cpsched.site.bridge.slurm import SiteChoices, make_snapshot
+from cpsched.site.bridge.slurm import make_snapshot
 from cpsched.site.bridge.slurm.amounts import gres_amounts, license_amounts, memory, minutes, tres_requests
 from cpsched.site.bridge.slurm.json_reader import read_answer
 from tests.bridge.slurm.answers import LICENSES_2205, NODES_2205, NOW, PARTITIONS_2205, node, running, waiting
@@ -20,7 +20,7 @@ def look(*jobs: dict[str, Any], config: dict[str, str] | None = None, nodes: Any
     """Return the snapshot of the small cluster with these jobs; its instance passes the reader of documents."""
     answer = {"jobs": jobs, "nodes": nodes or NODES_2205, "partitions": PARTITIONS_2205, "licenses": LICENSES_2205}
     records = read_answer({key: list(value) for key, value in answer.items()}, "test")
-    snapshot = make_snapshot(replace(records, config=config), NOW, SiteChoices())
+    snapshot = make_snapshot(replace(records, config=config), NOW)
     assert parse_instance(instance_to_document(snapshot.instance), source="test") == snapshot.instance
     return snapshot
 
@@ -168,7 +168,7 @@ def test_whole_cores_are_given() -> None:
     assert chunks(job) == [(1, {"cores": 3, "mem": 300}, {})]
     partition = waiting(1, cpus=3, tasks=3)
     records = read_answer({"jobs": [partition], "nodes": nodes}, "test")
-    assert make_snapshot(records, NOW, SiteChoices()).instance.jobs[0].request.chunks[0].resources["cores"] == 4
+    assert make_snapshot(records, NOW).instance.jobs[0].request.chunks[0].resources["cores"] == 4
 
 
 def test_running_jobs_are_facts() -> None:
@@ -230,5 +230,5 @@ def test_many_jobs_on_many_nodes() -> None:
     nodes = [node(f"n{index}") for index in range(5000)]
     answer = {"jobs": [waiting(index + 1, cpus=index % 64 + 1) for index in range(3000)], "nodes": nodes}
     records = read_answer(answer, "test")
-    snapshot = make_snapshot(records, NOW, SiteChoices())
+    snapshot = make_snapshot(records, NOW)
     assert len(snapshot.instance.jobs) == 3000

@@ -111,6 +111,40 @@ def test_order_is_the_plans_and_nothing_is_held(make: MakeSite, account: str) ->
     lab.run("scancel", blocker, *later)
 
 
+def test_order_beside_a_maintenance_with_notes(make: MakeSite) -> None:
+    """The first of the plan starts first, forecasts are where users see them, and a stopped daemon leaves nothing.
+
+    A maintenance and a job of it are no hindrance, and what others wrote stays. CI runs this with each Slurm that it
+    has (`scripts/test`).
+    """
+    site = make("order", ADMINISTRATOR, notes=True)
+    lab = site.lab
+    made = f"ReservationName=works StartTime=now+10hours Duration=60 Nodes=g[1-2] Flags=MAINT Users=root,{USER}"
+    lab.run("scontrol", "create", "reservation", *made.split())
+    blocker = block(site)
+    try:
+        long, foreign = submit(site, 2, "--time=200", seconds=600)
+        (inside,) = submit(site, 1, "--nodes=1", "--reservation=works")
+        (short,) = submit(site, 1, "--time=10", seconds=600)
+        lab.run("scontrol", "update", f"JobId={foreign}", "AdminComment=ticket-12")
+        daemon = site.daemon()
+        lab.wait(lambda: short in factors(lab))
+        lab.wait(lambda: all("forecast=most_likely_" in lab.raw(job)["admin_comment"] for job in (long, short)))
+        lab.run("scancel", blocker)
+        lab.wait(lambda: lab.facts(short).state is JobState.RUNNING and not lab.raw(short)["admin_comment"])
+        facts = lab.manager.snapshot().jobs
+        assert {facts[job].state for job in (long, foreign, inside)} == {JobState.WAITING}
+        assert facts[long].noted is not None
+        site.stop(daemon)
+        assert factors(lab) == {}
+        notes = {job: lab.raw(job)["admin_comment"] for job in (short, long, inside, foreign)}
+        assert notes == {short: "", long: "", inside: "", foreign: "ticket-12"}
+    finally:
+        lab.run("scancel", f"--user={USER}", is_fine=False)
+        lab.wait(lambda: not lab.run("squeue", "--noheader", "--format=%A").split())
+        lab.run("scontrol", "delete", "ReservationName=works")
+
+
 @pytest.mark.parametrize("steering", ["order", "exact"])
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 def test_a_daemon_that_is_gone_stops_nobody(make: MakeSite, steering: str, sign: signal.Signals) -> None:

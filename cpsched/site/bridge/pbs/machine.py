@@ -63,7 +63,6 @@ class Vnode:
     assigned: Mapping[str, int]
     jobs: tuple[str, ...]
     reservations: tuple[str, ...]
-    is_reserved_now: bool
 
     def is_alone(self, sharing: str) -> bool:
         """Tell whether a job with the sharing of its place has the vnode for itself."""
@@ -162,7 +161,6 @@ def _vnode(name: str, value: object, has: Mapping[str, object], machine: Machine
         },
         jobs=tuple(dict.fromkeys(one.partition("/")[0] for one in _listed(attributes.get("jobs")))),
         reservations=_listed(attributes.get("resv")),
-        is_reserved_now="resv-exclusive" in words,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
@@ -208,16 +208,13 @@ def _arrays(listed: Answer) -> dict[str, list[str]]:
 
 def _unseen(machine: Machine, jobs: Mapping[str, Job], listed: Answer, now: int) -> Iterator[tuple[str, Job, Fault]]:
     """Yield a job for what is assigned of each vnode and no listed job has, and what is said of it."""
-    held: dict[str, dict[str, int]] = {}
-    pieces: Counter[str] = Counter()
+    held, pieces = defaultdict[str, Counter[str]](Counter), Counter[str]()
     for job in jobs.values():
         for place in job.running.segments[0].allocation if job.running is not None else ():
             pieces[place.node] += 1
-            for name, amount in place.resources.items():
-                mine = held.setdefault(place.node, {})
-                mine[name] = mine.get(name, 0) + amount
+            held[place.node].update(place.resources)
     for vnode in machine.vnodes.values():
-        rest = {name: amount - held.get(vnode.name, {}).get(name, 0) for name, amount in vnode.assigned.items()}
+        rest = {name: amount - held[vnode.name][name] for name, amount in vnode.assigned.items()}
         # sizes are rounded, each by less than one
         slack = {name: 0 if name in ("cores", "gpus", "mics") else pieces[vnode.name] for name in rest}
         missing = Amounts({name: amount for name, amount in rest.items() if amount > slack[name]})
@@ -378,14 +375,12 @@ def _pieces(text: object) -> Iterator[str]:
 
 def _running(key: str, attributes: Answer, machine: Machine, now: int, zone: tzinfo | None) -> Job:
     """Return a running job: what ``exec_vnode`` says is a fact."""
-    held: dict[str, dict[str, int]] = {}
+    held = defaultdict[str, Counter[str]](Counter)
     for piece in _pieces(attributes.get("exec_vnode")):
         node, *amounts = piece.split(":")
         if node not in machine.vnodes:
             raise Inexpressible(f"it runs on a node that is not known ({node})")
-        taken = held.setdefault(node, {})
-        for name, amount in takes(dict(one.partition("=")[::2] for one in amounts)).items():
-            taken[name] = taken.get(name, 0) + amount
+        held[node].update(takes(dict(one.partition("=")[::2] for one in amounts)))
     if not held:
         raise Inexpressible("it runs, and PBS does not say where")
     listed = attributes.get("Resource_List", {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from cpsched.domain import Amounts, Arrangement, Chunk, FrozenMap, Place, Request
@@ -116,10 +117,9 @@ def _on_vnodes(chunks: Sequence[Chunk], place: Place, machine: Machine, *, is_by
 
 def _free(vnodes: Sequence[Vnode]) -> dict[str, int]:
     """Return what the vnodes of a host that are up have free together."""
-    found: dict[str, int] = {}
+    found = Counter[str]()
     for one in vnodes:
-        for name, has in one.amounts.items():
-            found[name] = found.get(name, 0) + has - one.assigned.get(name, 0)
+        found.update({name: has - one.assigned.get(name, 0) for name, has in one.amounts.items()})
     return found
 
 

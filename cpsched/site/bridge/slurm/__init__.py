@@ -7,5 +7,5 @@ from cpsched.site.bridge.slurm.client import SlurmClient
 from cpsched.site.bridge.slurm.directory import read_directory
 from cpsched.site.bridge.slurm.manager import SlurmManager
 from cpsched.site.bridge.slurm.preflight import findings
-from cpsched.site.bridge.slurm.site import QueueModel, SiteChoices, SlurmModel, client_of, read_site
+from cpsched.site.bridge.slurm.site import QueueModel, SlurmModel, client_of, read_site
 from cpsched.site.bridge.slurm.snapshot import make_snapshot

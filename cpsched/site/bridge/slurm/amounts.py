@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
@@ -120,14 +121,22 @@ def tres_requests(text: str) -> Amounts:
     return Amounts({**found, **gres_amounts(",".join(rest), prefixes=True)})
 
 
-def gres_of_node(text: str) -> tuple[Amounts, str]:
-    """Read the generic resources of a node, as far as they can be read, and return what is wrong with the others."""
-    found: dict[str, int] = {}
-    wrong = []
+def gres_of_node(text: str, drained: str = "") -> tuple[Amounts, str]:
+    """Read the generic resources of a node, as far as they can be read, and return what is wrong with the others.
+
+    `drained`: those that no job gets. Where their type is not said, none of each type does.
+    """
+    if drained not in _NOTHING:
+        (has, said), (gone, odd) = gres_of_node(text), gres_of_node(drained)
+        typed = {name.partition(".")[0] for name in gone if "." in name}
+        kinds = {name: name.partition(".")[0] for name in has}
+        lost = {name: gone.get(name, 0 if kind in typed else gone.get(kind, 0)) for name, kind in kinds.items()}
+        left = {name: amount - lost[name] for name, amount in has.items() if amount > lost[name]}
+        return Amounts(left), "; ".join(filter(None, (said, odd)))
+    found, wrong = Counter[str](), list[str]()
     for part in _commas(text) if text not in _NOTHING else ():
         try:
-            for name, amount in gres_amounts(part).items():
-                found[name] = found.get(name, 0) + amount
+            found.update(gres_amounts(part))
         except ValueError as error:
             wrong.append(str(error))
     return Amounts(found), "; ".join(wrong)

@@ -6,42 +6,19 @@ import marshal
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cpsched.errors import DocumentError, Fault
+from cpsched.errors import Fault
 
-#: Slurm's numbers for "not set" and "no limit", of 16, 32 and 64 bits.
-_NO_VALUE = frozenset({2**16 - 2, 2**16 - 1, 2**32 - 2, 2**32 - 1, 2**64 - 2, 2**64 - 1})
+#: Slurm's numbers for "not set" and "no limit", of 32 and 64 bits, and of 16 for keys that have so few.
+_NO_VALUE = frozenset({2**32 - 2, 2**32 - 1, 2**64 - 2, 2**64 - 1})
+_NO_SHORT = frozenset({2**16 - 2, 2**16 - 1})
+_SHORT = frozenset({
+    "core_spec", "cores_per_socket", "cpus_per_task", "minimum_cpus_per_node", "segment_size", "sockets_per_node",
+    "tasks_per_board", "tasks_per_core", "tasks_per_node", "tasks_per_socket", "threads_per_core",
+})  # fmt: skip
 #: That for "no limit" of 32 bits.
 _INFINITE = 2**32 - 1
-_LEAST_NO_VALUE = min(_NO_VALUE)
-_MOST_FAULTS = 100
+_LEAST_NO_VALUE = min(_NO_SHORT)
 _LONGEST_SHOWN = 64
-
-
-class FaultList:
-    """The faults found in one answer. Mutable."""
-
-    def __init__(self, source: str) -> None:
-        self.source = source
-        self._faults: list[Fault] = []
-
-    def add(self, path: str, message: str) -> None:
-        """Note a fault; after a hundred no more are told."""
-        if len(self._faults) < _MOST_FAULTS:
-            self._faults.append(Fault(path, message))
-
-    def __len__(self) -> int:
-        return len(self._faults)
-
-    def take(self, first: int) -> list[Fault]:
-        """Return the faults from one on, and forget them."""
-        taken = self._faults[first:]
-        del self._faults[first:]
-        return taken
-
-    def raise_if_any(self) -> None:
-        """Refuse the answer if it has faults. Raises `DocumentError` with all of them."""
-        if self._faults:
-            raise DocumentError(self.source, self._faults)
 
 
 def shown(value: object) -> str:
@@ -53,13 +30,13 @@ def shown(value: object) -> str:
 class Fields:
     """One object of an answer, read by key; what has the wrong type is a fault, what is missing is not set."""
 
-    def __init__(self, source: object, path: str, faults: FaultList) -> None:
+    def __init__(self, source: object, path: str, faults: list[Fault]) -> None:
         self._path, self._faults = path, faults
         self._source: Mapping[str, Any] = {}
         if isinstance(source, dict):
             self._source = source
         elif source is not None:
-            faults.add(path, f"Expected an object, got {shown(source)}")
+            faults.append(Fault(path, f"Expected an object, got {shown(source)}"))
 
     def __contains__(self, key: str) -> bool:
         return self._source.get(key) is not None
@@ -71,18 +48,18 @@ class Fields:
 
     def quiet(self) -> Fields:
         """Return the object, whose faults are told already."""
-        return Fields(self._source, self._path, FaultList(""))
+        return Fields(self._source, self._path, [])
 
     def only(self, keys: Sequence[str]) -> Fields:
         """Return the object with some of its keys alone."""
         return Fields({key: self._source.get(key) for key in keys}, self._path, self._faults)
 
     def _wrong(self, key: str, expected: str, value: object) -> None:
-        self._faults.add(f"{self._path}.{key}", f"Expected {expected}, got {shown(value)}")
+        self.fault(key, f"Expected {expected}, got {shown(value)}")
 
     def fault(self, key: str, message: str) -> None:
         """Note a fault of a value."""
-        self._faults.add(f"{self._path}.{key}" if key else self._path, message)
+        self._faults.append(Fault(f"{self._path}.{key}" if key else self._path, message))
 
     def number(self, *keys: str) -> int | None:
         """Return the first of some keys that has a whole number; None where none is set, or it is infinite."""
@@ -100,7 +77,7 @@ class Fields:
                 value = int(value)
             if type(value) is not int:
                 self._wrong(key, "a whole number", value)
-            elif value not in _NO_VALUE and value >= 0:
+            elif value >= 0 and value not in _NO_VALUE and not (value in _NO_SHORT and key in _SHORT):
                 return value
         return None
 

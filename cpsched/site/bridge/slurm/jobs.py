@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cpsched.domain import Amounts, Arrangement, Chunk, Job, Place, Placement, Request, Running, Segment, Step
 from cpsched.formats import fold_hostlist
@@ -87,20 +87,21 @@ def _asked(view: JobRecord, site: Site) -> tuple[str, Step, Amounts]:
     reason: Inexpressible | None = None
     candidates = site.queues_of(view)
     for queue in candidates:
-        partition = site.described.get(queue)
+        partition = site.limits(queue)
         walltime = view.time_limit
         try:
-            if partition is not None and partition.state in CLOSED:
+            if partition.state in CLOSED:
                 raise Inexpressible(f"its partition {queue} is {partition.state}", is_for_manager=False)
-            if walltime is None and not view.is_unlimited and partition is not None:
+            if walltime is None and not view.is_unlimited:
                 walltime = partition.default_time or partition.max_time
             if walltime is None:
                 raise Inexpressible("it has no time limit")
-            step, licenses = step_of(view.but(partitions=(queue,)), walltime, site)
+            asked = view if view.partitions == (queue,) else view.but(partitions=(queue,))
+            step, licenses = step_of(asked, walltime, site)
         except Inexpressible as error:
             reason = reason or error
             continue
-        is_short = partition is None or partition.max_time is None or walltime <= partition.max_time
+        is_short = partition.max_time is None or walltime <= partition.max_time
         if len(candidates) == 1 or (is_short and site.has_room(queue, step.request)):
             return queue, step, licenses
         reason = reason or Inexpressible(f"none of its partitions {','.join(view.partitions)} can run it")
@@ -129,7 +130,7 @@ def _running(make: Callable[..., Job], view: JobRecord, site: Site, now: int) ->
         for share, held in zip(view.shares, amounts, strict=True)
     )
     chunks = tuple(Chunk(count=counts[held], resources=held) for held in kinds)
-    place = Place(arrangement=Arrangement.SCATTER, exclusive=view.exclusive != "" or queue in site.exclusive)
+    place = Place(arrangement=Arrangement.SCATTER, exclusive=view.exclusive != "" or site.limits(queue).is_alone)
     segment = Segment(start=start, end=max(start + walltime, now + 1), allocation=allocation)
     return make(
         queue=queue if queue in site.partitions else None,
@@ -141,7 +142,7 @@ def _running(make: Callable[..., Job], view: JobRecord, site: Site, now: int) ->
 
 def _held(share: Share, queue: str, site: Site) -> Amounts:
     amounts = {"cores": share.cpus, "mem": share.memory if site.counts_memory else 0, **share.gres}
-    if queue in site.cpus_per_node:
+    if site.limits(queue).cpus_per_node is not None:
         amounts[counter_of(queue)] = share.cpus
     return Amounts({name: amount for name, amount in amounts.items() if amount} or {"cores": 1})
 
@@ -149,26 +150,20 @@ def _held(share: Share, queue: str, site: Site) -> Amounts:
 def revision_of(job: JobRecord) -> str:
     """Return a short text that changes when what a plan of the job rests on does; of a job as its user asked for it."""
     return _digest(
-        job.partitions,
-        job.time_limit,
-        (job.nodes, job.max_nodes, job.cpus, job.tasks, job.tasks_per_node, job.cpus_per_node, job.exclusive),
-        (job.required_nodes, job.excluded_nodes, job.features, job.licenses, job.reservation),
-        (job.memory_per_cpu, job.memory_per_node),
-        (job.tres_per_job, job.tres_per_node, job.tres_per_socket, job.tres_per_task),
-        job.restarts,
+        (
+            job.partitions,
+            job.time_limit,
+            (job.nodes, job.max_nodes, job.cpus, job.tasks, job.tasks_per_node, job.cpus_per_node, job.exclusive),
+            (job.required_nodes, job.excluded_nodes, job.features, job.licenses, job.reservation),
+            (job.memory_per_cpu, job.memory_per_node),
+            (job.tres_per_job, job.tres_per_node, job.tres_per_socket, job.tres_per_task),
+            job.restarts,
+        )
     )
 
 
 @lru_cache(maxsize=2**14)  # many jobs ask alike
-def _digest(
-    partitions: tuple[str, ...],
-    time_limit: int | None,
-    shape: tuple[object, ...],
-    where: tuple[str, ...],
-    memory: tuple[int | None, ...],
-    tres: tuple[str, ...],
-    restarts: int,
-) -> str:
+def _digest(asked: tuple[Any, ...]) -> str:
+    *before, tres, restarts = asked
     texts = [text.replace("gres/", "gres:").replace("=", ":") for text in tres]
-    asked = (partitions, time_limit, shape, where, memory, texts, restarts)
-    return hashlib.blake2b(repr(asked).encode(), digest_size=8).hexdigest()
+    return hashlib.blake2b(repr((*before, texts, restarts)).encode(), digest_size=8).hexdigest()

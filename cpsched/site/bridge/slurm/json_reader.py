@@ -12,7 +12,7 @@ from cpsched.errors import DocumentError, Fault, SyntaxFault
 from cpsched.formats import expand_hostlist
 from cpsched.site.bridge.protocol import JobState
 from cpsched.site.bridge.slurm.amounts import count_ids, gres_amounts, gres_of_node, license_amounts, tres_value
-from cpsched.site.bridge.slurm.fields import FaultList, Fields, shown
+from cpsched.site.bridge.slurm.fields import Fields, shown
 from cpsched.site.bridge.slurm.records import (
     MANY_NODES,
     JobRecord,
@@ -31,6 +31,9 @@ _Record = TypeVar("_Record")
 _Unread = Callable[[Fields, _Record | None, str], _Record | None]
 
 _MINUTE = 60
+_MOST_FAULTS = 100
+#: The key under which a reader says of an entry why it cannot be read.
+UNREAD = "unread"
 #: Keys in which many jobs are alike.
 _SHARED = (
     "account", "array_job_id", "array_max_tasks", "array_task_string", "burst_buffer", "cluster_features", "contiguous",
@@ -75,7 +78,7 @@ def read_answer(answer: Mapping[str, Any], source: str) -> SlurmRecords:
     the job is left out, the node counts as down. Raises `DocumentError` with all faults if no record of its kind can be
     read, or the answer as a whole is none.
     """
-    faults, notes = FaultList(source), list[Fault]()
+    faults, notes = list[Fault](), list[Fault]()
     top = Fields(answer, "", faults)
 
     def read(key: str, reader: Callable[[Fields], _Record], unread: _Unread[_Record] = _forget) -> tuple[_Record, ...]:
@@ -92,7 +95,8 @@ def read_answer(answer: Mapping[str, Any], source: str) -> SlurmRecords:
         free_licenses=Amounts({name: free for name, _, free in licenses if free is not None}),
         notes=tuple(notes),
     )
-    faults.raise_if_any()
+    if faults:
+        raise DocumentError(source, faults[:_MOST_FAULTS])
     return records
 
 
@@ -101,7 +105,7 @@ def _read_each(
     key: str,
     reader: Callable[[Fields], _Record],
     unread: _Unread[_Record],
-    faults: FaultList,
+    faults: list[Fault],
     notes: list[Fault],
 ) -> Iterator[_Record]:
     """Yield the records of a kind; faults are told as such only if each of them has one."""
@@ -110,13 +114,16 @@ def _read_each(
         before = len(faults)
         record: _Record | None = None
         try:
+            if said := entry.text(UNREAD):
+                raise ValueError(said)
             record = reader(entry)
         except SyntaxFault as error:
             entry.fault("", error.message)
         except ValueError as error:
             entry.fault("", str(error))
         if len(faults) > before:
-            taken = faults.take(before)
+            taken = faults[before:]
+            del faults[before:]
             bad += taken
             lost += 1
             words = "; ".join(f"{fault.path.rpartition('].')[2]}: {fault.message}" for fault in taken)
@@ -126,8 +133,7 @@ def _read_each(
         if record is not None:
             yield record
     if entries and lost == len(entries):
-        for fault in bad:
-            faults.add(fault.path, fault.message)
+        faults += bad
 
 
 def _name_of(entry: Fields) -> str:
@@ -211,7 +217,7 @@ def _minutes(entry: Fields, *keys: str) -> int | None:
 class _JobReader:
     """Reads the jobs of one answer; mutable. What many of them have in common is read once."""
 
-    def __init__(self, faults: FaultList) -> None:
+    def __init__(self, faults: list[Fault]) -> None:
         self._faults = faults
         #: By the text of their keys: jobs with what is in these keys, and whether Slurm holds them.
         self._alike: dict[bytes, tuple[JobRecord, bool]] = {}
@@ -381,7 +387,7 @@ def _shares(entry: Fields) -> Iterator[Share]:
 
 def _node(entry: Fields) -> NodeRecord:
     features = [part for text in entry.texts("active_features") or entry.texts("features") for part in text.split(",")]
-    gres, wrong = gres_of_node(entry.text("gres"))
+    gres, wrong = gres_of_node(entry.text("gres"), entry.text("gres_drained"))
     memory = (entry.number("real_memory") or 0) - (entry.number("specialized_memory") or 0)
     return NodeRecord(
         name=entry.text("name"),
@@ -426,6 +432,7 @@ def _partition(entry: Fields) -> PartitionRecord:
         max_nodes=entry.number("max_nodes_per_job") or None,
         cpus_per_node=entry.number("max_cpus_per_node") or None,
         qos=entry.text("qos"),
+        preemption=entry.text("preempt_mode"),
     )
 
 

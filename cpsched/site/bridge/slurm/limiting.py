@@ -7,13 +7,14 @@ that the jobs could exceed together. A limit on a job alone is held against the 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from cpsched.domain import Amounts, Job
 from cpsched.site.bridge.leaving import Inexpressible
 from cpsched.site.bridge.slurm.limits import Limits, SlurmLimits
-from cpsched.site.bridge.slurm.records import JobRecord, PartitionRecord
+from cpsched.site.bridge.slurm.records import JobRecord
 from cpsched.site.bridge.slurm.requests import Site
 
 _JOBS = "jobs"
@@ -42,16 +43,14 @@ class _Scope:
     is_own: bool = True
 
 
-def takes_of(
-    job: Job, view: JobRecord, site: Site, limits: SlurmLimits, partitions: Mapping[str, PartitionRecord]
-) -> tuple[Take, ...]:
+def takes_of(job: Job, view: JobRecord, site: Site, limits: SlurmLimits) -> tuple[Take, ...]:
     """Return what a job takes of the limits that hold for it.
 
     Raises `Inexpressible` if a job that waits is beyond a limit by itself, or has one that cannot be said, or is not
-    shown. `job`, `view`: the job as the instance has it, and as its user asked for it. `site`, `limits`, `partitions`:
+    shown. `job`, `view`: the job as the instance has it, and as its user asked for it. `site`, `limits`:
     what Slurm said of the machine.
     """
-    scopes = tuple(_scopes(view, limits, partitions))
+    scopes = tuple(_scopes(view, site, limits))
     amounts = _amounts(job, view, site)
     if job.running is None:
         if view.qos and view.qos not in limits.qos:
@@ -77,20 +76,18 @@ def limited(
     A limit that all jobs keep together has no licence. Where running jobs are beyond a limit already, what they take is
     the amount: no other job starts before one of them ends.
     """
-    totals: dict[str, int] = {}
-    running: dict[str, int] = {}
-    bounds: dict[str, int] = {}
+    totals, running, bounds = Counter[str](), Counter[str](), dict[str, int]()
     takes = {key: mine for key, mine in takes.items() if key in jobs}
     for key, mine in takes.items():
         for take in mine:
             bounds[take.limit] = take.bound
-            totals[take.limit] = totals.get(take.limit, 0) + take.amount
+            totals[take.limit] += take.amount
             if jobs[key].running is not None:
-                running[take.limit] = running.get(take.limit, 0) + take.amount
+                running[take.limit] += take.amount
     binding = {
-        name: max(bound, running.get(name, 0))
+        name: max(bound, running[name])
         for name, bound in sorted(bounds.items())
-        if totals[name] > bound and totals[name] > running.get(name, 0)
+        if totals[name] > bound and totals[name] > running[name]
     }
     found = {
         key: tuple((take.limit, take.amount) for take in mine if take.limit in binding) for key, mine in takes.items()
@@ -103,11 +100,10 @@ def with_licenses(job: Job, more: Iterable[tuple[str, int]]) -> Job:
     return replace(job, licenses=Amounts({**job.licenses, **dict(more)}))
 
 
-def _scopes(view: JobRecord, limits: SlurmLimits, partitions: Mapping[str, PartitionRecord]) -> Iterator[_Scope]:
+def _scopes(view: JobRecord, site: Site, limits: SlurmLimits) -> Iterator[_Scope]:
     """Yield where limits are from, what counts first first: the partition's QOS, the job's, its associations."""
     partition = view.partitions[0] if view.partitions else ""
-    of_partition = partitions[partition].qos if partition in partitions else ""
-    for name in dict.fromkeys((of_partition, view.qos)):
+    for name in dict.fromkeys((site.limits(partition).qos, view.qos)):
         if name in limits.qos:
             yield _Scope(f"QOS {name}", limits.qos[name], is_qos=True)
     for index, one in enumerate(limits.chain(view.account, view.user, partition)):
@@ -119,18 +115,17 @@ def _scopes(view: JobRecord, limits: SlurmLimits, partitions: Mapping[str, Parti
 
 def _amounts(job: Job, view: JobRecord, site: Site) -> dict[str, int]:
     """Return what a job has, or the most that it can get, of all that limits can be on."""
-    found: dict[str, int] = {"node": 0, _JOBS: 1}
+    found = Counter({"node": 0, _JOBS: 1})
     found |= {f"license/{name}": amount for name, amount in job.licenses.items()}
     if job.running is not None:
         for place in job.running.segments[-1].allocation:
             found["node"] += 1
-            for name, amount in place.resources.items():
-                found[name] = found.get(name, 0) + amount
+            found.update(place.resources)
         return found
     for chunk in job.request.chunks:
         found["node"] += chunk.count
         for name, amount in _of_chunk(chunk.resources, job, view, site).items():
-            found[name] = found.get(name, 0) + amount * chunk.count
+            found[name] += amount * chunk.count
     return found
 
 
@@ -199,12 +194,11 @@ def _counted(view: JobRecord, amounts: Mapping[str, int], scopes: Iterable[_Scop
     of_user, of_account = f" for user {view.user}", f" for account {view.account}"
     for scope in scopes:
         limits = scope.limits
-        kinds = [("Grp", "GrpTRES", "", {**limits.group, **_jobs(limits.group_jobs)})]
+        kinds = [("Grp", "GrpTRES", "", limits.group)]
         if scope.is_own:
-            user = {**limits.user, **_jobs(limits.user_jobs)}
-            kinds.append(("user", "MaxTRESPerUser", of_user, user) if scope.is_qos else ("user", "MaxTRES", "", user))
-            account = {**limits.account, **_jobs(limits.account_jobs)}
-            kinds.append(("account", "MaxTRESPerAccount", of_account, account))
+            told, whose = ("MaxTRESPerUser", of_user) if scope.is_qos else ("MaxTRES", "")
+            kinds.append(("user", told, whose, limits.user))
+            kinds.append(("account", "MaxTRESPerAccount", of_account, limits.account))
         mine: set[tuple[str, str]] = set()
         for kind, told, whose, bounds in kinds:
             for name, bound in bounds.items():
@@ -220,10 +214,6 @@ def _counted(view: JobRecord, amounts: Mapping[str, int], scopes: Iterable[_Scop
                     yield Take(words, bound, amounts[name])
         if scope.is_qos:
             seen |= mine
-
-
-def _jobs(bound: int | None) -> dict[str, int]:
-    return {} if bound is None else {_JOBS: bound}
 
 
 def _is_known(name: str) -> bool:

@@ -2,7 +2,8 @@
 
 An association is of an account, or of a user in an account, in all partitions or in one. Limits of groups (``Grp``)
 hold for an account with all accounts below it, or for all jobs of a QOS; the others are inherited, and each association
-shows what it has. Amounts have our names (``cores``, ``gpus``); ``node`` counts nodes, ``license/NAME`` licences.
+shows what it has. Amounts have our names (``cores``, ``gpus``); ``node`` counts nodes, ``jobs`` jobs, ``license/NAME``
+licences.
 """
 
 from __future__ import annotations
@@ -34,13 +35,10 @@ class Limits:
 
     #: Of all jobs at a time, with those of the accounts below.
     group: Amounts = Amounts()
-    group_jobs: int | None = None
     #: Of one user at a time: in an association itself the user's jobs, in a QOS those of each.
     user: Amounts = Amounts()
-    user_jobs: int | None = None
     #: Of each account at a time in a QOS.
     account: Amounts = Amounts()
-    account_jobs: int | None = None
     #: Of one job: seconds, amounts, amounts on one node, the least amounts, amounts times minutes.
     walltime: int | None = None
     job: Amounts = Amounts()
@@ -141,12 +139,9 @@ def _limits(fields: Mapping[str, str], *, is_qos: bool) -> Limits:
     wall, has_no_wall = _number(fields.get("GrpWall", ""))
     walltime = _number(fields.get("MaxWallPJ", ""))[0]
     return Limits(
-        group=_amounts(fields.get("GrpTRES", ""))[0],
-        group_jobs=_number(fields.get("GrpJobs", ""))[0],
-        user=_amounts(fields.get("MaxTRESPU", ""))[0],
-        user_jobs=_number(fields.get("MaxJobsPU" if is_qos else "MaxJobs", ""))[0],
-        account=_amounts(fields.get("MaxTRESPA", ""))[0],
-        account_jobs=_number(fields.get("MaxJobsPA", ""))[0],
+        group=_amounts(fields.get("GrpTRES", ""), fields.get("GrpJobs", ""))[0],
+        user=_amounts(fields.get("MaxTRESPU", ""), fields.get("MaxJobsPU" if is_qos else "MaxJobs", ""))[0],
+        account=_amounts(fields.get("MaxTRESPA", ""), fields.get("MaxJobsPA", ""))[0],
         walltime=None if walltime is None else walltime * 60,
         job=_amounts(fields.get("MaxTRESPJ", ""))[0],
         node=_amounts(fields.get("MaxTRESPN", ""))[0],
@@ -170,11 +165,11 @@ def _number(text: str) -> tuple[int | None, bool]:
     return int(float(match[1])), float(match[2] or 0) >= float(match[1])
 
 
-def _amounts(text: str) -> tuple[Amounts, tuple[str, ...]]:
-    """Return limits by resource, and those that are used up; 0 is a limit too."""
+def _amounts(text: str, jobs: str = "") -> tuple[Amounts, tuple[str, ...]]:
+    """Return limits by resource, and on the number of jobs, and those that are used up; 0 is a limit too."""
     found: dict[str, int] = {}
     used_up = []
-    for part in text.split(",") if text else ():
+    for part in (*(text.split(",") if text else ()), f"jobs={jobs}"):
         name, _, said = part.rpartition("=")
         bound, is_used_up = _number(said)
         if bound is not None:

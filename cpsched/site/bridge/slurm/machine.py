@@ -13,7 +13,7 @@ from cpsched.errors import SyntaxFault
 from cpsched.formats import expand_hostlist
 from cpsched.site.bridge.slurm.records import NodeRecord, SlurmRecords
 from cpsched.site.bridge.slurm.requests import HOST, YES, Site, feature_property, outside_property
-from cpsched.site.bridge.slurm.site import SiteChoices
+from cpsched.site.bridge.slurm.site import SlurmModel
 
 
 def site_of(records: SlurmRecords) -> Site:
@@ -39,9 +39,6 @@ def site_of(records: SlurmRecords) -> Site:
         nodes=nodes,
         partitions=partitions,
         described={partition.name: partition for partition in records.partitions},
-        exclusive=frozenset(one.name for one in records.partitions if one.is_exclusive or one.is_of_one_user),
-        max_nodes={one.name: one.max_nodes for one in records.partitions if one.max_nodes is not None},
-        cpus_per_node={one.name: one.cpus_per_node for one in records.partitions if one.cpus_per_node is not None},
         counts_memory=not config or "MEMORY" in selects.upper(),
         gives_whole_nodes=config.get("SelectType") == "select/linear",
         is_configured=bool(config),
@@ -93,18 +90,16 @@ def cluster_of(
     return Cluster(classes=tuple(classes), licenses=licenses)
 
 
-def queues_of(records: SlurmRecords, site: Site, choices: SiteChoices) -> dict[str, Queue]:
+def queues_of(site: Site, choices: SlurmModel) -> dict[str, Queue]:
     """Return the queue of each partition."""
-    described = {partition.name: partition for partition in records.partitions}
     queues = {}
     for name, names in site.partitions.items():
         known = tuple(one for one in names if one in site.nodes)
-        partition = described.get(name)
-        chosen = choices.queue(name)
+        partition = site.limits(name)
         queues[name] = replace(
-            chosen,
-            priority=0 if partition is None else partition.tier,
-            max_walltime=None if partition is None else partition.max_time,
+            choices.queue(name),
+            priority=partition.tier,
+            max_walltime=partition.max_time,
             nodes=known if known and len(known) < len(site.nodes) else None,
         )
     return queues

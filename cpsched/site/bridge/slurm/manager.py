@@ -15,6 +15,7 @@ import os
 import re
 import socket
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -37,8 +38,8 @@ from cpsched.site.bridge.slurm.client import SlurmClient
 from cpsched.site.bridge.slurm.lines import as_ordered, is_alive, lines_by_job
 from cpsched.site.bridge.slurm.marker import read_marker
 from cpsched.site.bridge.slurm.orders import Change, Refused, change_of, refusal_of
-from cpsched.site.bridge.slurm.records import JobRecord, SlurmRecords, hosts_of, task_ranges
-from cpsched.site.bridge.slurm.site import SiteChoices, SlurmModel, client_of
+from cpsched.site.bridge.slurm.records import JobRecord, SlurmRecords, hosts_of
+from cpsched.site.bridge.slurm.site import SlurmModel, client_of
 from cpsched.site.bridge.slurm.snapshot import SnapshotMaker
 from cpsched.site.bridge.slurm.steering import why_not_ranked
 from cpsched.text import printable
@@ -74,7 +75,7 @@ class SlurmManager:
     def __init__(
         self,
         client: SlurmClient,
-        choices: SiteChoices | None = None,
+        choices: SlurmModel | None = None,
         *,
         gate: Path | None = None,
         only_ranks: bool = False,
@@ -83,7 +84,7 @@ class SlurmManager:
         self._client, self._gate, self._clock = client, gate, clock
         #: Whether Slurm is known to add to priorities what it is told.
         self._only_ranks, self._can_rank = only_ranks, False
-        self._maker = SnapshotMaker(choices or SiteChoices(), only_ranks=only_ranks)
+        self._maker = SnapshotMaker(choices, only_ranks=only_ranks)
         #: The queue when it was last looked at: what changes while nobody watches is seen by the next watch.
         self._seen: str | None = None
         #: When that was, and how long it took.
@@ -104,7 +105,7 @@ class SlurmManager:
     def of(cls, model: SlurmModel) -> SlurmManager:
         """Return the manager of a site's file."""
         gate = None if model.gate is None else Path(model.gate)
-        return cls(client_of(model), SiteChoices.of(model), gate=gate, only_ranks=model.steering == "order")
+        return cls(client_of(model), model, gate=gate, only_ranks=model.steering == "order")
 
     def snapshot(self) -> Snapshot:
         """Take a snapshot."""
@@ -154,20 +155,22 @@ class SlurmManager:
         """Carry out orders, and return a receipt for each, in their order."""
         receipts: dict[int, Receipt] = {}
         changes: dict[int, Change] = {}
-        names = {order.job for order in orders if not isinstance(order, Gate)}
-        if names:
+        times = Counter(order.job for order in orders if not isinstance(order, Gate))
+        if times:
             lines = self._look()
-            is_as_before = all(name in lines and lines[name] == self._lines.get(name) for name in names)
+            is_as_before = all(name in lines and lines[name] == self._lines.get(name) for name in times)
             if not is_as_before or self._is_old:
                 self._read(lines)
-        before = self._by_id
-        now = int(self._clock())
+        before, now = self._by_id, int(self._clock())
+        # a note that a later order of the same job writes too is written once
+        noted, notes, instead = dict[str, JobRecord](), dict[str, int](), dict[int, int]()
         for index, order in enumerate(orders):
             if isinstance(order, Gate):
                 receipts[index] = self._move_gate(order)
                 continue
+            record = noted.get(order.job, before.get(order.job))
             try:
-                change = change_of(order, before.get(order.job), now, self._me)
+                change = change_of(order, record, now, self._me)
             except Refused as refused:
                 receipts[index] = Receipt(
                     order=order, result=Result.REFUSED, refusal=refused.refusal, detail=str(refused)
@@ -175,13 +178,22 @@ class SlurmManager:
                 continue
             if change is None:
                 receipts[index] = Receipt(order=order, result=Result.ALREADY)
-            else:
-                changes[index] = change
+                continue
+            changes[index] = change
+            if change.comment is not None and record is not None and times[order.job] > 1:
+                noted[order.job] = record.but(admin_comment=change.comment)
+                if (earlier := notes.pop(order.job, None)) is not None:
+                    instead[earlier] = index
+                    del changes[earlier]
+                if change == Change(job=change.job, comment=change.comment):
+                    notes[order.job] = index
         if changes:
             said = self._write([line for change in _whole_arrays(orders, changes, before) for line in change.lines()])
             after, now = self._after(changes.values()), int(self._clock())
             for index, change in changes.items():
                 receipts[index] = _receipt(orders[index], change, after.get(change.job), said, now)
+        for earlier, index in sorted(instead.items(), reverse=True):
+            receipts[earlier] = replace(receipts[index], order=orders[earlier])
         return tuple(receipts[index] for index in range(len(orders)))
 
     def watch(self, seconds: float) -> bool:
@@ -313,7 +325,7 @@ def _whole_arrays(
         if len(places) == len(record.ids):
             whole |= dict.fromkeys(places)
             name = changes[places[0]].job
-            whole[places[0]] = replace(change, job=name, whole=f"{record.array}_{task_ranges(record.tasks_text)}")
+            whole[places[0]] = replace(change, job=name, whole=record.whole_id)
     return [found for index, change in changes.items() if (found := whole.get(index, change)) is not None]
 
 

@@ -23,6 +23,8 @@ _MARK = "cpsched:1"
 _PAIR = re.compile(r"([a-z]+)=([^;\s]*)")
 #: What can stand in a line for scontrol, which splits at blanks and ends a line at a newline; it knows no quotes.
 _SAYABLE = re.compile(r"[!-~]*")
+_DATE = r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)"
+_FORECAST = re.compile(rf"most_likely_{_DATE}(?:,_by_{_DATE}_with_80_percent)?")
 #: Signs that stay as they are in a value.
 _PLAIN = "[]-_.,:/*+"
 _UNQUOTED = re.compile(rf"[A-Za-z0-9{re.escape(_PLAIN)}]*")
@@ -53,6 +55,8 @@ class Marker(NamedTuple):
     start: str = ""
     where: str = ""
     why: str = ""
+    #: For the user: when it starts most likely, and by when with 80 %.
+    forecast: str = ""
 
 
 #: The fields that are numbers, and all others.
@@ -63,6 +67,20 @@ _TEXTS = frozenset(Marker._fields) - _NUMBERS
 def shown_time(second: int) -> str:
     """Return a second (Unix) as users can read it."""
     return f"{datetime.fromtimestamp(second, UTC).replace(tzinfo=None).isoformat()}Z"
+
+
+def forecast_text(likely: int, by: int | None) -> str:
+    """Return a forecast as users can read it in a note."""
+    return f"most_likely_{shown_time(likely)}" + ("" if by is None else f",_by_{shown_time(by)}_with_80_percent")
+
+
+def noted_forecast(marker: Marker | None) -> tuple[int, int | None] | None:
+    """Return the forecast of a note; None: it has none that can be read."""
+    match = None if marker is None else _FORECAST.fullmatch(marker.forecast)
+    if match is None:
+        return None
+    likely, by = (None if text is None else int(datetime.fromisoformat(text).timestamp()) for text in match.groups())
+    return None if likely is None else (likely, by)
 
 
 def is_same_begin(wanted: int, got: int | None, now: int) -> bool:
@@ -116,7 +134,7 @@ def user_view(job: JobRecord) -> tuple[JobRecord, Marker | None]:
     """
     prefix, marker = prefix_of(job.admin_comment), read_marker(job.admin_comment)
     if marker is None:
-        return job.but(begin=None if job.begin == GATE else job.begin, admin_comment=prefix), None
+        return (job.but(begin=None) if job.begin == GATE else job), None
     if job.state is JobState.HELD and job.reason.startswith("BadConstraints") and marker.ordered:
         job = job.but(state=JobState.WAITING)  # Slurm holds what it cannot start where we ordered it
     begin: int | None = job.begin

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 
 from cpsched.domain import Placement
 from cpsched.formats import fold_hostlist
-from cpsched.site.bridge.protocol import Announce, HandBack, Hold, JobState, Rank, Refusal, Start
+from cpsched.site.bridge.protocol import Announce, HandBack, Hold, JobState, Note, Rank, Refusal, Start
 from cpsched.site.bridge.slurm.jobs import revision_of
 from cpsched.site.bridge.slurm.marker import (
     GATE,
     Marker,
+    forecast_text,
     is_same_begin,
     is_sayable,
     marked,
@@ -20,9 +21,9 @@ from cpsched.site.bridge.slurm.marker import (
     shown_time,
     user_view,
 )
-from cpsched.site.bridge.slurm.records import MANY_NODES, JobRecord, task_ranges
+from cpsched.site.bridge.slurm.records import MANY_NODES, JobRecord
 
-JobOrder = Start | Hold | Rank | Announce | HandBack
+JobOrder = Start | Hold | Rank | Announce | Note | HandBack
 
 #: What Slurm says of a line that it refuses, and what that means; the first one that occurs in its words counts.
 ERRORS: tuple[tuple[str, Refusal], ...] = (
@@ -133,6 +134,8 @@ def change_of(order: JobOrder, job: JobRecord | None, now: int, by: str = "") ->
     if job.state is JobState.RUNNING:
         if isinstance(order, Start) and _runs_as_ordered(order, view, marker):
             return None
+        if isinstance(order, Note) and order.forecast is None:
+            return _changed(_note(order, marker, prefix_of(job.admin_comment)), job, now)
         raise Refused(Refusal.RUNNING, f"job {order.job} runs")
     prefix = prefix_of(job.admin_comment)
     if not is_sayable(prefix) and not isinstance(order, HandBack):
@@ -141,6 +144,8 @@ def change_of(order: JobOrder, job: JobRecord | None, now: int, by: str = "") ->
         change = _start(order, view, marker, prefix, now, by)
     elif isinstance(order, Rank):
         change = _rank(order, job)
+    elif isinstance(order, Note):
+        change = _note(order, marker, prefix)
     elif isinstance(order, Announce):
         kept = marker or Marker(begin=_own_begin(view, now))
         change = _announce(order, kept, prefix, by)
@@ -157,10 +162,14 @@ def change_of(order: JobOrder, job: JobRecord | None, now: int, by: str = "") ->
                 cpus=view.cpus,
                 cpus_per_node=view.cpus_per_node,
             )
-    if job.state is JobState.HELD and view.state is JobState.WAITING and not isinstance(order, Announce | Rank):
+    if job.state is JobState.HELD and view.state is JobState.WAITING and not isinstance(order, Announce | Note | Rank):
         change = replace(change, is_released=True)
     if change.cpus_per_node == job.cpus_per_node:
         change = replace(change, cpus_per_node=None, cpus=None)
+    return _changed(change, job, now)
+
+
+def _changed(change: Change, job: JobRecord, now: int) -> Change | None:
     return None if change.is_done(job, now) else change
 
 
@@ -214,6 +223,7 @@ def _start(order: Start, view: JobRecord, marker: Marker | None, prefix: str, no
         restarts=view.restarts,
         start=shown_time(begin),
         where="",
+        forecast="",
         until=0,
         by=by,
     )
@@ -234,7 +244,7 @@ def _rank(order: Rank, job: JobRecord) -> Change:
         raise Refused(Refusal.UNSUPPORTED, "nothing can be added to its priority")
     whole = ""
     if job.array is not None and job.task is None:
-        whole = f"{job.array}_{task_ranges(job.tasks_text)}"
+        whole = job.whole_id
     factor = job.site_factor + order.priority - job.priority
     return Change(job=order.job, comment=None, site_factor=factor, whole=whole)
 
@@ -244,6 +254,18 @@ def _announce(order: Announce, kept: Marker, prefix: str, by: str) -> Change:
     why = "_".join(order.why.split())[:_LONGEST_WHY]
     told = kept._replace(by=by, start=shown_time(order.start), where=fold_hostlist(order.nodes), why=why)
     return Change(job=order.job, comment=marked(prefix, told))
+
+
+def _note(order: Note, marker: Marker | None, prefix: str) -> Change:
+    """Return a job with another forecast in its note, or without; what others wrote is not touched."""
+    if order.forecast is None:
+        kept = Marker() if marker is None else marker._replace(forecast="")
+        return Change(job=order.job, comment=prefix if kept == Marker() else marked(prefix, kept))
+    if prefix:
+        raise Refused(Refusal.UNSUPPORTED, "somebody else writes into its AdminComment")
+    return Change(
+        job=order.job, comment=marked("", (marker or Marker())._replace(forecast=forecast_text(*order.forecast)))
+    )
 
 
 def _hold(order: Hold, view: JobRecord, marker: Marker | None, prefix: str, now: int, by: str) -> Change:
@@ -257,6 +279,7 @@ def _hold(order: Hold, view: JobRecord, marker: Marker | None, prefix: str, now:
         start=told.start,
         where=told.where,
         why=told.why,
+        forecast=told.forecast,
     )
     # a begin of the user that is later needs no other one, and is shown
     return Change(job=order.job, comment=marked(prefix, kept), begin=max(order.until, own))

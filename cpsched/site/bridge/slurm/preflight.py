@@ -53,7 +53,7 @@ def findings(model: SlurmModel, *, is_live: bool) -> Iterator[Finding]:
     else:
         yield from _gate(model, config)
     if is_live:
-        yield _rights(client, records.jobs, needs_note=model.steering == "exact")
+        yield _rights(client, records.jobs, needs_note=model.steering == "exact" or model.notes)
 
 
 def _clock(client: SlurmClient) -> Finding:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from cpsched.domain import Amounts, NodeState
 from cpsched.errors import Fault, SyntaxFault
-from cpsched.formats import expand_hostlist
+from cpsched.formats import expand_hostlist, format_indices
 from cpsched.site.bridge.protocol import JobState
 from cpsched.site.bridge.slurm.limits import SlurmLimits
 
@@ -124,6 +124,11 @@ class JobRecord(NamedTuple):
             return (f"{self.array}_{self.task}",)
         return tuple(f"{self.array}_{index}" for index in task_indices(self.tasks_text))
 
+    @property
+    def whole_id(self) -> str:
+        """The id by which Slurm's commands know all tasks of an array that are not told apart: ``17_1,3,5-9``."""
+        return f"{self.array}_{format_indices(sorted(task_indices(self.tasks_text)))}"
+
 
 #: The place of each field in a record.
 _PLACES = {name: place for place, name in enumerate(JobRecord._fields)}
@@ -148,17 +153,6 @@ def hosts_of(text: str) -> tuple[str, ...]:
         return expand_hostlist(text) if text else ()
     except SyntaxFault:
         return ()
-
-
-def task_ranges(text: str) -> str:
-    """Return the indices of tasks as Slurm's commands take them: ``1,3,5-9``."""
-    found: list[list[int]] = []
-    for index in sorted(task_indices(text)):
-        if found and index == found[-1][1] + 1:
-            found[-1][1] = index
-        else:
-            found.append([index, index])
-    return ",".join(f"{first}-{last}" if last > first else f"{first}" for first, last in found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,6 +197,11 @@ class PartitionRecord:
     qos: str = ""
     #: How its jobs are preempted, in Slurm's word; empty: that is not known.
     preemption: str = ""
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether its jobs are planned with their nodes for themselves."""
+        return self.is_exclusive or self.is_of_one_user
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, repeat
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -51,17 +53,12 @@ class Site:
     nodes: Mapping[str, NodeRecord]
     #: The nodes of each partition, and of those that are planned as one. Mutable: these come with the jobs.
     partitions: dict[str, Sequence[str]]
-    #: Partitions whose jobs have their nodes for themselves.
-    exclusive: frozenset[str] = frozenset()
     #: Whether Slurm counts memory; where it does, a job without any takes all that a node has.
     counts_memory: bool = True
     #: Whether Slurm gives whole nodes only (select/linear).
     gives_whole_nodes: bool = False
     #: Whether it is known how Slurm selects.
     is_configured: bool = False
-    #: Of partitions that have such a limit: the most nodes of a job, and the most CPUs of all their jobs on a node.
-    max_nodes: Mapping[str, int] = field(default_factory=dict)
-    cpus_per_node: Mapping[str, int] = field(default_factory=dict)
     described: Mapping[str, PartitionRecord] = field(default_factory=dict)
     #: What was found already, by partition, features and excluded nodes: many jobs ask alike. Mutable: a cache.
     usable: dict[tuple[str, str, str], Sequence[tuple[NodeRecord, int]]] = field(
@@ -70,6 +67,10 @@ class Site:
     #: The steps and licences of jobs, by all that these rest on. Mutable: a cache.
     steps: dict[tuple[object, ...], tuple[Step, Amounts]] = field(default_factory=dict, compare=False, repr=False)
     requests: dict[tuple[object, ...], Request] = field(default_factory=dict, compare=False, repr=False)
+
+    def limits(self, partition: str) -> PartitionRecord:
+        """Return what Slurm says of a partition; of one that it does not describe nothing is limited."""
+        return self.described.get(partition) or PartitionRecord(name=partition)
 
     def queues_of(self, job: JobRecord) -> Sequence[str]:
         """Return the queues in which a job can be planned, the best first: its partitions, or all of them as one.
@@ -154,17 +155,14 @@ def request_of(job: JobRecord, site: Site) -> Request:
     parts = _layout(job, need, nodes, partition, site, max(len(required), len(counted)))
     if job.features.startswith("[") and not counted and len(parts) > 1:
         raise Inexpressible(f"it asks for nodes that all have the same of some features ({job.features})")
-    is_exclusive = job.exclusive != "" or partition in site.exclusive or site.gives_whole_nodes
+    is_exclusive = job.exclusive != "" or site.limits(partition).is_alone or site.gives_whole_nodes
     if site.counts_memory and site.is_configured and not (need.memory or need.of_gres_memory):
         is_exclusive = True
     where = dict(_where(view))
-    limit = site.cpus_per_node.get(partition)
+    limit = site.limits(partition).cpus_per_node
     named = [(HOST, name) for name in required] or [(feature_property(name), YES) for name in counted]
-    counts: dict[tuple[_Part, tuple[str, str] | None], int] = {}
-    for index, part in enumerate(parts):
-        key = part, named[index] if index < len(named) else None
-        counts[key] = counts.get(key, 0) + 1
-    kinds: dict[tuple[Amounts, FrozenMap[str, str]], int] = {}
+    counts = Counter(zip(parts, chain(named, repeat(None)), strict=False))
+    kinds = Counter[tuple[Amounts, FrozenMap[str, str]]]()
     for (part, name), number in counts.items():
         amounts = _amounts(job, need, part, len(parts), nodes, site)
         if limit is not None:
@@ -173,7 +171,7 @@ def request_of(job: JobRecord, site: Site) -> Request:
                 raise Inexpressible(reason, is_for_manager=False)
             amounts[counter_of(partition)] = amounts["cores"]
         kind = Amounts(amounts), FrozenMap({**where, name[0]: name[1]} if name else where)
-        kinds[kind] = kinds.get(kind, 0) + number
+        kinds[kind] += number
     arrangement = Arrangement.SCATTER if len(parts) > 1 else Arrangement.FREE
     chunks = tuple(Chunk(count=count, resources=amounts, where=at) for (amounts, at), count in kinds.items())
     return Request(chunks=chunks, place=Place(arrangement=arrangement, exclusive=is_exclusive))
@@ -264,7 +262,7 @@ def _layout(
     fewest = max(1, job.nodes, required)
     if job.tasks_per_node:
         fewest = max(fewest, -(-job.tasks // job.tasks_per_node))
-    of_partition = site.max_nodes.get(partition)
+    of_partition = site.limits(partition).max_nodes
     most = min((limit for limit in (job.max_nodes, of_partition) if limit is not None), default=None)
     kinds = sorted(
         ((_room(job, need, node, partition, site), node, count) for node, count in usable), key=itemgetter(0)
@@ -311,7 +309,7 @@ def _filled(tasks: int, room: Sequence[int]) -> Iterator[int]:
 
 def _room(job: JobRecord, need: _Need, node: NodeRecord, partition: str, site: Site) -> int:
     """Return how many tasks of a job a node can have."""
-    cpus = min(node.cpus, site.cpus_per_node.get(partition, node.cpus))
+    cpus = min(node.cpus, site.limits(partition).cpus_per_node or node.cpus)
     if job.threads_per_core and job.threads_per_core < node.threads:
         cpus = cpus // node.threads * job.threads_per_core
     found = [cpus // need.cpus if need.cpus else job.tasks]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from cpsched.domain import DEFAULT_EXPECTED_WAIT, FrozenMap, Queue
+from cpsched.domain import DEFAULT_EXPECTED_WAIT, Queue
 from cpsched.formats import DocumentModel, Omittable, keys_of_models, read_settings, refusal, shown
 from cpsched.site.bridge.slurm.client import SlurmClient
 from cpsched.site.bridge.slurm.rest import ADDRESS, RestServer
@@ -63,6 +62,9 @@ class SlurmModel(DocumentModel):
     influence: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = Field(
         1.0, description="How far plans may depart from the order of priorities, as a share of the waiting jobs"
     )
+    notes: bool = Field(
+        False, description="Write when a job will start into its AdminComment, which administrators may write"
+    )
     gate: Omittable[_FilePath] = Field(
         None, description="The file by which the daemon tells job_submit.lua that the gate is closed"
     )
@@ -71,37 +73,13 @@ class SlurmModel(DocumentModel):
     leave_partitions: list[str] = Field([], description="Partitions whose jobs stay Slurm's")
     leave_accounts: list[str] = Field([], description="Accounts whose jobs stay Slurm's")
 
-
-_KEYS = keys_of_models(globals())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SiteChoices:
-    """Expected waits (s) and weights of queues; a queue that is not named has the default."""
-
-    expected_wait: int = DEFAULT_EXPECTED_WAIT
-    queues: FrozenMap[str, Queue] = FrozenMap()
-    #: Whose jobs are left to Slurm.
-    leave_partitions: frozenset[str] = frozenset()
-    leave_accounts: frozenset[str] = frozenset()
-
     def queue(self, name: str) -> Queue:
         """Return the choices of the site for a queue."""
-        return self.queues.get(name, Queue(expected_wait=self.expected_wait))
+        found = self.queues.get(name, QueueModel())
+        return Queue(expected_wait=found.expected_wait or self.expected_wait, weight=found.weight)
 
-    @classmethod
-    def of(cls, model: SlurmModel) -> SiteChoices:
-        """Return the choices of a site's file."""
-        queues = {
-            name: Queue(expected_wait=queue.expected_wait or model.expected_wait, weight=queue.weight)
-            for name, queue in model.queues.items()
-        }
-        return cls(
-            expected_wait=model.expected_wait,
-            queues=FrozenMap(queues),
-            leave_partitions=frozenset(model.leave_partitions),
-            leave_accounts=frozenset(model.leave_accounts),
-        )
+
+_KEYS = keys_of_models(globals())
 
 
 def client_of(model: SlurmModel) -> SlurmClient:

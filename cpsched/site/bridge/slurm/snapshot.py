@@ -20,6 +20,7 @@ from cpsched.domain import (
     Queue,
 )
 from cpsched.errors import Fault
+from cpsched.formats import trusted
 from cpsched.site.bridge.leaving import Inexpressible, without_awaited
 from cpsched.site.bridge.protocol import JobFacts, JobState, LeftJob, Snapshot
 from cpsched.site.bridge.slurm.dependencies import dependencies_of
@@ -32,7 +33,6 @@ from cpsched.site.bridge.slurm.machine import cluster_of, queues_of, site_of, un
 from cpsched.site.bridge.slurm.marker import user_view
 from cpsched.site.bridge.slurm.records import (
     JobRecord,
-    PartitionRecord,
     ReservationRecord,
     SlurmRecords,
     hosts_of,
@@ -43,7 +43,7 @@ from cpsched.site.bridge.slurm.requests import (
     counter_of,
 )
 from cpsched.site.bridge.slurm.reservations import with_reservations
-from cpsched.site.bridge.slurm.site import SiteChoices
+from cpsched.site.bridge.slurm.site import SlurmModel
 from cpsched.site.bridge.slurm.steering import Leaving, changes_at, job_facts, why_left
 from cpsched.site.bridge.sound import Checker
 from cpsched.text import printable
@@ -61,7 +61,6 @@ class _Frame:
     site: Site
     reservations: Mapping[str, ReservationRecord]
     queues: FrozenMap[str, Queue]
-    partitions: Mapping[str, PartitionRecord]
     #: None: none are kept, or none are known.
     limits: SlurmLimits | None
     leaving: Leaving
@@ -101,6 +100,25 @@ class _Made(NamedTuple):
         return self.frame is frame and self.first <= now < self.until
 
 
+class _Last(NamedTuple):
+    """The last snapshot, the records that it was made of, and the second before which it is that of the same ones."""
+
+    snapshot: Snapshot
+    records: SlurmRecords
+    until: float
+
+    def holds(self, records: SlurmRecords, now: int) -> bool:
+        """Tell whether other records say the same, and nothing has become another one by time alone."""
+        mine = self.records
+        return (
+            self.snapshot.taken_at <= now < self.until
+            and mine.jobs is records.jobs
+            and mine.nodes is records.nodes
+            and not (mine.reservations or records.reservations)
+            and replace(mine, jobs=(), nodes=()) == replace(records, jobs=(), nodes=())
+        )
+
+
 class _Apart(NamedTuple):
     """A record, and the jobs or tasks that it stands for."""
 
@@ -118,8 +136,8 @@ class SnapshotMaker:
     certain nodes, are planned, and jobs that may preempt others.
     """
 
-    def __init__(self, choices: SiteChoices, *, name: str = "slurm", only_ranks: bool = False) -> None:
-        self._choices, self._name, self._only_ranks = choices, name, only_ranks
+    def __init__(self, choices: SlurmModel | None = None, *, name: str = "slurm", only_ranks: bool = False) -> None:
+        self._choices, self._name, self._only_ranks = choices or SlurmModel(kind="slurm"), name, only_ranks
         self._frame: _Frame | None = None
         #: By the identity of the record; the record is kept, so that no other one has its identity.
         self._seen: Mapping[int, _Apart] = {}
@@ -132,9 +150,18 @@ class SnapshotMaker:
         self._limited: Mapping[str, tuple[Job, Job]] = {}
         self._cluster: tuple[object, Cluster] | None = None
         self._checker = Checker()
+        self._last: _Last | None = None
 
     def make(self, records: SlurmRecords, now: int) -> Snapshot:
         """Make a snapshot of all records of one moment, which is given in Unix seconds."""
+        if self._last is not None and self._last.holds(records, now):
+            before = self._last.snapshot
+            return replace(before, instance=trusted(replace(before.instance, now=now)), taken_at=now)
+        snapshot = self._make(records, now)
+        self._last = _Last(snapshot, records, min((each.until for each in self._made.values()), default=math.inf))
+        return snapshot
+
+    def _make(self, records: SlurmRecords, now: int) -> Snapshot:
         if self._frame is None or not self._frame.is_of(records):
             self._frame = self._new_frame(records)
         frame = self._frame
@@ -188,12 +215,11 @@ class SnapshotMaker:
     def _new_frame(self, records: SlurmRecords) -> _Frame:
         site = site_of(records)
         reservations = {entry.name: entry for entry in records.reservations}
-        queues = FrozenMap(queues_of(records, site, self._choices))
-        partitions = {entry.name: entry for entry in records.partitions}
+        queues = FrozenMap(queues_of(site, self._choices))
         is_known = records.limits is not None and (not records.config or are_enforced(records.config))
         limits = records.limits if is_known else None
         leaving = Leaving.of(records, site.partitions, self._choices, only_ranks=self._only_ranks)
-        return _Frame(replace(records, jobs=()), site, reservations, queues, partitions, limits, leaving)
+        return _Frame(replace(records, jobs=()), site, reservations, queues, limits, leaving)
 
     def _tell_apart(self, records: tuple[JobRecord, ...]) -> list[Seen]:
         """Return jobs and tasks in the order of their numbers; what an array's other records name is not repeated."""
@@ -257,7 +283,9 @@ class SnapshotMaker:
         return self._cluster[1]
 
 
-def make_snapshot(records: SlurmRecords, now: int, choices: SiteChoices, *, name: str = "slurm") -> Snapshot:
+def make_snapshot(
+    records: SlurmRecords, now: int, choices: SlurmModel | None = None, *, name: str = "slurm"
+) -> Snapshot:
     """Make a snapshot of what Slurm said.
 
     `records`: all records of one moment.
@@ -307,7 +335,7 @@ def _make_job(one: Seen, before: _Made | None, frame: _Frame, now: int) -> _Made
                     view = one.view
                     if job.queue is not None and len(view.partitions) > 1:
                         view = view.but(partitions=(job.queue.partition(",")[0],))
-                    takes = takes_of(job, view, frame.site, frame.limits, frame.partitions)
+                    takes = takes_of(job, view, frame.site, frame.limits)
             except Inexpressible as error:
                 job = error
     facts = job_facts(one.record, one.view, one.marker, revision, now)

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cpsched.site.bridge.protocol import JobFacts, JobState
-from cpsched.site.bridge.slurm.marker import GATE, Marker, is_same_begin
+from cpsched.site.bridge.slurm.marker import GATE, Marker, is_same_begin, noted_forecast, prefix_of
 from cpsched.site.bridge.slurm.records import JobRecord, SlurmRecords, hosts_of
-from cpsched.site.bridge.slurm.site import OPT_OUT, SiteChoices
+from cpsched.site.bridge.slurm.site import OPT_OUT, SlurmModel
 
 _WAITING = (JobState.WAITING, JobState.HELD)
 #: The parts of a priority, and the priority of the first job where there are none.
@@ -21,7 +21,7 @@ _TOP = 0xFFFF0000
 class Leaving:
     """Whose jobs stay Slurm's, as the site or its Slurm has it."""
 
-    choices: SiteChoices
+    choices: SlurmModel
     #: By partition, the reason.
     partitions: Mapping[str, str]
     #: The greatest priority that Slurm gives a job itself.
@@ -29,7 +29,7 @@ class Leaving:
 
     @classmethod
     def of(
-        cls, records: SlurmRecords, nodes: Mapping[str, Sequence[str]], choices: SiteChoices, *, only_ranks: bool
+        cls, records: SlurmRecords, nodes: Mapping[str, Sequence[str]], choices: SlurmModel, *, only_ranks: bool
     ) -> Leaving:
         """Return that of a Slurm. `nodes`: of each partition. `only_ranks`: whether jobs are never held."""
         chosen = dict.fromkeys(choices.leave_partitions, "the site leaves its partition to Slurm")
@@ -93,7 +93,9 @@ def job_facts(record: JobRecord, view: JobRecord, marker: Marker | None, revisio
         restarts=view.restarts,
         is_steered=is_waiting and (record.begin == GATE or order is not None or until is not None),
         until=until,
-        is_marked=is_waiting and (marker is not None or record.begin == GATE or bool(record.site_factor)),
+        is_marked=is_waiting and (_is_of_orders(marker) or record.begin == GATE or bool(record.site_factor)),
+        noted=None if view.state.is_over else noted_forecast(marker),
+        may_note=is_waiting and not prefix_of(record.admin_comment),
         priority=record.priority if is_waiting and record.site_factor is not None else 0,
         own_priority=_own_priority(record) if is_waiting else 0,
         batch=str(record.number) if record.array is not None and record.task is None else "",
@@ -110,6 +112,11 @@ def changes_at(record: JobRecord, marker: Marker | None) -> tuple[int, ...]:
     if marker is None or record.begin is None:
         return ()
     return record.begin, max(marker.given, record.begin)
+
+
+def _is_of_orders(marker: Marker | None) -> bool:
+    """Tell whether there is a note that has more than a forecast."""
+    return marker is not None and (not marker.forecast or marker != Marker(forecast=marker.forecast))
 
 
 def _own_priority(record: JobRecord) -> int:

@@ -1,5 +1,7 @@
 """The text of ``scontrol show``, one record a line (``-o``) or a paragraph, as records.
 
+Its fields get the keys that they have in JSON, so that one reader (`json_reader.py`) knows what they mean.
+
 Names and comments stand in it as their users wrote them, and may read like fields. A job in which a field occurs twice
 is left out, and if it runs it keeps its nodes. JSON has no such doubt.
 """
@@ -8,45 +10,32 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime, tzinfo
-from typing import NamedTuple, TypeVar
+from typing import Any
 
-from cpsched.domain import Amounts, NodeState
-from cpsched.errors import Fault, SyntaxFault
+from cpsched.errors import SyntaxFault
 from cpsched.formats import expand_hostlist
-from cpsched.site.bridge.protocol import JobState
-from cpsched.site.bridge.slurm.amounts import (
-    count_ids,
-    gres_amounts,
-    gres_of_node,
-    license_amounts,
-    memory,
-    minutes,
-    tres_value,
-)
-from cpsched.site.bridge.slurm.fields import FaultList
-from cpsched.site.bridge.slurm.records import (
-    MANY_NODES,
-    JobRecord,
-    NodeRecord,
-    PartitionRecord,
-    ReservationRecord,
-    Share,
-    SlurmRecords,
-)
-from cpsched.site.bridge.slurm.states import JOB_BASES, job_state, node_state, words_of
-from cpsched.text import printable
+from cpsched.site.bridge.slurm.amounts import count_ids, memory, minutes
+from cpsched.site.bridge.slurm.json_reader import UNREAD, read_answer
+from cpsched.site.bridge.slurm.records import SlurmRecords
 
-#: What a record of each kind begins with.
-_HEADS = ("JobId", "NodeName", "PartitionName", "ReservationName", "LicenseName")
-_RECORD = re.compile(rf"^(?=(?:{'|'.join(_HEADS)})=)", re.MULTILINE)
+_Entry = dict[str, Any]
+
+#: What a record of each kind begins with, and the list of an answer in JSON that has such records.
+_LISTS = {
+    "JobId": "jobs",
+    "NodeName": "nodes",
+    "PartitionName": "partitions",
+    "ReservationName": "reservations",
+    "LicenseName": "licenses",
+}
+_RECORD = re.compile(rf"^(?=(?:{'|'.join(_LISTS)})=)", re.MULTILINE)
 _FIELD = re.compile(r"(?:^|(?<=\s))([A-Za-z][A-Za-z/:_]*)=(\S*)")
 #: Fields that occur once for each group of nodes of a job.
 _REPEATED = frozenset({"Nodes", "CPU_IDs", "Mem", "GRES", "Allocated", "NodeName", "CoreIDs"})
 _NONE = ("", "(null)", "N/A", "None", "Unknown", "NONE")
-#: States of jobs that hold nothing.
-_OVER = frozenset(word for word, state in JOB_BASES.items() if state is not JobState.RUNNING)
 _NUMBER = re.compile(r"\d+")
 _DETAIL = re.compile(r"(?<=\s)Nodes=(\S+) CPU_IDs=(\S+) Mem=(\d+) GRES=(\S*)")
 #: What Slurm writes after the name of a job; a name has not all of it.
@@ -57,21 +46,61 @@ _OWN = re.compile(
 _RESERVED = re.compile(r"(?<=\s)NodeName=(\S+) CoreIDs=(\S+)")
 _CONFIG = re.compile(r"^([A-Za-z][A-Za-z0-9_ ]*?)\s*= (.*)$", re.MULTILINE)
 
-
-class _License(NamedTuple):
-    name: str
-    total: int
-    free: int | None
-
-
-_Kind = TypeVar("_Kind")
+#: By kind: the keys of JSON, and the fields with the same texts.
+_TEXTS: Mapping[str, Mapping[str, str]] = {
+    "jobs": {
+        "account": "Account", "admin_comment": "AdminComment", "burst_buffer": "BurstBuffer", "comment": "Comment",
+        "cpus_per_tres": "CpusPerTres", "dependency": "Dependency", "excluded_nodes": "ExcNodeList",
+        "features": "Features", "job_state": "JobState", "licenses": "Licenses", "memory_per_tres": "MemPerTres",
+        "name": "JobName", "nodes": "NodeList", "partition": "Partition", "qos": "QOS",
+        "required_nodes": "ReqNodeList", "resv_name": "Reservation", "state_reason": "Reason",
+        "tres_per_job": "TresPerJob", "tres_per_node": "TresPerNode", "tres_per_socket": "TresPerSocket",
+        "tres_per_task": "TresPerTask",
+    },
+    "nodes": {
+        "active_features": "ActiveFeatures", "features": "AvailableFeatures", "gres": "Gres",
+        "gres_drained": "GresDrain", "name": "NodeName", "partitions": "Partitions", "state": "State",
+    },
+    "partitions": {"name": "PartitionName", "nodes": "Nodes", "preempt_mode": "PreemptMode", "qos": "QoS"},
+    "reservations": {
+        "accounts": "Accounts", "flags": "Flags", "groups": "Groups", "licenses": "Licenses",
+        "name": "ReservationName", "node_list": "Nodes", "users": "Users",
+    },
+    "licenses": {"LicenseName": "LicenseName"},
+}  # fmt: skip
+#: The same of fields that begin with a whole number, and of times.
+_NUMBERS: Mapping[str, Mapping[str, str]] = {
+    "jobs": {
+        "array_job_id": "ArrayJobId", "array_max_tasks": "ArrayTaskThrottle", "cpus": "NumCPUs",
+        "cpus_per_task": "CPUs/Task", "het_job_id": "HetJobId", "job_id": "JobId",
+        "minimum_cpus_per_node": "MinCPUsNode", "minimum_tmp_disk_per_node": "MinTmpDiskNode",
+        "core_spec": "CoreSpec", "priority": "Priority", "restart_cnt": "Restarts", "segment_size": "SegmentSize",
+        "sockets_per_node": "Socks/Node", "tasks": "NumTasks", "tasks_per_node": "NtasksPerN:B:S:C",
+    },
+    "nodes": {
+        "cpus": "CPUTot", "effective_cpus": "CPUEfctv", "real_memory": "RealMemory",
+        "specialized_memory": "MemSpecLimit", "threads": "ThreadsPerCore", "weight": "Weight",
+    },
+    "partitions": {
+        "max_cpus_per_node": "MaxCPUsPerNode", "max_nodes_per_job": "MaxNodes", "priority_tier": "PriorityTier",
+    },
+    "reservations": {"core_count": "CoreCnt"},
+    "licenses": {"Free": "Free", "Total": "Total"},
+}  # fmt: skip
+_TIMES: Mapping[str, Mapping[str, str]] = {
+    "jobs": {
+        "deadline": "Deadline", "eligible_time": "EligibleTime", "end_time": "EndTime", "start_time": "StartTime",
+        "submit_time": "SubmitTime",
+    },
+    "reservations": {"end_time": "EndTime", "start_time": "StartTime"},
+}  # fmt: skip
 
 
 class _Record:
     """The fields of one record."""
 
-    def __init__(self, text: str, zone: tzinfo | None) -> None:
-        self.text, self.zone = text, zone
+    def __init__(self, text: str) -> None:
+        self.text = text
         pairs = _FIELD.findall(text)
         self._fields = dict(reversed(pairs))
         counts = Counter(key for key, _ in pairs if key not in _REPEATED)
@@ -85,15 +114,26 @@ class _Record:
         match = _NUMBER.match(self[key])
         return int(match.group()) if match else None
 
-    def time(self, key: str) -> int | None:
-        """Return a time in Unix seconds: digits, or a date in the zone of the text."""
-        value = self[key]
-        if not value:
-            return None
-        if value.isdecimal():
-            return int(value) or None
-        moment = datetime.fromisoformat(value)
-        return int((moment if moment.tzinfo else moment.replace(tzinfo=self.zone)).timestamp())
+    def entry(self, kind: str, zone: tzinfo | None) -> _Entry:
+        """Return the record as JSON has it; if a value of it cannot be read, that is said in place of it."""
+        found: _Entry = {key: self[name] or None for key, name in _TEXTS[kind].items()}
+        found |= {key: self.number(name) for key, name in _NUMBERS[kind].items()}
+        try:
+            found |= {key: _time(self[name], zone) for key, name in _TIMES.get(kind, {}).items()}
+            found |= _OTHERS[kind](self) if kind in _OTHERS else {}
+        except SyntaxFault as error:
+            found[UNREAD] = error.message
+        except ValueError as error:
+            found[UNREAD] = str(error)
+        return found
+
+
+def _time(value: str, zone: tzinfo | None) -> int | None:
+    """Return a time in Unix seconds: digits, or a date in the zone of the text."""
+    if not value or value.isdecimal():
+        return int(value or 0) or None
+    moment = datetime.fromisoformat(value)
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp())
 
 
 def read_text(text: str, source: str, zone: tzinfo | None = None) -> SlurmRecords:
@@ -105,71 +145,27 @@ def read_text(text: str, source: str, zone: tzinfo | None = None) -> SlurmRecord
     `source`: the name of the text in messages.
     `zone`: the zone of dates without offset; None: that of this machine. With ``SLURM_TIME_FORMAT=%s`` there are none.
     """
-    faults, notes = FaultList(source), list[Fault]()
-    found: list[object] = []
-    pieces = [piece for piece in _RECORD.split(text) if piece.startswith(_HEADS)]
-    for index, piece in enumerate(pieces):
-        head = piece.partition("=")[0]
-        record = _Record(piece, zone)
-        try:
-            found.append(_doubled_job(record) if record.doubled else _READERS[head](record))
-        except (SyntaxFault, ValueError) as error:
-            message = error.message if isinstance(error, SyntaxFault) else str(error)
-            faults.add(f"{head}[{index}]", message)
-            found += _unread(record, head, message, notes)
-    if len(faults) < len(pieces):
-        faults.take(0)
-    faults.raise_if_any()
-    return SlurmRecords(
-        jobs=_of(found, JobRecord),
-        nodes=_of(found, NodeRecord),
-        partitions=_of(found, PartitionRecord),
-        reservations=_of(found, ReservationRecord),
-        licenses=Amounts({license.name: license.total for license in _of(found, _License)}),
-        free_licenses=Amounts({one.name: one.free for one in _of(found, _License) if one.free is not None}),
-        notes=tuple(notes),
-    )
-
-
-def _doubled_job(record: _Record) -> JobRecord:
-    """Return a job of which some field occurs twice: left out, but on its nodes if it runs.
-
-    Slurm's own fields begin with a long sequence of them, and what is before it is the name. Raises `ValueError` if it
-    is another record.
-    """
-    twice = f"{', '.join(record.doubled)} twice: a name or a comment has it too"
-    begins = [match.start() for match in _OWN.finditer(record.text)]
-    if not record["JobId"]:
-        raise ValueError(f"Expected each field once, got {twice}")
-    if len(begins) != 1:
-        return JobRecord(
-            number=record.number("JobId") or 0, state=JobState.WAITING, others=(f"its record has {twice}",)
-        )
-    head = record.text.partition(" JobName=")[0]
-    job = _job(_Record(head + record.text[begins[0] :], record.zone))
-    return job.but(others=(f"its record has {twice}", *job.others))
-
-
-def _unread(record: _Record, head: str, message: str, notes: list[Fault]) -> Iterator[JobRecord | NodeRecord]:
-    """Yield what a record becomes that cannot be read: a job that is left out, or a node that counts as down."""
-    number, name = record.number("JobId"), record["NodeName"]
-    if number:
-        names = expand_hostlist(record["NodeList"]) if record["JobState"] not in _OVER and record["NodeList"] else ()
-        yield JobRecord(
-            number=number,
-            state=JobState.RUNNING if names else JobState.WAITING,
-            others=(f"its record cannot be read ({message})",),
-            shares=tuple(Share(node=one, cpus=-(-(record.number("NumCPUs") or 1) // len(names))) for one in names),
-        )
-    elif name:
-        cpus, fault = record.number("CPUTot") or 0, f"counts as down: {message}"
-        yield NodeRecord(name=name, state=NodeState.DOWN, cpus=cpus, fault=fault)
-    else:
-        notes.append(Fault(f"{head} {printable(record[head])}", f"cannot be read: {message}"))
-
-
-def _of(found: Sequence[object], kind: type[_Kind]) -> tuple[_Kind, ...]:
-    return tuple(entry for entry in found if isinstance(entry, kind))
+    answer: dict[str, list[_Entry]] = {}
+    doubts: dict[int, str] = {}
+    for piece in _RECORD.split(text):
+        kind = _LISTS.get(piece.partition("=")[0])
+        if kind is None:
+            continue
+        record = _Record(piece)
+        if record.doubled:
+            said = f"{', '.join(record.doubled)} twice: a name or a comment has it too"
+            begins = [match.start() for match in _OWN.finditer(piece)]
+            if kind == "jobs" and len(begins) == 1:  # Slurm's own fields, and what is before them is the name
+                record = _Record(piece.partition(" JobName=")[0] + piece[begins[0] :])
+                doubts[record.number("JobId") or 0] = f"its record has {said}"
+            else:
+                key, name = ("job_id", "JobId") if kind == "jobs" else ("name", piece.partition("=")[0])
+                answer.setdefault(kind, []).append({key: record[name], UNREAD: f"Expected each field once, got {said}"})
+                continue
+        answer.setdefault(kind, []).append(record.entry(kind, zone))
+    records = read_answer(answer, source)
+    jobs = (job.but(others=(doubts[job.number], *job.others)) if job.number in doubts else job for job in records.jobs)
+    return replace(records, jobs=tuple(jobs)) if doubts else records
 
 
 def read_config(text: str) -> dict[str, str]:
@@ -177,189 +173,72 @@ def read_config(text: str) -> dict[str, str]:
     return {key: value.strip() for key, value in _CONFIG.findall(text)}
 
 
-def _job(record: _Record) -> JobRecord:
-    words = words_of(record["JobState"])
-    state = job_state(words)
-    if state is JobState.WAITING and record.number("Priority") == 0:
-        state = JobState.HELD
+def _job(record: _Record) -> _Entry:
     fewest, _, most = record["NumNodes"].partition("-")
     per_cpu, per_node = record["MinMemoryCPU"], record["MinMemoryNode"]
-    task = record["ArrayTaskId"]
-    threads = "1" if _has_core_each(record) else record["ReqB:S:C:T"].rpartition(":")[2]
-    if state in (JobState.WAITING, JobState.HELD):
-        fewest = tres_value(record["TRES"] or record["ReqTRES"], "node") or fewest  # NumNodes may be an estimate
-    return JobRecord(
-        number=record.number("JobId") or 0,
-        state=state,
-        is_suspended="SUSPENDED" in words,
-        is_completing="COMPLETING" in words,
-        reason=record["Reason"],
-        user=record["UserId"].partition("(")[0],
-        group=record["GroupId"].partition("(")[0],
-        account=record["Account"],
-        qos=record["QOS"],
-        name=record["JobName"],
-        partitions=tuple(part for part in record["Partition"].split(",") if part),
-        array=record.number("ArrayJobId"),
-        task=int(task) if task.isdecimal() else None,
-        tasks_text="" if task.isdecimal() else task,
-        throttle=record.number("ArrayTaskThrottle"),
-        submit=record.time("SubmitTime") or 0,
-        begin=record.time("EligibleTime"),
-        start=record.time("StartTime"),
-        end=record.time("EndTime"),
-        time_limit=minutes(record["TimeLimit"]),
-        is_unlimited=record["TimeLimit"] == "UNLIMITED",
-        deadline=record.time("Deadline"),
-        nodes=int(fewest) if fewest.isdecimal() else 1,
-        max_nodes=int(most) if most.isdecimal() and int(most) < MANY_NODES else None,
-        cpus=record.number("NumCPUs") or 1,
-        tasks=record.number("NumTasks") or 1,
-        cpus_per_task=record.number("CPUs/Task"),
-        tasks_per_node=(record.number("NtasksPerN:B:S:C") or None),
-        cpus_per_node=record.number("MinCPUsNode") or 1,
-        memory_per_cpu=memory(per_cpu) or None if per_cpu else None,
-        memory_per_node=memory(per_node) or None if per_node else None,
-        tres_per_job=record["TresPerJob"],
-        tres_per_node=record["TresPerNode"],
-        tres_per_socket=record["TresPerSocket"],
-        tres_per_task=record["TresPerTask"],
-        cpus_per_tres=record["CpusPerTres"],
-        memory_per_tres=record["MemPerTres"],
-        features=record["Features"],
-        required_nodes=record["ReqNodeList"],
-        excluded_nodes=record["ExcNodeList"],
-        licenses=record["Licenses"],
-        dependency=record["Dependency"],
-        reservation=record["Reservation"],
-        exclusive={"NO": "node", "EXCLUSIVE": "node", "USER": "user", "MCS": "mcs"}.get(record["OverSubscribe"], ""),
-        threads_per_core=int(threads) if threads.isdecimal() and threads != "0" else None,
-        others=tuple(_others(record)),
-        het=record.number("HetJobId"),
-        restarts=record.number("Restarts") or 0,
-        admin_comment=record["AdminComment"],
-        comment=record["Comment"],
-        priority=record.number("Priority") or 0,
-        shares=tuple(_shares(record)) if state is JobState.RUNNING else (),
-        ran_on=record["NodeList"],
-    )
+    task, limit = record["ArrayTaskId"], record["TimeLimit"]
+    seconds = minutes(limit)
+    *sockets, threads = record["ReqB:S:C:T"].split(":")
+    tasks = dict(zip(("board", "socket", "core"), record["NtasksPerN:B:S:C"].split(":")[1:], strict=False))
+    return {
+        "user_name": record["UserId"].partition("(")[0],
+        "group_name": record["GroupId"].partition("(")[0],
+        "array_task_id": task if task.isdecimal() else None,
+        "array_task_string": None if task.isdecimal() else task,
+        "time_limit": {"set": False, "infinite": True} if limit == "UNLIMITED" else seconds and seconds // 60,
+        "node_count": fewest if fewest.isdecimal() else None,
+        "max_nodes": most if most.isdecimal() else None,
+        "tres_req_str": record["TRES"] or record["ReqTRES"],
+        "memory_per_cpu": memory(per_cpu) if per_cpu else None,
+        "memory_per_node": memory(per_node) if per_node else None,
+        "shared": {"NO": "none", "EXCLUSIVE": "none", "USER": "user", "MCS": "mcs"}.get(record["OverSubscribe"]),
+        "threads_per_core": threads if threads.isdecimal() else None,
+        "contiguous": record["Contiguous"] == "1",
+        "required_switches": 1 if record["Switches"] or record["ReqSwitch"] not in ("", "0") else None,
+        "cores_per_socket": None if set(sockets) <= {"", "0", "*", "1"} else 1,
+        **{f"tasks_per_{part}": number if number.isdecimal() else None for part, number in tasks.items()},
+        **_held(record),
+    }
 
 
-def _others(record: _Record) -> Iterator[str]:
-    """Yield what a job asks for that cpsched cannot say."""
-    if record["Contiguous"] == "1":
-        yield "it asks for neighbouring nodes (--contiguous)"
-    if record["CoreSpec"] not in ("", "*", "0"):
-        yield "it asks for specialised cores (--core-spec)"
-    if record["Switches"] or record["ReqSwitch"] not in ("", "0"):
-        yield "it asks for few switches (--switches)"
-    if record["SegmentSize"] not in ("", "0"):
-        yield "it asks for segments of nodes (--segment)"
-    if record["BurstBuffer"]:
-        yield "it asks for a burst buffer"
-    if record["MinTmpDiskNode"] not in ("", "0"):
-        yield "it asks for temporary disk space (--tmp)"
-    if record["Socks/Node"] not in ("", "*"):
-        yield "it asks for sockets"
-    if not set(record["ReqB:S:C:T"].split(":")[:3]) <= {"", "0", "*", "1"}:
-        yield "it asks for sockets or cores of a socket"
-    tasks = record["NtasksPerN:B:S:C"].split(":")[1 : -1 if _has_core_each(record) else None]
-    if any(part not in ("0", "*") for part in tasks):
-        yield "it asks for tasks per core, socket or board"
+def _held(record: _Record) -> _Entry:
+    """Return what a job holds on each node, where its details are shown."""
+    details = [
+        (name, cpus, int(held), gres)
+        for nodes, cpus, held, gres in _DETAIL.findall(record.text)
+        for name in expand_hostlist(nodes)
+    ]
+    if not details:
+        return {}
+    nodes = [
+        {"name": name, "cpus": {"count": count_ids(cpus)}, "memory": {"allocated": held}}
+        for name, cpus, held, _ in details
+    ]
+    return {"job_resources": {"nodes": {"allocation": nodes}}, "gres_detail": [gres for *_, gres in details]}
 
 
-def _has_core_each(record: _Record) -> bool:
-    """Tell whether each task has a CPU, and a core for itself."""
-    return record["NtasksPerN:B:S:C"].endswith(":1") and (record.number("CPUs/Task") or 1) == 1
+def _partition(record: _Record) -> _Entry:
+    longest, default = minutes(record["MaxTime"]), minutes(record["DefaultTime"])
+    flags = {"exclusive": record["OverSubscribe"] == "EXCLUSIVE", "exclusive user": record["ExclusiveUser"] == "YES"}
+    return {
+        "state": record["State"] or "UP",
+        "max_time_limit": longest and longest // 60,
+        "default_time_limit": default and default // 60,
+        "flags": [flag for flag, is_set in flags.items() if is_set],
+    }
 
 
-def _shares(record: _Record) -> Iterator[Share]:
-    """Yield what a running job holds on each node, from its details or as equal parts of its totals."""
-    details = _DETAIL.findall(record.text)
-    for nodes, cpus, held, gres in details:
-        for name in expand_hostlist(nodes):
-            yield Share(node=name, cpus=count_ids(cpus), memory=int(held), gres=gres_amounts(gres))
-    if details or not record["NodeList"]:
-        return
-    names = expand_hostlist(record["NodeList"])
-    cpus_each = -(-(record.number("NumCPUs") or 1) // len(names))
-    asked = record["MinMemoryNode"]
-    each = memory(asked) if asked else cpus_each * (memory(record["MinMemoryCPU"]) if record["MinMemoryCPU"] else 0)
-    for name in names:
-        yield Share(node=name, cpus=cpus_each, memory=each)
+def _reservation(record: _Record) -> _Entry:
+    cores = [
+        {"node": name, "core": cores}
+        for names, cores in _RESERVED.findall(record.text)
+        for name in expand_hostlist(names)
+    ]
+    return {"core_specializations": cores}
 
 
-def _node(record: _Record) -> NodeRecord:
-    features = record["ActiveFeatures"] or record["AvailableFeatures"]
-    spared = record.number("MemSpecLimit") or 0
-    gres, wrong = gres_of_node(record["Gres"])
-    return NodeRecord(
-        name=record["NodeName"],
-        state=node_state(words_of(record["State"])),
-        cpus=record.number("CPUEfctv") or record.number("CPUTot") or 0,
-        threads=record.number("ThreadsPerCore") or 1,
-        memory=max(0, (record.number("RealMemory") or 0) - spared),
-        gres=gres,
-        fault=wrong,
-        features=tuple(part for part in features.split(",") if part),
-        weight=record.number("Weight") or 0,
-        partitions=tuple(part for part in record["Partitions"].split(",") if part),
-    )
-
-
-def _partition(record: _Record) -> PartitionRecord:
-    return PartitionRecord(
-        name=record["PartitionName"],
-        nodes=record["Nodes"],
-        max_time=minutes(record["MaxTime"]),
-        default_time=minutes(record["DefaultTime"]),
-        tier=record.number("PriorityTier") or 0,
-        state=record["State"] or "UP",
-        is_exclusive=record["OverSubscribe"] == "EXCLUSIVE",
-        is_of_one_user=record["ExclusiveUser"] == "YES",
-        max_nodes=record.number("MaxNodes"),
-        cpus_per_node=record.number("MaxCPUsPerNode"),
-        qos=record["QoS"],
-        preemption=record["PreemptMode"],
-    )
-
-
-def _reservation(record: _Record) -> ReservationRecord:
-    start, end = record.time("StartTime"), record.time("EndTime")
-    if start is None or end is None:
-        raise ValueError(f"Expected the times of reservation {record['ReservationName']}, got none")
-    return ReservationRecord(
-        name=record["ReservationName"],
-        start=start,
-        end=end,
-        nodes=record["Nodes"],
-        users=_words(record["Users"]),
-        accounts=_words(record["Accounts"]),
-        groups=_words(record["Groups"]),
-        flags=_words(record["Flags"]),
-        licenses=license_amounts(record["Licenses"]),
-        cores=Amounts(_reserved_cores(record.text)) or None,
-        core_count=record.number("CoreCnt"),
-    )
-
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(part for part in text.split(",") if part))
-
-
-def _reserved_cores(text: str) -> dict[str, int]:
-    """Return how many cores of each node are reserved; empty where that is not said."""
-    return {name: count_ids(cores) for names, cores in _RESERVED.findall(text) for name in expand_hostlist(names)}
-
-
-def _license(record: _Record) -> _License:
-    return _License(record["LicenseName"], record.number("Total") or 0, record.number("Free"))
-
-
-_READERS: dict[str, Callable[[_Record], object]] = {
-    "JobId": _job,
-    "NodeName": _node,
-    "PartitionName": _partition,
-    "ReservationName": _reservation,
-    "LicenseName": _license,
+_OTHERS: Mapping[str, Callable[[_Record], _Entry]] = {
+    "jobs": _job,
+    "partitions": _partition,
+    "reservations": _reservation,
 }

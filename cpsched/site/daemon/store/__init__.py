@@ -2,4 +2,4 @@
 comes to have them in `migrations/`.
 """
 
-from cpsched.site.daemon.store.store import Cycle, Kept, Present, Store, StoredOrder, StoredRecord, file_of
+from cpsched.site.daemon.store.store import Cycle, Kept, Present, Store, StoredRecord, file_of

@@ -10,6 +10,7 @@ import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -97,19 +98,6 @@ class Present:
     clock: float
     #: As `cpsched.site.daemon.live_state` makes it.
     document: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredOrder:
-    """An order with its answer."""
-
-    at: int
-    kind: str
-    job: str | None
-    content: Mapping[str, Any]
-    result: str | None
-    refusal: str | None
-    detail: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -327,22 +315,6 @@ class Store:
 
     # --- what is read by people and by reports ---
 
-    def orders(self) -> tuple[StoredOrder, ...]:
-        """Return all orders, in the order in which they were written."""
-        with self._begun() as connection:
-            return tuple(
-                StoredOrder(
-                    at=row.at,
-                    kind=row.kind,
-                    job=row.job,
-                    content=json.loads(row.content),
-                    result=row.result,
-                    refusal=row.refusal,
-                    detail=row.detail,
-                )
-                for row in connection.execute(select(ORDERS).order_by(ORDERS.c.id))
-            )
-
     def version(self) -> int | None:
         """Return the version of the present; None: there is none yet."""
         with self._begun() as connection:
@@ -412,7 +384,7 @@ def _insert(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]
     compiled = insert(table).compile(dialect=connection.dialect, column_keys=list(rows[0]))
     if compiled.positional:
         names = compiled.positiontup or ()
-        connection.exec_driver_sql(str(compiled), [tuple(row[name] for name in names) for row in rows])
+        connection.exec_driver_sql(str(compiled), list(map(itemgetter(*names), rows)))
     else:
         connection.exec_driver_sql(str(compiled), list(rows))
 
