@@ -49,11 +49,11 @@ class Supply:
 
 
 def dominant_share(cluster: Cluster, job: Job) -> Fraction:
-    """Return the largest share of a cluster's total that a job takes of anything; there is some of each."""
-    asked = job.request.totals.items()
-    of_nodes = (Fraction(amount, cluster.totals[name]) for name, amount in asked if not is_optional(name))
-    of_licenses = (Fraction(amount, cluster.licenses[name]) for name, amount in job.licenses.items() if amount)
-    return max((*of_nodes, *of_licenses))
+    """Return the largest share of a cluster's total that a job takes of anything that there is."""
+    of_nodes = {name: amount for name, amount in job.request.totals.items() if not is_optional(name)}
+    asked = [(amount, cluster.totals.get(name, 0)) for name, amount in of_nodes.items()]
+    asked += [(amount, cluster.licenses[name]) for name, amount in job.licenses.items()]
+    return max((Fraction(amount, total) for amount, total in asked if total), default=Fraction(0))
 
 
 class Size(NamedTuple):

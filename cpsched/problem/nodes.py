@@ -37,11 +37,12 @@ from cpsched.domain import (
 )
 from cpsched.problem.amounts import Amount, Supply
 from cpsched.problem.calendar import Intervals
+from cpsched.problem.choices import apart, at_most, choices_apart, together
 from cpsched.problem.counters import Times, is_let_in, left_to_others
 from cpsched.problem.exclusive_nodes import Alone, alone_in, rests_of_running
 from cpsched.problem.holds import beside, closed, closed_within, held_by
 from cpsched.problem.pool_quotas import Spread, has_room, most_held, orders, quotas
-from cpsched.problem.rule import Part, Rule, RuleOnNodes
+from cpsched.problem.rule import Choice, Part, Rule, RuleOnNodes
 
 #: No field of a job.
 _UNCHANGED: Mapping[str, Any] = FrozenMap()
@@ -102,6 +103,7 @@ class NodeRules:
         self, instance: Instance, slices: Sequence[ReservedSlice], times: Times, *, record: bool = False
     ) -> None:
         self._instance, self._times, self._record = instance, times, record
+        self._jobs = apart(instance.jobs)
         self._slices = [one for one in slices if one.reason is None]
         self._supply = Supply(instance)
         #: Rules as resources and properties of nodes.
@@ -210,7 +212,7 @@ class NodeRules:
             rule = _rule_of_queue(name)
             for node in queue.nodes:
                 self._is.setdefault(node, {})[rule] = "yes"
-            for job in self._instance.jobs:
+            for job in self._jobs:
                 if job.queue == name and (self._record or job.running is None):
                     self._of(job).where[rule] = "yes"
 
@@ -222,7 +224,7 @@ class NodeRules:
         for number, pool in enumerate(instance.free_pools):
             if pool.nodes is None or pool.resource in instance.cluster.licenses:
                 continue
-            others = [job for job in instance.jobs if not is_let_in(pool, job)]
+            others = [job for job in self._jobs if not is_let_in(pool, job)]
             asking = [job for job in others if job.running is None and _asks_for(job, pool.resource)]
             left = left_to_others(pool.items, self._supply.of(pool.resource, pool.nodes))
             times = self._times.of(pool.validity)
@@ -393,11 +395,13 @@ class NodeRules:
         given: dict[ReservedSlice, int] = {}
         for job in self._instance.jobs:
             if job.reservation is not None:
-                slice_ = self._slice_of(job, given)
+                choices = choices_apart(job)
+                slice_ = next((found for one in choices if (found := self._slice_of(one, given)) is not None), None)
                 if slice_ is not None:
-                    self._guests.setdefault(slice_, []).append(job)
-                elif job.running is None:
-                    self._refuse_late(job, numbers[job.reservation])
+                    self._guests.setdefault(slice_, []).extend(choices)
+                else:
+                    for one in choices if job.running is None else ():
+                        self._refuse_late(one, numbers[job.reservation])
 
     def _reservations(self) -> None:
         """Set the amounts of reservations aside, and give their jobs nodes of their own."""
@@ -549,7 +553,8 @@ class NodeRules:
 
         `instance`: the window. `counted`: by job, the fields that other rules have changed.
         """
-        jobs = tuple(self.applied_to(job, counted.get(job.id, _UNCHANGED)) for job in instance.jobs)
+        choices = [self.applied_to(one, counted.get(one.id, _UNCHANGED)) for one in apart(instance.jobs)]
+        jobs = together(instance.jobs, choices)
         if not (self._asked or self._asides):
             return replace(instance, jobs=jobs, free_pools=(), reservations=())
         classes = tuple(self._classes(instance.cluster))
@@ -668,12 +673,13 @@ class NodeRules:
 
     def touches(self, job: Job) -> bool:
         """Tell whether engines have a job otherwise than it is stated."""
-        return job.id in self._asked
+        return any(one.id in self._asked for one in choices_apart(job))
 
     def reservation_of(self, element: str) -> str | None:
         """Return the reservation on whose nodes a job may run, by the id that the job has in a plan; None: none."""
-        asked = self._asked.get(element) or self._asked.get(element.partition("[")[0])
-        return None if asked is None or asked.slice_ is None else asked.slice_.id
+        names = (element, element.partition("[")[0])
+        found = (self._asked.get(key) for name in names for key in (name, Choice(name, 0)))
+        return next((asked.slice_.id for asked in found if asked is not None and asked.slice_ is not None), None)
 
     def held_node(self, job: Job, node: str) -> str:
         """Return the node for engines on which a waiting job is, where a plan of the window has it on a node."""
@@ -706,9 +712,9 @@ def _part(whole: str, slice_: ReservedSlice) -> Part:
 
 def _asked_for(jobs: Sequence[Job], kept: KeepFree) -> int:
     """Return how much jobs ask for, all at a time, of what a node keeps free for chunks that they do not have."""
-    total = 0
-    for job in jobs:
-        asked = (
+
+    def asked_by(job: Job) -> int:
+        return len(job.element_ids) * max(
             sum(
                 chunk.count * chunk.resources.get(kept.resource, 0)
                 for chunk in step.request.chunks
@@ -716,8 +722,8 @@ def _asked_for(jobs: Sequence[Job], kept: KeepFree) -> int:
             )
             for step in job.steps
         )
-        total += max(asked) * len(job.element_ids)
-    return total
+
+    return at_most(jobs, asked_by)
 
 
 def _asks_for(job: Job, resource: str) -> bool:

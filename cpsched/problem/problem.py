@@ -23,8 +23,9 @@ from cpsched.domain import (
     priority_classes,
     repeated,
 )
-from cpsched.problem.admission import placeable, refusal
+from cpsched.problem.admission import placeable, refusal, refusals
 from cpsched.problem.amounts import Measures
+from cpsched.problem.choices import apart, choices_apart, given
 from cpsched.problem.counters import Counter, Times, counters_of
 from cpsched.problem.holds import merged
 from cpsched.problem.nodes import NodeRules
@@ -51,6 +52,7 @@ class _Common:
     #: The amounts of jobs.
     measures: Measures
     #: Returns the waiting jobs that nodes and licences can never have, by id; asked only where an area is scarce.
+    #: Of jobs with alternatives also those of their choices that can never be had.
     hopeless: Callable[[], frozenset[str]]
 
 
@@ -68,9 +70,9 @@ class Problem:
     #: The rules that count amounts.
     counters: Mapping[Rule, Counter] = field(default_factory=dict)
     _nodes: NodeRules | None = None
-    #: The jobs that rules about nodes are about, as they are stated, by the ids that they have in a plan; and of those
-    #: that run the allocations, stated and as engines have them.
-    _stated: Mapping[str, Job] = field(default_factory=dict)
+    #: The choices of the jobs that rules about nodes are about, as they are stated, by the ids that they have in a plan;
+    #: and of those that run the allocations, stated and as engines have them.
+    _stated: Mapping[str, tuple[Job, ...]] = field(default_factory=dict)
     _facts: Mapping[str, tuple[PlannedJob, PlannedJob]] = field(default_factory=dict)
     #: The running jobs that take more than there is: their allocations, stated and as engines have them.
     _overcommitted: Mapping[str, tuple[PlannedJob, PlannedJob]] = field(default_factory=dict)
@@ -116,7 +118,8 @@ class Problem:
         stated, held = self._facts.get(job.id, (None, None))
         if held is not None and job == stated:
             return held
-        of_job = self._stated[job.id]
+        choices = self._stated[job.id]
+        of_job = choices[min(job.alternative, len(choices) - 1)]
         return _mapped(job, partial(self._nodes.held_node, of_job), partial(self._nodes.held_amounts, of_job))
 
     def held(self, plan: Plan) -> Plan:
@@ -145,7 +148,7 @@ class Problem:
             instance=replace(self.instance, jobs=(nodes.applied_to(asked, counted),)),
             counters={counter.rule: counter for counter in counters},
             _nodes=nodes,
-            _stated={job.id: asked} if nodes.touches(asked) else {},
+            _stated={job.id: (asked,)} if nodes.touches(asked) else {},
         )
 
     def reasons(self, waiting_room: Sequence[WaitingJob]) -> tuple[WaitingJob, ...]:
@@ -158,8 +161,12 @@ class Problem:
     def _reason(self, waiting: WaitingJob, job: Job, nodes: NodeRules) -> WaitingJob:
         """Return why a job waits: the rule that never leaves it what it takes, or else what the engine says."""
         has = self.instance.cluster.licenses
-        rules = [name for name, amount in job.licenses.items() if isinstance(name, Rule) and amount > has[name]]
-        if waiting.reason is not WaitingReason.DEPENDENCY and rules:
+        rules = [
+            next((name for name, amount in one.licenses.items() if isinstance(name, Rule) and amount > has[name]), None)
+            for one in job.choices
+        ]
+        reason, is_refused = waiting.reason, None not in rules and waiting.reason is not WaitingReason.DEPENDENCY
+        if rules[0] is not None and (is_refused or reason is WaitingReason.UNSATISFIABLE):
             return _by_rule(waiting, rules[0])
         if waiting.reason is WaitingReason.TOO_LATE and job.id in self._closing:
             return _by_rule(waiting, self._closing[job.id])
@@ -197,7 +204,7 @@ def compiled(
         that runs may start again, when it has been cut short; a soft limit holds for jobs together, not for one; and
         running jobs that do not fit are left as they are.
     """
-    instance, alternatives = _settled(instance, of_all=record or has_rules(instance))
+    instance, alternatives = _settled(instance, of_all=record)
     if has_rules(instance):
         problem = _without_rules(instance, slices, soft=soft, record=record)
     else:
@@ -218,17 +225,16 @@ def _settled(instance: Instance, *, of_all: bool) -> tuple[Instance, dict[str, i
     could start; and which one that is, by its id in a plan.
 
     They are the jobs for whose end others wait, which is known from their starts alone then, or `of_all` that have a
-    choice: rules count what a job takes, whatever a plan chooses.
+    choice.
     """
     if not any(job.alternatives for job in instance.jobs):
         return instance, {}
     awaited, found, jobs = awaited_ends(instance), dict[str, int](), list[Job]()
     for job in instance.jobs:
-        choices = job.choices
-        if len(choices) > 1 and (of_all or not awaited.isdisjoint(job.element_ids)):
-            number = next((place for place, one in enumerate(choices) if refusal(instance, one) is None), 0)
+        if job.alternatives and (of_all or not awaited.isdisjoint(job.element_ids)):
+            number = next((place for place, one in enumerate(job.choices) if refusal(instance, one) is None), 0)
             found |= dict.fromkeys(job.element_ids, number)
-            job = replace(choices[number], usual=job.walltime) if number else choices[0]
+            job = given(job, number)
         jobs.append(job)
     return replace(instance, jobs=tuple(jobs)) if found else instance, found
 
@@ -249,7 +255,9 @@ def _without_rules(instance: Instance, slices: Sequence[ReservedSlice], *, soft:
 
     @cache
     def hopeless() -> frozenset[str]:
-        return frozenset(job.id for job in bare.jobs) - placeable(nodes.apply(bare))
+        whole = nodes.apply(bare)
+        choices = apart([job for job in whole.jobs if job.alternatives])
+        return (frozenset(job.id for job in bare.jobs) - placeable(whole)) | refusals(whole, choices).keys()
 
     measures = Measures(instance.now)
     counters = list(counters_of(instance, times, measures, soft=soft, record=record, hopeless=hopeless))
@@ -264,7 +272,7 @@ def _without_rules(instance: Instance, slices: Sequence[ReservedSlice], *, soft:
         has_all_plans=not is_strict and not any(limit.soft for limit in instance.limits),
         counters={counter.rule: counter for counter in counters},
         _nodes=nodes,
-        _stated={element: job for job in touched.values() for element in job.element_ids},
+        _stated={element: choices_apart(job) for job in touched.values() for element in job.element_ids},
         _facts={job_id: (repeated(touched[job_id]), held) for job_id, held in running.items()},
         _closing=_closing(instance, counters, nodes.closing),
         _common=_Common(window=instance, times=times, measures=measures, hopeless=hopeless),
@@ -319,12 +327,12 @@ def _closing(
         for job_id, time in counter.last_chances(instance.now + FOR_EVER):
             if job_id not in ends or time < ends[job_id][0]:
                 ends[job_id] = time, counter.rule
-    return {
-        element: ends[job.id][1]
-        for job in instance.jobs
-        if job.id in ends and instance.latest_start(job) is None
-        for element in job.element_ids
-    }
+    found = {}
+    for job in instance.jobs:
+        names = [one.id for one in choices_apart(job)]
+        if all(name in ends for name in names) and instance.latest_start(job) is None:
+            found |= dict.fromkeys(job.element_ids, ends[names[0]][1])
+    return found
 
 
 def _mapped(
@@ -393,7 +401,7 @@ def _counted(instance: Instance, counters: Sequence[Counter]) -> dict[str, dict[
     steady = frozenset[str]().union(*(counter.steady for counter in counters))
     licenses: dict[tuple[tuple[str, int], ...], Amounts] = {}  # of jobs that ask alike
     found: dict[str, dict[str, Any]] = {}
-    for job in instance.jobs:
+    for job in apart(instance.jobs):
         if job.id not in takes and job.id not in steady:
             continue
         key = (*job.licenses.items(), *takes.get(job.id, ()))
