@@ -78,11 +78,12 @@ class Measures:
         self._held: dict[str, Sequence[tuple[int, int, Mapping[str, int]]]] = {}
         self._sizes: dict[str, dict[str, Size]] = {}
 
-    def forget(self, job_id: str) -> None:
-        """Give the id to another job from now on."""
-        self._held.pop(job_id, None)
-        for known in self._sizes.values():
-            known.pop(job_id, None)
+    def forget(self, ids: Iterable[str]) -> None:
+        """Give ids to other jobs from now on."""
+        for job_id in ids:
+            self._held.pop(job_id, None)
+            for known in self._sizes.values():
+                known.pop(job_id, None)
 
     def of(self, job: Job, resource: str) -> Size:
         """Return how much of a resource a job has."""

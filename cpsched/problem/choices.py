@@ -38,6 +38,13 @@ def given(job: Job, number: int) -> Job:
     return _compiled(chosen, usual=job.walltime) if number else chosen
 
 
+def with_licenses(job: Job, of_choices: Sequence[Amounts]) -> Job:
+    """Return a job each of whose choices takes these licences."""
+    if not job.alternatives:
+        return job if job.licenses == of_choices[0] else replace(job, licenses=of_choices[0])
+    return _compiled(job, licenses=of_choices[0], licenses_of_choices=tuple(of_choices))
+
+
 def _compiled(job: Job, **more: Any) -> CompiledJob:
     """Return a job as engines have it, in which some fields have other values."""
     return CompiledJob(**({one.name: getattr(job, one.name) for one in fields(job)} | more))

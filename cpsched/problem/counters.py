@@ -110,7 +110,7 @@ def counters_of(
     supply = Supply(instance)
     for number, pool in enumerate(instance.free_pools):
         is_of_nodes = pool.nodes is not None and pool.resource not in instance.cluster.licenses
-        if not is_of_nodes and (about is None or not is_let_in(pool, about)):
+        if not is_of_nodes and (about is None or not all(is_let_in(pool, one) for one in about.choices)):
             path = f"free_pools[{number}]"
             yield from _counter_of_pool(instance, pool, path, supply, measures, times, record=record)
 

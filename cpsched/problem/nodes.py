@@ -150,39 +150,44 @@ class NodeRules:
         """
         found = copy(self)
         found._asked, found.closing, found._totals = {}, {}, {}
+        slice_ = None if job.reservation is None else self._slice_beside(job)
+        is_known = all(found._takes_over(one, slice_) for one in choices_apart(job))
+        return found if is_known else None
+
+    def _takes_over(self, job: Job, slice_: ReservedSlice | None) -> bool:
+        """Ask for what represents the rules about a job; False: the nodes have no part for one of them."""
         instance = self._instance
         queue = None if job.queue is None else instance.queues.get(job.queue)
         if job.queue is not None and queue is not None and queue.nodes is not None:
-            found._of(job).where[_rule_of_queue(job.queue)] = "yes"
-        slice_ = None if job.reservation is None else self._slice_beside(job)
+            self._of(job).where[_rule_of_queue(job.queue)] = "yes"
         for number, pool in enumerate(instance.free_pools):
             if is_let_in(pool, job):
                 continue
             spread, is_asking = self._spread.get(number), _asks_for(job, pool.resource)
             if spread is None:
                 if is_asking and number in self._unasked:
-                    return None
+                    return False
                 continue
             if slice_ is not None and is_asking and slice_ not in spread.hosts and _has_nodes(slice_, pool):
-                return None
-            found._of(job).takes[spread.rule] = pool.resource
+                return False
+            self._of(job).takes[spread.rule] = pool.resource
             if job.reservation is None:
-                found._close(spread.rule, pool, [job], spread.quota, spread.times)
+                self._close(spread.rule, pool, [job], spread.quota, spread.times)
         if job.reservation is None:
-            return found
+            return True
         reservations = {one.id: (number, one) for number, one in enumerate(instance.reservations)}
         number, reservation = reservations[job.reservation]
         if slice_ is None:
-            found._refuse_late(job, number)
-            return found
+            self._refuse_late(job, number)
+            return True
         if slice_ not in self._hosts or self._keeps_free_more(slice_, job):
-            return None
+            return False
         if job.steps[0].request.place.exclusive and not self._hosts[slice_][1]:
-            return None
+            return False
         for rule, kept in self._kept.get(slice_, {}).items():
-            found._of(job).keep(rule, kept)
-        found._let_in(job, reservation, slice_)
-        return found
+            self._of(job).keep(rule, kept)
+        self._let_in(job, reservation, slice_)
+        return True
 
     def _slice_beside(self, job: Job) -> ReservedSlice | None:
         """Return the time of its reservation at which a job can run, if it is there in place of the one of its id."""
@@ -191,12 +196,12 @@ class NodeRules:
             if job.id in one.element_ids:
                 break
             if one.reservation is not None:
-                self._slice_of(one, given)
-        return self._slice_of(job, given)
+                self._first_slice(one, given)
+        return self._first_slice(job, given)
 
     def _keeps_free_more(self, slice_: ReservedSlice, job: Job) -> bool:
         """Tell whether a job asks for more than the job of its id does of what nodes of a reservation keep free."""
-        before = [one for one in self._guests[slice_] if job.id in one.element_ids]
+        before = [one for one in self._guests[slice_] if str(job.id) in (str(one.id), *one.element_ids)]
         kept = {
             kept for node in _added_up(slice_.allocation) for kept in self._instance.cluster.class_of[node].keep_free
         }
@@ -395,8 +400,7 @@ class NodeRules:
         given: dict[ReservedSlice, int] = {}
         for job in self._instance.jobs:
             if job.reservation is not None:
-                choices = choices_apart(job)
-                slice_ = next((found for one in choices if (found := self._slice_of(one, given)) is not None), None)
+                choices, slice_ = choices_apart(job), self._first_slice(job, given)
                 if slice_ is not None:
                     self._guests.setdefault(slice_, []).extend(choices)
                 else:
@@ -448,6 +452,11 @@ class NodeRules:
         """Return what running jobs have, but for those of a reservation."""
         inside = {job.id for job in guests}
         return list(held_by([job for job in self._instance.jobs if job.id not in inside]))
+
+    def _first_slice(self, job: Job, given: dict[ReservedSlice, int]) -> ReservedSlice | None:
+        """Return the time of its reservation at which a job can run in the first of its choices that finds one."""
+        found = (self._slice_of(one, given) for one in job.choices)
+        return next((slice_ for slice_ in found if slice_ is not None), None)
 
     def _slice_of(self, job: Job, given: dict[ReservedSlice, int]) -> ReservedSlice | None:
         """Return the first time of its reservation at which a job can run, or of a running job the one that is now.
@@ -553,8 +562,7 @@ class NodeRules:
 
         `instance`: the window. `counted`: by job, the fields that other rules have changed.
         """
-        choices = [self.applied_to(one, counted.get(one.id, _UNCHANGED)) for one in apart(instance.jobs)]
-        jobs = together(instance.jobs, choices)
+        jobs = self.applied(instance.jobs, counted)
         if not (self._asked or self._asides):
             return replace(instance, jobs=jobs, free_pools=(), reservations=())
         classes = tuple(self._classes(instance.cluster))
@@ -588,7 +596,12 @@ class NodeRules:
                     properties=FrozenMap({**node_class.properties, **dict(facts)}),
                 )
 
-    def applied_to(self, job: Job, counted: Mapping[str, Any] = _UNCHANGED) -> Job:
+    def applied(self, jobs: Sequence[Job], counted: Mapping[str, Mapping[str, Any]]) -> tuple[Job, ...]:
+        """Return jobs that ask for what represents their rules; `counted` as `apply` has it."""
+        choices = [self._applied_to(one, counted.get(one.id, _UNCHANGED)) for one in apart(jobs)]
+        return together(jobs, choices)
+
+    def _applied_to(self, job: Job, counted: Mapping[str, Any]) -> Job:
         """Return a job that asks for what represents its rules; `counted` are fields that other rules have changed."""
         asked = self._asked.get(job.id)
         if asked is None:

@@ -70,7 +70,7 @@ class Problem:
     #: The rules that count amounts.
     counters: Mapping[Rule, Counter] = field(default_factory=dict)
     _nodes: NodeRules | None = None
-    #: The choices of the jobs that rules about nodes are about, as they are stated, by the ids that they have in a plan;
+    #: The choices of the jobs that rules about nodes are about, as they are stated, by the ids of the jobs in a plan;
     #: and of those that run the allocations, stated and as engines have them.
     _stated: Mapping[str, tuple[Job, ...]] = field(default_factory=dict)
     _facts: Mapping[str, tuple[PlannedJob, PlannedJob]] = field(default_factory=dict)
@@ -78,7 +78,9 @@ class Problem:
     _overcommitted: Mapping[str, tuple[PlannedJob, PlannedJob]] = field(default_factory=dict)
     #: The rules that close for ever from some second on to jobs without a last start of their own, by the same ids.
     _closing: Mapping[str, Rule] = field(default_factory=dict)
-    #: Which of its alternatives each job runs by that has no choice here (`_settled`), by its id in a plan.
+    #: By their ids in a plan, the jobs that have a choice, and the alternatives by which others run that have none here
+    #: (`_settled`).
+    _choosing: frozenset[str] = frozenset()
     _alternatives: Mapping[str, int] = field(default_factory=dict)
     #: What a window with one other job has in common with this one.
     _common: _Common | None = None
@@ -93,7 +95,7 @@ class Problem:
         return tuple(map(self._one_stated, jobs))
 
     def _one_stated(self, job: PlannedJob) -> PlannedJob:
-        if job.id in self._alternatives:
+        if self._alternatives.get(job.id):
             job = replace(job, alternative=self._alternatives[job.id])
         if job.id in self._overcommitted:
             return self._overcommitted[job.id][0]
@@ -109,7 +111,7 @@ class Problem:
         return tuple(map(self._one_held, jobs))
 
     def _one_held(self, job: PlannedJob) -> PlannedJob:
-        if job.alternative and job.alternative == self._alternatives.get(job.id):
+        if job.alternative and job.id not in self._choosing:
             job = replace(job, alternative=0)
         if job.id in self._overcommitted:
             return self._overcommitted[job.id][1]
@@ -132,8 +134,6 @@ class Problem:
 
         None: a rule about nodes concerns that job and no job of this window, which therefore has no part for it.
         """
-        if self._common is not None:
-            job = job.choices[0]
         common, nodes = self._common, None if self._nodes is None else self._nodes.about(job)
         if common is None:
             return replace(self, instance=replace(self.instance, jobs=(job,)))
@@ -142,13 +142,12 @@ class Problem:
         window = exchanged(common.window, replace(job, after=()))
         asked = window.jobs[-1]
         counters = _counters_about(asked, window, common)
-        counted = _counted(replace(window, jobs=(asked,)), counters).get(job.id, {})
         return Problem(
             slices=self.slices,
-            instance=replace(self.instance, jobs=(nodes.applied_to(asked, counted),)),
+            instance=replace(self.instance, jobs=nodes.applied([asked], _counted([asked], window.now, counters))),
             counters={counter.rule: counter for counter in counters},
             _nodes=nodes,
-            _stated={job.id: (asked,)} if nodes.touches(asked) else {},
+            _stated={job.id: choices_apart(asked)} if nodes.touches(asked) else {},
         )
 
     def reasons(self, waiting_room: Sequence[WaitingJob]) -> tuple[WaitingJob, ...]:
@@ -210,8 +209,9 @@ def compiled(
     else:
         problem = Problem(instance=instance, slices=tuple(slices))
     if alternatives:
-        chosen = {element: number for element, number in alternatives.items() if number}
-        problem = replace(problem, has_all_plans=False, _alternatives=chosen)
+        problem = replace(problem, has_all_plans=False, _alternatives=alternatives)
+    if choosing := [job for job in instance.jobs if job.alternatives]:
+        problem = replace(problem, _choosing=frozenset(name for job in choosing for name in job.element_ids))
     if record:
         return problem
     fit, changed = fitted(problem.instance)
@@ -261,7 +261,7 @@ def _without_rules(instance: Instance, slices: Sequence[ReservedSlice], *, soft:
 
     measures = Measures(instance.now)
     counters = list(counters_of(instance, times, measures, soft=soft, record=record, hopeless=hopeless))
-    plain = nodes.apply(_without_limits(instance, counters), _counted(instance, counters))
+    plain = nodes.apply(_without_limits(instance, counters), _counted(instance.jobs, instance.now, counters))
     plain = replace(plain, set_aside=merged(plain.set_aside, {one.rule: one.closed for one in counters}))
     touched = {job.id: job for job in instance.jobs if nodes.touches(job)}
     running = {job.id: repeated(job) for job in plain.jobs if job.running is not None and job.id in touched}
@@ -300,7 +300,8 @@ def exchanged(window: Instance, job: Job) -> Instance:
 
 def _counters_about(job: Job, window: Instance, common: _Common) -> list[Counter]:
     """Return the limits and free pools that count a job, in a form that the window does not have of it."""
-    common.measures.forget(job.id)
+    names = [one.id for one in choices_apart(job)]
+    common.measures.forget(names)
     found = list(
         counters_of(
             window,
@@ -311,8 +312,8 @@ def _counters_about(job: Job, window: Instance, common: _Common) -> list[Counter
             hopeless=lambda: common.hopeless() - {job.id},
         )
     )
-    common.measures.forget(job.id)
-    return [counter for counter in found if job.id in counter.takes or job.id in counter.steady]
+    common.measures.forget(names)
+    return [one for one in found if any(name in one.takes or name in one.steady for name in names)]
 
 
 def _closing(
@@ -327,7 +328,7 @@ def _closing(
         for job_id, time in counter.last_chances(instance.now + FOR_EVER):
             if job_id not in ends or time < ends[job_id][0]:
                 ends[job_id] = time, counter.rule
-    found = {}
+    found: dict[str, Rule] = {}
     for job in instance.jobs:
         names = [one.id for one in choices_apart(job)]
         if all(name in ends for name in names) and instance.latest_start(job) is None:
@@ -389,19 +390,19 @@ def _expanded(instance: Instance) -> Instance:
     )
 
 
-def _counted(instance: Instance, counters: Sequence[Counter]) -> dict[str, dict[str, Any]]:
-    """Return the fields of jobs, by id, that have licences in place of limits and free pools."""
+def _counted(jobs: Sequence[Job], now: int, counters: Sequence[Counter]) -> dict[str, dict[str, Any]]:
+    """Return the fields of jobs and of their choices, by id, that have licences in place of limits and free pools."""
     takes = defaultdict[str, list[tuple[str, int]]](list)
     ends: dict[str, int] = {}  # the seconds by which jobs have to end, since a rule then closes for ever
     for counter in counters:
         for job_id, amount in counter.takes.items():
             takes[job_id].append((counter.rule, amount))
-        for job_id, time in counter.last_chances(instance.now + FOR_EVER):
+        for job_id, time in counter.last_chances(now + FOR_EVER):
             ends[job_id] = min(time, ends.get(job_id, time))
     steady = frozenset[str]().union(*(counter.steady for counter in counters))
     licenses: dict[tuple[tuple[str, int], ...], Amounts] = {}  # of jobs that ask alike
     found: dict[str, dict[str, Any]] = {}
-    for job in apart(instance.jobs):
+    for job in apart(jobs):
         if job.id not in takes and job.id not in steady:
             continue
         key = (*job.licenses.items(), *takes.get(job.id, ()))
