@@ -564,7 +564,7 @@ class NodeRules:
         """
         jobs = self.applied(instance.jobs, counted)
         if not (self._asked or self._asides):
-            return replace(instance, jobs=jobs, free_pools=(), reservations=())
+            return replace(instance, jobs=jobs)
         classes = tuple(self._classes(instance.cluster))
         licenses = {**self._totals, **instance.cluster.licenses}
         return replace(
@@ -572,8 +572,6 @@ class NodeRules:
             cluster=replace(instance.cluster, classes=(*classes, *self._virtual), licenses=Amounts(licenses)),
             queues=FrozenMap({name: replace(queue, nodes=None) for name, queue in instance.queues.items()}),
             jobs=jobs,
-            free_pools=(),
-            reservations=(),
             set_aside=(*instance.set_aside, *self._asides),
         )
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from cpsched.domain import (
     FOR_EVER,
+    RULES,
     Amounts,
     AreaScope,
     Instance,
@@ -22,6 +23,7 @@ from cpsched.domain import (
     WaitingReason,
     priority_classes,
     repeated,
+    with_fields,
 )
 from cpsched.problem.admission import placeable, refusal, refusals
 from cpsched.problem.amounts import Measures
@@ -242,7 +244,7 @@ def _settled(instance: Instance, *, of_all: bool) -> tuple[Instance, dict[str, i
 def has_rules(instance: Instance) -> bool:
     """Tell whether engines plan an instance that has other means than the rules that documents state."""
     has_nodes = any(queue.nodes is not None for queue in instance.queues.values())
-    return bool(instance.limits or instance.free_pools or instance.reservations or has_nodes)
+    return has_nodes or any(getattr(instance, key) for key in RULES)
 
 
 def _without_rules(instance: Instance, slices: Sequence[ReservedSlice], *, soft: bool, record: bool) -> Problem:
@@ -251,18 +253,18 @@ def _without_rules(instance: Instance, slices: Sequence[ReservedSlice], *, soft:
         instance = _expanded(instance)
     times = Times(instance, _end_of_calendars(instance))
     nodes = NodeRules(instance, slices, times, record=record)
-    bare = replace(instance, limits=())
 
     @cache
     def hopeless() -> frozenset[str]:
-        whole = nodes.apply(bare)
+        whole = nodes.apply(instance)
         choices = apart([job for job in whole.jobs if job.alternatives])
-        return (frozenset(job.id for job in bare.jobs) - placeable(whole)) | refusals(whole, choices).keys()
+        return (frozenset(job.id for job in instance.jobs) - placeable(whole)) | refusals(whole, choices).keys()
 
     measures = Measures(instance.now)
     counters = list(counters_of(instance, times, measures, soft=soft, record=record, hopeless=hopeless))
-    plain = nodes.apply(_without_limits(instance, counters), _counted(instance.jobs, instance.now, counters))
-    plain = replace(plain, set_aside=merged(plain.set_aside, {one.rule: one.closed for one in counters}))
+    plain = nodes.apply(_with_licenses(instance, counters), _counted(instance.jobs, instance.now, counters))
+    aside = merged(plain.set_aside, {one.rule: one.closed for one in counters})
+    plain = with_fields(plain, {"set_aside": aside, **dict.fromkeys((*RULES, "usage"), ())})
     touched = {job.id: job for job in instance.jobs if nodes.touches(job)}
     running = {job.id: repeated(job) for job in plain.jobs if job.running is not None and job.id in touched}
     is_strict = nodes.is_strict or any(counter.is_strict for counter in counters)
@@ -417,12 +419,7 @@ def _counted(jobs: Sequence[Job], now: int, counters: Sequence[Counter]) -> dict
     return found
 
 
-def _without_limits(instance: Instance, counters: Sequence[Counter]) -> Instance:
-    """Return an instance without limits, with licences that stand for them and for free pools; none is taken yet."""
+def _with_licenses(instance: Instance, counters: Sequence[Counter]) -> Instance:
+    """Return an instance with licences that stand for limits and free pools; none is taken yet."""
     licenses = (*instance.cluster.licenses.items(), *((counter.rule, counter.total) for counter in counters))
-    return replace(
-        instance,
-        cluster=replace(instance.cluster, licenses=Amounts(licenses)),
-        limits=(),
-        usage=(),
-    )
+    return replace(instance, cluster=replace(instance.cluster, licenses=Amounts(licenses)))
