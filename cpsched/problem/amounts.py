@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
-from cpsched.domain import Cluster, Instance, Job, NodeState, Segment
+from cpsched.domain import Amounts, Cluster, Instance, Job, NodeState, Placement
 from cpsched.problem.rule import is_optional
 
 #: The resources of limits that count jobs, and elements of arrays.
@@ -121,7 +122,10 @@ class Measures:
         """Add up what a running job has in each segment, or a waiting one in each step, in seconds from its start."""
         if job.id not in self._held:
             if job.running is not None:
-                self._held[job.id] = [(one.start, one.end, _summed(one)) for one in job.running.segments]
+                self._held[job.id] = [
+                    (one.start, one.end, added(held.resources for held in one.allocation))
+                    for one in job.running.segments
+                ]
             else:
                 ends = list(accumulate(step.walltime for step in job.steps))
                 self._held[job.id] = [
@@ -139,10 +143,17 @@ def _whole(job: Job, resource: str) -> int | None:
     return job.licenses.get(resource)
 
 
-def _summed(segment: Segment) -> Mapping[str, int]:
-    """Add up the amounts of a segment on all nodes."""
-    totals: dict[str, int] = {}
-    for held in segment.allocation:
-        for name, amount in held.resources.items():
-            totals[name] = totals.get(name, 0) + amount
-    return totals
+def added(amounts: Iterable[Mapping[str, int]]) -> Counter[str]:
+    """Return the sum of some amounts."""
+    total = Counter[str]()
+    for one in amounts:
+        total.update(one)
+    return total
+
+
+def by_node(allocation: Iterable[Placement]) -> dict[str, Amounts]:
+    """Return the sum of what an allocation has on each node."""
+    held: dict[str, list[Amounts]] = {}
+    for placement in allocation:
+        held.setdefault(placement.node, []).append(placement.resources)
+    return {node: here[0] if len(here) == 1 else Amounts(added(here)) for node, here in held.items()}

@@ -35,7 +35,7 @@ from cpsched.domain import (
     WaitingReason,
     with_fields,
 )
-from cpsched.problem.amounts import Amount, Supply
+from cpsched.problem.amounts import Amount, Supply, by_node
 from cpsched.problem.calendar import Intervals
 from cpsched.problem.choices import apart, at_most, choices_apart, together
 from cpsched.problem.counters import Times, is_let_in, left_to_others
@@ -202,9 +202,7 @@ class NodeRules:
     def _keeps_free_more(self, slice_: ReservedSlice, job: Job) -> bool:
         """Tell whether a job asks for more than the job of its id does of what nodes of a reservation keep free."""
         before = [one for one in self._guests[slice_] if str(job.id) in (str(one.id), *one.element_ids)]
-        kept = {
-            kept for node in _added_up(slice_.allocation) for kept in self._instance.cluster.class_of[node].keep_free
-        }
+        kept = {kept for node in by_node(slice_.allocation) for kept in self._instance.cluster.class_of[node].keep_free}
         return any(_asked_for([job], one) > _asked_for(before, one) for one in kept)
 
     # --- queues -------------------------------------------------------------------------------------------------
@@ -326,7 +324,7 @@ class NodeRules:
         among = set(pool.nodes or ())
         for slice_, guests in self._guests.items():
             if any(job.id in ids for job in guests):
-                for node, amounts in _added_up(slice_.allocation).items():
+                for node, amounts in by_node(slice_.allocation).items():
                     if node in among and amounts.get(pool.resource):
                         yield slice_, node, amounts[pool.resource]
 
@@ -359,7 +357,7 @@ class NodeRules:
         """Leave jobs in reservations only what others leave to them on a node that keeps something free."""
         classes, had = self._instance.cluster.class_of, dict[tuple[str, KeepFree], list[Amount]]()
         for slice_, guests in self._guests.items():
-            for node, amounts in _added_up(slice_.allocation).items():
+            for node, amounts in by_node(slice_.allocation).items():
                 for kept in classes[node].keep_free:
                     if (node, kept) not in had:
                         taken = self._taken(self._instance.jobs, kept.resource, kept.beneficiary)
@@ -420,7 +418,7 @@ class NodeRules:
             # on other nodes it could leave more to others; at another time its jobs could start sooner
             is_free = reservation.request is not None and not reservation.allocation
             self.is_strict = self.is_strict or is_free or (reservation.validity is not None and slice_ in guests)
-            held = _added_up(slice_.allocation)
+            held = by_node(slice_.allocation)
             closed = held
             if reservation.is_exclusive:
                 closed = {node: instance.cluster.class_of[node].resources for node in held}
@@ -751,7 +749,7 @@ def _held_after(slice_: ReservedSlice, guests: Sequence[Job]) -> Iterator[SetAsi
     """Yield what running jobs of a reservation have after its end: the nodes of the cluster, on which they stay."""
     for held in held_by(guests):
         if held.end > slice_.end:
-            amounts = _added_up(held.allocation)
+            amounts = by_node(held.allocation)
             allocation = tuple(Placement(node=node, resources=here) for node, here in amounts.items())
             yield SetAside(start=max(held.start, slice_.end), end=held.end, allocation=allocation)
 
@@ -766,7 +764,7 @@ def _held_before(slice_: ReservedSlice, held: Mapping[str, Amounts], jobs: Seque
             start, end = max(one.start, slice_.start), min(one.end, slice_.end)
             amounts = {
                 node: {name: min(here.get(name, 0), amount) for name, amount in held[node].items()}
-                for node, here in _added_up(one.allocation).items()
+                for node, here in by_node(one.allocation).items()
                 if node in held and start < end
             }
             allocation = tuple(
@@ -785,23 +783,13 @@ def _closed_parts(
     parts = Cluster(classes=tuple(NodeClass(names=(node,), resources=amounts) for node, amounts in held.items()))
     for closure in closures:
         start, end = max(instance.now, slice_.start, closure.start), min(slice_.end, closure.end)
-        nodes = [node for node in _added_up(closure.allocation) if node in held]
+        nodes = [node for node in by_node(closure.allocation) if node in held]
         if nodes and start < end:
             allocation = tuple(Placement(node=node, resources=held[node]) for node in nodes)
             for left in beside(SetAside(start=start, end=end, allocation=allocation), running, parts):
                 yield left._replace(
                     allocation=tuple(replace(one, node=_part(one.node, slice_)) for one in left.allocation)
                 )
-
-
-def _added_up(allocation: Sequence[Placement]) -> dict[str, Amounts]:
-    """Add up an allocation on each node."""
-    held: dict[str, dict[str, int]] = {}
-    for placement in allocation:
-        here = held.setdefault(placement.node, {})
-        for name, amount in placement.resources.items():
-            here[name] = here.get(name, 0) + amount
-    return {node: Amounts(amounts) for node, amounts in held.items()}
 
 
 def _kept(rule: KeepFree, node_class: NodeClass, amounts: Mapping[str, int]) -> KeepFree:
