@@ -2,8 +2,8 @@
 
 May import: `domain`. Begin with `problem.py`: the rules of a site become licences that only those jobs take that the
 rule is about, and amounts set aside (`domain.SetAside`); no engine knows of limits, pools, reservations and calendars.
-Where documents have a name, engines have the `Rule` itself, which says what it allows (`rule.py`). Rules see each choice
-of a job with alternatives as a job of its own (`choices.py`).
+Where documents have a name, engines have the `Rule` itself, which says what it allows (`rule.py`). Each choice of a job
+with alternatives is compiled as a job of its own (`choices.py`).
 `admission.py` has the checks that do not depend on time, `taken.py` what is taken in every plan, `precedences.py` the
 dependencies as distances between starts, `queue.py` the order in which jobs are planned, and `whole_nodes.py` and
 `whole_node_mapping.py` the view in which only numbers of nodes count.
