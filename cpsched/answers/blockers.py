@@ -33,8 +33,9 @@ class Question:
     form: Form
     #: The first second, on the instance's clock, that its own times and its reservation leave it.
     earliest: int
-    #: Licences, and rules that count what it takes.
+    #: Licences, and rules that count what it takes; and what they count by each of its alternatives.
     counters: tuple[Counter, ...]
+    by_alternatives: tuple[tuple[Counter, ...], ...] = ()
 
     @property
     def refusing(self) -> Rule | None:
@@ -45,13 +46,14 @@ class Question:
         """Return the place with the first start in ``[earliest, latest]`` beside the jobs that are there."""
         gate = self.gate(occupation)
         # in a longer mode it starts later still
-        if gate.counters and gate.first(earliest, self.form.duration) > latest:
+        if gate.counters and not gate.others and gate.first(earliest, self.form.duration) > latest:
             return None
         return self.form.find(occupation.timeline, earliest, latest, gate)
 
     def gate(self, occupation: Occupation | None) -> Gate:
         """Return the counters beside the jobs that are there; with None, beside no job."""
-        return Gate(counters=self.counters, occupation=occupation)
+        others = tuple(Gate(counters=counters, occupation=occupation) for counters in self.by_alternatives)
+        return Gate(counters=self.counters, occupation=occupation, others=others)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -91,6 +91,12 @@ class Gate:
     counters: tuple[Counter, ...] = ()
     #: None: as if no other job took anything.
     occupation: Occupation | None = None
+    #: The same by each of the job's alternatives.
+    others: tuple[Gate, ...] = ()
+
+    def of_mode(self, number: int) -> Gate:
+        """Return what the job has to pass in one of its modes."""
+        return self.others[number - 1] if number and self.others else self
 
     def first(self, earliest: int, duration: int) -> int:
         """Return the first start from a second on that all counters allow; `FOREVER` if there is none."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -178,7 +179,7 @@ class Inquiry:
         timeline, end = occupation.timeline, second + form.duration
         licenses = [one.name for one in question.counters if one.first(occupation, second, form.duration) > second]
         is_on_nodes = form.find(timeline, second, second) is None
-        at_once = Question(form=form.for_a_second(), earliest=question.earliest, counters=question.counters)
+        at_once = replace(question, form=form.for_a_second())
         starts = at_once.find(occupation, second, until - 1)
         is_promise = starts is not None and starts.start == second
         if is_promise:

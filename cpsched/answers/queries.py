@@ -47,6 +47,7 @@ class FreePlace:
         `timeline`: the one on which the place was found, with the same bookings. `most`: the place's own start, or
         later. `gate`: the rules that allow the place.
         """
+        gate = gate.of_mode(self.mode)
         most = min(most, gate.last(self.start, self.end - self.start)) if gate.counters else most
         for booking in self.bookings:
             most = self.start + timeline.free_until(booking, booking.end + most - self.start) - booking.end
@@ -87,7 +88,7 @@ class Block:
         best: FreePlace | None = None
         for number, mode in enumerate(self.modes):
             last = min(latest, mode.latest) if best is None else min(best.start - 1, mode.latest)
-            fit = _first_fit(timeline, mode, earliest, last, gate)
+            fit = _first_fit(timeline, mode, earliest, last, gate.of_mode(number))
             if fit is not None:
                 booking = timeline.booking_of(mode.demand, fit.entries, fit.start, fit.start + mode.duration)
                 best = FreePlace(bookings=(booking,), held=((mode.request, fit.entries),), mode=number)

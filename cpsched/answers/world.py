@@ -24,7 +24,7 @@ from cpsched.domain import (
 )
 from cpsched.errors import DocumentError, Fault, UnsupportedError
 from cpsched.planner import unsupported
-from cpsched.problem import Problem, Rule, compiled, exchanged, refusal, without_rules
+from cpsched.problem import Choice, Problem, Rule, compiled, exchanged, refusal, with_licenses, without_rules
 from cpsched.rusv import FOREVER
 
 
@@ -67,13 +67,15 @@ class PlanView:
         if window is None:
             raise ValueError(f"asked about job {job.id!r} beside nodes that have no part for it")
         counted = self._jobs[job.id] if window is self._problem else window.instance.jobs[0]
-        plain = replace(counted, licenses=without_rules(counted.licenses))
+        plain = with_licenses(counted, [without_rules(one.licenses) for one in counted.choices])
         if refusal(self._problem.instance, plain) is not None:
             return None
+        own, *others = (tuple(self._counters(window, one)) for one in counted.choices)
         return Question(
-            form=form_of(engine, replace(plain, licenses=Amounts()), columns),
+            form=form_of(engine, with_licenses(counted, [Amounts() for _ in counted.choices]), columns),
             earliest=engine.earliest_start(plain),
-            counters=tuple(self._counters(window, counted)),
+            counters=own,
+            by_alternatives=tuple(others),
         )
 
     def hosting(self, job: Job) -> PlanView:
@@ -118,7 +120,7 @@ class PlanView:
 
     def _counted_uses(self, name: str, takes: Mapping[str, int], but: str) -> Uses:
         """Return the uses of the licence of a rule, as `_uses` does: mostly those of another form of the same job."""
-        others = {entry: amount for entry, amount in takes.items() if entry != but}
+        others = {entry: amount for entry, amount in takes.items() if str(entry) != but}
         known = self._known_takes.get(name)
         if known is None or known[:2] != (but, others):
             known = self._known_takes[name] = but, others, self._uses(takes, but)
@@ -138,9 +140,10 @@ class PlanView:
         now, place_of = self.instance.now, self.occupation.place_of
         rows = []
         for entry, amount in takes.items():
-            for name in self.members.get(entry, (entry,)):
+            number, of_job = (entry.number, str(entry)) if isinstance(entry, Choice) else (None, entry)
+            for name in self.members.get(of_job, (of_job,)):
                 run = self.planned.get(name)
-                if run is not None and name != but:
+                if run is not None and name != but and number in (None, run.alternative):
                     rows.append((place_of[name], amount, max(0, run.start - now), run.end - now))
         return Uses.of(rows)
 
@@ -202,6 +205,6 @@ def _without_licenses(instance: Instance) -> Instance:
     return replace(
         instance,
         cluster=replace(instance.cluster, licenses=Amounts()),
-        jobs=tuple(replace(job, licenses=Amounts()) if job.licenses else job for job in instance.jobs),
+        jobs=tuple(with_licenses(job, [Amounts() for _ in job.choices]) for job in instance.jobs),
         set_aside=tuple(one._replace(licenses=Amounts()) for one in instance.set_aside),
     )

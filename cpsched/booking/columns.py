@@ -316,16 +316,16 @@ class Columns:
     def _system_needs(self, totals: MappingType[str, int], runs: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
         """Return the amounts that must be free in the system at every moment of a window, by the narrowest sums that
         contain all admissible nodes. A mode of which some kind has no admissible node is counted over all nodes: the
-        mapping refuses it (a guard may admit a chunk, and not the chunk with fewer cores).
+        mapping refuses it (a guard may admit a chunk, and not the chunk with fewer cores), and so it does where no node
+        that is up has something of a resource at all.
 
         An exclusive request is counted with what its chunks take: a lower bound, which leaves the truth to the
         mapping (OCCS-25).
         """
         groups = {self._group_of.get(self.run_class[run]) for kind in runs for run in kind}
         group = groups.pop() if len(groups) == 1 and all(runs) else None
-        return [
-            (self._system_number[(name, group)], amount) for name, amount in totals.items() if not is_optional(name)
-        ]
+        asked = (((name, group), amount) for name, amount in totals.items() if not is_optional(name))
+        return [(self._system_number[key], amount) for key, amount in asked if key in self._system_number]
 
     def entries_of(self, number: int, request: Request, allocation: Sequence[Placement]) -> NDArray[np.int32] | None:
         """Return the entries of a demand for the chunks of `allocation`; None if that is not allowed.

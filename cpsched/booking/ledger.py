@@ -252,9 +252,8 @@ class Ledger:
 
     def _restore_shares(self, row: int, planned: PlannedJob) -> bool:
         """Book a malleable job that changes its share at its place in another plan; return whether that is allowed."""
-        now, deadline = self.instance.now, self.jobs[row].deadline
-        earliest, latest = self.table.window(row)
-        if not earliest <= planned.start - now <= latest or (deadline is not None and planned.end > deadline):
+        now = self.instance.now
+        if not self._may_be_at(row, planned):
             return False
         changes: list[tuple[int, int]] = []
         held: list[NDArray[np.int32]] = []
@@ -307,15 +306,17 @@ class Ledger:
 
     def _restore_changing(self, row: int, planned: PlannedJob) -> bool:
         """Book a job that changes at its place in another plan; return whether that is still allowed."""
-        now, deadline = self.instance.now, self.jobs[row].deadline
-        earliest, latest = self.table.window(row)
-        if not earliest <= planned.start - now <= latest or (deadline is not None and planned.end > deadline):
-            return False
-        parts = self._changing.restored(self._shapes[row], planned, now)
-        if parts is None:
+        parts = self._changing.restored(self._shapes[row], planned, self.instance.now)
+        if parts is None or not self._may_be_at(row, planned):
             return False
         self._book_changing(row, parts)
         return True
+
+    def _may_be_at(self, row: int, planned: PlannedJob) -> bool:
+        """Return whether its own times, and the jobs that it waits for, let a job be at a time."""
+        deadline, (earliest, latest) = self.jobs[row].deadline, self.table.window(row)
+        is_late = deadline is not None and planned.end > deadline
+        return not is_late and earliest <= planned.start - self.instance.now <= latest
 
     def backfill(self, ids: Sequence[str], progress: Progress | None = None) -> int:
         """Try once, in this order, to start each job earlier, none later; return how many got a start (OCCS-34)."""

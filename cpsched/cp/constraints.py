@@ -200,8 +200,8 @@ def licenses(model: CpModel, encoding: Encoding, variables: Variables) -> None:
         uses = [
             Use(variables.intervals[number, place, 0, len(mode.spans) - 1], amount, 1, 1, mode.least)
             for number, task in enumerate(encoding.tasks)
-            if (amount := task.job.licenses.get(name, 0))
             for place, mode in enumerate(task.modes)
+            if (amount := task.job.licenses_of(place).get(name, 0))
         ]
         cumulative(model, pool, uses)
 

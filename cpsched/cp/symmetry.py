@@ -42,7 +42,8 @@ def equal_tasks(encoding: Encoding) -> list[list[int]]:
             costs = encoding.costs.rates[number], encoding.costs.modes[number]
             times = (task.earliest, task.latest, task.end_by, task.is_optional)
             costs_of_place = encoding.costs.places[number], encoding.costs.ends.get(number)
-            key = (task.modes, task.job.licenses, times, costs, costs_of_place)
+            licenses = tuple(map(task.job.licenses_of, range(len(task.modes))))
+            key = (task.modes, licenses, times, costs, costs_of_place)
             groups[key].append(number)
     return [group for group in groups.values() if len(group) > 1]
 

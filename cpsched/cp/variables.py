@@ -151,7 +151,7 @@ class Variables:
                 times.append(border)
             self.times[number, place] = tuple(times)
             present, last = self.modes.get((number, place), self.places.get(number)), len(of_mode.spans) - 1
-            whole = {(0, last)} if task.job.licenses else set()
+            whole = {(0, last)} if task.job.licenses_of(place) else set()
             for first, until in sorted({(segment, segment) for segment in range(last + 1)} | whole):
                 run = (number, place, first, until)
                 label = name if last == 0 else f"{name}.{first}-{until}"

@@ -45,6 +45,7 @@ from cpsched.domain.frozen import Amounts, FrozenMap, with_fields
 from cpsched.domain.instance import (
     DEFAULT_EXPECTED_WAIT,
     FOR_EVER,
+    RULES,
     Instance,
     Objective,
     ObjectiveTerm,

@@ -21,6 +21,9 @@ from cpsched.domain.rules import FreePool, Limit, Queue, Reservation, Usage
 #: What is set aside for at least so many seconds from now on is set aside for ever.
 FOR_EVER = 10**10
 
+#: The fields of an instance that have rules of the site, in words: no engine knows them (`cpsched.problem.compiled`).
+RULES = {"limits": "limits of consumers", "free_pools": "free pools", "reservations": "reservations and downtimes"}
+
 #: Expected wait (s) of a job without queue (BRIDI-3).
 DEFAULT_EXPECTED_WAIT = 1800
 

@@ -151,8 +151,6 @@ class Job:
     malleability: Annotated[Malleability | None, Key(name="malleable")] = None
     #: Of a waiting job: a plan runs it in one of its `choices`, from its start to its end.
     alternatives: tuple[Step, ...] = ()
-    #: The walltime that the job asks for itself, where engines are given one of its alternatives; no document has it.
-    usual: int | None = None
     running: Running | None = None
     #: None where a plan chooses how long the job takes: it is evolving, malleable, or has alternatives.
     expected: Annotated[Duration | None, Key("How long it is expected to run (s); default: walltime")] = None
@@ -199,15 +197,20 @@ class Job:
         if not self.alternatives:
             return (self,)
         found = []
-        for step in (*self.steps, *self.alternatives):
+        for number, step in enumerate((*self.steps, *self.alternatives)):
             runtime = None if self.runtime is None else -(-self.runtime * step.walltime // self.walltime)
-            found.append(replace(self, steps=(step,), alternatives=(), runtime=runtime))
+            licenses = self.licenses_of(number)
+            found.append(replace(self, steps=(step,), alternatives=(), runtime=runtime, licenses=licenses))
         return tuple(found)
+
+    def licenses_of(self, choice: int) -> Amounts:
+        """Return what it takes of licences by one of its choices."""
+        return self.licenses
 
     @property
     def own_walltime(self) -> int:
         """The walltime by its own request, which the objective compares with that of the alternative it runs by."""
-        return self.walltime if self.usual is None else self.usual
+        return self.walltime
 
     @property
     def shortest(self) -> int:

@@ -469,7 +469,6 @@ FORMS[Job] = Form(
         },
         "running": {"running": Running | None},
     },
-    without=("usual",),
     rule=_rule_of_jobs,
     read=read_job,
     write=_write_job,

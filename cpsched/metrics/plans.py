@@ -232,7 +232,7 @@ def delay_rates(instance: Instance, job: Job, runtime: int | None = None) -> Ite
     other job divides by the runtime that is expected of it. Waste does not depend on the start.
     """
     if not job.is_evolving:
-        runtime = job.expected_runtime if job.usual is None else job.usual
+        runtime = job.own_walltime if job.expected is None else job.expected
     expected, factor = instance.expected_wait(job), instance.weight(job)
     for term, weight in instance.objective.weights.items():
         rate = factor * Fraction(weight)
@@ -334,7 +334,7 @@ def _duration(job: Job, planned: PlannedJob, *, is_record: bool) -> int:
 
     In a record the work of a malleable job is its runtime, if that is less than its walltime.
     """
-    if job.alternatives or job.usual is not None:
+    if job.alternatives or job.own_walltime != job.walltime:
         return job.own_walltime
     if job.malleability is None:
         return planned.end - planned.start

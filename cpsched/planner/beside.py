@@ -137,9 +137,10 @@ class Beside:
             job = self.entries[self._entry_of[name]]
             if job.running is not None:
                 continue  # it is in every window
+            chosen = job.choices[planned.alternative]
             for segment in planned.segments:
                 allocation = segment.allocation
-                if job.choices[planned.alternative].steps[0].request.place.exclusive:
+                if chosen.steps[0].request.place.exclusive:
                     nodes = dict.fromkeys(one.node for one in allocation)
                     allocation = tuple(Placement(node=node, resources=has[node].resources) for node in nodes)
-                yield SetAside(start=segment.start, end=segment.end, allocation=allocation, licenses=job.licenses)
+                yield SetAside(start=segment.start, end=segment.end, allocation=allocation, licenses=chosen.licenses)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from cpsched.booking import LiveLedger
-from cpsched.domain import FrozenMap, Instance, Job, Plan, PlannedJob
+from cpsched.domain import RULES, FrozenMap, Instance, Job, Plan, PlannedJob
 from cpsched.engine import Outcome
 from cpsched.errors import UnsupportedError
 from cpsched.planner.admission_result import AdmissionResult, without_start
@@ -441,18 +441,7 @@ def _can_be_followed(before: Mapping[str, Job], jobs: Mapping[str, Job]) -> bool
 
 def _is_same_site(before: Instance, instance: Instance) -> bool:
     """Return whether a later window has the same machine and the same rules, and nothing is set aside."""
-    names = (
-        "cluster",
-        "queues",
-        "limits",
-        "free_pools",
-        "reservations",
-        "usage",
-        "objective",
-        "has_strict_priorities",
-        "epoch",
-        "time_zone",
-    )
+    names = ("cluster", "queues", *RULES, "usage", "objective", "has_strict_priorities", "epoch", "time_zone")
     return (
         instance.now >= before.now
         and not instance.set_aside

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from cpsched.domain import Instance, Job, needs_migration
+from cpsched.domain import RULES, Instance, Job, needs_migration
 
 
 def uncompiled(instance: Instance) -> tuple[str, ...]:
     """Return the rules of an instance that was not made for engines, each with its path: no engine knows rules."""
     return tuple(
         f"{key}: {what}, which engines know only as `cpsched.problem.compiled` has them"
-        for key, what, present in (
-            ("limits", "limits of consumers", instance.limits),
-            ("free_pools", "free pools", instance.free_pools),
-            ("reservations", "reservations and downtimes", instance.reservations),
-        )
-        if present
+        for key, what in RULES.items()
+        if getattr(instance, key)
     )
 
 

@@ -134,15 +134,15 @@ def _run(task: Task, result: InOrder, priced: Objective, limits: _Limits, crews:
         is_within = all(objective_value(earlier, jobs) <= limit for earlier, limit in within)
         return objective_value(window, jobs) if is_within else math.inf
 
-    board = Board(
+    board = task.board(
+        window,
         result.jobs,
+        result.violations,
         by=_NAME,
         budget=share.more(-0.25 * seconds),
         value_of=value_of,
-        judge=lambda jobs: result.violations(task.window.to_stated(jobs)),
         least_of=lambda jobs: _least(task, priced, jobs),
     )
-    board.takes_proofs = task.has_all_plans
     for lanes in crews(window, board):
         if run_lanes(lanes, window, board, seed=task.params.seed, deadline=share, on_plan=None):
             result.is_interrupted = True
@@ -158,13 +158,8 @@ def _run(task: Task, result: InOrder, priced: Objective, limits: _Limits, crews:
 def _proven(task: Task, aim: Objective, jobs: tuple[PlannedJob, ...], seconds: float) -> float:
     """Return a bound of an aim over all plans of the same jobs, whatever the aims before it."""
     window = of_aim(task.window.instance, aim)
-    board = Board(
-        jobs,
-        by=_NAME,
-        budget=Budget(seconds),
-        value_of=lambda jobs: objective_value(window, jobs),
-        judge=lambda jobs: (),
-        least_of=lambda jobs: _least(task, aim, jobs),
+    board = task.board(
+        window, jobs, lambda _: (), by=_NAME, budget=Budget(seconds), least_of=lambda jobs: _least(task, aim, jobs)
     )
     if seconds > 0 and task.has_all_plans:
         run_solver(QuickBound(share=1.0), window, board, seed=task.params.seed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from cpsched.domain import Instance, Job, Plan, WaitingJob, WaitingReason
+from cpsched.domain import Instance, Job, Plan, PlannedJob, WaitingJob, WaitingReason
 from cpsched.engine import Outcome
 from cpsched.planner import elements_apart, inserted, most_tried, never_placed, problem_of
 from cpsched.portfolio.judging import Check
@@ -40,11 +40,11 @@ def filled(check: Check, plan: Plan, *, at: float, window: Problem | None = None
         apart = elements_apart(instance)
         order = planning_order(apart, [job for job in apart.jobs if job.id in possible])
         for job in order[: most_tried(len(plan.jobs), is_compiled=True)]:
-            starts = {one.id: one.start for one in best.jobs}
-            if job.id in starts or any(map(missing_from(apart, starts), (one.job for one in job.after))):
+            places = {one.id: one for one in best.jobs}
+            if job.id in places or any(map(missing_from(apart, places), (one.job for one in job.after))):
                 continue
             asked = WaitingJob(id=job.id, reason=WaitingReason.NOT_MAPPED, detail="is asked about")
-            alone = _alone(apart, job, starts)
+            alone = _alone(apart, job, places)
             for wider in _wider(alone):
                 if (more := _first_kept(check, plan, best, wider, asked, at)) is not None:
                     best = more
@@ -52,13 +52,14 @@ def filled(check: Check, plan: Plan, *, at: float, window: Problem | None = None
     return best
 
 
-def _alone(apart: Instance, job: Job, starts: Mapping[str, int]) -> Instance:
-    """Return the window of a waiting job beside jobs that start at given times: rules know when they take something."""
+def _alone(apart: Instance, job: Job, places: Mapping[str, PlannedJob]) -> Instance:
+    """Return the window of a waiting job beside jobs with given places: rules know when they take something."""
     jobs = []
     for one in apart.jobs:
-        if one.id in starts:
-            start = starts[one.id]
-            jobs.append(one if one.running is not None else replace(one, not_before=start, start_at=start))
+        if one.id in places:
+            start = places[one.id].start
+            chosen = one.choices[places[one.id].alternative]
+            jobs.append(one if one.running is not None else replace(chosen, not_before=start, start_at=start))
         elif one.id == job.id:
             jobs.append(one)
     return replace(apart, jobs=tuple(jobs))

@@ -175,10 +175,11 @@ class LivePlan:
     def _delays(self, after: Aftermath) -> tuple[Delay, ...]:
         """Return the jobs that start later than in the plan before an event."""
         window = self._window if self._engines is None else self._engines.instance
-        takes = {job.id: job.licenses for job in window.elements()}
         slices = (after.plan.reservations, self.slices)
         before = [job for job in after.plan.jobs if job.end > self._window.now]
         jobs = self.outcome().jobs
+        chosen = {job.id: job.alternative for job in jobs}
+        takes = {job.id: job.licenses_of(chosen.get(job.id, 0)) for job in window.elements()}
         return delays(self._window, takes, before, jobs, slices, touched=after.touched, words=after.words)
 
     def _check_granted(self, event: WindowEvent, after: Aftermath, late: Mapping[str, Delay]) -> None:

@@ -16,7 +16,7 @@ from cpsched.domain import Event, Instance, Plan, PlannedJob, SolveParams
 from cpsched.engine import Board, Budget, Progress
 from cpsched.errors import SolverWarning
 from cpsched.formats import checked
-from cpsched.metrics import least_value, objective_value
+from cpsched.metrics import least_value
 from cpsched.planner import compile_from_now_on, interprets, own_interpretation, placeable_beside
 from cpsched.portfolio.aims import InOrder, in_order
 from cpsched.portfolio.classes import ByClass
@@ -228,20 +228,18 @@ def _first(task: Task) -> _First:
 
 def _board(task: Task, plan: Plan) -> Board:
     """Return the board for plans of the window for engines, with a first one on it."""
-    window, names = task.window, {job.id for job in plan.jobs}
-    violations = task.check.of_jobs(plan)
-    board = Board(
+    window = task.window
+    # what a window with only some plans refuses can be planned in another way
+    beside = placeable_beside(window.instance, {job.id for job in plan.jobs}) if task.has_all_plans else None
+    return task.board(
+        window.instance,
         window.to_held(plan.jobs),
+        task.check.of_jobs(plan),
         by=plan.incumbents[-1].by,
         budget=task.clock,
-        value_of=lambda jobs: objective_value(window.instance, jobs),
-        judge=lambda jobs: violations(window.to_stated(jobs)),
-        # what a window with only some plans refuses can be planned in another way
-        placeable=placeable_beside(window.instance, names) if task.has_all_plans else placeable(task.instance),
+        placeable=placeable(task.instance) if beside is None else beside,
         least_of=lambda jobs: least_value(task.instance, window.to_stated(jobs)),
     )
-    board.takes_proofs = task.has_all_plans
-    return board
 
 
 def _improved(task: Task, board: Board, reserve: float) -> str:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 from cpsched.domain import Event, Incumbent, Instance, Plan, PlannedJob, WaitingJob, WaitingReason
 from cpsched.engine import Board, Budget, Outcome
-from cpsched.metrics import least_value, objective_value
 from cpsched.planner import placeable_beside
 from cpsched.portfolio.classes import ByClass, Classes, class_values, is_plain, rank
 from cpsched.portfolio.lanes import run_lanes
@@ -87,25 +86,19 @@ def _board(task: Task, classes: Classes, window: Instance, outcome: Outcome, sha
     Its values and proofs are those of the class alone.
     """
     settled, began = classes.waiting_jobs, share.elapsed
-
-    def stated(jobs: Sequence[PlannedJob]) -> tuple[PlannedJob, ...]:
-        return task.window.to_stated((*settled, *jobs))
-
     violations = task.check.of_jobs(_partial(task, (*settled, *outcome.jobs)))
-    if violations(stated(outcome.jobs)):
+    if violations(task.window.to_stated((*settled, *outcome.jobs))):
         return None
     reserve = 0.05 + 3 * (share.elapsed - began)
-    board = Board(
+    return task.board(
+        window,
         outcome.jobs,
+        violations,
         by=task.team.first.name,
         budget=share.more(-min(reserve, 0.25 * share.seconds)),
-        value_of=lambda jobs: objective_value(window, jobs),
-        judge=lambda jobs: violations(stated(jobs)),
+        beside=settled,
         placeable=placeable_beside(window, {job.id for job in outcome.jobs}),
-        least_of=lambda jobs: least_value(window, jobs),
     )
-    board.takes_proofs = task.has_all_plans
-    return board
 
 
 def _partial(task: Task, jobs: Sequence[PlannedJob]) -> Plan:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
-from cpsched.domain import Event, Instance, Plan, SolveParams
-from cpsched.engine import LONGEST_EVENT, Budget, Outcome, Progress
+from cpsched.domain import Event, Instance, Plan, PlannedJob, SolveParams
+from cpsched.engine import LONGEST_EVENT, Board, Budget, Outcome, Progress
+from cpsched.metrics import least_value, objective_value
 from cpsched.planner import compile_from_now_on, problem_of, stated_outcome
 from cpsched.portfolio.judging import Check
 from cpsched.portfolio.lanes import OnPlan
@@ -80,6 +82,50 @@ class Task:
             by=by,
         )
         return replace(plan, engine=replace(plan.engine, params=self.params))
+
+    def board(
+        self,
+        window: Instance,
+        jobs: Sequence[PlannedJob],
+        violations: Callable[[Sequence[PlannedJob]], Sequence[str]],
+        *,
+        by: str,
+        budget: Budget,
+        beside: Sequence[PlannedJob] = (),
+        placeable: Collection[str] = (),
+        value_of: Callable[[Sequence[PlannedJob]], float] | None = None,
+        least_of: Callable[[Sequence[PlannedJob]], float] | None = None,
+    ) -> Board:
+        """Return the board for plans of a window for engines, with a first one on it.
+
+        Parameters
+        ----------
+        window
+            The window of the task, a part of it, or the same with another objective.
+        jobs, by
+            Those of the first plan, and its finder.
+        violations
+            Holds the jobs of a plan of the stated window to the rules.
+        budget
+            The time for better plans.
+        beside
+            Jobs that have their places already, and are judged with each plan.
+        placeable
+            The jobs that a plan could have.
+        value_of, least_of
+            The value of a plan, and a bound of those with the same jobs; None: by the window's objective.
+        """
+        board = Board(
+            jobs,
+            by=by,
+            budget=budget,
+            value_of=value_of or partial(objective_value, window),
+            judge=lambda found: violations(self.window.to_stated((*beside, *found))),
+            placeable=placeable,
+            least_of=least_of or partial(least_value, window),
+        )
+        board.takes_proofs = self.has_all_plans
+        return board
 
     def event(self, by: str, what: str) -> Event:
         """Return an event of now."""

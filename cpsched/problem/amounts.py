@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
-from cpsched.domain import Cluster, Instance, Job, NodeState, Segment
+from cpsched.domain import Amounts, Cluster, Instance, Job, NodeState, Placement
 from cpsched.problem.rule import is_optional
 
 #: The resources of limits that count jobs, and elements of arrays.
@@ -49,11 +50,11 @@ class Supply:
 
 
 def dominant_share(cluster: Cluster, job: Job) -> Fraction:
-    """Return the largest share of a cluster's total that a job takes of anything; there is some of each."""
-    asked = job.request.totals.items()
-    of_nodes = (Fraction(amount, cluster.totals[name]) for name, amount in asked if not is_optional(name))
-    of_licenses = (Fraction(amount, cluster.licenses[name]) for name, amount in job.licenses.items() if amount)
-    return max((*of_nodes, *of_licenses))
+    """Return the largest share of a cluster's total that a job takes of anything that there is."""
+    of_nodes = {name: amount for name, amount in job.request.totals.items() if not is_optional(name)}
+    asked = [(amount, cluster.totals.get(name, 0)) for name, amount in of_nodes.items()]
+    asked += [(amount, cluster.licenses[name]) for name, amount in job.licenses.items()]
+    return max((Fraction(amount, total) for amount, total in asked if total), default=Fraction(0))
 
 
 class Size(NamedTuple):
@@ -78,11 +79,12 @@ class Measures:
         self._held: dict[str, Sequence[tuple[int, int, Mapping[str, int]]]] = {}
         self._sizes: dict[str, dict[str, Size]] = {}
 
-    def forget(self, job_id: str) -> None:
-        """Give the id to another job from now on."""
-        self._held.pop(job_id, None)
-        for known in self._sizes.values():
-            known.pop(job_id, None)
+    def forget(self, ids: Iterable[str]) -> None:
+        """Give ids to other jobs from now on."""
+        for job_id in ids:
+            self._held.pop(job_id, None)
+            for known in self._sizes.values():
+                known.pop(job_id, None)
 
     def of(self, job: Job, resource: str) -> Size:
         """Return how much of a resource a job has."""
@@ -120,7 +122,10 @@ class Measures:
         """Add up what a running job has in each segment, or a waiting one in each step, in seconds from its start."""
         if job.id not in self._held:
             if job.running is not None:
-                self._held[job.id] = [(one.start, one.end, _summed(one)) for one in job.running.segments]
+                self._held[job.id] = [
+                    (one.start, one.end, added(held.resources for held in one.allocation))
+                    for one in job.running.segments
+                ]
             else:
                 ends = list(accumulate(step.walltime for step in job.steps))
                 self._held[job.id] = [
@@ -138,10 +143,17 @@ def _whole(job: Job, resource: str) -> int | None:
     return job.licenses.get(resource)
 
 
-def _summed(segment: Segment) -> Mapping[str, int]:
-    """Add up the amounts of a segment on all nodes."""
-    totals: dict[str, int] = {}
-    for held in segment.allocation:
-        for name, amount in held.resources.items():
-            totals[name] = totals.get(name, 0) + amount
-    return totals
+def added(amounts: Iterable[Mapping[str, int]]) -> Counter[str]:
+    """Return the sum of some amounts."""
+    total = Counter[str]()
+    for one in amounts:
+        total.update(one)
+    return total
+
+
+def by_node(allocation: Iterable[Placement]) -> dict[str, Amounts]:
+    """Return the sum of what an allocation has on each node."""
+    held: dict[str, list[Amounts]] = {}
+    for placement in allocation:
+        held.setdefault(placement.node, []).append(placement.resources)
+    return {node: here[0] if len(here) == 1 else Amounts(added(here)) for node, here in held.items()}

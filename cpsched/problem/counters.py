@@ -6,7 +6,7 @@ it, and of which there is none while the limit holds; a free pool is one that jo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -27,6 +27,7 @@ from cpsched.domain import (
 )
 from cpsched.problem.amounts import Amount, Measures, Size, Supply
 from cpsched.problem.calendar import Intervals, intervals, minus, union
+from cpsched.problem.choices import apart, at_most
 from cpsched.problem.holds import Closed, closed
 from cpsched.problem.queue import planning_order
 from cpsched.problem.rule import Rule
@@ -37,7 +38,8 @@ class Counter:
     """A rule as a licence."""
 
     rule: Rule
-    #: The amount that each of these jobs takes from its start to its end, by the id of its entry.
+    #: The amount that each of these jobs takes from its start to its end, by the id of its entry; of a job with
+    #: alternatives by each of its choices (`Choice`).
     takes: Mapping[str, int]
     total: int
     #: The amount that they may take together while the rule holds.
@@ -95,7 +97,7 @@ def counters_of(
     soft: bool,
     record: bool = False,
     about: Job | None = None,
-    hopeless: Callable[[], Collection[str]] = tuple,
+    hopeless: Callable[[], frozenset[str]] = frozenset,
 ) -> Iterator[Counter]:
     """Yield the counters of all limits and free pools that can bind (OCCS-50).
 
@@ -108,7 +110,7 @@ def counters_of(
     supply = Supply(instance)
     for number, pool in enumerate(instance.free_pools):
         is_of_nodes = pool.nodes is not None and pool.resource not in instance.cluster.licenses
-        if not is_of_nodes and (about is None or not is_let_in(pool, about)):
+        if not is_of_nodes and (about is None or not all(is_let_in(pool, one) for one in about.choices)):
             path = f"free_pools[{number}]"
             yield from _counter_of_pool(instance, pool, path, supply, measures, times, record=record)
 
@@ -195,9 +197,10 @@ class _Limits:
         soft: bool,
         record: bool,
         about: Job | None,
-        hopeless: Callable[[], Collection[str]],
+        hopeless: Callable[[], frozenset[str]],
     ) -> None:
         self._instance, self._times, self._measures = instance, times, measures
+        self._jobs = apart(instance.jobs)
         self._soft, self._record, self._about, self._hopeless = soft, record, about, hopeless
         self._supply = Supply(instance)
         #: What jobs have, by consumer and resource, and when a limit does not hold, by its path, consumer and resource.
@@ -218,7 +221,7 @@ class _Limits:
         """Yield each limit for each consumer that has jobs, ``*`` once for each resource, where it can bind."""
         instance, about = self._instance, self._about
         by_subject: dict[ConsumerKind, dict[str, list[Job]]] = {kind: {} for kind in ConsumerKind}
-        for job in instance.jobs if instance.limits else ():
+        for job in self._jobs if instance.limits else ():
             for kind, subject in ((ConsumerKind.USER, job.user), (ConsumerKind.GROUP, job.group)):
                 if subject is not None and (about is None or subject in (about.user, about.group)):
                     by_subject[kind].setdefault(subject, []).append(job)
@@ -355,7 +358,7 @@ class _Limits:
     @cached_property
     def _uneven(self) -> frozenset[str]:
         """The jobs that may have less at some time than they have at most."""
-        return frozenset(job.id for job in self._instance.jobs if _is_uneven(job))
+        return frozenset(job.id for job in self._jobs if _is_uneven(job))
 
     def _span(self, job: Job) -> tuple[int, int]:
         """Return the seconds within which a waiting job runs."""
@@ -386,7 +389,7 @@ class _Limits:
             yield from _counter(instance, rule, asked.jobs, capped, most, bound.times, record=True)
             return
         areas = {job_id: size.area for job_id, size in asked.sizes.items()}
-        is_enough = sum(areas.values()) <= left
+        is_enough = at_most(asked.jobs, lambda job: areas.get(job.id, 0)) <= left
         meeting = [
             job
             for job in asked.jobs
@@ -395,11 +398,20 @@ class _Limits:
         left -= sum(areas[job.id] for job in meeting if job.running is not None)
         beyond: dict[str, int] = {}
         steady: set[str] = set()
-        waiting = [job for job in meeting if job.running is None and job.id not in self._hopeless()]
-        for job in sorted(waiting, key=lambda job: (self._avoids(job, bound), self._turns[job.id])):
-            area = areas[job.id]
-            if area <= left:
-                left -= area
+        given: dict[str, int] = {}  # of each job, what its choices have together: a plan takes one of them
+        hopeless = self._hopeless()
+        waiting = [job for job in meeting if job.running is None and hopeless.isdisjoint((job.id, str(job.id)))]
+        first = {str(job.id): job for job in reversed(waiting)}
+
+        def turn(job: Job) -> tuple[bool, bool, int]:
+            return first[str(job.id)] is not job, self._avoids(job, bound), self._turns[str(job.id)]
+
+        for job in sorted(waiting, key=turn):
+            name = str(job.id)
+            more = max(0, areas[job.id] - given.get(name, 0))
+            if more <= left:
+                left -= more
+                given[name] = given.get(name, 0) + more
                 steady |= {job.id} & self._uneven
             else:
                 beyond[job.id] = 1
@@ -427,7 +439,7 @@ def _counter_of_pool(
     record: bool,
 ) -> Iterator[Counter]:
     """Yield the counter of a free pool of the whole cluster."""
-    others = [job for job in instance.jobs if not is_let_in(pool, job)]
+    others = [job for job in apart(instance.jobs) if not is_let_in(pool, job)]
     takes = {name: size.most for name, size in measures.of_all(others, pool.resource).items() if size.most}
     left = left_to_others(pool.items, supply.of(pool.resource))
     words = f"jobs that are not let in may have {left} {pool.resource} at a time"

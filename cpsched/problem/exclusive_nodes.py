@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from cpsched.domain import Amounts, Cluster, Job, Placement, ReservedSlice, SetAside
 from cpsched.problem.calendar import Intervals, minus, union
+from cpsched.problem.choices import at_most
 from cpsched.problem.holds import beside, held_by
 
 
@@ -48,7 +49,7 @@ def alone_in(
             on_nodes[node] += [(max(one.start, start), min(one.end, end)) for start, end in times]
     shared = {node: union(found) for node, found in on_nodes.items()}
     rests = {node: _less(cluster.class_of[node].resources, amounts) for node, amounts in closed.items()}
-    lacking, shortest = sum(map(_num_chunks, alone)), min(job.walltime for job in alone)
+    lacking, shortest = at_most(alone, _num_chunks), min(job.walltime for job in alone)
     found: dict[str, Intervals] = {}
     asides: list[SetAside] = []
     for node in sorted(closed, key=lambda node: (bool(rests[node]), sum(end - start for start, end in shared[node]))):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain, pairwise
 
 from cpsched.domain import Amounts, Cluster, Job, Placement, SetAside
-from cpsched.problem.amounts import Amount
+from cpsched.problem.amounts import Amount, added, by_node
 from cpsched.problem.calendar import Intervals
 
 
@@ -25,14 +25,8 @@ def beside(aside: SetAside, held: Sequence[SetAside], cluster: Cluster) -> Itera
     inside = (time for one in near for time in (one.start, one.end) if aside.start < time < aside.end)
     wanted = {placement.node: placement.resources for placement in aside.allocation}
     for start, end in pairwise(sorted({aside.start, aside.end, *inside})):
-        taken: dict[str, dict[str, int]] = {}
-        loans: dict[str, int] = {}
-        for one in near:
-            if one.start <= start < one.end:
-                _add(loans, one.licenses)
-                for placement in one.allocation:
-                    if placement.node in wanted:
-                        _add(taken.setdefault(placement.node, {}), placement.resources)
+        present = [one for one in near if one.start <= start < one.end]
+        loans, taken = added(one.licenses for one in present), by_node(chain(*(one.allocation for one in present)))
         allocation = tuple(
             Placement(node=node, resources=left)
             for node, amounts in wanted.items()
@@ -120,7 +114,7 @@ def merged(asides: Sequence[SetAside], closed: Mapping[str, Closed]) -> tuple[Se
                 loans[time] = loans.get(time, ()) + loan
     # the same few amounts are set aside at many times: one value serves them all
     distinct = {id(loan): loan for loan in loans.values()}
-    values = {loan: _added_up(loan) for loan in set(distinct.values())}
+    values = {loan: Amounts(added({name: amount} for name, amount in loan)) for loan in set(distinct.values())}
     known = {key: values[loan] for key, loan in distinct.items()}
     allocations: dict[tuple[int, ...], tuple[Placement, ...]] = {}
     found = []
@@ -145,25 +139,9 @@ def _put_together(allocations: Iterable[Sequence[Placement]]) -> tuple[Placement
     return tuple(found.values())
 
 
-def _added_up(loans: Iterable[tuple[str, int]]) -> Amounts:
-    """Return amounts with each name once."""
-    total: dict[str, int] = {}
-    for name, amount in loans:
-        total[name] = total.get(name, 0) + amount
-    return Amounts(total)
-
-
 def _together(one: Placement, other: Placement) -> Placement:
     """Return two amounts of a node as one."""
-    total: dict[str, int] = {}
-    _add(total, one.resources)
-    _add(total, other.resources)
-    return Placement(node=one.node, resources=Amounts(total))
-
-
-def _add(total: dict[str, int], amounts: Amounts) -> None:
-    for name, amount in amounts.items():
-        total[name] = total.get(name, 0) + amount
+    return Placement(node=one.node, resources=Amounts(added((one.resources, other.resources))))
 
 
 def _left(wanted: Amounts, has: Amounts, taken: Mapping[str, int]) -> Amounts:

@@ -35,13 +35,14 @@ from cpsched.domain import (
     WaitingReason,
     with_fields,
 )
-from cpsched.problem.amounts import Amount, Supply
+from cpsched.problem.amounts import Amount, Supply, by_node
 from cpsched.problem.calendar import Intervals
+from cpsched.problem.choices import apart, at_most, choices_apart, together
 from cpsched.problem.counters import Times, is_let_in, left_to_others
 from cpsched.problem.exclusive_nodes import Alone, alone_in, rests_of_running
 from cpsched.problem.holds import beside, closed, closed_within, held_by
 from cpsched.problem.pool_quotas import Spread, has_room, most_held, orders, quotas
-from cpsched.problem.rule import Part, Rule, RuleOnNodes
+from cpsched.problem.rule import Choice, Part, Rule, RuleOnNodes
 
 #: No field of a job.
 _UNCHANGED: Mapping[str, Any] = FrozenMap()
@@ -102,6 +103,7 @@ class NodeRules:
         self, instance: Instance, slices: Sequence[ReservedSlice], times: Times, *, record: bool = False
     ) -> None:
         self._instance, self._times, self._record = instance, times, record
+        self._jobs = apart(instance.jobs)
         self._slices = [one for one in slices if one.reason is None]
         self._supply = Supply(instance)
         #: Rules as resources and properties of nodes.
@@ -148,39 +150,44 @@ class NodeRules:
         """
         found = copy(self)
         found._asked, found.closing, found._totals = {}, {}, {}
+        slice_ = None if job.reservation is None else self._slice_beside(job)
+        is_known = all(found._takes_over(one, slice_) for one in choices_apart(job))
+        return found if is_known else None
+
+    def _takes_over(self, job: Job, slice_: ReservedSlice | None) -> bool:
+        """Ask for what represents the rules about a job; False: the nodes have no part for one of them."""
         instance = self._instance
         queue = None if job.queue is None else instance.queues.get(job.queue)
         if job.queue is not None and queue is not None and queue.nodes is not None:
-            found._of(job).where[_rule_of_queue(job.queue)] = "yes"
-        slice_ = None if job.reservation is None else self._slice_beside(job)
+            self._of(job).where[_rule_of_queue(job.queue)] = "yes"
         for number, pool in enumerate(instance.free_pools):
             if is_let_in(pool, job):
                 continue
             spread, is_asking = self._spread.get(number), _asks_for(job, pool.resource)
             if spread is None:
                 if is_asking and number in self._unasked:
-                    return None
+                    return False
                 continue
             if slice_ is not None and is_asking and slice_ not in spread.hosts and _has_nodes(slice_, pool):
-                return None
-            found._of(job).takes[spread.rule] = pool.resource
+                return False
+            self._of(job).takes[spread.rule] = pool.resource
             if job.reservation is None:
-                found._close(spread.rule, pool, [job], spread.quota, spread.times)
+                self._close(spread.rule, pool, [job], spread.quota, spread.times)
         if job.reservation is None:
-            return found
+            return True
         reservations = {one.id: (number, one) for number, one in enumerate(instance.reservations)}
         number, reservation = reservations[job.reservation]
         if slice_ is None:
-            found._refuse_late(job, number)
-            return found
+            self._refuse_late(job, number)
+            return True
         if slice_ not in self._hosts or self._keeps_free_more(slice_, job):
-            return None
+            return False
         if job.steps[0].request.place.exclusive and not self._hosts[slice_][1]:
-            return None
+            return False
         for rule, kept in self._kept.get(slice_, {}).items():
-            found._of(job).keep(rule, kept)
-        found._let_in(job, reservation, slice_)
-        return found
+            self._of(job).keep(rule, kept)
+        self._let_in(job, reservation, slice_)
+        return True
 
     def _slice_beside(self, job: Job) -> ReservedSlice | None:
         """Return the time of its reservation at which a job can run, if it is there in place of the one of its id."""
@@ -189,15 +196,13 @@ class NodeRules:
             if job.id in one.element_ids:
                 break
             if one.reservation is not None:
-                self._slice_of(one, given)
-        return self._slice_of(job, given)
+                self._first_slice(one, given)
+        return self._first_slice(job, given)
 
     def _keeps_free_more(self, slice_: ReservedSlice, job: Job) -> bool:
         """Tell whether a job asks for more than the job of its id does of what nodes of a reservation keep free."""
-        before = [one for one in self._guests[slice_] if job.id in one.element_ids]
-        kept = {
-            kept for node in _added_up(slice_.allocation) for kept in self._instance.cluster.class_of[node].keep_free
-        }
+        before = [one for one in self._guests[slice_] if str(job.id) in (str(one.id), *one.element_ids)]
+        kept = {kept for node in by_node(slice_.allocation) for kept in self._instance.cluster.class_of[node].keep_free}
         return any(_asked_for([job], one) > _asked_for(before, one) for one in kept)
 
     # --- queues -------------------------------------------------------------------------------------------------
@@ -210,7 +215,7 @@ class NodeRules:
             rule = _rule_of_queue(name)
             for node in queue.nodes:
                 self._is.setdefault(node, {})[rule] = "yes"
-            for job in self._instance.jobs:
+            for job in self._jobs:
                 if job.queue == name and (self._record or job.running is None):
                     self._of(job).where[rule] = "yes"
 
@@ -222,7 +227,7 @@ class NodeRules:
         for number, pool in enumerate(instance.free_pools):
             if pool.nodes is None or pool.resource in instance.cluster.licenses:
                 continue
-            others = [job for job in instance.jobs if not is_let_in(pool, job)]
+            others = [job for job in self._jobs if not is_let_in(pool, job)]
             asking = [job for job in others if job.running is None and _asks_for(job, pool.resource)]
             left = left_to_others(pool.items, self._supply.of(pool.resource, pool.nodes))
             times = self._times.of(pool.validity)
@@ -319,7 +324,7 @@ class NodeRules:
         among = set(pool.nodes or ())
         for slice_, guests in self._guests.items():
             if any(job.id in ids for job in guests):
-                for node, amounts in _added_up(slice_.allocation).items():
+                for node, amounts in by_node(slice_.allocation).items():
                     if node in among and amounts.get(pool.resource):
                         yield slice_, node, amounts[pool.resource]
 
@@ -352,7 +357,7 @@ class NodeRules:
         """Leave jobs in reservations only what others leave to them on a node that keeps something free."""
         classes, had = self._instance.cluster.class_of, dict[tuple[str, KeepFree], list[Amount]]()
         for slice_, guests in self._guests.items():
-            for node, amounts in _added_up(slice_.allocation).items():
+            for node, amounts in by_node(slice_.allocation).items():
                 for kept in classes[node].keep_free:
                     if (node, kept) not in had:
                         taken = self._taken(self._instance.jobs, kept.resource, kept.beneficiary)
@@ -393,11 +398,12 @@ class NodeRules:
         given: dict[ReservedSlice, int] = {}
         for job in self._instance.jobs:
             if job.reservation is not None:
-                slice_ = self._slice_of(job, given)
+                choices, slice_ = choices_apart(job), self._first_slice(job, given)
                 if slice_ is not None:
-                    self._guests.setdefault(slice_, []).append(job)
-                elif job.running is None:
-                    self._refuse_late(job, numbers[job.reservation])
+                    self._guests.setdefault(slice_, []).extend(choices)
+                else:
+                    for one in choices if job.running is None else ():
+                        self._refuse_late(one, numbers[job.reservation])
 
     def _reservations(self) -> None:
         """Set the amounts of reservations aside, and give their jobs nodes of their own."""
@@ -412,7 +418,7 @@ class NodeRules:
             # on other nodes it could leave more to others; at another time its jobs could start sooner
             is_free = reservation.request is not None and not reservation.allocation
             self.is_strict = self.is_strict or is_free or (reservation.validity is not None and slice_ in guests)
-            held = _added_up(slice_.allocation)
+            held = by_node(slice_.allocation)
             closed = held
             if reservation.is_exclusive:
                 closed = {node: instance.cluster.class_of[node].resources for node in held}
@@ -444,6 +450,11 @@ class NodeRules:
         """Return what running jobs have, but for those of a reservation."""
         inside = {job.id for job in guests}
         return list(held_by([job for job in self._instance.jobs if job.id not in inside]))
+
+    def _first_slice(self, job: Job, given: dict[ReservedSlice, int]) -> ReservedSlice | None:
+        """Return the time of its reservation at which a job can run in the first of its choices that finds one."""
+        found = (self._slice_of(one, given) for one in job.choices)
+        return next((slice_ for slice_ in found if slice_ is not None), None)
 
     def _slice_of(self, job: Job, given: dict[ReservedSlice, int]) -> ReservedSlice | None:
         """Return the first time of its reservation at which a job can run, or of a running job the one that is now.
@@ -549,9 +560,9 @@ class NodeRules:
 
         `instance`: the window. `counted`: by job, the fields that other rules have changed.
         """
-        jobs = tuple(self.applied_to(job, counted.get(job.id, _UNCHANGED)) for job in instance.jobs)
+        jobs = self.applied(instance.jobs, counted)
         if not (self._asked or self._asides):
-            return replace(instance, jobs=jobs, free_pools=(), reservations=())
+            return replace(instance, jobs=jobs)
         classes = tuple(self._classes(instance.cluster))
         licenses = {**self._totals, **instance.cluster.licenses}
         return replace(
@@ -559,8 +570,6 @@ class NodeRules:
             cluster=replace(instance.cluster, classes=(*classes, *self._virtual), licenses=Amounts(licenses)),
             queues=FrozenMap({name: replace(queue, nodes=None) for name, queue in instance.queues.items()}),
             jobs=jobs,
-            free_pools=(),
-            reservations=(),
             set_aside=(*instance.set_aside, *self._asides),
         )
 
@@ -583,7 +592,12 @@ class NodeRules:
                     properties=FrozenMap({**node_class.properties, **dict(facts)}),
                 )
 
-    def applied_to(self, job: Job, counted: Mapping[str, Any] = _UNCHANGED) -> Job:
+    def applied(self, jobs: Sequence[Job], counted: Mapping[str, Mapping[str, Any]]) -> tuple[Job, ...]:
+        """Return jobs that ask for what represents their rules; `counted` as `apply` has it."""
+        choices = [self._applied_to(one, counted.get(one.id, _UNCHANGED)) for one in apart(jobs)]
+        return together(jobs, choices)
+
+    def _applied_to(self, job: Job, counted: Mapping[str, Any]) -> Job:
         """Return a job that asks for what represents its rules; `counted` are fields that other rules have changed."""
         asked = self._asked.get(job.id)
         if asked is None:
@@ -668,12 +682,13 @@ class NodeRules:
 
     def touches(self, job: Job) -> bool:
         """Tell whether engines have a job otherwise than it is stated."""
-        return job.id in self._asked
+        return any(one.id in self._asked for one in choices_apart(job))
 
     def reservation_of(self, element: str) -> str | None:
         """Return the reservation on whose nodes a job may run, by the id that the job has in a plan; None: none."""
-        asked = self._asked.get(element) or self._asked.get(element.partition("[")[0])
-        return None if asked is None or asked.slice_ is None else asked.slice_.id
+        names = (element, element.partition("[")[0])
+        found = (self._asked.get(key) for name in names for key in (name, Choice(name, 0)))
+        return next((asked.slice_.id for asked in found if asked is not None and asked.slice_ is not None), None)
 
     def held_node(self, job: Job, node: str) -> str:
         """Return the node for engines on which a waiting job is, where a plan of the window has it on a node."""
@@ -706,9 +721,9 @@ def _part(whole: str, slice_: ReservedSlice) -> Part:
 
 def _asked_for(jobs: Sequence[Job], kept: KeepFree) -> int:
     """Return how much jobs ask for, all at a time, of what a node keeps free for chunks that they do not have."""
-    total = 0
-    for job in jobs:
-        asked = (
+
+    def asked_by(job: Job) -> int:
+        return len(job.element_ids) * max(
             sum(
                 chunk.count * chunk.resources.get(kept.resource, 0)
                 for chunk in step.request.chunks
@@ -716,8 +731,8 @@ def _asked_for(jobs: Sequence[Job], kept: KeepFree) -> int:
             )
             for step in job.steps
         )
-        total += max(asked) * len(job.element_ids)
-    return total
+
+    return at_most(jobs, asked_by)
 
 
 def _asks_for(job: Job, resource: str) -> bool:
@@ -734,7 +749,7 @@ def _held_after(slice_: ReservedSlice, guests: Sequence[Job]) -> Iterator[SetAsi
     """Yield what running jobs of a reservation have after its end: the nodes of the cluster, on which they stay."""
     for held in held_by(guests):
         if held.end > slice_.end:
-            amounts = _added_up(held.allocation)
+            amounts = by_node(held.allocation)
             allocation = tuple(Placement(node=node, resources=here) for node, here in amounts.items())
             yield SetAside(start=max(held.start, slice_.end), end=held.end, allocation=allocation)
 
@@ -749,7 +764,7 @@ def _held_before(slice_: ReservedSlice, held: Mapping[str, Amounts], jobs: Seque
             start, end = max(one.start, slice_.start), min(one.end, slice_.end)
             amounts = {
                 node: {name: min(here.get(name, 0), amount) for name, amount in held[node].items()}
-                for node, here in _added_up(one.allocation).items()
+                for node, here in by_node(one.allocation).items()
                 if node in held and start < end
             }
             allocation = tuple(
@@ -768,23 +783,13 @@ def _closed_parts(
     parts = Cluster(classes=tuple(NodeClass(names=(node,), resources=amounts) for node, amounts in held.items()))
     for closure in closures:
         start, end = max(instance.now, slice_.start, closure.start), min(slice_.end, closure.end)
-        nodes = [node for node in _added_up(closure.allocation) if node in held]
+        nodes = [node for node in by_node(closure.allocation) if node in held]
         if nodes and start < end:
             allocation = tuple(Placement(node=node, resources=held[node]) for node in nodes)
             for left in beside(SetAside(start=start, end=end, allocation=allocation), running, parts):
                 yield left._replace(
                     allocation=tuple(replace(one, node=_part(one.node, slice_)) for one in left.allocation)
                 )
-
-
-def _added_up(allocation: Sequence[Placement]) -> dict[str, Amounts]:
-    """Add up an allocation on each node."""
-    held: dict[str, dict[str, int]] = {}
-    for placement in allocation:
-        here = held.setdefault(placement.node, {})
-        for name, amount in placement.resources.items():
-            here[name] = here.get(name, 0) + amount
-    return {node: Amounts(amounts) for node, amounts in held.items()}
 
 
 def _kept(rule: KeepFree, node_class: NodeClass, amounts: Mapping[str, int]) -> KeepFree:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from cpsched.domain import Amounts, Cluster, Instance, Job, Placement, PlannedJob, Running, Segment, repeated
+from cpsched.problem.amounts import added
 
 #: On a node during ``[start, end)``, the place of the job in the instance that is taken to hold all of the node.
 _Blocked = tuple[int, int, int]
@@ -61,11 +62,7 @@ def _blocked(instance: Instance, running: Iterable[tuple[int, Job]]) -> dict[str
 
 def _is_more(taken: Iterable[Amounts], has: Amounts) -> bool:
     """Tell whether amounts together are more than there is."""
-    total: dict[str, int] = {}
-    for amounts in taken:
-        for name, amount in amounts.items():
-            total[name] = total.get(name, 0) + amount
-    return any(amount > has.get(name, 0) for name, amount in total.items())
+    return any(amount > has.get(name, 0) for name, amount in added(taken).items())
 
 
 def _licenses_left(instance: Instance, running: Sequence[tuple[int, Job]]) -> dict[int, Amounts]:

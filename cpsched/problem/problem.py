@@ -10,6 +10,7 @@ from typing import Any
 
 from cpsched.domain import (
     FOR_EVER,
+    RULES,
     Amounts,
     AreaScope,
     Instance,
@@ -22,9 +23,11 @@ from cpsched.domain import (
     WaitingReason,
     priority_classes,
     repeated,
+    with_fields,
 )
-from cpsched.problem.admission import placeable, refusal
+from cpsched.problem.admission import placeable, refusal, refusals
 from cpsched.problem.amounts import Measures
+from cpsched.problem.choices import apart, choices_apart, given
 from cpsched.problem.counters import Counter, Times, counters_of
 from cpsched.problem.holds import merged
 from cpsched.problem.nodes import NodeRules
@@ -51,6 +54,7 @@ class _Common:
     #: The amounts of jobs.
     measures: Measures
     #: Returns the waiting jobs that nodes and licences can never have, by id; asked only where an area is scarce.
+    #: Of jobs with alternatives also those of their choices that can never be had.
     hopeless: Callable[[], frozenset[str]]
 
 
@@ -68,15 +72,17 @@ class Problem:
     #: The rules that count amounts.
     counters: Mapping[Rule, Counter] = field(default_factory=dict)
     _nodes: NodeRules | None = None
-    #: The jobs that rules about nodes are about, as they are stated, by the ids that they have in a plan; and of those
-    #: that run the allocations, stated and as engines have them.
-    _stated: Mapping[str, Job] = field(default_factory=dict)
+    #: The choices of the jobs that rules about nodes are about, as they are stated, by the ids of the jobs in a plan;
+    #: and of those that run the allocations, stated and as engines have them.
+    _stated: Mapping[str, tuple[Job, ...]] = field(default_factory=dict)
     _facts: Mapping[str, tuple[PlannedJob, PlannedJob]] = field(default_factory=dict)
     #: The running jobs that take more than there is: their allocations, stated and as engines have them.
     _overcommitted: Mapping[str, tuple[PlannedJob, PlannedJob]] = field(default_factory=dict)
     #: The rules that close for ever from some second on to jobs without a last start of their own, by the same ids.
     _closing: Mapping[str, Rule] = field(default_factory=dict)
-    #: Which of its alternatives each job runs by that has no choice here (`_settled`), by its id in a plan.
+    #: By their ids in a plan, the jobs that have a choice, and the alternatives by which others run that have none here
+    #: (`_settled`).
+    _choosing: frozenset[str] = frozenset()
     alternatives: Mapping[str, int] = field(default_factory=dict)
     #: What a window with one other job has in common with this one.
     _common: _Common | None = None
@@ -91,7 +97,7 @@ class Problem:
         return tuple(map(self._one_stated, jobs))
 
     def _one_stated(self, job: PlannedJob) -> PlannedJob:
-        if job.id in self.alternatives:
+        if self.alternatives.get(job.id):
             job = replace(job, alternative=self.alternatives[job.id])
         if job.id in self._overcommitted:
             return self._overcommitted[job.id][0]
@@ -107,7 +113,7 @@ class Problem:
         return tuple(map(self._one_held, jobs))
 
     def _one_held(self, job: PlannedJob) -> PlannedJob:
-        if job.alternative and job.alternative == self.alternatives.get(job.id):
+        if job.alternative and job.id not in self._choosing:
             job = replace(job, alternative=0)
         if job.id in self._overcommitted:
             return self._overcommitted[job.id][1]
@@ -116,7 +122,8 @@ class Problem:
         stated, held = self._facts.get(job.id, (None, None))
         if held is not None and job == stated:
             return held
-        of_job = self._stated[job.id]
+        choices = self._stated[job.id]
+        of_job = choices[min(job.alternative, len(choices) - 1)]
         return _mapped(job, partial(self._nodes.held_node, of_job), partial(self._nodes.held_amounts, of_job))
 
     def held(self, plan: Plan) -> Plan:
@@ -129,8 +136,6 @@ class Problem:
 
         None: a rule about nodes concerns that job and no job of this window, which therefore has no part for it.
         """
-        if self._common is not None:
-            job = job.choices[0]
         common, nodes = self._common, None if self._nodes is None else self._nodes.about(job)
         if common is None:
             return replace(self, instance=replace(self.instance, jobs=(job,)))
@@ -139,13 +144,12 @@ class Problem:
         window = exchanged(common.window, replace(job, after=()))
         asked = window.jobs[-1]
         counters = _counters_about(asked, window, common)
-        counted = _counted(replace(window, jobs=(asked,)), counters).get(job.id, {})
         return Problem(
             slices=self.slices,
-            instance=replace(self.instance, jobs=(nodes.applied_to(asked, counted),)),
+            instance=replace(self.instance, jobs=nodes.applied([asked], _counted([asked], window.now, counters))),
             counters={counter.rule: counter for counter in counters},
             _nodes=nodes,
-            _stated={job.id: asked} if nodes.touches(asked) else {},
+            _stated={job.id: choices_apart(asked)} if nodes.touches(asked) else {},
         )
 
     def reasons(self, waiting_room: Sequence[WaitingJob]) -> tuple[WaitingJob, ...]:
@@ -158,8 +162,12 @@ class Problem:
     def _reason(self, waiting: WaitingJob, job: Job, nodes: NodeRules) -> WaitingJob:
         """Return why a job waits: the rule that never leaves it what it takes, or else what the engine says."""
         has = self.instance.cluster.licenses
-        rules = [name for name, amount in job.licenses.items() if isinstance(name, Rule) and amount > has[name]]
-        if waiting.reason is not WaitingReason.DEPENDENCY and rules:
+        rules = [
+            next((name for name, amount in one.licenses.items() if isinstance(name, Rule) and amount > has[name]), None)
+            for one in job.choices
+        ]
+        reason, is_refused = waiting.reason, None not in rules and waiting.reason is not WaitingReason.DEPENDENCY
+        if rules[0] is not None and (is_refused or reason is WaitingReason.UNSATISFIABLE):
             return _by_rule(waiting, rules[0])
         if waiting.reason is WaitingReason.TOO_LATE and job.id in self._closing:
             return _by_rule(waiting, self._closing[job.id])
@@ -197,14 +205,15 @@ def compiled(
         that runs may start again, when it has been cut short; a soft limit holds for jobs together, not for one; and
         running jobs that do not fit are left as they are.
     """
-    instance, alternatives = _settled(instance, of_all=has_rules(instance), are_played=record)
+    instance, alternatives = _settled(instance, of_all=record and has_rules(instance), are_played=record)
     if has_rules(instance):
         problem = _without_rules(instance, slices, soft=soft, record=record)
     else:
         problem = Problem(instance=instance, slices=tuple(slices))
     if alternatives:
-        chosen = {element: number for element, number in alternatives.items() if number}
-        problem = replace(problem, has_all_plans=False, alternatives=chosen)
+        problem = replace(problem, has_all_plans=False, alternatives=alternatives)
+    if choosing := [job for job in instance.jobs if job.alternatives]:
+        problem = replace(problem, _choosing=frozenset(name for job in choosing for name in job.element_ids))
     if record:
         return problem
     fit, changed = fitted(problem.instance)
@@ -218,18 +227,17 @@ def _settled(instance: Instance, *, of_all: bool, are_played: bool) -> tuple[Ins
     could start; and which one that is, by its id in a plan.
 
     They are the jobs for whose end others wait, which is known from their starts alone then, unless they `are_played`,
-    or `of_all` that have a choice: rules count what a job takes, whatever a plan chooses.
+    or `of_all` that have a choice.
     """
     if not any(job.alternatives for job in instance.jobs):
         return instance, {}
     awaited = frozenset[str]() if are_played else awaited_ends(instance)
     found, jobs = dict[str, int](), list[Job]()
     for job in instance.jobs:
-        choices = job.choices
-        if len(choices) > 1 and (of_all or not awaited.isdisjoint(job.element_ids)):
-            number = next((place for place, one in enumerate(choices) if refusal(instance, one) is None), 0)
+        if job.alternatives and (of_all or not awaited.isdisjoint(job.element_ids)):
+            number = next((place for place, one in enumerate(job.choices) if refusal(instance, one) is None), 0)
             found |= dict.fromkeys(job.element_ids, number)
-            job = replace(choices[number], usual=job.walltime) if number else choices[0]
+            job = given(job, number)
         jobs.append(job)
     return replace(instance, jobs=tuple(jobs)) if found else instance, found
 
@@ -237,7 +245,7 @@ def _settled(instance: Instance, *, of_all: bool, are_played: bool) -> tuple[Ins
 def has_rules(instance: Instance) -> bool:
     """Tell whether engines plan an instance that has other means than the rules that documents state."""
     has_nodes = any(queue.nodes is not None for queue in instance.queues.values())
-    return bool(instance.limits or instance.free_pools or instance.reservations or has_nodes)
+    return has_nodes or any(getattr(instance, key) for key in RULES)
 
 
 def _without_rules(instance: Instance, slices: Sequence[ReservedSlice], *, soft: bool, record: bool) -> Problem:
@@ -246,16 +254,18 @@ def _without_rules(instance: Instance, slices: Sequence[ReservedSlice], *, soft:
         instance = _expanded(instance)
     times = Times(instance, _end_of_calendars(instance))
     nodes = NodeRules(instance, slices, times, record=record)
-    bare = replace(instance, limits=())
 
     @cache
     def hopeless() -> frozenset[str]:
-        return frozenset(job.id for job in bare.jobs) - placeable(nodes.apply(bare))
+        whole = nodes.apply(instance)
+        choices = apart([job for job in whole.jobs if job.alternatives])
+        return (frozenset(job.id for job in instance.jobs) - placeable(whole)) | refusals(whole, choices).keys()
 
     measures = Measures(instance.now)
     counters = list(counters_of(instance, times, measures, soft=soft, record=record, hopeless=hopeless))
-    plain = nodes.apply(_without_limits(instance, counters), _counted(instance, counters))
-    plain = replace(plain, set_aside=merged(plain.set_aside, {one.rule: one.closed for one in counters}))
+    plain = nodes.apply(_with_licenses(instance, counters), _counted(instance.jobs, instance.now, counters))
+    aside = merged(plain.set_aside, {one.rule: one.closed for one in counters})
+    plain = with_fields(plain, {"set_aside": aside, **dict.fromkeys((*RULES, "usage"), ())})
     touched = {job.id: job for job in instance.jobs if nodes.touches(job)}
     running = {job.id: repeated(job) for job in plain.jobs if job.running is not None and job.id in touched}
     is_strict = nodes.is_strict or any(counter.is_strict for counter in counters)
@@ -265,7 +275,7 @@ def _without_rules(instance: Instance, slices: Sequence[ReservedSlice], *, soft:
         has_all_plans=not is_strict and not any(limit.soft for limit in instance.limits),
         counters={counter.rule: counter for counter in counters},
         _nodes=nodes,
-        _stated={element: job for job in touched.values() for element in job.element_ids},
+        _stated={element: choices_apart(job) for job in touched.values() for element in job.element_ids},
         _facts={job_id: (repeated(touched[job_id]), held) for job_id, held in running.items()},
         _closing=_closing(instance, counters, nodes.closing),
         _common=_Common(window=instance, times=times, measures=measures, hopeless=hopeless),
@@ -293,7 +303,8 @@ def exchanged(window: Instance, job: Job) -> Instance:
 
 def _counters_about(job: Job, window: Instance, common: _Common) -> list[Counter]:
     """Return the limits and free pools that count a job, in a form that the window does not have of it."""
-    common.measures.forget(job.id)
+    names = [one.id for one in choices_apart(job)]
+    common.measures.forget(names)
     found = list(
         counters_of(
             window,
@@ -304,8 +315,8 @@ def _counters_about(job: Job, window: Instance, common: _Common) -> list[Counter
             hopeless=lambda: common.hopeless() - {job.id},
         )
     )
-    common.measures.forget(job.id)
-    return [counter for counter in found if job.id in counter.takes or job.id in counter.steady]
+    common.measures.forget(names)
+    return [one for one in found if any(name in one.takes or name in one.steady for name in names)]
 
 
 def _closing(
@@ -320,12 +331,12 @@ def _closing(
         for job_id, time in counter.last_chances(instance.now + FOR_EVER):
             if job_id not in ends or time < ends[job_id][0]:
                 ends[job_id] = time, counter.rule
-    return {
-        element: ends[job.id][1]
-        for job in instance.jobs
-        if job.id in ends and instance.latest_start(job) is None
-        for element in job.element_ids
-    }
+    found: dict[str, Rule] = {}
+    for job in instance.jobs:
+        names = [one.id for one in choices_apart(job)]
+        if all(name in ends for name in names) and instance.latest_start(job) is None:
+            found |= dict.fromkeys(job.element_ids, ends[names[0]][1])
+    return found
 
 
 def _mapped(
@@ -382,19 +393,19 @@ def _expanded(instance: Instance) -> Instance:
     )
 
 
-def _counted(instance: Instance, counters: Sequence[Counter]) -> dict[str, dict[str, Any]]:
-    """Return the fields of jobs, by id, that have licences in place of limits and free pools."""
+def _counted(jobs: Sequence[Job], now: int, counters: Sequence[Counter]) -> dict[str, dict[str, Any]]:
+    """Return the fields of jobs and of their choices, by id, that have licences in place of limits and free pools."""
     takes = defaultdict[str, list[tuple[str, int]]](list)
     ends: dict[str, int] = {}  # the seconds by which jobs have to end, since a rule then closes for ever
     for counter in counters:
         for job_id, amount in counter.takes.items():
             takes[job_id].append((counter.rule, amount))
-        for job_id, time in counter.last_chances(instance.now + FOR_EVER):
+        for job_id, time in counter.last_chances(now + FOR_EVER):
             ends[job_id] = min(time, ends.get(job_id, time))
     steady = frozenset[str]().union(*(counter.steady for counter in counters))
     licenses: dict[tuple[tuple[str, int], ...], Amounts] = {}  # of jobs that ask alike
     found: dict[str, dict[str, Any]] = {}
-    for job in instance.jobs:
+    for job in apart(jobs):
         if job.id not in takes and job.id not in steady:
             continue
         key = (*job.licenses.items(), *takes.get(job.id, ()))
@@ -409,12 +420,7 @@ def _counted(instance: Instance, counters: Sequence[Counter]) -> dict[str, dict[
     return found
 
 
-def _without_limits(instance: Instance, counters: Sequence[Counter]) -> Instance:
-    """Return an instance without limits, with licences that stand for them and for free pools; none is taken yet."""
+def _with_licenses(instance: Instance, counters: Sequence[Counter]) -> Instance:
+    """Return an instance with licences that stand for limits and free pools; none is taken yet."""
     licenses = (*instance.cluster.licenses.items(), *((counter.rule, counter.total) for counter in counters))
-    return replace(
-        instance,
-        cluster=replace(instance.cluster, licenses=Amounts(licenses)),
-        limits=(),
-        usage=(),
-    )
+    return replace(instance, cluster=replace(instance.cluster, licenses=Amounts(licenses)))

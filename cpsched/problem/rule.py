@@ -65,6 +65,17 @@ class Part(_Key):
     __slots__ = ()
 
 
+class Choice(_Key):
+    """The id of one of the choices of a job, while rules are compiled; its mark is its number."""
+
+    __slots__ = ()
+
+    @property
+    def number(self) -> int:
+        """Which of the job's choices it is."""
+        return int(self.marks[0])
+
+
 def is_optional(name: str) -> bool:
     """Tell whether a chunk takes of a resource only on nodes which have it."""
     return isinstance(name, RuleOnNodes)

@@ -102,12 +102,8 @@ def list_keys(
     price = rates_of(costs)
     totals = instance.cluster.totals
     time = np.array([job.walltime for job in jobs], dtype=np.float64)
-    share = np.array(
-        [
-            max((n / totals[name] for name, n in job.request.totals.items() if not is_optional(name)), default=0.0)
-            for job in jobs
-        ]
-    )
+    asked = [{name: n for name, n in job.request.totals.items() if not is_optional(name)} for job in jobs]
+    share = np.array([max((n / (totals.get(name) or 1) for name, n in one.items()), default=0.0) for one in asked])
     cores = np.array([job.request.totals.get("cores", 0) for job in jobs]) / max(1, totals.get("cores", 1))
     nodes = np.array([sum(count * each for count, each in node_shares(instance, job.request)) for job in jobs])
     keys = {

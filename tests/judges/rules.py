@@ -24,7 +24,7 @@ from tests.oracle.brute_force import Best, TooLargeError, Window
 from tests.oracle.literal_rules import Booked
 from tests.verify.openings import strictly_verified
 
-__all__ = ["Comparison", "RulesCase", "judge_proofs", "judge_rules", "mutants", "plan_document"]
+__all__ = ["Comparison", "RulesCase", "judge_proofs", "judge_rules", "mutants", "plan_document", "read_plan"]
 
 #: Plans that each window is asked about, each a change of the best one.
 MUTANTS = 12
@@ -221,7 +221,7 @@ class Comparison:
     def _compare(self, name: str, plan: Document) -> None:
         """Compare the plan of an engine with the best one."""
         window, best, say = self.window, self.best, self.case.failures
-        slices, jobs = _read(window, plan)
+        slices, jobs = read_plan(window, plan)
         said = strictly_verified(self.case.document, plan)
         say += [f"{name}: the verifier, or the oracle of openings, refuses its plan: {one}" for one in said]
         say += [f"{name}: the oracle refuses its plan: {fault}" for fault in window.faults(slices, jobs)]
@@ -277,7 +277,7 @@ def _is_below(value: float, other: float) -> bool:
     return value < other - NEAR * max(1.0, abs(other))
 
 
-def _read(window: Window, plan: Document) -> tuple[list[Booked], list[Booked]]:
+def read_plan(window: Window, plan: Document) -> tuple[list[Booked], list[Booked]]:
     """Read slices and waiting jobs of a plan."""
 
     def chunks(allocation: Sequence[Document]) -> list[tuple[str, int, int]]:

@@ -50,14 +50,51 @@ def test_queue_rules_take_the_first_that_fits(engine: str) -> None:
     assert planned(window({"id": "a", "alternatives": [NARROW]}), engine)["a"] == (0, 10, 0)
 
 
-def test_rules_and_dependencies_leave_no_choice() -> None:
-    """Where others wait for its end, or rules count what it takes, a job runs by the first request that is possible."""
+def test_dependencies_leave_no_choice() -> None:
+    """Where others wait for its end, a job runs by the first request that is possible."""
     wide = {"id": "a", "request": "3:ncpus=4", "alternatives": [NARROW, {"walltime": 9, "request": "2:ncpus=4"}]}
     after = {"id": "b", "after": [{"job": "a", "type": "afterok"}]}
     assert planned(window(wide, after)) == {"a": (0, 18, 1), "b": (18, 28, 0)}
-    limit = {"consumer": {"each": "user"}, "resource": "cores", "items": "4"}
-    narrow = wide | {"user": "eve"}
-    assert planned(window(narrow, limits=[limit])) == {"a": (0, 18, 1)}
+
+
+@pytest.mark.parametrize("engine", ["planner", "fcfs", "easy"])
+def test_rules_count_what_is_chosen(engine: str) -> None:
+    """A limit that the own request exceeds leaves a job its alternative, and one that this exceeds the own request."""
+    job = {"id": "a", "user": "eve", "alternatives": [NARROW]}
+    cores = {"consumer": {"each": "user"}, "resource": "cores", "items": "4"}
+    assert planned(window(job, limits=[cores]), engine) == {"a": (0, 18, 1)}
+    seconds = {"consumer": {"user": "eve"}, "resource": "cores", "duration": 10}
+    assert planned(window(job, limits=[seconds]), engine) == {"a": (0, 10, 0)}
+    pool = {"resource": "cores", "items": "4", "open_to": {"max": {"cores": 8}, "max_walltime": 10}}
+    assert planned(window(job, free_pools=[pool]), engine) == {"a": (0, 10, 0)}
+    pool["nodes"] = "n1"
+    assert planned(window(job, free_pools=[pool]), engine) == {"a": (0, 10, 0)}
+
+
+def test_the_planner_chooses_under_rules() -> None:
+    """Beside a limit that leaves room, and in a reservation, jobs choose as they do without rules."""
+    jobs = [{"id": name, "user": "eve", "alternatives": [NARROW | {"walltime": 11}]} for name in "abc"]
+    limit = {"consumer": {"each": "user"}, "resource": "cores", "items": "8"}
+    best = {"a": (0, 11, 1), "b": (0, 11, 1), "c": (11, 21, 0)}
+    assert planned(window(*jobs, limits=[limit])) == best
+    slot = {"id": "r", "start": 5, "end": 40, "nodes": "n[1-2]", "users": ["eve"]}
+    guests = [job | {"reservation": "r"} for job in jobs]
+    assert planned(window(*guests, reservations=[slot])) == {
+        name: (start + 5, end + 5, number) for name, (start, end, number) in best.items()
+    }
+    short = slot | {"end": 16}
+    assert planned(window(*guests, reservations=[short])) == {"a": (5, 16, 1), "b": (5, 16, 1)}
+
+
+def test_an_outstanding_area_is_given_to_one_choice_of_a_job() -> None:
+    """The area pays for the own requests first; what is left of it for alternatives that ask for more."""
+    job = {"id": "a", "user": "eve", "alternatives": [{"walltime": 30, "request": "1:ncpus=4"}]}
+    limit = {"consumer": {"user": "eve"}, "resource": "cores", "area": 100, "area_scope": "outstanding"}
+    other = {"id": "b", "user": "eve", "walltime": 5, "request": "1:ncpus=4"}
+    assert planned(window(job, other, limits=[limit])).keys() == {"a", "b"}
+    narrow = job | {"request": "2:ncpus=4", "walltime": 20}
+    assert planned(window(narrow, limits=[limit])) == {}
+    assert planned(window(narrow | {"alternatives": [NARROW]}, limits=[limit])) == {"a": (0, 18, 1)}
 
 
 def test_a_job_that_has_started_has_no_choice_any_more() -> None:
@@ -80,6 +117,26 @@ def test_an_explanation_looks_for_each_alternative() -> None:
     found = Answers(instance, solve(instance, engine="planner", budget=0)).submit(job).planned
     assert found is not None
     assert (found.start, found.end, found.alternative) == (0, 18, 1)
+
+
+def test_an_answer_counts_what_each_alternative_takes() -> None:
+    """Beside a job of the same user a limit leaves room for the narrow alternative, for the wide one later."""
+    limit = {"consumer": {"each": "user"}, "resource": "cores", "items": "8"}
+    taken = {"node": "n1", "resources": {"cores": 4}}
+    running = {"id": "r", "user": "eve", "request": "1:ncpus=4", "running": {"start": -1, "allocation": [taken]}}
+    nodes = {"nodes": [{"names": "n[1-3]", "resources": {"cores": 4}}]}
+    documents = [{"id": "x", "user": "eve", "alternatives": choices} for choices in ([NARROW], [])]
+    found = []
+    for document in documents:
+        (job,) = window({key: value for key, value in document.items() if value}).jobs
+        base = window(running, limits=[limit], cluster=nodes)
+        planned_job = Answers(base, solve(base, engine="planner", budget=0)).submit(job).planned
+        assert planned_job is not None
+        found.append((planned_job.start, planned_job.alternative))
+    assert found == [(0, 1), (9, 0)]
+    instance = window(running, {"id": "x", "user": "eve", "alternatives": [NARROW]}, limits=[limit], cluster=nodes)
+    answers = Answers(instance, solve(instance, engine="planner", budget=0))
+    assert answers.explain("x").blocked == ()
 
 
 @pytest.mark.parametrize("engine", ["sd_dyn", "minizinc"])

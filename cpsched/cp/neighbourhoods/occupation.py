@@ -221,9 +221,9 @@ class Occupation:
     def licences_beside(self, tasks: Iterable[int]) -> Iterator[tuple[str, Hold]]:
         """Yield the licences that all but some tasks take."""
         left_out = set(tasks)
-        for number, task in enumerate(self.encoding.tasks):
-            if task.job.licenses and number not in left_out and self.is_placed(number):
-                for name, amount in task.job.licenses.items():
+        for number, (task, placed) in enumerate(zip(self.encoding.tasks, self.placed, strict=True)):
+            if placed is not None and number not in left_out:
+                for name, amount in task.job.licenses_of(placed.mode).items():
                     yield name, Hold(int(self.starts[number]), int(self.ends[number]), amount)
 
     def nodes_beside(self, tasks: Iterable[int]) -> Iterator[Hold]:

@@ -264,7 +264,7 @@ def _wanted(
 
 def _licences(occupation: Occupation, tasks: Sequence[int], parts: Sequence[Task], until: int) -> dict[str, Pool]:
     """Return the licences that these tasks use, with what the others take."""
-    used = {name for task in parts for name in task.job.licenses}
+    used = {name for task in parts for mode in range(len(task.modes)) for name in task.job.licenses_of(mode)}
     if not used:
         return {}
     holds: defaultdict[str, list[Hold]] = defaultdict(list)

@@ -43,19 +43,19 @@ def check_slices(case: Case) -> Iterator[Violation]:
 
 def check_refused(case: Case) -> Iterator[Violation]:
     """No reservation is said not to be had for which nodes are found beside running jobs and other reservations."""
-    spaces: dict[str, Space] = {}
+    cases: dict[str, Case] = {}
     for slice_ in case.plan.refused:
         name = slice_.reservation.id
-        if name not in spaces:
-            spaces[name] = _space_for(case, slice_.reservation)
-        denial = _denial(case, spaces[name], slice_)
+        if name not in cases:
+            cases[name] = _without_jobs(case, slice_.reservation)
+        denial = _denial(case, cases[name], slice_)
         if denial is not None:
             message = f"from {slice_.start} to {slice_.end} it is said not to be had, but {denial}"
             yield Violation("reservation", name, message)
 
 
-def _space_for(case: Case, reservation: Reservation) -> Space:
-    """Return the amounts that running jobs, as the instance states them, and reservations leave to a reservation.
+def _without_jobs(case: Case, reservation: Reservation) -> Case:
+    """Return the case of running jobs, as the instance states them, and of reservations alone, for a reservation.
 
     Jobs that run inside it already are where it would be. Guards are about jobs, and so is what nodes keep free.
     """
@@ -67,22 +67,23 @@ def _space_for(case: Case, reservation: Reservation) -> Space:
     nodes = {name: bare[id(one)] for name, one in instance.nodes.items()}
     jobs = {name: job for name, job in instance.jobs.items() if job.reservation != reservation.id}
     alone = replace(case.plan, entries=(), attempts=())
-    return Space(Case(replace(instance, nodes=nodes, jobs=jobs), alone))
+    return Case(replace(instance, nodes=nodes, jobs=jobs), alone)
 
 
-def _denial(case: Case, space: Space, slice_: Slice) -> str | None:
+def _denial(case: Case, alone: Case, slice_: Slice) -> str | None:
     """Return why a reservation could be had, or None if that is not found out."""
     reservation, start, end = slice_.reservation, max(slice_.start, case.instance.now), slice_.end
     if reservation.is_closure:
         return "a downtime of nodes is had whatever runs there"
     if reservation.allocation and (slice_.start, end) in case.instance.reserved_times[reservation.id][:1]:
         return "it has its allocation already"
-    if case.plan.is_record or start >= end or not space.has_licenses(reservation.licenses, start, end):
+    space = Space(alone, start, end)
+    if case.plan.is_record or start >= end or not space.has_licenses(reservation.licenses):
         return None  # in a record running jobs may have ended sooner than was known when it was decided
     if reservation.request is None:
-        is_free = all(space.is_empty(node, start, end) for node in reservation.nodes)
+        is_free = all(space.is_empty(node) for node in reservation.nodes)
         return "its nodes are up, and nothing is on them" if is_free else None
-    layout = lay(reservation.request, end - start, space.rooms(reservation.request, start, end))
+    layout = lay(reservation.request, end - start, space.rooms(reservation.request))
     if layout is None:
         return None
     named = ", ".join(list(layout)[:NAMED]) + (f" and {len(layout) - NAMED} more" if len(layout) > NAMED else "")
