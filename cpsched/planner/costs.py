@@ -10,10 +10,7 @@ from numpy.typing import NDArray
 
 from cpsched.domain import Instance, Job, ObjectiveTerm
 from cpsched.metrics import delay_rates, end_rate
-
-#: Columns of costs: cost per second of start, and cost at any start; then for each kink, in the order of time, more
-#: cost per second beyond it, and where it is.
-RATE, LEVEL, FIRST_KINK = 0, 1, 2
+from cpsched.rusv.kernels import FIRST_KINK, LEVEL, RATE
 
 
 def start_costs(

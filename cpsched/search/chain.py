@@ -127,11 +127,9 @@ class Chain(SearchedPlan):
         if changing or not alternatives.any():
             shares = np.array([changing and len(of_job) > 1 for of_job in self.ledger.modes])
             return (np.where(shares & ~alternatives, -1, 0).astype(np.int64),)
-        least = [
-            min(range(len(of_job)), key=lambda number: self._values.area(row, number))
-            for row, of_job in enumerate(self.ledger.modes)
-        ]
-        return np.array(least, dtype=np.int64), np.where(alternatives, -1, 0), np.zeros(len(least), dtype=np.int64)
+        areas = np.split(self._values.areas, np.cumsum([len(of_job) for of_job in self.ledger.modes])[:-1])
+        least = np.array([of_job.argmin() for of_job in areas], dtype=np.int64)
+        return least, np.where(alternatives, -1, 0), np.zeros_like(least)
 
     @property
     def is_elastic(self) -> bool:
