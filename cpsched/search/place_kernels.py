@@ -287,7 +287,8 @@ def num_modes(job: int, jobs: Jobs) -> int:
 @inner_kernel
 def find_in_modes(
     job: int,
-    only: int,
+    first: int,
+    tried: int,
     earliest: int,
     room: float,
     style: int,
@@ -297,19 +298,17 @@ def find_in_modes(
     timeline: Timeline,
     changes: Changes | None,
 ) -> bool:
-    """Find the cheapest place of a job that costs no more than `room`, in one of its modes (-1: in any); tell whether
-    there is one.
+    """Find the cheapest place of a job that costs no more than `room`, in so many of its modes, from one on, in a
+    circle; tell whether there is one.
 
     Unless the style is `SHRUNK`, a job on a smaller share expands as soon as it can. Between places of equal costs the
     earlier end decides, then the larger share. Where the style is `LISTED`, it gets the planner's nodes.
     """
     state, tables, scratch = timeline.state, timeline.tables, timeline.scratch
-    end, is_found, first, behind = FOREVER, False, only, only + 1
-    if only < 0:
-        first, behind = 0, num_modes(job, jobs)
-    is_only = behind - first == 1
-    trial, row = plan if is_only else step.trial, job if is_only else 0
-    for number in range(first, behind):
+    end, is_found, modes = FOREVER, False, num_modes(job, jobs)
+    trial, row = plan if tried == 1 else step.trial, job if tried == 1 else 0
+    for turn in range(tried):
+        number = (first + turn) % modes
         mode = jobs.first_mode[job] + number
         demand, duration = jobs.demands[mode], jobs.durations[mode]
         priced = mode if changes is None else jobs.first_mode[job]
@@ -331,7 +330,7 @@ def find_in_modes(
         if cost < room or (cost == room and (not is_found or trial.ends[row] < end)):
             room, end, is_found = cost, trial.ends[row], True
             trial.paid[row] = cost
-            if not is_only:
+            if tried > 1:
                 copy_place(plan, job, trial, row)
     if not is_found:
         plan.starts[job] = NOWHERE
