@@ -71,8 +71,10 @@ class Values:
         for job, of_job in zip(self._ledger.jobs, self._ledger.modes, strict=True):
             for mode in of_job if job.alternatives else ():
                 if not shares[mode.demand]:
-                    of_nodes = [n / totals[name] for name, n in mode.request.totals.items() if not is_optional(name)]
-                    shares[mode.demand] = max([*of_nodes, *(n / licenses[name] for name, n in job.licenses.items())])
+                    asked = mode.request.totals.items()
+                    of_nodes = (n / totals[name] for name, n in asked if totals.get(name) and not is_optional(name))
+                    of_licenses = (n / licenses[name] for name, n in job.licenses.items() if n)
+                    shares[mode.demand] = max([0.0, *of_nodes, *of_licenses])
         areas: NDArray[np.float64] = shares[self._modes[:, 0]] * self._modes[:, 2]
         return areas
 
