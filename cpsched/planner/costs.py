@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 
 from cpsched.domain import Instance, Job, ObjectiveTerm
 from cpsched.metrics import delay_rates, end_rate
-from cpsched.rusv.kernels import FIRST_KINK, LEVEL, RATE
+from cpsched.rusv import kernels
+
+#: Columns of costs, which kernels know too.
+RATE, LEVEL, FIRST_KINK = kernels.RATE, kernels.LEVEL, kernels.FIRST_KINK
 
 
 def start_costs(

@@ -137,9 +137,7 @@ def settle(
             demand, duration = jobs.demands[mode], jobs.durations[mode]
             is_known = only >= 0 and timeline.tables.demands[demand, kernels.D_FLAGS] & kernels.JOINT == 0
             earliest = kernels.remembered_start(known[demand], released, duration, FOREVER) if is_known else released
-            tried = num_modes(job, jobs) if only < 0 else 1
-            first = max(only, 0)
-            is_found = find_in_modes(job, first, tried, earliest, np.inf, LISTED, jobs, plan, step, timeline, changes)
+            is_found = find_in_modes(job, only, earliest, np.inf, LISTED, jobs, plan, step, timeline, changes)
             if is_found and is_known:
                 kernels.remember_start(known[demand], released, duration, plan.starts[job])
         if not is_found and not leave_out(job, released, np.inf, jobs, plan):
@@ -199,18 +197,17 @@ def find_with_mode(
     changes: Changes | None,
 ) -> bool:
     """Choose modes of a removed job, and find a place in one of them; tell whether there is one."""
-    first, style, room, kept, modes = 0, EXPANDED, limit, step.old.numbers[slot, 0], num_modes(job, jobs)
-    tried = modes
+    only, style, room, kept, modes = -1, EXPANDED, limit, step.old.numbers[slot, 0], num_modes(job, jobs)
     if modes > 1 and kept < modes:
         flip, most, other = uniform(step.random), _ALL_SHARES, _OTHER_SHARE
         if changes is None:
             # what the mode of before costs limits how far the others are searched
-            first, most, other = kept, _ALL_MODES, _OTHER_MODE
+            only, most, other = ~kept, _ALL_MODES, _OTHER_MODE
         if flip >= most:
-            first, tried, style = kept if flip >= most + other else below(step.random, modes), 1, SHRUNK
+            only, style = kept if flip >= most + other else below(step.random, modes), SHRUNK
     if changes is not None and style == SHRUNK:
-        room += changes.late[job] * (jobs.durations[jobs.first_mode[job] + first] - changes.durations[job])
-    is_found = find_in_modes(job, first, tried, earliest, room, style, jobs, plan, step, timeline, changes)
+        room += changes.late[job] * (jobs.durations[jobs.first_mode[job] + only] - changes.durations[job])
+    is_found = find_in_modes(job, only, earliest, room, style, jobs, plan, step, timeline, changes)
     if is_found or earliest > kernels.latest_before(job, FOREVER, jobs.linked):
         return is_found
     return leave_out(job, earliest, limit, jobs, plan)

@@ -287,8 +287,7 @@ def num_modes(job: int, jobs: Jobs) -> int:
 @inner_kernel
 def find_in_modes(
     job: int,
-    first: int,
-    tried: int,
+    only: int,
     earliest: int,
     room: float,
     style: int,
@@ -298,17 +297,18 @@ def find_in_modes(
     timeline: Timeline,
     changes: Changes | None,
 ) -> bool:
-    """Find the cheapest place of a job that costs no more than `room`, in so many of its modes, from one on, in a
-    circle; tell whether there is one.
+    """Find the cheapest place of a job that costs no more than `room`, in one of its modes, or, with ``~mode``, in all
+    from that one on, in a circle; tell whether there is one.
 
     Unless the style is `SHRUNK`, a job on a smaller share expands as soon as it can. Between places of equal costs the
     earlier end decides, then the larger share. Where the style is `LISTED`, it gets the planner's nodes.
     """
     state, tables, scratch = timeline.state, timeline.tables, timeline.scratch
     end, is_found, modes = FOREVER, False, num_modes(job, jobs)
+    tried = 1 if only >= 0 else modes
     trial, row = plan if tried == 1 else step.trial, job if tried == 1 else 0
     for turn in range(tried):
-        number = (first + turn) % modes
+        number = only if only >= 0 else (~only + turn) % modes
         mode = jobs.first_mode[job] + number
         demand, duration = jobs.demands[mode], jobs.durations[mode]
         priced = mode if changes is None else jobs.first_mode[job]
