@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,7 +81,7 @@ class Block:
 
     def for_a_second(self) -> Block:
         """Return the same for one second: what the job needs when it starts."""
-        return Block(modes=tuple(replace(mode, duration=1, latest=FOREVER) for mode in self.modes))
+        return Block(modes=tuple(mode._replace(duration=1, latest=FOREVER) for mode in self.modes))
 
     def find(self, timeline: Timeline, earliest: int, latest: int = FOREVER, gate: Gate = OPEN) -> FreePlace | None:
         """Return the place with the first start in ``[earliest, latest]`` that rules allow; None: there is none."""

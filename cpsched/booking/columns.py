@@ -77,9 +77,11 @@ class Columns:
         self._number_system()
         self.demands = Demands(self._layout())
         self._compiled: dict[object, int] = {}
-        #: The runs for each kind of a request, or for the whole of a packed one, by the request and, where guards ask
-        #: for it, the walltime.
-        self._runs_of: dict[tuple[Request, int | None], tuple[tuple[int, ...], ...]] = {}
+        #: The demands of requests with licences and, where guards ask for it, the walltime; the runs for each kind of
+        #: chunks; and what a chunk takes of the nodes of runs.
+        self._asked: dict[tuple[Request, Amounts, int | None], int] = {}
+        self._runs_of: dict[object, tuple[int, ...]] = {}
+        self._takes: dict[object, tuple[tuple[int, tuple[tuple[int, int], ...]], ...]] = {}
         self._has_guards = any(node_class.admits for node_class in cluster.classes)
         self._kinds: list[int] = []
 
@@ -165,19 +167,20 @@ class Columns:
 
         Jobs with equal requests and the same admissible nodes share a demand.
         """
-        pack = request.place.arrangement is Arrangement.PACK
-        of_request = request, walltime if self._has_guards else None
-        runs = self._runs_of.get(of_request)
-        if runs is None:
-            runs = self._runs_of[of_request] = (
+        asked = request, licenses, walltime if self._has_guards else None
+        number = self._asked.get(asked)
+        if number is None:
+            pack = request.place.arrangement is Arrangement.PACK
+            runs = (
                 (self._runs_packing(request, walltime),)
                 if pack
                 else tuple(self._runs_for(chunk, request, walltime) for chunk in request.chunks)
             )
-        key = (request, licenses, runs)
-        if key not in self._compiled:
-            self._compiled[key] = self._add_demand(request, licenses, runs, pack=pack)
-        return self._compiled[key]
+            number = self._compiled.get(key := (request, licenses, runs))
+            if number is None:
+                number = self._compiled[key] = self._add_demand(request, licenses, runs, pack=pack)
+            self._asked[asked] = number
+        return number
 
     def compile_common(
         self, requests: Sequence[Request], kind: int | None, need: int, licenses: Amounts, walltime: int
@@ -238,11 +241,14 @@ class Columns:
     def _runs_for(self, chunk: Chunk, request: Request, walltime: int) -> tuple[int, ...]:
         """Return the runs whose nodes may hold a chunk."""
         exclusive = request.place.exclusive
-        return tuple(
-            run
-            for run in self._up_runs()
-            if chunks_on_empty_node(self.run_class[run], chunk, walltime, exclusive=exclusive)
-        )
+        key = chunk.resources, chunk.where, exclusive, walltime if self._has_guards else None
+        if key not in self._runs_of:
+            self._runs_of[key] = tuple(
+                run
+                for run in self._up_runs()
+                if chunks_on_empty_node(self.run_class[run], chunk, walltime, exclusive=exclusive)
+            )
+        return self._runs_of[key]
 
     def _add_demand(self, request: Request, licenses: Amounts, runs: Sequence[Sequence[int]], *, pack: bool) -> int:
         """Add a demand to the table; `runs` has those of each kind, or of the whole request if it is packed."""
@@ -278,7 +284,7 @@ class Columns:
         only nodes of another). A request of several kinds is then mapped in each order of its kinds (in each rotation,
         beyond `MOST_PERMUTED` kinds), first on the nodes that the fewest of its kinds may use.
         """
-        policy = list(self.mapping.chunk_order(self.cluster, request))
+        policy = list(self.mapping.chunk_order(self.cluster, request)) if len(request.chunks) > 1 else [0]
         count = len(self.run_class)
         orders: list[tuple[Sequence[int], Sequence[int]]] = [(policy, range(count))]
         if len(policy) > 1:
@@ -307,11 +313,14 @@ class Columns:
 
     def _kind(self, unit: Sequence[tuple[Chunk, int]], need: int, most: int, runs: Sequence[int]) -> KindDemand:
         """Return the demand for `need` units, each of a number of chunks of some kinds together on one node."""
-        takes = []
-        for run in runs:
-            amounts = (amount_of(column, unit) for column in self.run_columns[run])
-            takes.append((run, tuple((place, amount) for place, amount in enumerate(amounts) if amount)))
-        return KindDemand(need=need, most=most, takes=tuple(takes))
+        key = tuple((chunk.resources, count) for chunk, count in unit), tuple(runs)
+        if key not in self._takes:
+            takes = []
+            for run in runs:
+                amounts = (amount_of(column, unit) for column in self.run_columns[run])
+                takes.append((run, tuple((place, amount) for place, amount in enumerate(amounts) if amount)))
+            self._takes[key] = tuple(takes)
+        return KindDemand(need=need, most=most, takes=self._takes[key])
 
     def _system_needs(self, totals: MappingType[str, int], runs: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
         """Return the amounts that must be free in the system at every moment of a window, by the narrowest sums that

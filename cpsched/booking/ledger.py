@@ -32,7 +32,7 @@ from cpsched.booking.shapes import Shape
 from cpsched.domain import Instance, Job, PlannedJob, Segment, SetAside, stretches_of
 from cpsched.domain import modes as domain_modes
 from cpsched.problem import awaited_ends, in_segments, own_start
-from cpsched.rusv import FOREVER, NOWHERE, Booking, JobTable, StepSequences, Timeline, TimelineMark, behind
+from cpsched.rusv import FOREVER, NOWHERE, Booking, Choices, JobTable, StepSequences, Timeline, TimelineMark, behind
 
 Progress = Callable[[int, int], None]
 
@@ -115,17 +115,25 @@ class Ledger:
 
     # --- waiting jobs -------------------------------------------------------------------------------------------
 
-    def plan(self, ids: Sequence[str], progress: Progress | None = None, *, is_held: bool = True) -> None:
+    def plan(
+        self,
+        ids: Sequence[str],
+        progress: Progress | None = None,
+        *,
+        is_held: bool = True,
+        choices: Choices | None = None,
+    ) -> None:
         """Book waiting jobs that have no place, in this order, each as early as it fits beside all that is booked.
 
         No booked job is moved (OCCS-21, OCCS-23, OCCS-29). A job that fits nowhere remains without a place. Unless it
-        `is_held`, no step of a job that changes is held.
+        `is_held`, no step of a job that changes is held. With `choices`, of the rows of the ledger, each job gets the
+        mode that costs it least; else it keeps its own.
         """
         for rows, tell in self._stretches(self._rows(ids), progress):
             if self._is_changing(rows):
                 self._plan_changing(int(rows[0]), is_held=is_held)
             else:
-                self.timeline.plan(self.table, rows, tell)
+                self.timeline.plan(self.table, rows, tell, choices)
 
     def _stretches(
         self, rows: NDArray[np.int64], progress: Progress | None

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from cpsched.domain import Instance, Job, ObjectiveTerm
 from cpsched.metrics import delay_rates, end_rate
+from cpsched.rusv import kernels
 
-#: Columns of costs: cost per second of start, and cost at any start; then for each kink, in the order of time, more
-#: cost per second beyond it, and where it is.
-RATE, LEVEL, FIRST_KINK = 0, 1, 2
+#: Columns of costs, which kernels know too.
+RATE, LEVEL, FIRST_KINK = kernels.RATE, kernels.LEVEL, kernels.FIRST_KINK
 
 
 def start_costs(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, partial
 
-from cpsched.booking import Ledger, Mapping
+from cpsched.booking import Ledger, Mapping, Mark
 from cpsched.domain import Instance
 from cpsched.engine import Outcome, Progress
 from cpsched.planner.admission_result import AdmissionResult
@@ -19,6 +19,9 @@ NAME = "planner"
 
 #: With more jobs than this that may be held, they are not planned a second time without it.
 _MOST_HELD = 300
+#: What an alternative is charged for the jobs behind it (`Values.choices`): the more, the fuller the machine is. With
+#: more jobs than this the first is tried alone.
+_CHARGES, _MANY = (5.0, 1.0), 500
 
 
 class Planner:
@@ -38,41 +41,42 @@ class Planner:
         """Plan all waiting jobs in order, or another if one is too late; then hold and shrink if that is better."""
         ledger = self.ledger
         is_bound = ledger.table.jobs[:, 2] < FOREVER  # it must start by some time
-        # for asking whether a job that is too late is so in every plan: what is set aside takes time to book anew
-        bare = ledger.marked() if self.instance.set_aside and is_bound.any() else None
+        held = sum(job.is_evolving and job.expand_limit != 1 for job in ledger.jobs)
+        has_modes = any(len(modes) > 1 for modes in ledger.modes)
+        # for planning all anew; and for asking whether a job that is too late is so in every plan: what is set aside
+        # takes time to book anew
+        is_asked = self.instance.set_aside and is_bound.any()
+        bare = ledger.marked() if held or has_modes or ledger.running.changeable or is_asked else None
         ledger.plan(self._order, progress)
         is_late = bool((is_bound & (ledger.table.starts == NOWHERE)).any())
         if is_late and not self.instance.has_strict_priorities:
             values = cache(lambda: Values(self.instance, ledger))
             self._order = rescue(ledger, self._order, lambda: values().of_plan(), bare)
         order = self._order
-        held = sum(job.is_evolving and job.expand_limit != 1 for job in ledger.jobs)
-        if 0 < held <= _MOST_HELD:
-            self._improved_by(Values(self.instance, ledger), lambda: ledger.plan(order, is_held=False))
-        if ledger.running.changeable or any(len(modes) > 1 for modes in ledger.modes):
-            self._shrink()
+        if bare is not None and 0 < held <= _MOST_HELD:
+            self._improved_by(Values(self.instance, ledger), bare, lambda: ledger.plan(order, is_held=False))
+        if bare is not None and (ledger.running.changeable or has_modes):
+            self._shrink(bare)
         # other jobs may have moved to earlier ends since they were planned
         ledger.plan([name for name in order if not ledger.is_booked(name)])
 
-    def _shrink(self) -> None:
+    def _shrink(self, bare: Mark) -> None:
         """Shrink waiting and running jobs where that improves the plan."""
         ledger, order = self.ledger, self._order
         values = Values(self.instance, ledger)
         has_alternatives = any(job.alternatives for job in ledger.jobs)
-        # whether it is better that a job thinks of those behind it depends on how full the machine is
-        ways = (True, False) if has_alternatives else (True,)
+        charges = _CHARGES[: 1 if len(order) > _MANY or not has_alternatives else None]
         better = [
-            self._improved_by(values, partial(begin_shrunk, ledger, order, values, is_charged=way)) for way in ways
+            self._improved_by(values, bare, partial(begin_shrunk, ledger, order, values, charge)) for charge in charges
         ]
         if not any(better):
             begin_shrunk(ledger, [name for name in order if not ledger.is_booked(name)], values)
         go_on_shrunk(ledger, order, values, names=lenders(ledger, order))
 
-    def _improved_by(self, values: Values, replan: Callable[[], None]) -> bool:
-        """Plan all jobs anew in another way; return whether that is better. If not, all is as it was."""
+    def _improved_by(self, values: Values, bare: Mark, replan: Callable[[], None]) -> bool:
+        """Plan all jobs anew from `bare` on, in another way; return whether that is better. Else all is as before."""
         worth, mark, booked = values.of_plan(), self.ledger.marked(), self._booked()
-        for name in booked:
-            self.ledger.release(name)
+        self.ledger.back_to(bare)
         replan()
         found = self._booked()
         if found > booked or (found == booked and values.of_plan() < worth):

@@ -8,6 +8,7 @@ shrunk job are free for every job, together with all else that is free on its no
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,8 @@ from cpsched.booking import Ledger, Place
 from cpsched.domain import Instance, ObjectiveTerm, PlannedJob, Request
 from cpsched.metrics import end_rate, objective_value
 from cpsched.planner.costs import FIRST_KINK, LEVEL, RATE, costs_at, end_price, start_costs
-from cpsched.problem import dominant_share
-from cpsched.rusv import FOREVER, NOWHERE
+from cpsched.problem import is_optional
+from cpsched.rusv import FOREVER, NOWHERE, Choices
 
 #: The number of running jobs that are tried with fewer cores; it is lower if many other jobs would have to move up
 #: each time. Trying more is left to a search.
@@ -29,19 +30,29 @@ class Values:
 
     def __init__(self, instance: Instance, ledger: Ledger) -> None:
         self._instance, self._ledger = instance, ledger
-        modes = [mode for of_job in ledger.modes for mode in of_job]
-        owners = [job for job, of_job in zip(ledger.jobs, ledger.modes, strict=True) for _ in of_job]
-        self._first = np.cumsum([0, *map(len, ledger.modes)])
-        #: The costs of starts (see `start_costs`) in each mode, one job's modes after the other's.
-        self.costs = start_costs(instance, owners, np.array([mode.duration for mode in modes], dtype=np.int64))
-        for row, job in enumerate(ledger.jobs):
-            if job.alternatives:  # no cost of an alternative is less than 0
-                levels = self.costs[self._first[row] : self._first[row + 1], LEVEL]
-                levels -= levels.min()
+        counts = list(map(len, ledger.modes))
+        self._first = np.cumsum([0, *counts])
+        #: The row of the job of each mode, one job's modes after the other's; and (demand, latest start, duration).
+        self._owners = np.repeat(np.arange(len(counts)), counts)
+        self._modes = np.array([mode[1:] for of_job in ledger.modes for mode in of_job], dtype=np.int64).reshape(-1, 3)
+        rates = np.array(
+            [
+                float(end_rate(instance, job)) if count > 1 else 0.0
+                for job, count in zip(ledger.jobs, counts, strict=True)
+            ]
+        )
+        walltimes = np.array([job.walltime for job in ledger.jobs], dtype=np.int64)
+        #: The costs of starts (see `start_costs`) in each mode.
+        self.costs = start_costs(instance, ledger.jobs)[self._owners]
+        self.costs[:, LEVEL] = rates[self._owners] * (self._modes[:, 2] - walltimes[self._owners])
+        has_alternatives = np.array([bool(job.alternatives) for job in ledger.jobs], dtype=bool)
+        if has_alternatives.any():  # no cost of an alternative is less than 0
+            least = np.minimum.reduceat(self.costs[:, LEVEL], self._first[:-1])
+            self.costs[:, LEVEL] -= np.where(has_alternatives, least, 0.0)[self._owners]
+        #: The largest share of the machine that a job with alternatives takes in each mode, times its seconds.
+        self.areas = np.where(has_alternatives[self._owners], self._areas(), 0.0)
         #: The costs of starts of a job (a row of the ledger) by its duration in seconds.
         self._known: dict[tuple[int, int], list[float]] = {}
-        #: The largest share of anything that a job with alternatives takes in each mode, times its seconds.
-        self._areas: dict[int, list[float]] = {}
         self._end_price = end_price(instance)
         self._waste_prices = [float(instance.term_weight(ObjectiveTerm.WASTE, job)) for job in ledger.jobs]
         self._ends = {job.id: job.running.segments[-1].end for job in instance.jobs if job.running is not None}
@@ -53,25 +64,30 @@ class Values:
         """Return the cost of a place for a waiting job (a row of the ledger), the makespan ignored."""
         return self._cost(row, place.start, place.end - place.start) + self._waste_prices[row] * place.waste
 
-    def rates_behind(self, order: Sequence[int]) -> list[float]:
-        """Return the cost of a second of delay of all jobs (rows of the ledger) behind each one of an order."""
-        rates = self.costs[self._first[list(order)], RATE]
-        behind: list[float] = (rates[::-1].cumsum()[::-1] - rates).tolist()
-        return behind
+    def _areas(self) -> NDArray[np.float64]:
+        """Return the largest share of anything that a job takes in each mode, times its seconds."""
+        totals, licenses = self._instance.cluster.totals, self._instance.cluster.licenses
+        shares = np.zeros(int(self._modes[:, 0].max(initial=0)) + 1)
+        for job, of_job in zip(self._ledger.jobs, self._ledger.modes, strict=True):
+            for mode in of_job if job.alternatives else ():
+                if not shares[mode.demand]:
+                    asked = mode.request.totals.items()
+                    of_nodes = (n / totals[name] for name, n in asked if totals.get(name) and not is_optional(name))
+                    of_licenses = (n / licenses[name] for name, n in job.licenses.items() if n)
+                    shares[mode.demand] = max([0.0, *of_nodes, *of_licenses])
+        areas: NDArray[np.float64] = shares[self._modes[:, 0]] * self._modes[:, 2]
+        return areas
 
-    def area(self, row: int, number: int) -> float:
-        """Return the share of the machine that a job with alternatives takes in a mode, times its seconds."""
-        job = self._ledger.jobs[row]
-        if not job.alternatives:
-            return 0.0
-        if row not in self._areas:
-            cluster = self._instance.cluster
-            self._areas[row] = [float(dominant_share(cluster, one)) * one.walltime for one in job.choices]
-        return self._areas[row][number]
-
-    def cost_at(self, row: int, start: int, number: int) -> float:
-        """Return the cost of a start (s after `now`) of a job in a mode, the makespan ignored."""
-        return self._cost(row, start, self._ledger.modes[row][number].duration)
+    def choices(self, order: Sequence[int], charge: float) -> Choices:
+        """Return the modes of all jobs, for planning jobs (rows of the ledger) in an order. A mode costs also what the
+        jobs behind lose by what it takes: one that takes the whole machine for a second costs them `charge` seconds.
+        """
+        costs, behind = self.costs.copy(), np.zeros(len(self._first) - 1)
+        rates = costs[self._first[list(order)], RATE]
+        behind[list(order)] = rates[::-1].cumsum()[::-1] - rates
+        costs[:, LEVEL] += charge * behind[self._owners] * self.areas
+        cheapest_first = np.lexsort((costs[:, LEVEL], self._owners))
+        return Choices(self._first, self._modes[cheapest_first], costs[cheapest_first])
 
     def _cost(self, row: int, start: int, duration: int) -> float:
         """Return the cost of a start (s after `now`) of a job with this duration."""
@@ -109,6 +125,14 @@ class Values:
         changed = self._ledger.running.changed
         return sum(self._end_rates[name] * (planned.end - self._ends[name]) for name, planned in changed.items())
 
+    def _taken(self) -> NDArray[np.int64]:
+        """Return which mode each job of the ledger has, the first of those that are the same to it."""
+        own = self._ledger.table.jobs[self._owners]
+        same = np.flatnonzero((self._modes[:, 0] == own[:, 0]) & (self._modes[:, 2] == own[:, 3]))
+        taken = self._first[:-1].copy()
+        taken[self._owners[same[::-1]]] = same[::-1]
+        return taken
+
     def of_plan(self) -> float:
         """Return the cost of the plan on the ledger: of all jobs that have a place."""
         table, ledger = self._ledger.table, self._ledger
@@ -116,8 +140,7 @@ class Values:
         in_parts = ledger.in_parts
         is_plain[in_parts] = False
         rows = np.flatnonzero(is_plain)
-        numbers = np.array([ledger.mode(ledger.jobs[row].id) for row in rows.tolist()], dtype=np.int64)
-        costs = float(costs_at(self.costs[self._first[rows] + numbers], table.starts[rows, None]).sum())
+        costs = float(costs_at(self.costs[self._taken()[rows]], table.starts[rows, None]).sum())
         places = [(row, ledger.place_of(ledger.jobs[row].id)) for row in in_parts]
         last = int((table.starts[rows] + table.jobs[rows, 3]).max(initial=0))
         last = max([last, *(place.end for _, place in places)])
@@ -125,38 +148,42 @@ class Values:
         return costs + self._end_price * last + self.of_running()
 
 
-def begin_shrunk(ledger: Ledger, order: Sequence[str], values: Values, *, is_charged: bool = True) -> None:
-    """Book waiting jobs that have no place, in this order, each in the mode and at the place that cost it least; if
-    that `is_charged`, an alternative costs also what the jobs behind it lose by what it takes.
+def begin_shrunk(ledger: Ledger, order: Sequence[str], values: Values, charge: float = 1.0) -> None:
+    """Book waiting jobs that have no place, in this order, each in the mode and at the place that cost it least, with
+    what an alternative is charged for the jobs behind it (`Values.choices`).
     """
     rows = {job.id: row for row, job in enumerate(ledger.jobs)}
-    is_charged = is_charged and any(job.alternatives for job in ledger.jobs)
-    behind = values.rates_behind([rows[name] for name in order]) if is_charged else [0.0] * len(order)
-    for name, rate in zip(order, behind, strict=True):
-        place_cheaply(ledger, rows[name], values, rate)
+    has_shares = {
+        name: ledger.jobs[row].malleability is not None and len(ledger.modes[row]) > 1 for name, row in rows.items()
+    }
+    choices = None
+    if any(job.alternatives for job in ledger.jobs):
+        choices = values.choices([rows[name] for name in order], charge)
+    for is_shrunk, names in groupby(order, key=has_shares.__getitem__):
+        if not is_shrunk:
+            ledger.plan(list(names), choices=choices)
+            continue
+        for name in names:
+            place_cheaply(ledger, rows[name], values)
 
 
-def place_cheaply(ledger: Ledger, row: int, values: Values, behind: float = 0.0) -> Place | None:
+def place_cheaply(ledger: Ledger, row: int, values: Values) -> Place | None:
     """Book a waiting job (a row of the ledger) without a place in the mode whose earliest place costs least; return
     the place, or None if it fits nowhere.
 
     A shrunk job expands as soon as cores on its nodes are free. Between equal costs the earlier end decides, then the
-    larger share: no job is shrunk without a gain. `behind`: what a second costs the jobs that are still to be placed:
-    an alternative that takes the whole machine for a second costs them as much.
+    larger share: no job is shrunk without a gain.
     """
     name = ledger.jobs[row].id
     found: list[tuple[float, int, int, Place]] = []
-    for least, number in _by_least_cost(ledger, row, values, behind):
-        if found and least > min(one[0] for one in found):
-            break
+    for number in range(len(ledger.modes[row])):
         ledger.take_mode(name, number)
         ledger.plan([name])
         if ledger.is_booked(name):
             if number:
                 ledger.expand(name)
             place = ledger.place_of(name)
-            loss = behind * values.area(row, number) if behind else 0.0
-            found.append((values.cost_of(row, place) + loss, place.end, number, place))
+            found.append((values.cost_of(row, place), place.end, number, place))
             ledger.release(name)
     ledger.take_mode(name, 0)
     if not found:
@@ -164,17 +191,6 @@ def place_cheaply(ledger: Ledger, row: int, values: Values, behind: float = 0.0)
     best = min(found, key=lambda one: one[:3])[-1]
     ledger.put_back(name, best)
     return best
-
-
-def _by_least_cost(ledger: Ledger, row: int, values: Values, behind: float) -> list[tuple[float, int]]:
-    """Return the modes of a waiting job, each with what it costs at least; those of one with alternatives ascending."""
-    numbers = range(len(ledger.modes[row]))
-    if not ledger.jobs[row].alternatives:
-        return [(-np.inf, number) for number in numbers]
-    earliest, _ = ledger.table.window(row)
-    return sorted(
-        (values.cost_at(row, earliest, number) + behind * values.area(row, number), number) for number in numbers
-    )
 
 
 def go_on_shrunk(

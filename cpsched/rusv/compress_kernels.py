@@ -279,7 +279,7 @@ def compress(queue, begin, depth, n, j, s, o, t, x):
                     continue
             j.jobs[job, 2] = earliest
         o.lacking[0] = 1
-        code, _, moved = place_jobs(queue, k, k + 1, n.bounds, j, s, o, t, x)
+        code, _, moved = place_jobs(queue, k, k + 1, n.bounds, None, j, s, o, t, x)
         j.jobs[job, 2] = latest
         if code != DONE:
             n.enough[job] = n.tried[job] = 0

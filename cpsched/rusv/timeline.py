@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.rusv import clock_kernels, instant_kernels, kernels, room_kernels, step_kernels
-from cpsched.rusv.kernels import Bookings, Jobs, Links, Nodes, Scratch, Tables, Taken, TimelineState
+from cpsched.rusv.kernels import Bookings, Choices, Jobs, Links, Nodes, Scratch, Tables, Taken, TimelineState
 from cpsched.rusv.kernels.arrays import FOREVER
 from cpsched.rusv.links import links_of
 from cpsched.rusv.node_steps import NodeSteps
@@ -67,6 +67,12 @@ class Layout:
         return sum(run.length for run in self.runs)
 
 
+#: (run, (place of the column in the run, amount) of all that is taken) of the runs whose nodes may hold a chunk.
+_Takes = tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
+#: First node, number of nodes, and (column of the first node, amount) of what a chunk takes on each.
+_Segment = tuple[int, int, list[tuple[int, int]]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindDemand:
     """`need` equal chunks, at most `most` of them on one node (OCCS-28)."""
@@ -75,7 +81,7 @@ class KindDemand:
     most: int
     #: The runs whose nodes may hold the chunk, in the order of filling, each with (place of the column in the run,
     #: amount) that it takes.
-    takes: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
+    takes: _Takes
 
 
 class Demands:
@@ -101,6 +107,7 @@ class Demands:
         }
         self._machine = self._spell_out()
         self._tables: Tables | None = None
+        self._known: dict[tuple[_Takes, bool], tuple[int, list[_Segment], list[tuple[int, int]]]] = {}
 
     def __len__(self) -> int:
         return len(self._rows["demands"])
@@ -140,44 +147,42 @@ class Demands:
         license_row = len(rows["sysreq"])
         rows["sysreq"].extend((q, amount) for q, amount in licenses)
         rows["demands"].append((*head, license_row, len(rows["ranges"]), len(rows["reach"]), flags, otherwise))
-        reach: set[int] = set()
-        spans: set[tuple[int, int]] = set()
-        for kind in kinds:
-            rows["kinds"].append((kind.need, len(rows["segments"]), self._most_on_a_node(kind)))
-            first_segment = len(rows["segments"])
-            for run, takes in kind.takes:
-                reach.add(run)
-                columns, length = self.columns[run], self.layout.runs[run].length
-                terms = [(columns[place], amount) for place, amount in takes]
-                places = range(len(columns)) if exclusive else [place for place, _ in takes]
-                spans.update((columns[place], columns[place] + length) for place in places)
-                if not self._extend_segment(first_segment, run, terms):
-                    rows["segments"].append((int(self._first_node[run]), length, len(rows["terms"])))
-                    rows["terms"].extend(terms)
-        rows["ranges"].extend(_joined(spans))
-        rows["reach"].extend((run,) for run in sorted(reach))
+        spelled = [self._spelled(kind.takes, exclusive) for kind in kinds]
+        for kind, (most, segments, _) in zip(kinds, spelled, strict=True):
+            rows["kinds"].append((kind.need, len(rows["segments"]), min(kind.most, most)))
+            for first, length, terms in segments:
+                rows["segments"].append((first, length, len(rows["terms"])))
+                rows["terms"].extend(terms)
+        joined = spelled[0][2] if len(kinds) == 1 else _joined({span for _, _, spans in spelled for span in spans})
+        rows["ranges"].extend(joined)
+        rows["reach"].extend((run,) for run in sorted({run for kind in kinds for run, _ in kind.takes}))
         self._tables = None
         return len(rows["demands"]) - 1
 
-    def _most_on_a_node(self, kind: KindDemand) -> int:
-        """Return the most chunks that a node may have: no more than fit on an empty node."""
-        fitting = [
-            min((kind.most, *(self.layout.runs[run].capacity[place] // amount for place, amount in takes)))
-            for run, takes in kind.takes
+    def _spelled(self, takes: _Takes, exclusive: bool) -> tuple[int, list[_Segment], list[tuple[int, int]]]:
+        """Return how many chunks that take this fit on an empty node; (first node, length, terms) of runs that are
+        adjacent, and their columns too; and the ranges of columns that are looked at.
+        """
+        if (takes, exclusive) in self._known:
+            return self._known[takes, exclusive]
+        most = [
+            min((self.layout.runs[run].capacity[place] // amount for place, amount in of_run), default=FOREVER)
+            for run, of_run in takes
         ]
-        return max(fitting, default=kind.most)
-
-    def _extend_segment(self, first_segment: int, run: int, terms: list[tuple[int, int]]) -> bool:
-        """Extend the last segment of a kind by one more run, if its nodes and all its columns continue there."""
-        segments = self._rows["segments"]
-        if len(segments) == first_segment:
-            return False
-        first, length, term = segments[-1]
-        before = self._rows["terms"][term:]
-        if first + length != self._first_node[run] or terms != [(column + length, amount) for column, amount in before]:
-            return False
-        segments[-1] = (first, length + self.layout.runs[run].length, term)
-        return True
+        segments: list[_Segment] = []
+        spans: set[tuple[int, int]] = set()
+        for run, of_run in takes:
+            columns, length, first = self.columns[run], self.layout.runs[run].length, int(self._first_node[run])
+            terms = [(columns[place], amount) for place, amount in of_run]
+            places = range(len(columns)) if exclusive else [place for place, _ in of_run]
+            spans.update((columns[place], columns[place] + length) for place in places)
+            begin, behind, before = segments[-1] if segments else (0, -1, [])
+            if begin + behind == first and terms == [(column + behind, amount) for column, amount in before]:
+                segments[-1] = begin, behind + length, before
+            else:
+                segments.append((first, length, terms))
+        found = self._known[takes, exclusive] = max(most, default=FOREVER), segments, _joined(spans)
+        return found
 
     def kinds_of(self, demand: int) -> list[tuple[int, list[tuple[int, int]]]]:
         """Return the kinds of a demand in mapping order, each with the ranges ``[first, end)`` of its nodes."""
@@ -779,9 +784,17 @@ class Timeline:
 
     # --- many jobs ----------------------------------------------------------------------------------------------
 
-    def plan(self, table: JobTable, queue: Ints, progress: Callable[[int, int], None] | None = None) -> None:
-        """Plan and book the jobs `queue`, which have no place yet, each as early as it fits beside those before it."""
-        self._place(table, queue, progress)
+    def plan(
+        self,
+        table: JobTable,
+        queue: Ints,
+        progress: Callable[[int, int], None] | None = None,
+        choices: Choices | None = None,
+    ) -> None:
+        """Plan and book the jobs `queue`, which have no place yet, each as early as it fits beside those before it, or,
+        with `choices`, in the mode that costs it least.
+        """
+        self._place(table, queue, progress, choices)
 
     def backfill(self, table: JobTable, queue: Ints, progress: Callable[[int, int], None] | None = None) -> int:
         """Try once, in this order, to start each job earlier, none later; return how many got a start (OCCS-34)."""
@@ -789,7 +802,13 @@ class Timeline:
             self._forget()
         return self._place(table, queue, progress)
 
-    def _place(self, table: JobTable, queue: Ints, progress: Callable[[int, int], None] | None) -> int:
+    def _place(
+        self,
+        table: JobTable,
+        queue: Ints,
+        progress: Callable[[int, int], None] | None,
+        choices: Choices | None = None,
+    ) -> int:
         """Run `kernels.place_jobs` over a queue in portions, and enlarge arrays when it asks for it."""
         done, moved = 0, 0
         lacking = len(self.demands) - len(self._bounds)
@@ -797,7 +816,14 @@ class Timeline:
             self._bounds = np.concatenate([self._bounds, np.zeros((lacking, _MEMORY + 1, 3), dtype=np.int64)])
         while done < len(queue):
             tables, scratch = self.instant_views()
-            portion = queue, done, min(done - done % PORTION + PORTION, len(queue)), self._bounds, table.arrays()
+            portion = (
+                queue,
+                done,
+                min(done - done % PORTION + PORTION, len(queue)),
+                self._bounds,
+                choices,
+                table.arrays(),
+            )
             steps = None if self._nodes is None else self._nodes.arrays
             code, done, more = kernels.place_jobs(*portion, self._state, steps, tables, scratch)
             moved += more

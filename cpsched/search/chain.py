@@ -18,7 +18,7 @@ from cpsched.search.arrays import MOST_PARTS, NO_DEMAND, Places, Timeline
 from cpsched.search.costs import changing_list_keys, left_out_fines, list_keys
 from cpsched.search.links import awaited_first, heads, tails
 from cpsched.search.place_kernels import release
-from cpsched.search.plan import SearchedPlan, empty_places, empty_step
+from cpsched.search.plan import ListStyle, SearchedPlan, empty_places, empty_step
 from cpsched.search.tables import changes_of, modes_in
 
 Ints = NDArray[np.int64]
@@ -28,6 +28,8 @@ Piece = tuple[int, int, int, NDArray[np.int32]]
 
 #: The most jobs that one step removes; and where jobs change, of which each may be several bookings.
 _MOST_REMOVED, _MOST_CHANGED = 30, 16
+#: What lists charge an alternative for the jobs behind it (`ListStyle`).
+_CHARGE = 2.0
 
 
 class Chain(SearchedPlan):
@@ -112,26 +114,21 @@ class Chain(SearchedPlan):
             step=empty_step(plan, count, nodes, seed, _MOST_CHANGED if changing else _MOST_REMOVED, room),
         )
         self._fines = fines
-        self.list_styles = self._styles(modes.first, changing=changing)
-        self.listed = self.list_styles[0]
+        self._areas = np.where(of_ledger >= 0, self._values.areas[of_ledger], 0.0)
+        self.list_styles = self._styles(changing=changing)
+        self.list_style = self.list_styles[0]
         if changing:
             self._changes = changes_of(instance, ledger, self._running, modes, room)
         self._take_over_running()
 
-    def _styles(self, first_mode: Sequence[int], *, changing: bool) -> tuple[Ints, ...]:
-        """Return the modes in which lists plan the jobs, -1: that which costs a job least when its turn comes.
-
-        Those of jobs with alternatives are tried, and those of each job that take the least of the machine.
-        """
-        alternatives = np.array([bool(job.alternatives) for job in self._jobs])
-        if changing or not alternatives.any():
-            shares = np.array([changing and len(of_job) > 1 for of_job in self.ledger.modes])
-            return (np.where(shares & ~alternatives, -1, 0).astype(np.int64),)
-        least = [
-            min(range(len(of_job)), key=lambda number: self._values.area(row, number))
-            for row, of_job in enumerate(self.ledger.modes)
-        ]
-        return np.array(least, dtype=np.int64), np.where(alternatives, -1, 0), np.zeros(len(least), dtype=np.int64)
+    def _styles(self, *, changing: bool) -> tuple[ListStyle, ...]:
+        """Return how lists may choose modes: those of the jobs' own requests, and of alternatives the cheapest."""
+        has_alternatives = np.array([bool(job.alternatives) for job in self._jobs])
+        if changing:
+            shares = np.array([len(of_job) > 1 for of_job in self.ledger.modes])
+            return (ListStyle(np.where(shares & ~has_alternatives, -1, 0)),)
+        own = ListStyle(np.zeros(len(self._jobs), dtype=np.int64))
+        return (own, ListStyle(np.where(has_alternatives, -1, 0), _CHARGE)) if has_alternatives.any() else (own,)
 
     @property
     def is_elastic(self) -> bool:

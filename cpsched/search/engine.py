@@ -230,9 +230,9 @@ class _Search:
     def try_lists(self, keys_by_name: Mapping[str, NDArray[np.float64]]) -> None:
         """Try list schedules in several orders, the strongest first; offer the first plan at once, and the best."""
         best_value, best_name, next_offer = float("inf"), "", 0.0
-        chain, best_style = self._chain, self._chain.listed
-        tried = [(name, style, keys) for name, keys in keys_by_name.items() for style in chain.list_styles]
-        for name, chain.listed, keys in tried:
+        chain, best_style = self._chain, self._chain.list_style
+        tried = [(name, style, keys) for style in chain.list_styles for name, keys in keys_by_name.items()]
+        for name, chain.list_style, keys in tried:
             if self._is_over or (self._keys is not None and self._time_share() > _FIXED):
                 break
             if isinstance(self._chain, Chain) and self._chain.is_open:
@@ -240,10 +240,10 @@ class _Search:
             else:
                 value = self._chain.plan_list(keys)
             if value is not None and value < best_value:
-                best_value, best_name, self._keys, best_style = value, name, keys, chain.listed
+                best_value, best_name, self._keys, best_style = value, name, keys, chain.list_style
                 if self._board.budget.elapsed >= next_offer:
                     next_offer = self._board.budget.elapsed + max(_PAUSE, self._offer(f"list:{name}"))
-        chain.listed = best_style
+        chain.list_style = best_style
         self._offer(f"list:{best_name}")
 
     def _promoted(self, chain: Chain, keys: NDArray[np.float64]) -> tuple[NDArray[np.float64], float | None]:

@@ -61,6 +61,10 @@ from cpsched.search.ruin_kernels import (
 _FEW, _MANY = 8, 0.05
 #: The shares of the steps in which evolving jobs may be held, and in which a job is shrunk for others.
 _HELD, _LENT = 0.15, 0.25
+#: The shares of the insertions in which a malleable job, or one with alternatives, tries all its modes, and in which it
+#: takes a random one; else it keeps its own.
+_ALL_SHARES, _OTHER_SHARE = 0.3, 0.2
+_ALL_MODES, _OTHER_MODE = 0.05, 0.15
 
 
 # --- whole plans -----------------------------------------------------------------------------------------------------
@@ -195,9 +199,12 @@ def find_with_mode(
     """Choose modes of a removed job, and find a place in one of them; tell whether there is one."""
     only, style, room, kept, modes = -1, EXPANDED, limit, step.old.numbers[slot, 0], num_modes(job, jobs)
     if modes > 1 and kept < modes:
-        flip = uniform(step.random)
-        if flip >= 0.3:
-            only, style = kept if flip >= 0.5 else below(step.random, modes), SHRUNK
+        flip, most, other = uniform(step.random), _ALL_SHARES, _OTHER_SHARE
+        if changes is None:
+            # what the mode of before costs limits how far the others are searched
+            only, most, other = ~kept, _ALL_MODES, _OTHER_MODE
+        if flip >= most:
+            only, style = kept if flip >= most + other else below(step.random, modes), SHRUNK
     if changes is not None and style == SHRUNK:
         room += changes.late[job] * (jobs.durations[jobs.first_mode[job] + only] - changes.durations[job])
     is_found = find_in_modes(job, only, earliest, room, style, jobs, plan, step, timeline, changes)

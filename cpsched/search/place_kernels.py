@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from cpsched.planner import FIRST_KINK, LEVEL, RATE
 from cpsched.rusv import FOREVER, NOWHERE, inner_kernel, kernel, kernels, part_kernels, step_kernels
 from cpsched.search.arrays import NO_DEMAND, Array, Changes, Jobs, Places, Step, Timeline
 from cpsched.search.change_kernels import copy_parts, cost_of_changes, expand, load_parts, set_part
@@ -42,38 +41,14 @@ def below(random: Array, count: int) -> int:
     return int(uniform(random) * count)
 
 
-@kernel
-def cost_of(row: int, start: int, costs: Array) -> float:
-    """Return the cost of a start: a constant, a price per second, and a further price per second beyond each kink."""
-    cost = costs[row, LEVEL] + costs[row, RATE] * start
-    for k in range(FIRST_KINK, costs.shape[1], 2):
-        cost += costs[row, k] * max(0.0, start - costs[row, k + 1])
-    return cost
-
-
-@kernel
-def latest_for(row: int, room: float, costs: Array) -> int:
-    """Return the latest start that costs no more than `room` (-1 if there is none)."""
-    room -= costs[row, LEVEL]
-    if room < 0.0:
-        return -1
-    rate, at = costs[row, RATE], 0.0
-    for k in range(FIRST_KINK, costs.shape[1], 2):
-        until = max(at, costs[row, k + 1])
-        if rate * (until - at) > room:
-            break
-        room -= rate * (until - at)
-        rate += costs[row, k]
-        at = until
-    return int(min(at + room / rate + 1e-6, 1e17)) if rate > 0.0 else FOREVER
-
-
 @inner_kernel
 def cost_of_place(job: int, places: Places, row: int, jobs: Jobs, changes: Changes | None) -> float:
     """Return the cost of a job at the place in a row: of its start, and of each change."""
     if changes is None:
-        return cost_of(jobs.first_mode[job] + places.numbers[row, 0], places.starts[row], jobs.costs)
-    return cost_of(jobs.first_mode[job], places.starts[row], jobs.costs) + cost_of_changes(job, places, row, changes)
+        return kernels.cost_of(jobs.first_mode[job] + places.numbers[row, 0], places.starts[row], jobs.costs)
+    return kernels.cost_of(jobs.first_mode[job], places.starts[row], jobs.costs) + cost_of_changes(
+        job, places, row, changes
+    )
 
 
 @kernel
@@ -279,10 +254,10 @@ def find_evolving(
     """Find a place for an evolving job of at most `room`; `tries` schedules with held steps are tried."""
     place, sequences, end_by = changes.sequence_place, changes.sequences, changes.last_ends[job]
     mode, sequence = jobs.first_mode[job], changes.sequence[job]
-    latest = kernels.latest_before(job, min(jobs.latest[mode], latest_for(mode, room, jobs.costs)), jobs.linked)
+    latest = kernels.latest_before(job, min(jobs.latest[mode], kernels.latest_for(mode, room, jobs.costs)), jobs.linked)
     if tries > 0 and room < np.inf and changes.late[job] > 0.0:
         # a second of holding costs no more than a second of a later start: the job that starts first may end last
-        spare = max(0.0, room - cost_of(mode, earliest, jobs.costs)) / changes.late[job] + 1.0
+        spare = max(0.0, room - kernels.cost_of(mode, earliest, jobs.costs)) / changes.late[job] + 1.0
         end_by = min(end_by, earliest + changes.durations[job] + int(min(spare, 1e15)))
     if latest < earliest or not step_kernels.find_sequence(
         sequence, earliest, latest, end_by, tries, place, sequences, timeline, changes.sequence_trial
@@ -322,23 +297,22 @@ def find_in_modes(
     timeline: Timeline,
     changes: Changes | None,
 ) -> bool:
-    """Find the cheapest place of a job that costs no more than `room`, in one of its modes (-1: in any); tell whether
-    there is one.
+    """Find the cheapest place of a job that costs no more than `room`, in one of its modes, or, with ``~mode``, in all
+    from that one on, in a circle; tell whether there is one.
 
     Unless the style is `SHRUNK`, a job on a smaller share expands as soon as it can. Between places of equal costs the
     earlier end decides, then the larger share. Where the style is `LISTED`, it gets the planner's nodes.
     """
     state, tables, scratch = timeline.state, timeline.tables, timeline.scratch
-    end, is_found, first, behind = FOREVER, False, only, only + 1
-    if only < 0:
-        first, behind = 0, num_modes(job, jobs)
-    is_only = behind - first == 1
-    trial, row = plan if is_only else step.trial, job if is_only else 0
-    for number in range(first, behind):
+    end, is_found, modes = FOREVER, False, num_modes(job, jobs)
+    tried = 1 if only >= 0 else modes
+    trial, row = plan if tried == 1 else step.trial, job if tried == 1 else 0
+    for turn in range(tried):
+        number = only if only >= 0 else (~only + turn) % modes
         mode = jobs.first_mode[job] + number
         demand, duration = jobs.demands[mode], jobs.durations[mode]
         priced = mode if changes is None else jobs.first_mode[job]
-        latest = min(jobs.latest[mode], latest_for(priced, room, jobs.costs))
+        latest = min(jobs.latest[mode], kernels.latest_for(priced, room, jobs.costs))
         latest = kernels.latest_before(job, latest, jobs.linked)
         if latest < earliest:
             continue
@@ -356,7 +330,7 @@ def find_in_modes(
         if cost < room or (cost == room and (not is_found or trial.ends[row] < end)):
             room, end, is_found = cost, trial.ends[row], True
             trial.paid[row] = cost
-            if not is_only:
+            if tried > 1:
                 copy_place(plan, job, trial, row)
     if not is_found:
         plan.starts[job] = NOWHERE
@@ -367,11 +341,11 @@ def find_in_modes(
 def find_counted(job: int, earliest: int, room: float, jobs: Jobs, plan: Places) -> bool:
     """Find the earliest place on counted nodes that costs no more than `room`; tell whether there is one."""
     mode = jobs.first_mode[job]
-    start = earliest_start(job, earliest, latest_for(mode, room, jobs.costs), jobs.counted)
+    start = earliest_start(job, earliest, kernels.latest_for(mode, room, jobs.costs), jobs.counted)
     if start == NOWHERE:
         return False
     set_whole(plan, job, start, jobs.durations[mode], 0, 0)
-    plan.paid[job] = cost_of(mode, start, jobs.costs)
+    plan.paid[job] = kernels.cost_of(mode, start, jobs.costs)
     return True
 
 
@@ -379,7 +353,7 @@ def find_counted(job: int, earliest: int, room: float, jobs: Jobs, plan: Places)
 def leave_out(job: int, start: int, room: float, jobs: Jobs, plan: Places) -> bool:
     """Leave a job out, as if it started at `start`, if it may be and costs at most `room`; tell whether it was."""
     mode = jobs.first_mode[job + 1] - 1
-    cost = cost_of(mode, start, jobs.costs)
+    cost = kernels.cost_of(mode, start, jobs.costs)
     if jobs.demands[mode] != NO_DEMAND or cost > room:
         return False
     set_whole(plan, job, start, 0, mode - jobs.first_mode[job], 0)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.planner import costs_at
+from cpsched.planner import LEVEL, RATE, costs_at
 from cpsched.rusv import NOWHERE, JobTable
 from cpsched.rusv import kernels as timeline_kernels
 from cpsched.search import kernels
@@ -23,6 +24,16 @@ Arrays = tuple[Jobs, Places, Step, Timeline | None, Changes | None]
 
 #: The number of starts of equal demands that a list schedule remembers.
 _MEMORY = 16
+
+
+class ListStyle(NamedTuple):
+    """How lists choose the modes of jobs."""
+
+    #: int64 (waiting jobs,): the mode of each; -1: that which costs it least when its turn comes.
+    modes: Ints
+    #: What such a mode is charged for the jobs behind it in the list: that many times what these lose while it holds
+    #: its part of the machine.
+    charge: float = 0.0
 
 
 class SearchedPlan:
@@ -56,9 +67,11 @@ class SearchedPlan:
         self._changes: Changes | None = None
         self.end_price, self.earliest = end_price, earliest
         self._ranks = self._fines = np.zeros(len(earliest))
-        #: The mode in which lists plan each job; and all such modes that are worth trying.
-        self.listed: Ints = np.zeros(len(earliest), dtype=np.int64)
-        self.list_styles: tuple[Ints, ...] = (self.listed,)
+        #: How lists choose modes; and all ways that are worth trying, that by own requests first.
+        self.list_style = ListStyle(np.zeros(len(earliest), dtype=np.int64))
+        self.list_styles: tuple[ListStyle, ...] = (self.list_style,)
+        #: The share of the machine that a job takes in each mode, times its seconds, where it has alternatives.
+        self._areas: Floats = np.zeros(len(costs))
         self._set_guide(np.inf)
         #: The cost of the best plan so far.
         self.best_value = np.inf
@@ -83,7 +96,7 @@ class SearchedPlan:
             earliest=self.earliest,
             least=self._least,
             ranks=self._ranks,
-            listed=self.listed,
+            listed=self.list_style.modes,
             linked=self._table.arrays()._replace(starts=self._plan.starts),
             counted=self._counted,  # type: ignore[arg-type]  # only read where there is no timeline
         )
@@ -136,7 +149,7 @@ class SearchedPlan:
         """Plan the jobs anew as a list schedule in ascending order of `keys`, each after its dependencies. Only where
         jobs change while they run are some shrunk.
 
-        Jobs that may be left out are, where they find no place.
+        Jobs that may be left out are, where they find no place. Lists that charge for modes keep no `limit`.
 
         Returns the cost of the list schedule; None if a job finds no place in it and may not be left out, or if it
         costs more than `limit`: the chain then has no plan.
@@ -148,8 +161,11 @@ class SearchedPlan:
         self.clear()
         known = np.zeros((int(self._demands.max()) + 1, _MEMORY + 1, 3), dtype=np.int64)
         left, done, code = limit - self._value(self._costs), 0, timeline_kernels.GROW_STATE
+        costs = self._costs
+        if self.list_style.charge:
+            left, costs = np.inf, self._charged(order)
         while code == timeline_kernels.GROW_STATE:
-            jobs, plan, step, timeline, changes = self._arrays(self._costs)
+            jobs, plan, step, timeline, changes = self._arrays(costs)
             jobs = jobs._replace(earliest=earliest)
             code, done, left = kernels.settle(order, done, left, known, jobs, plan, step, timeline, changes)
             if code == timeline_kernels.GROW_STATE:
@@ -158,6 +174,16 @@ class SearchedPlan:
             self.clear()
             return None
         return self._note_plan()
+
+    def _charged(self, order: Ints) -> Floats:
+        """Return the costs of starts with what a list in this order charges each mode for the jobs behind it."""
+        costs, count = self._costs.copy(), len(order)
+        rates, behind = costs[self._first_mode[order], RATE], np.zeros(count)
+        behind[order] = rates[::-1].cumsum()[::-1] - rates
+        of_waiting = slice(int(self._first_mode[count]))
+        charges = np.repeat(self.list_style.charge * behind, np.diff(self._first_mode[: count + 1]))
+        costs[of_waiting, LEVEL] += charges * self._areas[of_waiting]
+        return costs
 
     def clear(self) -> None:
         """Remove all waiting jobs from the plan."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from cpsched.rusv import FOREVER, Links, count_kernels, inner_kernel, kernel, kernels
 from cpsched.search.arrays import Array
-from cpsched.search.place_kernels import below, cost_of, uniform
+from cpsched.search.place_kernels import below, uniform
 from cpsched.search.ruin_kernels import sort_in
 
 #: Of the lists of a generation: the part that is random; the part of its keys that a list has from its better parent.
@@ -185,7 +185,7 @@ def value_of(starts: Array, project: Project) -> float:
     """Return the cost of all starts and of the last end."""
     value = project.price[0] * last_end(starts, project)
     for job in range(starts.shape[0]):
-        value += cost_of(job, starts[job], project.costs)
+        value += kernels.cost_of(job, starts[job], project.costs)
     return value
 
 

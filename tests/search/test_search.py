@@ -16,7 +16,8 @@ from cpsched.engine import Budget
 from cpsched.formats import read_instance
 from cpsched.metrics import objective_value
 from cpsched.planner import Planner
-from cpsched.search import Search, SearchParams, place_kernels
+from cpsched.rusv import kernels
+from cpsched.search import Search, SearchParams
 from cpsched.search import engine as search_engine
 from cpsched.search.chain import Chain
 from tests.oracle.random_instances import instances, pressed
@@ -149,12 +150,12 @@ def test_the_latest_start_for_a_cost_is_the_inverse_of_the_cost(
     """A start is among those that its own cost allows, and a start that costs more is not."""
     rate, kinks = shape
     costs = np.array([[rate, level, *(value for kink, more in sorted(kinks) for value in (more, kink))]])
-    cost = place_kernels.cost_of(0, start, costs)
-    latest = place_kernels.latest_for(0, cost, costs)
+    cost = kernels.cost_of(0, start, costs)
+    latest = kernels.latest_for(0, cost, costs)
     assert latest >= start
-    if place_kernels.cost_of(0, start + 1, costs) > cost:
-        assert place_kernels.cost_of(0, latest, costs) <= cost + 1e-6 * max(1.0, cost)
-    assert place_kernels.latest_for(0, level - 0.1, costs) == -1
+    if kernels.cost_of(0, start + 1, costs) > cost:
+        assert kernels.cost_of(0, latest, costs) <= cost + 1e-6 * max(1.0, cost)
+    assert kernels.latest_for(0, level - 0.1, costs) == -1
 
 
 def test_lists_alone_leave_time_for_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,22 +1,38 @@
-"""Windows in which some jobs change while they run: made malleable or evolving, and made rigid again."""
+"""Windows in which some jobs change while they run, or have a choice: made malleable or evolving, and rigid again."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from random import Random
 
-from cpsched.domain import Amounts, Chunk, FrozenMap, Instance, Job, Objective, ObjectiveTerm, Request, Step
+from cpsched.domain import (
+    Amounts,
+    Chunk,
+    FrozenMap,
+    Instance,
+    Job,
+    Objective,
+    ObjectiveTerm,
+    Request,
+    Step,
+    amdahl,
+    resized,
+)
 from cpsched.lab.workloads import evolving_window, with_malleable
 from cpsched.lab.workloads.changing import changed_share
 from tests.workloads.eurora_windows import eurora_window
 
-__all__ = ["changing_windows", "made_rigid", "with_evolving"]
+__all__ = ["changing_windows", "made_rigid", "with_alternatives", "with_evolving"]
 
 _CORES = "cores"
 #: The parts of a job's walltime that its steps take, in percent, and the part of its largest request that each asks
 #: for.
 _STEPS = ((20, 0.25), (30, 1.0), (20, 0.5), (30, 0.75))
+#: The part of a moldable job that is serial (Amdahl); other sizes, as multiples of a job's own number of chunks.
+_SERIAL = Fraction(2, 100)
+_SIZES = (0.25, 0.5, 0.75, 1.5, 2, 3, 4, 5, 6, 8, 12, 16)
 
 
 def changing_windows() -> Iterator[Instance]:
@@ -53,11 +69,26 @@ def with_evolving(instance: Instance, seed: int, *, share: float = 1 / 3) -> Ins
     return changed_share(instance, draw, share, _can_evolve, evolving)
 
 
+def with_alternatives(instance: Instance, seed: int, *, share: float = 1.0, count: int = 8) -> Instance:
+    """Return a window in which a share of the waiting jobs has up to so many alternatives: other numbers of its chunks,
+    up to half of the nodes, as fast as Amdahl says.
+    """
+    most = len(instance.cluster.node_names) // 2
+
+    def moldable(job: Job) -> Job:
+        own = job.request.chunks[0].count
+        sizes = dict.fromkeys(max(1, round(own * factor)) for factor in _SIZES)
+        others = [size for size in sizes if size != own and size <= max(own, most)][:count]
+        return replace(job, alternatives=tuple(resized(job.steps[0], size, amdahl(_SERIAL)) for size in others))
+
+    return changed_share(instance, Random(seed), share, _can_be_resized, moldable)
+
+
 def made_rigid(instance: Instance) -> Instance:
     """Return an instance whose waiting jobs are rigid, and whose running jobs are not malleable.
 
-    A job that was evolving asks, for its whole walltime, for the most that any of its steps asks for: the largest
-    number of chunks of each kind, each with the largest amount of each resource.
+    A job with alternatives has its own request. One that was evolving asks, for its whole walltime, for the most that
+    any of its steps asks for: the largest number of chunks of each kind, each with the largest amount of each resource.
 
     Raises
     ------
@@ -71,6 +102,12 @@ def _can_evolve(job: Job) -> bool:
     """Return whether a job can be made evolving: its request can be had in parts, and its walltime too."""
     is_rigid = not job.is_evolving and job.malleability is None and job.running is None
     return is_rigid and job.request.totals.get(_CORES, 0) > 1 and job.walltime >= 10
+
+
+def _can_be_resized(job: Job) -> bool:
+    """Return whether a job can be given other numbers of its chunks."""
+    is_rigid = not (job.changes or job.after) and job.running is None
+    return is_rigid and len(job.request.chunks) == 1
 
 
 def _part_of(request: Request, part: float, *, is_outer: bool) -> Request:
@@ -92,7 +129,8 @@ def _part_of(request: Request, part: float, *, is_outer: bool) -> Request:
 def _rigid(job: Job) -> Job:
     """Return a job as a rigid one."""
     if job.running is not None or not job.is_evolving:
-        return replace(job, malleability=None, expand_limit=job.expand_limit if job.is_evolving else 1)
+        limit = job.expand_limit if job.is_evolving else 1
+        return replace(job, malleability=None, alternatives=(), expand_limit=limit)
     kinds = max(len(step.request.chunks) for step in job.steps)
     chunks = tuple(
         _envelope(job.id, [step.request.chunks[kind] for step in job.steps if kind < len(step.request.chunks)])

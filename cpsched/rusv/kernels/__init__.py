@@ -1,7 +1,8 @@
 """The timeline's kernels: plain functions on arrays, compiled by numba. `timeline.py` owns shapes, units and checks.
 
-`arrays.py` has the arrays, `axis.py` the time axis and bookings, `mapping.py` chunks on nodes, `windows.py` the search
-for a window, `nodes.py` the same for nodes with steps of their own, `queues.py` whole jobs.
+`arrays.py` has the arrays, `costs.py` what starts cost, `axis.py` the time axis and bookings, `mapping.py` chunks on
+nodes, `windows.py` the search for a window, `nodes.py` the same for nodes with steps of their own, `queues.py` whole
+jobs.
 
 The structure ("blocked dense"): one time axis for all nodes and for the system. A *slot* is the time from one
 breakpoint to the next; the last one has no end. Each slot has a row: what is free of every node column (one column
@@ -30,6 +31,7 @@ from cpsched.rusv.kernels.arrays import (
     D_SYS,
     DONE,
     EXCLUSIVE,
+    FIRST_KINK,
     GROW_NODES,
     GROW_STATE,
     H_BLOCKS,
@@ -43,14 +45,17 @@ from cpsched.rusv.kernels.arrays import (
     K_NEED,
     K_SEG,
     LAZY,
+    LEVEL,
     LOW,
     N_COUNT,
     N_FIRST,
+    RATE,
     S_FIRST,
     S_LENGTH,
     S_TERM,
     SCATTER,
     Bookings,
+    Choices,
     Jobs,
     Links,
     Nodes,
@@ -70,6 +75,7 @@ from cpsched.rusv.kernels.axis import (
     release,
     summarise_system,
 )
+from cpsched.rusv.kernels.costs import cost_of, latest_for
 from cpsched.rusv.kernels.mapping import clear_busy, count_kind, map_chunks, placement_columns, suffices
 from cpsched.rusv.kernels.nodes import (
     SLACK,

@@ -29,6 +29,10 @@ G_SOON, G_LONGEST, G_LAST = 0, 1, 2
 
 DONE, GROW_STATE, GROW_POOL, GROW_NODES = 0, 1, 2, 3
 
+# columns of costs of starts: cost per second of start, and cost at any start; then for each kink, in the order of time,
+# more cost per second beyond it, and where it is
+RATE, LEVEL, FIRST_KINK = 0, 1, 2
+
 
 class TimelineState(NamedTuple):
     """What is free, and when: a timeline."""
@@ -171,6 +175,18 @@ class Links(NamedTuple):
     #: Of each milestone: (job that waits for it, delay).
     after_of: NDArray[Any]
     after: NDArray[Any]
+
+
+class Choices(NamedTuple):
+    """The modes of jobs, each of which is planned in that which costs it least."""
+
+    #: int64 (jobs + 1,): where those of each job begin. They are tried in turn: the sooner a cheap one comes, the less
+    #: the others are searched.
+    first: NDArray[Any]
+    #: int64 (modes, 3): demand, latest start, duration.
+    modes: NDArray[Any]
+    #: float64 (modes, ·): what starts cost, see ``RATE``.
+    costs: NDArray[Any]
 
 
 class Jobs(NamedTuple):

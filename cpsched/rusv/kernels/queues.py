@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from cpsched.rusv.jit import inner_kernel, kernel
 from cpsched.rusv.kernels.arrays import (
     D_FLAGS,
@@ -16,6 +18,7 @@ from cpsched.rusv.kernels.arrays import (
     JOINT,
 )
 from cpsched.rusv.kernels.axis import add_break, drop_break, shift
+from cpsched.rusv.kernels.costs import cost_of, latest_for
 from cpsched.rusv.kernels.mapping import placement_columns
 from cpsched.rusv.kernels.nodes import earliest_fit_by_node, has_space, shift_nodes
 from cpsched.rusv.kernels.windows import earliest_fit
@@ -144,15 +147,52 @@ def take_job(job, sign, j, s, o, t, x):
         shift_nodes(start, end, sign, x.columns, x.amounts, filled, o)
 
 
+@inner_kernel
+def fit(demand, earliest, duration, latest, s, o, t, x):
+    """Find the earliest start in ``[earliest, latest]``, on rows of all nodes or on the steps `o` of each."""
+    if o is None:
+        return earliest_fit(demand, earliest, duration, latest, s, t, x)
+    return earliest_fit_by_node(demand, earliest, duration, latest, s, o, t, x)
+
+
+@inner_kernel
+def choose_mode(job, released, bounds, choices, j, s, o, t, x):
+    """Give a job without a place the mode whose earliest place costs least, of equal ones that which ends first; return
+    its start, FOREVER if the job fits in none.
+
+    A mode is searched only up to the last start with which it is still the best.
+    """
+    room, end, found = np.inf, FOREVER, FOREVER
+    for mode in range(choices.first[job], choices.first[job + 1]):
+        demand, own, duration = choices.modes[mode, 0], choices.modes[mode, 1], choices.modes[mode, 2]
+        latest = latest_before(job, min(own, latest_for(mode, room, choices.costs)), j)
+        earliest, is_joint = released, t.demands[demand, D_FLAGS] & JOINT != 0
+        if not is_joint:
+            earliest = remembered_start(bounds[demand], released, duration, s.head[H_FREED])
+        if earliest > latest:
+            continue
+        start, _ = fit(demand, earliest, duration, latest, s, o, t, x)
+        if not is_joint:
+            remember_start(bounds[demand], released, duration, start if start >= 0 else latest + 1)
+        if start < 0:
+            continue
+        cost = cost_of(mode, start, choices.costs)
+        if cost < room or start + duration < end:
+            room, end, found = min(cost, room), start + duration, start
+            j.jobs[job, 0], j.jobs[job, 2], j.jobs[job, 3] = demand, own, duration
+    return found
+
+
 @kernel
-def place_jobs(queue, begin, end, bounds, j, s, o, t, x):
+def place_jobs(queue, begin, end, bounds, choices, j, s, o, t, x):
     """Place the jobs of ``queue[begin:end]`` in turn, each as early as it fits beside all others.
 
     A job without a place gets one, if there is one. A job with a place is unbooked and planned again; it takes the new
     place only if it starts earlier (OCCS-34). Each job keeps its distance to the jobs that it waits for, and to those
     that wait for it. Where a job that it waits for has no place, it gets none, or keeps the one that it has.
 
-    `o` are the steps of the nodes; None: the timeline has rows of all nodes.
+    `choices` are the modes of which a job without a place gets one; None: each keeps its own. `o` are the steps of the
+    nodes; None: the timeline has rows of all nodes.
 
     Returns (DONE or what must grow, index in the queue that was reached, number of jobs with a new place).
     """
@@ -163,23 +203,23 @@ def place_jobs(queue, begin, end, bounds, j, s, o, t, x):
             return GROW_STATE, k, moved
         if j.pool.shape[0] - j.used[0] < x.entries.shape[0]:
             return GROW_POOL, k, moved
-        demand, duration = j.jobs[job, 0], j.jobs[job, 3]
         released = earliest_after(job, j.jobs[job, 1], j)
-        earliest, latest = limits(job, released, bounds, j, s, t)
-        if earliest > latest or released >= FOREVER:
+        since = released
+        if choices is not None and j.starts[job] < 0:
+            since = choose_mode(job, released, bounds, choices, j, s, o, t, x)
+        demand, duration = j.jobs[job, 0], j.jobs[job, 3]
+        earliest, latest = limits(job, since, bounds, j, s, t)
+        if earliest > latest or since >= FOREVER:
             continue
         if j.starts[job] >= 0:
             if o is not None and not has_space(j.pool[j.spans[job, 0] :], j.spans[job, 1], o):
                 return GROW_NODES, k, moved
             take_job(job, 1, j, s, o, t, x)
-        if o is None:
-            start, found = earliest_fit(demand, earliest, duration, latest, s, t, x)
-        else:
-            start, found = earliest_fit_by_node(demand, earliest, duration, latest, s, o, t, x)
-            if start >= 0 and not has_space(x.entries, found, o):
-                if j.starts[job] >= 0:
-                    take_job(job, -1, j, s, o, t, x)
-                return GROW_NODES, k, moved
+        start, found = fit(demand, earliest, duration, latest, s, o, t, x)
+        if o is not None and start >= 0 and not has_space(x.entries, found, o):
+            if j.starts[job] >= 0:
+                take_job(job, -1, j, s, o, t, x)
+            return GROW_NODES, k, moved
         if start >= 0:
             moved += 1
             keep_place(job, start, found, j, s, x)
