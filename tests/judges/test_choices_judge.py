@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
-from unittest.mock import patch
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import pytest
 
-from cpsched.verify.model import Job
 from tests.judges.choices import judge_choices
 from tests.sizes import seeds
+from tests.verify.lenient import with_longest_walltimes, with_own_requests
 
 #: Windows in which something failed once: a licence that only one alternative takes, alternatives that ask for what no
 #: node has, and a job that had another choice in the window that was made for a job left over.
@@ -36,19 +36,8 @@ def test_the_rules_are_broken_by_what_is_chosen() -> None:
     assert {"limit", "reservation", "capacity", "queue", "where", "guard", "keep_free"} <= said.keys()
 
 
-def test_a_verifier_that_counts_the_own_request_is_found() -> None:
-    """If rules were asked about the job's own walltime in place of that of its alternative, the judge would say so."""
-
-    def own(job: Job, number: int) -> Job:
-        steps = (job.steps[0], *job.alternatives)[number : number + 1]
-        longest = max(step.walltime for step in (job.steps[0], *job.alternatives))
-        return replace(job, steps=(replace(steps[0], walltime=longest),), alternatives=(), usual=job.walltime)
-
-    with patch.object(Job, "chosen", own):
-        assert any(judge_choices(seed, engines=False).failures for seed in range(12))
-
-
-def test_a_verifier_that_counts_no_alternative_is_found() -> None:
-    """If rules were asked about the job's own request whatever is chosen, the judge would say so."""
-    with patch.object(Job, "chosen", lambda job, number: replace(job, alternatives=(), usual=None)):
+@pytest.mark.parametrize("lenient", [with_longest_walltimes, with_own_requests])
+def test_a_verifier_that_looks_at_something_else_is_found(lenient: Callable[[], AbstractContextManager[None]]) -> None:
+    """If rules were asked about another walltime or request than that which was chosen, the judge would say so."""
+    with lenient():
         assert any(judge_choices(seed, engines=False).failures for seed in range(12))
