@@ -34,11 +34,11 @@ def compiled_modes(instance: Instance, job: Job, columns: Columns, *, is_awaited
     until = FOREVER if last is None else last - instance.now
     if job.alternatives:
         most = None if job.queue is None else instance.queues[job.queue].max_walltime
-        asked = [(step.request, step.walltime, step.walltime) for step in (*job.steps, *job.alternatives)]
+        asked = [(one.request, one.licenses, one.walltime, one.walltime) for one in job.choices]
     elif job.is_evolving or job.malleability is None or is_awaited:
-        asked = [(job.steps[0].request, job.walltime, job.walltime)]
+        asked = [(job.steps[0].request, job.licenses, job.walltime, job.walltime)]
     else:
-        asked = [(mode.request, job.walltime, mode.time_for(job.walltime)) for mode in modes(job)]
+        asked = [(mode.request, job.licenses, job.walltime, mode.time_for(job.walltime)) for mode in modes(job)]
 
     def latest(duration: int) -> int:
         if most is not None and duration > most:
@@ -46,6 +46,6 @@ def compiled_modes(instance: Instance, job: Job, columns: Columns, *, is_awaited
         return until if job.deadline is None else min(until, job.deadline - duration - instance.now)
 
     return tuple(
-        CompiledMode(request, columns.compile(request, job.licenses, walltime), latest(duration), duration)
-        for request, walltime, duration in asked
+        CompiledMode(request, columns.compile(request, licenses, walltime), latest(duration), duration)
+        for request, licenses, walltime, duration in asked
     )

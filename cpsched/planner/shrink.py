@@ -69,11 +69,12 @@ class Values:
         totals, licenses = self._instance.cluster.totals, self._instance.cluster.licenses
         shares = np.zeros(int(self._modes[:, 0].max(initial=0)) + 1)
         for job, of_job in zip(self._ledger.jobs, self._ledger.modes, strict=True):
-            for mode in of_job if job.alternatives else ():
+            for number, mode in enumerate(of_job) if job.alternatives else ():
                 if not shares[mode.demand]:
                     asked = mode.request.totals.items()
                     of_nodes = (n / totals[name] for name, n in asked if totals.get(name) and not is_optional(name))
-                    of_licenses = (n / licenses[name] for name, n in job.licenses.items() if n)
+                    held = job.licenses_of(number).items()
+                    of_licenses = (n / licenses[name] for name, n in held if licenses[name])
                     shares[mode.demand] = max([0.0, *of_nodes, *of_licenses])
         areas: NDArray[np.float64] = shares[self._modes[:, 0]] * self._modes[:, 2]
         return areas
