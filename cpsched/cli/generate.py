@@ -164,7 +164,7 @@ def eurora(jobs: int, seed: int) -> Instance:
     return workloads.eurora_stream(jobs, seed)
 
 
-@_model("log", "theta.swf.gz --cluster theta.json --moldable 0.5 -o choices.json.gz",
+@_model("log", "log.swf.gz --cluster machine.json --moldable 0.5 -o choices.json.gz",
         click.argument("source", metavar="LOG", type=INPUT_FILE), log_options(cluster=True))  # fmt: skip
 def log(seed: int, *, source: Path, options: LogOptions) -> Instance:
     """Take the jobs of a log, or of an instance, as they arrived."""

@@ -101,6 +101,7 @@ OUTPUTS: Mapping[str, dict[str, Schema]] = {
         "is_whole": _BOOLEAN,
         "free_start": _START,
         "changes": _list(_OPEN),
+        "chain": _list(_OPEN),
         "forecast": _or_null(_FORECAST),
     },
     "whatif": {
