@@ -69,8 +69,7 @@ class Answers:
             run = entry.running if planned is None else planned
             end = run.segments[-1].end
             return Explanation(job=job_id, state=JobState.RUNNING, start=run.start, end=end)
-        place = world.occupation.place_of.get(job_id)
-        with world.occupation.without([] if place is None else [place]):
+        with world.without(job_id):
             return self._explained(entry, planned, at)
 
     @at_the_door
@@ -167,8 +166,7 @@ class Answers:
         world = self._world
         if not self.has(job.id) or world.entries[job.id].running is not None:
             raise ValueError(f"job: Expected the id of a job that waits, got {job.id!r}")
-        place = world.occupation.place_of.get(job.id)
-        with world.occupation.without([] if place is None else [place]):
+        with world.without(job.id):
             return Submission.of(world, job)
 
 

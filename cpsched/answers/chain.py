@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cpsched.answers.explanation import CauseKind, Holder
@@ -51,23 +50,23 @@ def _link(world: PlanView, name: str) -> Link:
     entry, start = world.entries[name], world.planned[name].start
     if entry.running is not None or start <= world.instance.now:
         return Link(job=name, user=entry.user, start=start)
-    own = [world.occupation.place_of[name]] if name in world.occupation.place_of else []
-    with world.occupation.without(own):
+    with world.without(name):
         inquiry = Inquiry(world, entry)
         cause = inquiry.at(start - 1, start).cause
         last = max(cause.holders, key=lambda one: (one.end or one.start or 0, one.job), default=None)
         if last is not None and cause.kind is not CauseKind.DEPENDENCY:
-            last = next((inquiry.holder(one) for one in _ended(world, inquiry, start)), None)
+            ended = _ended(world, inquiry, start)
+            last = None if ended is None else inquiry.holder(ended)
     return Link(job=name, user=entry.user, start=start, cause=cause.kind, detail=cause.detail, holder=last)
 
 
-def _ended(world: PlanView, inquiry: Inquiry, start: int) -> Iterator[str]:
-    """Yield jobs that end at a second, without any one of which the job could start one second earlier; where none
-    suffices by itself, the widest, if all together do.
+def _ended(world: PlanView, inquiry: Inquiry, start: int) -> str | None:
+    """Return the widest job that ends at a second and without which the job could start one second earlier; where none
+    suffices by itself, the widest of all that end then, if all together do.
     """
     second, occupation = start - 1 - world.instance.now, world.occupation
     if inquiry.question is None:
-        return
+        return None
     ended = sorted(
         (job for job in world.planned.values() if job.end == start and job.id in occupation.place_of),
         key=lambda job: (-len(job.nodes), job.id),
@@ -76,4 +75,5 @@ def _ended(world: PlanView, inquiry: Inquiry, start: int) -> Iterator[str]:
     for jobs in (*tried, ended):
         with occupation.without([occupation.place_of[job.id] for job in jobs]):
             if inquiry.question.find(occupation, second, second) is not None:
-                yield jobs[0].id
+                return jobs[0].id
+    return None

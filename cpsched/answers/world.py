@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property
 
@@ -156,6 +157,11 @@ class PlanView:
         """Return a place that was found for a job as a plan of the instance has it."""
         (stated,) = (self._window_of(job) or self._problem).to_stated((planned,))
         return stated
+
+    def without(self, job_id: str) -> AbstractContextManager[None]:
+        """Take a job away, if it is booked, for the time of a block."""
+        place = self.occupation.place_of.get(job_id)
+        return self.occupation.without([] if place is None else [place])
 
     def released(self, job: Job) -> dict[str, int | None]:
         """Return from when on each job that a job waits for lets it start, by id; None: never in this plan."""

@@ -65,10 +65,10 @@ def workflow_of(instance: Instance, plan: Plan) -> tuple[WorkflowJob, ...]:
 
     graph = dependency_graph(instance)
     entries, planned = {job.id: job for job in instance.elements()}, {job.id: job for job in plan.jobs}
-    for name, event, edge in graph.edges(data=True):
-        if isinstance(name, str) and event[1] and name in planned:
-            edge["seconds"] = planned[name].end - planned[name].start
     lengths = {job.id: job.end - job.start for job in plan.jobs}
+    for name, event, edge in graph.edges(data=True):
+        if isinstance(name, str) and event[1] and name in lengths:
+            edge["seconds"] = lengths[name]
     number_of = {node: number for number, one in enumerate(weakly_connected_components(graph)) for node in one}
     workflows: dict[int, list[_Node]] = {}
     for node in topological_sort(graph):

@@ -6,7 +6,6 @@ their hashes, so that not even a flaw in the escaping could run a name as code.
 
 from __future__ import annotations
 
-import html
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime
@@ -15,9 +14,8 @@ from cpsched.arguments import at_the_door
 from cpsched.charts import duration
 from cpsched.domain import Instance, Job, Placement, Plan, PlannedJob, Segment
 from cpsched.metrics import Summary, available, jobs_by_id, summarise, usage_over_time
-from cpsched.report.page_parts import asset, embedded, filled, source_of
+from cpsched.report.page_parts import as_html, asset, embedded, filled, source_of
 from cpsched.report.words import basis_of, change_description, figures, request_text, share_text, value_text
-from cpsched.text import printable
 
 #: The parts of the page's one script, in order.
 _SCRIPTS = ("gantt_model.js", "gantt_view.js", "gantt_drawing.js", "gantt_history.js", "gantt_page.js")
@@ -46,7 +44,7 @@ def gantt_html(instance: Instance, plan: Plan, *, is_embedded: bool = False) -> 
     parts = {
         "@CLASS@": "embedded" if is_embedded else "alone",
         "@POLICY@": f"default-src 'none'; {admitted}; base-uri 'none'; form-action 'none'",
-        "@TITLE@": html.escape(printable(f"{instance.name}: plan")),
+        "@TITLE@": as_html(f"{instance.name}: plan"),
         "@STYLE@": style,
         "@DATA@": embedded(_PageData(instance, plan).document()),
         "@SCRIPT@": script,

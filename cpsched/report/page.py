@@ -12,9 +12,8 @@ from importlib.metadata import version
 
 from cpsched.charts import COLOURS, DARK_COLOURS, Box, Chart, Line, Table, plotly_figure, plotly_script
 from cpsched.report.gantt import gantt_assets
-from cpsched.report.page_parts import asset, embedded, filled, source_of
+from cpsched.report.page_parts import as_html, asset, embedded, filled, source_of
 from cpsched.report.report import Report, Section
-from cpsched.text import printable
 
 #: Pixels: of a chart, around the rows of names, and of one such row (and of each further series in it).
 _HEIGHT, _AROUND, _ROW, _SERIES = 330, 92, 30, 9
@@ -41,24 +40,19 @@ def report_page(report: Report) -> str:
     data = {"light": COLOURS, "dark": DARK_COLOURS, "charts": figures}
     parts = {
         "@POLICY@": policy,
-        "@TITLE@": _text(report.title),
+        "@TITLE@": as_html(report.title),
         "@STYLE@": style,
-        "@KIND@": _text(report.kind),
-        "@NAME@": _text(report.name),
+        "@KIND@": as_html(report.kind),
+        "@NAME@": as_html(report.name),
         "@SUMMARY@": _summary(report),
         "@NAV@": _nav(report),
         "@MAIN@": "".join(_section(place, section) for place, section in enumerate(report.sections)),
-        "@VERSION@": _text(version("cpsched")),
+        "@VERSION@": as_html(version("cpsched")),
         "@DATA@": embedded(data),
         "@PLOTLY@": plotly,
         "@SCRIPT@": script,
     }
     return filled(asset("page.html"), parts)
-
-
-def _text(text: str) -> str:
-    """Return a text as HTML that shows it as it is."""
-    return html.escape(printable(text))
 
 
 def _drawing(chart: Chart) -> dict[str, object]:
@@ -81,11 +75,11 @@ def _height(chart: Chart) -> int:
 
 
 def _summary(report: Report) -> str:
-    said = "".join(f"<p>{_text(sentence)}</p>" for sentence in report.sentences)
+    said = "".join(f"<p>{as_html(sentence)}</p>" for sentence in report.sentences)
     if not report.figures:
         return said
     cards = "".join(
-        f"<div{' class=long' if len(value) > _SHORT else ''}><dt>{_text(label)}</dt><dd>{_text(value)}</dd></div>"
+        f"<div{' class=long' if len(value) > _SHORT else ''}><dt>{as_html(label)}</dt><dd>{as_html(value)}</dd></div>"
         for label, value in report.figures
     )
     return f'{said}<dl class="facts" aria-label="Figures">{cards}</dl>'
@@ -93,21 +87,21 @@ def _summary(report: Report) -> str:
 
 def _nav(report: Report) -> str:
     links = (
-        f'<li><a href="#section-{place}">{_text(section.title)}</a></li>'
+        f'<li><a href="#section-{place}">{as_html(section.title)}</a></li>'
         for place, section in enumerate(report.sections)
     )
     return f"<ul>{''.join(links)}</ul>"
 
 
 def _section(place: int, section: Section) -> str:
-    parts = [f'<section aria-labelledby="section-{place}"><h2 id="section-{place}">{_text(section.title)}</h2>']
+    parts = [f'<section aria-labelledby="section-{place}"><h2 id="section-{place}">{as_html(section.title)}</h2>']
     if section.text:
-        parts.append(f'<p class="said">{_text(section.text)}</p>')
+        parts.append(f'<p class="said">{as_html(section.text)}</p>')
     if section.frame is not None:
         page = html.escape(section.frame.html)
-        parts.append(f'<iframe title="{_text(section.frame.title)}" srcdoc="{page}"></iframe>')
+        parts.append(f'<iframe title="{as_html(section.frame.title)}" srcdoc="{page}"></iframe>')
     if section.is_folded:  # open, until its charts are drawn as wide as they are shown
-        parts.append(f'<details class="part" open><summary>Charts and tables: {_text(section.title)}</summary>')
+        parts.append(f'<details class="part" open><summary>Charts and tables: {as_html(section.title)}</summary>')
     if section.charts:
         parts += _columns(place, section.charts)
     parts += [_table(table) for table in section.tables]
@@ -138,15 +132,15 @@ def _row(columns: tuple[list[str], list[str]]) -> Iterator[str]:
 
 
 def _figure(name: str, chart: Chart) -> str:
-    about = f'<p class="about">{_text(chart.about)}</p>' if chart.about else ""
+    about = f'<p class="about">{as_html(chart.about)}</p>' if chart.about else ""
     tables = "".join(map(_table, chart.tables))
     axes = " over ".join(filter(None, (chart.y.label, chart.x.label)))
     words = f"Chart: {chart.title}, {axes}. The numbers are in the table below."
-    numbers = f"<details><summary>The numbers: {_text(chart.title)}</summary>{tables}</details>" if tables else ""
+    numbers = f"<details><summary>The numbers: {as_html(chart.title)}</summary>{tables}</details>" if tables else ""
     return (
         f'<figure aria-labelledby="{name}-title">'
-        f'<h3 id="{name}-title">{_text(chart.title)}</h3>{about}'
-        f'<div class="plot" id="{name}" role="group" aria-label="{_text(words)}" '
+        f'<h3 id="{name}-title">{as_html(chart.title)}</h3>{about}'
+        f'<div class="plot" id="{name}" role="group" aria-label="{as_html(words)}" '
         f'data-height="{_height(chart)}"></div><ul class="legend" id="{name}-legend" hidden></ul>{numbers}</figure>'
     )
 
@@ -154,13 +148,15 @@ def _figure(name: str, chart: Chart) -> str:
 def _table(table: Table) -> str:
     title = table.title or "Numbers"
     kinds = ["" if place in table.words else " class=number" for place in range(len(table.headings))]
-    head = "".join(f"<th scope=col{kind}>{_text(text)}</th>" for kind, text in zip(kinds, table.headings, strict=True))
+    head = "".join(
+        f"<th scope=col{kind}>{as_html(text)}</th>" for kind, text in zip(kinds, table.headings, strict=True)
+    )
     body = "".join(f"<tr>{''.join(_cells(table, number, row))}</tr>" for number, row in enumerate(table.rows))
-    caption = f"<caption>{_text(table.title)}</caption>" if table.title else ""
-    note = f'<p class="note">{_text(table.note)}</p>' if table.note else ""
+    caption = f"<caption>{as_html(table.title)}</caption>" if table.title else ""
+    note = f'<p class="note">{as_html(table.note)}</p>' if table.note else ""
     kind = "scroll long" if len(table.rows) > _MANY else "scroll"
     return (
-        f'<div class="{kind}" tabindex="0" role="region" aria-label="{_text(title)}"><table>{caption}'
+        f'<div class="{kind}" tabindex="0" role="region" aria-label="{as_html(title)}"><table>{caption}'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}</div>"
     )
 
@@ -172,4 +168,4 @@ def _cells(table: Table, number: int, row: tuple[str, ...]) -> Iterator[str]:
         if (number, place) in table.marked:
             classes.append("best")
         kind = f' class="{" ".join(classes)}"' if classes else ""
-        yield f"<th scope=row{kind}>{_text(text)}</th>" if place == 0 else f"<td{kind}>{_text(text)}</td>"
+        yield f"<th scope=row{kind}>{as_html(text)}</th>" if place == 0 else f"<td{kind}>{as_html(text)}</td>"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import json
 from collections.abc import Mapping
 from importlib import resources
@@ -14,6 +15,11 @@ from cpsched.text import printable
 def asset(name: str) -> str:
     """Read a file from this module's folder."""
     return resources.files("cpsched.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def as_html(text: str) -> str:
+    """Return a text as HTML that shows it as it is."""
+    return html.escape(printable(text))
 
 
 def source_of(text: str) -> str:

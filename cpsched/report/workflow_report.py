@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator, Sequence
 
 from rich.table import Table
@@ -11,10 +10,9 @@ from cpsched.arguments import at_the_door
 from cpsched.charts import duration
 from cpsched.domain import Instance, Plan
 from cpsched.metrics import WorkflowJob, workflow_of
-from cpsched.report.page_parts import asset, filled, source_of
+from cpsched.report.page_parts import as_html, asset, filled, source_of
 from cpsched.report.tables import grid
 from cpsched.report.words import moment
-from cpsched.text import printable
 
 #: The most jobs that a page draws; a terminal has all.
 MOST_DRAWN = 1000
@@ -52,10 +50,10 @@ def workflow_html(instance: Instance, plan: Plan) -> str:
     said += f", the first {len(drawn):,} are drawn." if len(drawn) < len(rows) else "."
     parts = {
         "@POLICY@": f"default-src 'none'; style-src {source_of(style)}; base-uri 'none'; form-action 'none'",
-        "@TITLE@": _text(f"{plan.instance}: dependencies"),
+        "@TITLE@": as_html(f"{plan.instance}: dependencies"),
         "@STYLE@": style,
-        "@NAME@": _text(plan.instance),
-        "@SAID@": _text(said),
+        "@NAME@": as_html(plan.instance),
+        "@SAID@": as_html(said),
         "@DRAWING@": "".join(_drawing(instance, drawn)),
     }
     return filled(asset("workflow.html"), parts)
@@ -79,8 +77,8 @@ def _drawing(instance: Instance, rows: Sequence[WorkflowJob]) -> Iterator[str]:
     for number, one in enumerate(rows):
         top = _ROW * number + 5
         kind = ' class="critical"' if one.is_critical else ""
-        yield f"<g{kind}><title>{_text(_words(instance, one))}</title>"
-        yield f'<text x="{_NAMES - 8}" y="{top + 11}" text-anchor="end">{_text(_short(one.id))}</text>'
+        yield f"<g{kind}><title>{as_html(_words(instance, one))}</title>"
+        yield f'<text x="{_NAMES - 8}" y="{top + 11}" text-anchor="end">{as_html(_short(one.id))}</text>'
         if one.start is not None and one.end is not None:
             length = max(_LEAST, round((one.end - one.start) * scale, 1))
             yield f'<rect x="{at(one.start)}" y="{top}" width="{length}" height="{_BAR}" rx="2"/>'
@@ -109,8 +107,3 @@ def _words(instance: Instance, one: WorkflowJob) -> str:
 def _short(name: str) -> str:
     """Return a name, or its beginning if it is long."""
     return name if len(name) <= 30 else f"{name[:29]}…"
-
-
-def _text(text: str) -> str:
-    """Return a text as HTML that shows it as it is."""
-    return html.escape(printable(text))
