@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 from hypothesis import settings
 
-__all__ = ["LARGE", "examples", "seeds"]
+__all__ = ["LARGE", "examples", "seeds", "some"]
+
+T = TypeVar("T")
 
 #: Set by ``--large`` (see ``conftest.py``), so that it reaches the workers of pytest-xdist as well.
 LARGE = os.environ.get("CPSCHED_LARGE_TESTS") == "1"
@@ -25,3 +28,8 @@ def examples(number: int, **options: Any) -> settings:
 def seeds(number: int) -> list[int]:
     """List seeds from 0 on as values of a parameter: `number` of them when it is large, and a part otherwise."""
     return list(range(number if LARGE else -(-number // _PART)))
+
+
+def some(values: Sequence[T], every: int) -> Sequence[T]:
+    """List all values when it is large, and otherwise the first one and each `every`-th after it."""
+    return values if LARGE else values[::every]

@@ -22,6 +22,7 @@ from tests.metrics.made_runs import runs_of
 from tests.report.report_plans import HOSTILE, a_plan
 from tests.report.test_campaign_report import cells_of
 from tests.report.test_run_report import ROWS, a_run
+from tests.sizes import some
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -53,7 +54,7 @@ def opened(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["plan", "run", "campaign"])
-@pytest.mark.parametrize(("screen", "scheme"), SCREENS)
+@pytest.mark.parametrize(("screen", "scheme"), some(SCREENS, 3))
 def test_every_chart_is_drawn(visits: Visits, tmp_path: Path, kind: str, screen: tuple[int, int], scheme: str) -> None:
     """On a desk and on a phone, light and dark: all charts, no fault, no scrolling sideways, and hostile names as text;
     all words can be read, and no label is cut off or on another; a dark page is printed with its words.

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.sizes import some
+
 ROOT = Path(__file__).parents[2]
 
 CAMPAIGN = """
@@ -58,7 +60,7 @@ def run_alone(folder: Path, *arguments: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("policy", ["easy", "slurm", "smith"])
+@pytest.mark.parametrize("policy", some(["smith", "easy", "slurm"], 3))
 def test_a_simulation_loads_its_kernels(policy: str, folder: Path) -> None:
     """The second process compiles nothing, and every job has the same start in it."""
     for out in ("first", "second"):
@@ -76,7 +78,7 @@ def test_a_plan_loads_its_kernels(folder: Path) -> None:
     assert "compiling" not in said
 
 
-@pytest.mark.slow
+@pytest.mark.large
 def test_the_workers_of_a_campaign_load_their_kernels(folder: Path) -> None:
     """Each worker is a process that has compiled nothing; all cells have a result, also when all is on disk."""
     for out in ("first", "second"):

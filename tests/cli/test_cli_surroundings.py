@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.sizes import some
+
 INSTANCE = Path(__file__).parents[2] / "instances" / "eurora-like-0050.json.gz"
 
 
@@ -37,7 +39,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("redirections", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
+@pytest.mark.parametrize("redirections", some([">&-", "2>&-", "<&-", ">&- 2>&- <&-"], 3))
 def test_closed_streams(plan: Path, tmp_path: Path, redirections: str) -> None:
     """What is told nobody hears, the exit code still tells, and no file gets what belongs to a stream."""
     assert _cpsched(f"verify {INSTANCE} {plan}", tmp_path, redirections) == (0, "")

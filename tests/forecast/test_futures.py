@@ -147,7 +147,7 @@ jobs_of_a_window = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 60), st.
     ),
     is_smith=st.booleans(),
 )
-@examples(200)
+@examples(100)
 def test_a_future_is_what_the_simulator_plays(
     here: list[tuple[int, int, int]],
     runs: list[tuple[int, int, int]],

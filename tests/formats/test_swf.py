@@ -153,7 +153,7 @@ REAL = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.large
 @pytest.mark.parametrize("name", REAL)
 def test_real_logs_are_read_whole(shared_data: Path, name: str) -> None:
     """Every line is a job, and of a thousand consecutive jobs each is taken or left out with a reason."""
@@ -247,6 +247,7 @@ def test_jobs_that_are_alike_share_what_they_ask_for(tmp_path: Path) -> None:
 def test_real_logs_become_workloads(shared_data: Path, name: str) -> None:
     """Every job of a whole log is taken or left out with a reason, and is given as many cores as it asked for."""
     log = read_swf(shared_data / "logs" / f"{name}.swf.gz")
+    assert (len(log.jobs), log.faults) == (REAL[name], ())
     workload = log_to_instance(log, machine(mem=None), arriving=True)
     jobs = workload.instance.jobs
     assert len(jobs) + len(workload.left_out) == len(log.jobs)

@@ -52,10 +52,14 @@ MENDED = (
     *(5, 9, 27, 93, 102, 138, 5035),
     *(100_327, 100_716, 101_101, 101_616, 102_463, 102_639, 103_124, 104_828, 105_050, 106_640, 107_055, 107_614),
 )
+#: Trying everything takes a minute there.
+LONG = {100_716: pytest.mark.large}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [*seeds(40), *(pytest.param(seed, id=f"mended-{seed}") for seed in MENDED)])
+@pytest.mark.parametrize(
+    "seed", [*seeds(40), *(pytest.param(seed, id=f"mended-{seed}", marks=LONG.get(seed, ())) for seed in MENDED)]
+)
 def test_engines_keep_the_rules_and_lose_no_job(seed: int) -> None:
     """The plans of all engines keep the rules, have as many jobs as possible, and no value or bound that is false; what
     CP-SAT finds in its window is proven.

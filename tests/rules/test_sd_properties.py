@@ -39,7 +39,7 @@ from tests.booking.small_windows import SCATTER, chunk, nodes, waiting, window
 from tests.oracle.random_instances import instances
 from tests.portfolio.judged import assert_judged
 from tests.rules.naive_sd import Task, sd_by_the_second
-from tests.sizes import examples, seeds
+from tests.sizes import examples, seeds, some
 
 
 @pytest.mark.parametrize("rule", SD_RULES, ids=lambda rule: rule.name)
@@ -125,8 +125,8 @@ SEEDS = range(150)
 @pytest.mark.slow
 def test_every_plan_is_valid() -> None:
     """The judge finds no fault, nobody is lost, and of the same input comes the same plan; many windows have guests."""
-    sharing = 0
-    for seed in SEEDS:
+    sharing, tried = 0, some(SEEDS, 3)
+    for seed in tried:
         instance, rule = malleable_window(seed)
         outcome = SdEngine(rule).plan(instance, None)
         assert_judged(instance, outcome)
@@ -134,7 +134,7 @@ def test_every_plan_is_valid() -> None:
         assert everybody == sorted(job.id for job in instance.elements())
         assert SdEngine(rule).plan(instance, None) == outcome
         sharing += bool(shrunk(instance, outcome.jobs))
-    assert sharing >= len(SEEDS) // 3
+    assert sharing >= len(tried) // 3
 
 
 def test_who_shares() -> None:

@@ -24,7 +24,7 @@ from tests.oracle.random_instances import instances
 from tests.oracle.random_workloads import BusyMachine, restricted_workloads, rules, workloads
 from tests.rules import ruled
 from tests.sim.played import keeps_aside, played, starts, story_of
-from tests.sizes import examples, seeds
+from tests.sizes import examples, seeds, some
 
 pytestmark = pytest.mark.kernels
 
@@ -59,7 +59,7 @@ def played_on_nodes(instance: Instance, rule: QueueRule, predicts: Prediction | 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, 200, 20))
+@pytest.mark.parametrize("first", some(range(0, 200, 20), 3))
 def test_busy_machines_are_played_as_by_the_naive_twin(first: int) -> None:
     """Starts, ends, nodes, endings and what outages cut short are the same where nearly everybody has to wait."""
     for seed in range(first, first + 20):
@@ -85,7 +85,7 @@ def test_odd_machines_are_played_as_by_the_naive_twin(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, 200, 20))
+@pytest.mark.parametrize("first", some(range(0, 200, 20), 3))
 def test_restricted_machines_are_played_as_by_the_naive_twin(first: int) -> None:
     """So they are where amounts are set aside for a time, and jobs have deadlines or may start at one second only."""
     for seed in range(first, first + 20):
