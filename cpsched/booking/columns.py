@@ -30,7 +30,16 @@ from cpsched.domain import (
     Placement,
     Request,
 )
-from cpsched.problem import Column, amount_of, chunks_on_empty_node, columns_of, is_optional, packs, placements
+from cpsched.problem import (
+    Column,
+    amount_of,
+    chunks_on_empty_node,
+    columns_of,
+    is_optional,
+    level_rule,
+    packs,
+    placements,
+)
 from cpsched.rusv import Demands, KindDemand, Layout, Run
 
 #: The kind of a packed request, all chunks of which are on one node.
@@ -176,6 +185,8 @@ class Columns:
                 if pack
                 else tuple(self._runs_for(chunk, request, walltime) for chunk in request.chunks)
             )
+            if request.place.within is not None:
+                runs = tuple(tuple(run for run in of_kind if self._group(run, request)) for of_kind in runs)
             number = self._compiled.get(key := (request, licenses, runs))
             if number is None:
                 number = self._compiled[key] = self._add_demand(request, licenses, runs, pack=pack)
@@ -252,15 +263,42 @@ class Columns:
 
     def _add_demand(self, request: Request, licenses: Amounts, runs: Sequence[Sequence[int]], *, pack: bool) -> int:
         """Add a demand to the table; `runs` has those of each kind, or of the whole request if it is packed."""
-        arrangement = request.place.arrangement
         held = list(self.licenses_of(licenses).items())
         needs = self._system_needs(request.totals, runs)
         if pack:
             self._kinds.append(WHOLE_REQUEST)
             whole = self._kind([(chunk, chunk.count) for chunk in request.chunks], 1, 1, runs[0])
             return self.demands.add([whole], system=needs, licenses=held, exclusive=request.place.exclusive)
+        if request.place.within is None:
+            return self._add_orders(request, held, needs, runs)
+        sizes: dict[str, int] = {}
+        for run, length in enumerate(self._run_length):
+            if group := self._group(run, request):
+                sizes[group] = sizes.get(group, 0) + length
         number = -1
-        for order, fill in reversed(self._orders(request, runs)):
+        for group in sorted(reversed(sizes), key=sizes.__getitem__, reverse=True):
+            of_group = [[run for run in of_kind if self._group(run, request) == group] for of_kind in runs]
+            if all(of_group):
+                number = self._add_orders(request, held, needs, of_group, otherwise=number)
+        return self._add_orders(request, held, needs, runs, otherwise=number, within=True)
+
+    def _group(self, run: int, request: Request) -> str:
+        """Return the group of a run of nodes of the level within which a request is; empty: none."""
+        return self.run_class[run].properties.get(level_rule(request.place.within or ""), "")
+
+    def _add_orders(
+        self,
+        request: Request,
+        held: Sequence[tuple[int, int]],
+        needs: Sequence[tuple[int, int]],
+        runs: Sequence[Sequence[int]],
+        *,
+        otherwise: int = -1,
+        within: bool = False,
+    ) -> int:
+        """Add the orders of mapping a request to some runs; `otherwise` is for where all fail."""
+        arrangement, number = request.place.arrangement, otherwise
+        for order, fill in reversed(self._orders(request, runs)[: 1 if within else None]):
             kinds = []
             for kind in order:
                 chunk = request.chunks[kind]
@@ -273,6 +311,7 @@ class Columns:
                 licenses=held,
                 exclusive=request.place.exclusive,
                 scatter=arrangement is Arrangement.SCATTER,
+                within=within,
                 otherwise=number,
             )
         return number
@@ -367,6 +406,10 @@ class Columns:
             return None
         if arrangement is Arrangement.SCATTER and len(set(used)) < sum(chunk.count for chunk in chunks):
             return None
+        if request.place.within is not None:
+            groups = {self._group(bisect_right(self._run_first, node) - 1, request) for node in used}
+            if len(groups) > 1:
+                return None
         rows: list[tuple[int, int, int]] = []
         for kind, _ in self.demands.kinds_of(number):
             counts = {used[0]: 1} if self._kinds[kind] == WHOLE_REQUEST else held[self._kinds[kind]]

@@ -88,6 +88,8 @@ class Cluster:
 
     classes: Annotated[tuple[NodeClass, ...], Entries(1), Key("In the order in which nodes are numbered", name="nodes")]
     licenses: Annotated[Has, Key("Cluster-wide countable resources")] = Amounts()
+    #: By level and group; a node is in one group of a level, or in none.
+    topology: FrozenMap[str, FrozenMap[str, tuple[str, ...]]] = FrozenMap()
 
     @cached_property
     def node_names(self) -> tuple[str, ...]:
