@@ -32,8 +32,15 @@ def _unsupported_of(job: Job) -> list[str]:
 
 
 def with_alternatives(instance: Instance) -> tuple[str, ...]:
-    """Return the features of an instance that engines cannot honour which run each job by its own request."""
-    return tuple(f"job {job.id}: has alternatives" for job in instance.jobs if job.alternatives)
+    """Return the features of an instance that engines cannot honour which run each job by its own request, anywhere."""
+    return tuple(
+        f"job {job.id}: {what}"
+        for job in instance.jobs
+        for what in (
+            *["has alternatives"] * bool(job.alternatives),
+            *(f"within one {one}" for one in sorted(job.levels)),
+        )
+    )
 
 
 def changing(instance: Instance) -> tuple[str, ...]:

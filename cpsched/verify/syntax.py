@@ -99,7 +99,9 @@ def expand_indices(text: str) -> tuple[int, ...]:
 
 
 def parse_place(text: str) -> tuple[str, bool, str | None]:
-    """Return arrangement, exclusiveness and level of ``[free|pack|scatter][:excl|:exclusive|:shared][:within=LEVEL]``."""
+    """Return arrangement, exclusiveness and level of a place: ``[free|pack|scatter][:excl|:exclusive|:shared]``, then
+    ``[:within=LEVEL]``.
+    """
     if match := WITHIN.fullmatch(text):
         arrangement, exclusive, _ = parse_place(match[1] or "free")
         return arrangement, exclusive, match[2]
