@@ -175,8 +175,8 @@ class JobReader:
         if "moldable" in members:
             alternatives = _read_moldable(members["moldable"], members, steps[0])
         for level in {step.request.within for step in (*steps, *alternatives)} - {None}:
-            if level not in self._levels or "steps" in members:
-                members["id"].refuse(f"expected a declared level, of a job without steps, got within={level}")
+            if level not in self._levels or {"steps", "malleable"} & members.keys():
+                members["id"].refuse(f"expected a declared level, of a job that does not change, got within={level}")
         job = Job(
             entry=members["id"].name(),
             submit=members["submit"].time(),
