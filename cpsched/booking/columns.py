@@ -276,7 +276,7 @@ class Columns:
             if group := self._group(run, request):
                 sizes[group] = sizes.get(group, 0) + length
         number = -1
-        for group in sorted(sizes, key=sizes.__getitem__, reverse=True):
+        for group in sorted(sizes, key=sizes.__getitem__)[::-1]:
             of_group = [[run for run in of_kind if self._group(run, request) == group] for of_kind in runs]
             if all(of_group):
                 number = self._add_orders(request, held, needs, of_group, otherwise=number)

@@ -441,7 +441,7 @@ def test_faults_of_a_topology(levels: dict[str, Any], place: str | None, expecte
     """A node is in one group of a level, and a request names a level that is there; each fault has its path."""
     document = minimal_instance()
     document["cluster"]["topology"] = levels
-    document["jobs"] = [job(**({} if place is None else {"place": place}))]
+    document["jobs"] = [job("a", **({} if place is None else {"place": place}))]
     faults = _faults(document)
     assert len(faults) == 1
     assert faults[0].startswith(expected)
@@ -450,8 +450,8 @@ def test_faults_of_a_topology(levels: dict[str, Any], place: str | None, expecte
 @pytest.mark.parametrize(
     ("change", "path"),
     [
-        ({"jobs": [job(place="within=rack", malleable={"shares": [0.5]}, request="ncpus=2")]}, "jobs[0]"),
-        ({"jobs": [job(place="within=rack", walltime=None, request=None, steps=_STEPS)]}, "jobs[0]"),
+        ({"jobs": [job("a", place="within=rack", malleable={"shares": [0.5]}, request="ncpus=2")]}, "jobs[0]"),
+        ({"jobs": [job("a", place="within=rack", walltime=None, request=None, steps=_STEPS)]}, "jobs[0]"),
         ({"reservations": [{"id": "r", "start": 1, "end": 2, "request": "ncpus=1,place=within=rack"}]}, "reserva"),
     ],
 )

@@ -8,8 +8,6 @@ import pytest
 
 from cpsched.domain import Instance, Plan
 from cpsched.formats import instance_to_document, parse_instance, plan_to_document
-from cpsched.lab.policies import make_scheduler
-from cpsched.lab.sim import simulate
 from cpsched.mzn import MiniZinc
 from cpsched.portfolio import solve
 from cpsched.verify import verify
@@ -105,19 +103,3 @@ def test_engines_that_know_no_groups_refuse_them_by_name() -> None:
     """MiniZinc names the job and the level."""
     refused = MiniZinc().unsupported(window(job("a", "1:ncpus=2,place=within=switch")))
     assert refused == ("job a: within one switch",)
-
-
-@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative", "maui", "slurm", "planner"])
-def test_simulations_keep_jobs_in_groups(policy: str) -> None:
-    """Whatever rule starts a job, the record has it within one group; on wide machines bounded jobs still start."""
-    instance = window(
-        *(
-            job(f"j{number}", f"{1 + number % 3}:ncpus={1 + number % 2},place=within={level}", 10 + number)
-            | {"submit": 3 * number}
-            for number, level in enumerate(["switch", "rack"] * 8)
-        )
-    )
-    history = simulate(instance, make_scheduler(policy))
-    record = history.record()
-    assert verify(instance_to_document(instance), plan_to_document(record)) == ()
-    assert len(record.jobs) == 16

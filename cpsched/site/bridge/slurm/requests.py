@@ -177,8 +177,8 @@ def request_of(job: JobRecord, site: Site) -> Request:
         kinds[kind] += number
     arrangement = Arrangement.SCATTER if len(parts) > 1 else Arrangement.FREE
     within = job.within if len(parts) > 1 else ""
-    groups = site.topology.get(within, {}).values()
-    if within and not any(sum(node.name in group for node, _ in nodes) >= len(parts) for group in groups):
+    groups = site.topology.get(within, FrozenMap()).values()
+    if within and not any(len({*group}.intersection(site.partitions[partition])) >= len(parts) for group in groups):
         raise Inexpressible(f"no {within} has the {len(parts)} nodes that it asks for under one")
     chunks = tuple(Chunk(count=count, resources=amounts, where=at) for (amounts, at), count in kinds.items())
     return Request(chunks=chunks, place=Place(arrangement=arrangement, exclusive=is_exclusive, within=within or None))
