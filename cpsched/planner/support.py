@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cpsched.domain import RULES, Instance, Job, needs_migration
+from cpsched.problem import level_rule
 
 
 def uncompiled(instance: Instance) -> tuple[str, ...]:
@@ -11,6 +12,10 @@ def uncompiled(instance: Instance) -> tuple[str, ...]:
         f"{key}: {what}, which engines know only as `cpsched.problem.compiled` has them"
         for key, what in RULES.items()
         if getattr(instance, key)
+    ) + tuple(
+        f"cluster.topology.{level}: a level, by which engines know nodes only as `cpsched.problem.compiled` has them"
+        for level in sorted(frozenset[str]().union(*(job.levels for job in instance.jobs)))
+        if not any(level_rule(level) in one.properties for one in instance.cluster.classes)
     )
 
 

@@ -9,7 +9,9 @@ import pytest
 from cpsched.domain import Instance, Plan
 from cpsched.formats import instance_to_document, parse_instance, plan_to_document
 from cpsched.mzn import MiniZinc
+from cpsched.planner import PlannerEngine
 from cpsched.portfolio import solve
+from cpsched.problem import compiled
 from cpsched.verify import verify
 
 Document = dict[str, Any]
@@ -100,6 +102,8 @@ def test_a_choice_may_be_without_a_group() -> None:
 
 
 def test_engines_that_know_no_groups_refuse_them_by_name() -> None:
-    """MiniZinc names the job and the level."""
-    refused = MiniZinc().unsupported(window(job("a", "1:ncpus=2,place=within=switch")))
-    assert refused == ("job a: within one switch",)
+    """MiniZinc names the job and the level; the planner a level of an instance that was not made for engines."""
+    instance = window(job("a", "1:ncpus=2,place=within=switch"))
+    assert MiniZinc().unsupported(compiled(instance).instance) == ("job a: within one switch",)
+    (refused,) = PlannerEngine().unsupported(instance)
+    assert refused.startswith("cluster.topology.switch: ")

@@ -241,7 +241,8 @@ class Openings:
         def find(
             group: frozenset[str] | None, request: Request, begin: int, end: int, among: Collection[str] | None
         ) -> list[Room]:
-            among = group if among is None else among
+            if among is None and group is not None:
+                among = [node for node in space.nodes if node in group]
             self._charge(len(space.groups) if among is None else len(among))
             rooms = space.rooms(request, begin, end, among)
             return [room for room in rooms if job.queue not in room.node_class.closed_to]
