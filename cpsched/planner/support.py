@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cpsched.domain import RULES, Instance, Job, needs_migration
-from cpsched.problem import level_rule
+from cpsched.problem import level_rule, levels_of
 
 
 def uncompiled(instance: Instance) -> tuple[str, ...]:
@@ -14,7 +14,7 @@ def uncompiled(instance: Instance) -> tuple[str, ...]:
         if getattr(instance, key)
     ) + tuple(
         f"cluster.topology.{level}: a level, by which engines know nodes only as `cpsched.problem.compiled` has them"
-        for level in sorted(frozenset[str]().union(*(job.levels for job in instance.jobs)))
+        for level in levels_of(instance)
         if not any(level_rule(level) in one.properties for one in instance.cluster.classes)
     )
 

@@ -14,6 +14,7 @@ from cpsched.problem.amounts import dominant_share
 from cpsched.problem.calendar import Intervals, intervals, minus, occurrences, union
 from cpsched.problem.choices import with_licenses
 from cpsched.problem.holds import held_by
+from cpsched.problem.nodes import levels_of
 from cpsched.problem.overcommitment import is_overcommitted
 from cpsched.problem.placing import in_segments, placements
 from cpsched.problem.precedences import Lag, Milestone, Precedences, awaited_ends, by_job, missing_from, own_start

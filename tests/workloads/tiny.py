@@ -279,7 +279,7 @@ def _topology() -> TinyCase:
             _job("b", 8, [(1, {"cores": 4})], queue="q"),
         ],
     )
-    switches = FrozenMap({"s1": ("node001", "node002"), "s2": ("node003", "node004")})
+    switches: FrozenMap[str, tuple[str, ...]] = FrozenMap({"s1": ("node001", "node002"), "s2": ("node003", "node004")})
     return TinyCase(
         instance=replace(made, cluster=replace(made.cluster, topology=FrozenMap({"switch": switches}))),
         optimum=0.5,
