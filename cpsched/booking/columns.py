@@ -9,6 +9,7 @@ are up, one for each resource and group of equal nodes, and one for each license
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Mapping as MappingType
 from dataclasses import dataclass, replace
@@ -93,6 +94,8 @@ class Columns:
         self._takes: dict[object, tuple[tuple[int, tuple[tuple[int, int], ...]], ...]] = {}
         self._has_guards = any(node_class.admits for node_class in cluster.classes)
         self._kinds: list[int] = []
+        #: By level of the topology.
+        self._groups_of: dict[str, list[str]] = {}
 
     # --- node columns -------------------------------------------------------------------------------------------
 
@@ -186,7 +189,8 @@ class Columns:
                 else tuple(self._runs_for(chunk, request, walltime) for chunk in request.chunks)
             )
             if request.place.within is not None:
-                runs = tuple(tuple(run for run in of_kind if self._group(run, request)) for of_kind in runs)
+                groups = self._groups(request.place.within)
+                runs = tuple(tuple(run for run in of_kind if groups[run]) for of_kind in runs)
             number = self._compiled.get(key := (request, licenses, runs))
             if number is None:
                 number = self._compiled[key] = self._add_demand(request, licenses, runs, pack=pack)
@@ -271,20 +275,23 @@ class Columns:
             return self.demands.add([whole], system=needs, licenses=held, exclusive=request.place.exclusive)
         if request.place.within is None:
             return self._add_orders(request, held, needs, runs)
-        sizes: dict[str, int] = {}
-        for run, length in enumerate(self._run_length):
-            if group := self._group(run, request):
-                sizes[group] = sizes.get(group, 0) + length
-        number = -1
-        for group in sorted(sizes, key=sizes.__getitem__)[::-1]:
-            of_group = [[run for run in of_kind if self._group(run, request) == group] for of_kind in runs]
-            if all(of_group):
-                number = self._add_orders(request, held, needs, of_group, otherwise=number)
+        groups, number = self._groups(request.place.within), -1
+        parts: dict[str, list[list[int]]] = {}
+        for kind, of_kind in enumerate(runs):
+            for run in of_kind:
+                parts.setdefault(groups[run], [[] for _ in runs])[kind].append(run)
+        sizes = Counter(group for group, length in zip(groups, self._run_length, strict=True) for _ in range(length))
+        for group in sorted(parts, key=sizes.__getitem__)[::-1]:
+            if all(parts[group]):
+                number = self._add_orders(request, held, needs, parts[group], otherwise=number)
         return self._add_orders(request, held, needs, runs, otherwise=number, within=True)
 
-    def _group(self, run: int, request: Request) -> str:
-        """Return the group of a run of nodes of the level within which a request is; empty: none."""
-        return self.run_class[run].properties.get(level_rule(request.place.within or ""), "")
+    def _groups(self, level: str) -> list[str]:
+        """Return the group of each run of nodes of a level of the topology; empty: none."""
+        if level not in self._groups_of:
+            rule = level_rule(level)
+            self._groups_of[level] = [node_class.properties.get(rule, "") for node_class in self.run_class]
+        return self._groups_of[level]
 
     def _add_orders(
         self,
@@ -407,8 +414,8 @@ class Columns:
         if arrangement is Arrangement.SCATTER and len(set(used)) < sum(chunk.count for chunk in chunks):
             return None
         if request.place.within is not None:
-            groups = {self._group(bisect_right(self._run_first, node) - 1, request) for node in used}
-            if len(groups) > 1:
+            groups = self._groups(request.place.within)
+            if len({groups[bisect_right(self._run_first, node) - 1] for node in used}) > 1:
                 return None
         rows: list[tuple[int, int, int]] = []
         for kind, _ in self.demands.kinds_of(number):

@@ -144,7 +144,7 @@ class Demands:
             Whether all chunks are in one group of nodes: `otherwise` is a demand for the first of the groups.
         """
         rows = self._rows
-        flags = kernels.EXCLUSIVE * exclusive + kernels.SCATTER * scatter + kernels.JOINT * (within or len(kinds) > 1)
+        flags = kernels.EXCLUSIVE * exclusive + kernels.SCATTER * scatter + kernels.JOINT * (len(kinds) > 1)
         flags += kernels.WITHIN * within
         head = tuple(len(rows[name]) for name in ("kinds", "sysreq"))
         rows["sysreq"].extend((q, amount) for q, amount in system)

@@ -520,7 +520,7 @@ def earliest_fit_by_node(demand, start, duration, latest, s, o, t, x):
     Where no window is found, `lacking` has a lower bound on the nodes that must give something back before there is
     one, where the nodes are what was lacking; else it is left as it is.
     """
-    is_joint, first = t.demands[demand, D_FLAGS] & JOINT, start
+    is_joint, first = t.demands[demand, D_FLAGS] & (JOINT | WITHIN), start
     while True:
         place, index = locate(start, s)
         start, place, index, _, _ = next_window(demand, start, duration, latest, place, index, place, index, s, t)
