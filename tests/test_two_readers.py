@@ -44,7 +44,10 @@ NOTATIONS: dict[str, tuple[Path, list[str]]] = {
         ("jobs", 0, "request"),
         ["ncpus=1", "ncpus", "=", "1", ":", "2:", "+", ",", "mem=1gb", "place=", "pack", ":excl", "sim=1", "x=y", " "],
     ),
-    "place": (("jobs", 0, "place"), ["free", "pack", "scatter", ":", "excl", "exclusive", "shared", " "]),
+    "place": (
+        ("jobs", 0, "place"),
+        ["free", "pack", "scatter", ":", "excl", "exclusive", "shared", " ", "within=", "rack"],
+    ),
     "indices": (("jobs", 0, "array", "indices"), ["0", "1", "5", "10", "-", ":", ",", " ", "2147483648"]),
     "items": (("limits", 0, "items"), ["1", "45", "100", "101", "/", "%", ".", " ", "unlimited"]),
     "epoch": (("epoch",), ["2014-03-31", "T18:00", "+02:00", "Z", ".5", ":00", " ", "T24:00", "20140331"]),

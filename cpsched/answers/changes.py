@@ -144,11 +144,14 @@ def _others(world: PlanView, job: Job) -> Iterator[tuple[ChangeKind, str, Job]]:
             yield ChangeKind.TIME, f"without its {name}", changed
     place = job.steps[0].request.place
     if place.exclusive:
-        shared = Place(arrangement=place.arrangement)
+        shared = replace(place, exclusive=False)
         yield ChangeKind.PLACE, "if it shared its nodes with other jobs", _with_place(job, shared)
     if place.arrangement is not Arrangement.FREE:
-        free = Place(exclusive=place.exclusive)
+        free = replace(place, arrangement=Arrangement.FREE)
         yield ChangeKind.PLACE, f"with place=free in place of {place.arrangement}", _with_place(job, free)
+    if place.within is not None:
+        far = replace(place, within=None)
+        yield ChangeKind.PLACE, f"with its chunks in several groups of {place.within}", _with_place(job, far)
     wanted = dict.fromkeys(
         f"{name}={value}" for step in job.steps for chunk in step.request.chunks for name, value in chunk.where.items()
     )

@@ -118,5 +118,5 @@ def _without(instance: Instance, gone: frozenset[str]) -> Instance:
         name: queue if queue.nodes is None else replace(queue, nodes=tuple(n for n in queue.nodes if n not in gone))
         for name, queue in instance.queues.items()
     }
-    cluster = replace(instance.cluster, classes=tuple(classes))
+    cluster = instance.cluster.of(classes, instance.cluster.licenses)
     return replace(instance, cluster=cluster, queues=type(instance.queues)(queues))

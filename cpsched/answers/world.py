@@ -14,7 +14,6 @@ from cpsched.answers.queries import form_of
 from cpsched.domain import (
     FOR_EVER,
     Amounts,
-    Cluster,
     DependencyType,
     Instance,
     Job,
@@ -200,7 +199,7 @@ class PlanView:
 
     def _on(self, classes: tuple[NodeClass, ...]) -> PlanView:
         """Return the same instance and plan on other nodes of the same names."""
-        cluster = Cluster(classes=classes, licenses=self.instance.cluster.licenses)
+        cluster = replace(self.instance.cluster, classes=classes)
         return PlanView(replace(self.instance, cluster=cluster), self.plan)
 
 

@@ -9,6 +9,7 @@ are up, one for each resource and group of equal nodes, and one for each license
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Mapping as MappingType
 from dataclasses import dataclass, replace
@@ -30,7 +31,16 @@ from cpsched.domain import (
     Placement,
     Request,
 )
-from cpsched.problem import Column, amount_of, chunks_on_empty_node, columns_of, is_optional, packs, placements
+from cpsched.problem import (
+    Column,
+    amount_of,
+    chunks_on_empty_node,
+    columns_of,
+    is_optional,
+    level_rule,
+    packs,
+    placements,
+)
 from cpsched.rusv import Demands, KindDemand, Layout, Run
 
 #: The kind of a packed request, all chunks of which are on one node.
@@ -84,6 +94,8 @@ class Columns:
         self._takes: dict[object, tuple[tuple[int, tuple[tuple[int, int], ...]], ...]] = {}
         self._has_guards = any(node_class.admits for node_class in cluster.classes)
         self._kinds: list[int] = []
+        #: By level of the topology.
+        self._groups_of: dict[str, list[str]] = {}
 
     # --- node columns -------------------------------------------------------------------------------------------
 
@@ -176,6 +188,9 @@ class Columns:
                 if pack
                 else tuple(self._runs_for(chunk, request, walltime) for chunk in request.chunks)
             )
+            if request.place.within is not None:
+                groups = self._groups(request.place.within)
+                runs = tuple(tuple(run for run in of_kind if groups[run]) for of_kind in runs)
             number = self._compiled.get(key := (request, licenses, runs))
             if number is None:
                 number = self._compiled[key] = self._add_demand(request, licenses, runs, pack=pack)
@@ -252,15 +267,45 @@ class Columns:
 
     def _add_demand(self, request: Request, licenses: Amounts, runs: Sequence[Sequence[int]], *, pack: bool) -> int:
         """Add a demand to the table; `runs` has those of each kind, or of the whole request if it is packed."""
-        arrangement = request.place.arrangement
         held = list(self.licenses_of(licenses).items())
         needs = self._system_needs(request.totals, runs)
         if pack:
             self._kinds.append(WHOLE_REQUEST)
             whole = self._kind([(chunk, chunk.count) for chunk in request.chunks], 1, 1, runs[0])
             return self.demands.add([whole], system=needs, licenses=held, exclusive=request.place.exclusive)
-        number = -1
-        for order, fill in reversed(self._orders(request, runs)):
+        if request.place.within is None:
+            return self._add_orders(request, held, needs, runs)
+        groups, number = self._groups(request.place.within), -1
+        parts: dict[str, list[list[int]]] = {}
+        for kind, of_kind in enumerate(runs):
+            for run in of_kind:
+                parts.setdefault(groups[run], [[] for _ in runs])[kind].append(run)
+        sizes = Counter(group for group, length in zip(groups, self._run_length, strict=True) for _ in range(length))
+        for group in sorted(parts, key=sizes.__getitem__)[::-1]:
+            if all(parts[group]):
+                number = self._add_orders(request, held, needs, parts[group], otherwise=number)
+        return self._add_orders(request, held, needs, runs, otherwise=number, within=True)
+
+    def _groups(self, level: str) -> list[str]:
+        """Return the group of each run of nodes of a level of the topology; empty: none."""
+        if level not in self._groups_of:
+            rule = level_rule(level)
+            self._groups_of[level] = [node_class.properties.get(rule, "") for node_class in self.run_class]
+        return self._groups_of[level]
+
+    def _add_orders(
+        self,
+        request: Request,
+        held: Sequence[tuple[int, int]],
+        needs: Sequence[tuple[int, int]],
+        runs: Sequence[Sequence[int]],
+        *,
+        otherwise: int = -1,
+        within: bool = False,
+    ) -> int:
+        """Add the orders of mapping a request to some runs; `otherwise` is for where all fail."""
+        arrangement, number = request.place.arrangement, otherwise
+        for order, fill in reversed(self._orders(request, runs)[: 1 if within else None]):
             kinds = []
             for kind in order:
                 chunk = request.chunks[kind]
@@ -273,6 +318,7 @@ class Columns:
                 licenses=held,
                 exclusive=request.place.exclusive,
                 scatter=arrangement is Arrangement.SCATTER,
+                within=within,
                 otherwise=number,
             )
         return number
@@ -367,6 +413,10 @@ class Columns:
             return None
         if arrangement is Arrangement.SCATTER and len(set(used)) < sum(chunk.count for chunk in chunks):
             return None
+        if request.place.within is not None:
+            groups = self._groups(request.place.within)
+            if len({groups[bisect_right(self._run_first, node) - 1] for node in used}) > 1:
+                return None
         rows: list[tuple[int, int, int]] = []
         for kind, _ in self.demands.kinds_of(number):
             counts = {used[0]: 1} if self._kinds[kind] == WHOLE_REQUEST else held[self._kinds[kind]]

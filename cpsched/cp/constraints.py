@@ -130,6 +130,18 @@ def scatter(model: CpModel, encoding: Encoding, variables: Variables) -> None:
                 model.add(sum(variables.counts[key] for key in keys) <= 1)
 
 
+def within(model: CpModel, encoding: Encoding, variables: Variables) -> None:
+    """Keep all chunks of a task in one group of nodes: sum_{n in g} x_jkn <= need_jk z_jg, sum_g z_jg <= 1."""
+    groups: defaultdict[int, list[IntVar]] = defaultdict(list)
+    for (number, group), is_in in variables.groups.items():
+        groups[number].append(is_in)
+        for place, part in enumerate(encoding.tasks[number].parts):
+            sites = [one.site for one in part.alternatives if encoding.group_of(number, one.site) == group]
+            model.add(sum(variables.counts[number, place, site] for site in sites) <= part.need * is_in)
+    for of_task in groups.values():
+        model.add_at_most_one(of_task)
+
+
 def capacity(model: CpModel, encoding: Encoding, variables: Variables) -> None:
     """Keep the use of each site within its capacity (BRIDI-7): cumulative over j, k of r_jkc x_jkn <= cap_nc.
 
@@ -253,6 +265,7 @@ CONSTRAINTS = (
     alternative,
     presence,
     scatter,
+    within,
     capacity,
     exclusive,
     whole_nodes,

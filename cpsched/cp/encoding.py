@@ -41,6 +41,7 @@ from cpsched.problem import (
     awaited_ends,
     chunks_on_empty_node,
     columns_of,
+    level_rule,
     missing_from,
     packs,
 )
@@ -165,6 +166,11 @@ class Encoding:
     def has_choices(self) -> bool:
         """Whether some job can be held or shrunk."""
         return any(len(task.modes) > 1 or task.modes[0].least < task.modes[0].most for task in self.tasks)
+
+    def group_of(self, number: int, site: int) -> str | None:
+        """Return the group of a site of the level within one group of which a task is; None if it may be anywhere."""
+        level = self.tasks[number].job.steps[0].request.place.within
+        return None if level is None else self.sites[site].properties.get(level_rule(level))
 
     @property
     def num_alternatives(self) -> int:
@@ -410,6 +416,8 @@ def _fitting(node_class: NodeClass, job: Job, layer: ChunkLayer, mode: TaskMode,
     """
     request = mode.requests[segment]
     asked, place = request if job.malleability is None else job.request, request.place
+    if place.within is not None and level_rule(place.within) not in node_class.properties:
+        return 0
     if layer.kind is None:
         return int(packs(node_class, request, job.walltime, asked))
     chunk, by_guard = request.chunks[layer.kind], asked.chunks[layer.kind]

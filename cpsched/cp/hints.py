@@ -42,6 +42,9 @@ def add_hints(model: CpModel, encoding: Encoding, variables: Variables, placed: 
     for (number, part, group), variable in variables.totals.items():
         units = [n for p, site, n in placed[number].counts if p == part and encoding.sites[site].group == group]
         model.add_hint(variable, sum(units))
+    for (number, name), variable in variables.groups.items():
+        has = {encoding.group_of(number, site) for _, site, _ in placed[number].counts}
+        model.add_hint(variable, int(name in has))
     for (number, kink), variable in variables.delays.items():
         model.add_hint(variable, max(0, placed[number].start - kink))
     for (number, mode, kink), variable in variables.mode_delays.items():

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cpsched.domain import Instance, NodeState, PlannedJob, resumable
+from cpsched.domain import FrozenMap, Instance, NodeState, PlannedJob, resumable
 from cpsched.problem import Column, Hold, Machine, beyond_equal_nodes, columns_of, taken_licenses, taken_on_nodes
 
 
@@ -27,6 +27,8 @@ class Site:
     group: int
     #: By column: what it has, and what of it is taken already.
     pools: Mapping[Column, Pool]
+    #: With its group of each level of the topology that a job asks for.
+    properties: Mapping[str, str] = FrozenMap()
 
 
 def sites_of(instance: Instance, running: Sequence[PlannedJob], horizon: int) -> tuple[Site, ...]:
@@ -40,6 +42,7 @@ def sites_of(instance: Instance, running: Sequence[PlannedJob], horizon: int) ->
                 column: _pool(amount, holds.get((name, column), ()), horizon)
                 for column, amount in columns_of(node_class).items()
             },
+            node_class.properties,
         )
         for group, node_class in enumerate(instance.cluster.classes)
         if node_class.state is NodeState.UP

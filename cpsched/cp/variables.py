@@ -52,6 +52,8 @@ class Variables:
     #: By task, part and group of equal nodes (the number of its class): the number of units there; only for parts
     #: that several groups admit.
     totals: dict[Key, IntVar]
+    #: By task and group of nodes of a level: whether the task is in it; only of tasks within one group.
+    groups: dict[tuple[int, str], IntVar]
     #: By task and kink: seconds of delay beyond the kink.
     delays: dict[tuple[int, int], IntVar]
     #: By task, mode and kink: the same, if the task is run so.
@@ -67,7 +69,7 @@ class Variables:
     def of(cls, model: CpModel, encoding: Encoding) -> Variables:
         """Make the variables of a model."""
         starts = [model.new_int_var(task.earliest, task.latest, f"start{n}") for n, task in enumerate(encoding.tasks)]
-        variables = cls(starts, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, None)
+        variables = cls(starts, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, None)
         for number, task in enumerate(encoding.tasks):
             variables._add_modes(model, number, task)
         variables = replace(variables, makespan=_makespan(model, encoding))
@@ -182,6 +184,9 @@ class Variables:
         name = "{}.{}@{}".format(*key)
         present = model.new_bool_var(f"on{name}")
         self.presences[key] = present
+        group = encoding.group_of(number, alternative.site)
+        if group is not None and (number, group) not in self.groups:
+            self.groups[number, group] = model.new_bool_var(f"in{number}@{group}")
         self.counts[key] = present if alternative.most == 1 else model.new_int_var(0, alternative.most, f"count{name}")
         self.alternatives[key] = [
             self._interval(model, task, (number, part.mode, first, last), present, f"alternative{name}")

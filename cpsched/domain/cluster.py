@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -88,6 +89,19 @@ class Cluster:
 
     classes: Annotated[tuple[NodeClass, ...], Entries(1), Key("In the order in which nodes are numbered", name="nodes")]
     licenses: Annotated[Has, Key("Cluster-wide countable resources")] = Amounts()
+    #: By level and group; a node is in one group of a level, or in none.
+    topology: FrozenMap[str, FrozenMap[str, tuple[str, ...]]] = FrozenMap()
+
+    def of(self, classes: Iterable[NodeClass], licenses: Amounts) -> Cluster:
+        """Return the cluster with some of its nodes and licences, in classes."""
+        kept = tuple(classes)
+        names = {name for node_class in kept for name in node_class.names}
+        topology = {
+            level: FrozenMap({group: left for group, nodes in groups.items() if (left := _among(nodes, names))})
+            for level, groups in self.topology.items()
+        }
+        levels = FrozenMap({level: groups for level, groups in topology.items() if groups})
+        return Cluster(classes=kept, licenses=licenses, topology=levels)
 
     @cached_property
     def node_names(self) -> tuple[str, ...]:
@@ -112,6 +126,10 @@ class Cluster:
     def capacity(self) -> Amounts:
         """The total of each resource and licence of which there is any."""
         return Amounts({name: amount for name, amount in {**self.totals, **self.licenses}.items() if amount})
+
+
+def _among(nodes: tuple[str, ...], names: Container[str]) -> tuple[str, ...]:
+    return tuple(node for node in nodes if node in names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -190,6 +190,12 @@ class Job:
         return self.is_evolving or self.malleability is not None
 
     @property
+    def levels(self) -> frozenset[str]:
+        """The levels of the topology that it asks for in any of its choices."""
+        within = (step.request.place.within for step in (*self.steps, *self.alternatives))
+        return frozenset(level for level in within if level is not None)
+
+    @property
     def choices(self) -> tuple[Job, ...]:
         """The rigid jobs of which a plan chooses one: the job as it asks itself, then by each of its alternatives. The
         runtime is that of its own request, and scales with the walltime, rounded up.

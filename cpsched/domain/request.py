@@ -21,10 +21,12 @@ class Arrangement(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Arrangement of the chunks, and whether the job shares its nodes."""
+    """Arrangement of the chunks, whether the job shares its nodes, and how near to each other they are."""
 
     arrangement: Arrangement = Arrangement.FREE
     exclusive: bool = False
+    #: The level of the topology of which all chunks are in one group; None: they may be anywhere.
+    within: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

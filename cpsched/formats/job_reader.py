@@ -118,6 +118,8 @@ def _read_steps(reading: Reading, location: Location, job: _Entry) -> tuple[tupl
         if agreed is not None and agreed != (request.place, licenses):
             reading.faults.add(where, "Expected the same place and licences in every step")
         agreed = agreed or (request.place, licenses)
+        if request.place.within is not None and ("steps" in job or "malleable" in job):
+            reading.faults.add(where, "Expected no within in the place of an evolving or malleable job")
         steps.append(Step(walltime=work["walltime"], request=request))
     return (tuple(steps), agreed[1]) if agreed is not None and len(steps) == len(works) else None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from itertools import pairwise
@@ -94,12 +95,18 @@ def format_items(items: ItemBound) -> str:
 
 
 def parse_place(text: str) -> Place:
-    """Parse a place: ``[free|pack|scatter][:excl|:exclusive|:shared]``, of which one part is enough (OCCS-18).
+    """Parse a place: ``[free|pack|scatter][:excl|:exclusive|:shared][:within=LEVEL]``, of which one part is enough
+    (OCCS-18).
 
-    ``place := ARRANGEMENT [':' SHARING] | SHARING``.
+    ``place := (ARRANGEMENT [':' SHARING] | SHARING) [':' WITHIN] | WITHIN``, ``WITHIN := 'within=' LEVEL``.
 
     Raises `SyntaxFault` if the text is no such place.
     """
+    before, is_within, level = text.partition("within=")
+    if is_within and before[-1:] in ("", ":"):
+        if not 0 < len(level) <= MAX_NAME:
+            raise SyntaxFault(text, (0, len(text)), f"Expected a level of the topology behind within=, got {level!r}")
+        return replace(parse_place(before[:-1]) if before else Place(), within=level)
     first, colon, second = text.partition(":")
     if not colon and first in _SHARING:
         return Place(exclusive=_SHARING[first])
@@ -121,7 +128,8 @@ def _lower_case(word: str, known: Collection[str]) -> str:
 
 def format_place(place: Place) -> str:
     """Write a place as `parse_place` reads it, without what is the default."""
-    return f"{place.arrangement}:excl" if place.exclusive else str(place.arrangement)
+    parts = [str(place.arrangement)] + ["excl"] * place.exclusive
+    return ":".join(parts if place.within is None else [*parts, f"within={place.within}"])
 
 
 def check_cron(expression: str) -> None:

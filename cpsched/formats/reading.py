@@ -132,13 +132,16 @@ class Reading:
         for name in parsed.licenses:
             if licenses is not None and name in licenses:
                 self.faults.add(location, f"Expected the licence {name} once, got it in the text and in licenses")
-        request, asked = parsed.request, parsed.licenses
+        request, asked, where = parsed.request, parsed.licenses, location
         if place is not None:
             key = location[:-1] if "alternatives" in location else location[:2]
-            found = self.faults.parsed((*key, "place"), parse_place, place, Place())
+            where = (*key, "place")
+            found = self.faults.parsed(where, parse_place, place, Place())
             request = Request(chunks=request.chunks, place=found)
         elif otherwise is not None and not parsed.has_place:
             request = Request(chunks=request.chunks, place=otherwise)
+        if request.place.within is not None:
+            self.check_known(where, "level of the topology", request.place.within, self.cluster.topology, "licenses")
         if licenses is not None:
             asked = Amounts({**asked, **frozen_amounts(licenses)})
         return request, asked

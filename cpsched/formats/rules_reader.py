@@ -51,9 +51,38 @@ def _read_cluster(reading: Reading, location: Location, cluster: _Entry, said: d
         if name in reading.countable or name in _NO_LICENSES:
             reading.faults.add((*location, "licenses", name), "Expected a name that means nothing else")
     reading.cluster = Cluster(**said)
+    topology = {
+        level: _read_level(reading, (*location, "topology", level), groups)
+        for level, groups in cluster.get("topology", {}).items()
+    }
     if cluster.get("states"):
         reading.cluster = _with_states(reading, reading.cluster, cluster["states"])
+    if topology:
+        reading.cluster = replace(reading.cluster, topology=FrozenMap(topology))
     return reading.cluster
+
+
+def _read_level(reading: Reading, location: Location, groups: Mapping[str, str]) -> FrozenMap[str, tuple[str, ...]]:
+    """Return the nodes of each group of a level of the topology; no node is in two of them."""
+    found, group_of = dict[str, tuple[str, ...]](), dict[str, str]()
+    for group, hosts in groups.items():
+        found[group] = reading.node_list((*location, group), hosts)
+        twice = [name for name in found[group] if name in group_of]
+        if twice:
+            message = (
+                f"Expected every node in one {location[-1]}, got again: {first_few(twice)} (in {group_of[twice[0]]})"
+            )
+            reading.faults.add((*location, group), message)
+        group_of.update(dict.fromkeys(found[group], group))
+    return FrozenMap(found)
+
+
+def _write_cluster(cluster: Cluster, writing: Any) -> dict[str, Any]:
+    topology = {
+        level: {group: fold_hostlist(nodes) for group, nodes in groups.items()}
+        for level, groups in cluster.topology.items()
+    }
+    return {"topology": topology or None}
 
 
 def _with_states(reading: Reading, cluster: Cluster, states: Mapping[str, str]) -> Cluster:
@@ -76,7 +105,7 @@ def _with_states(reading: Reading, cluster: Cluster, states: Mapping[str, str]) 
             parts.setdefault(state_of.get(name, node_class.state), []).append(name)
         classes += [replace(node_class, names=tuple(names), state=state) for state, names in parts.items()]
         classes += [node_class] if not parts else []
-    return Cluster(classes=tuple(classes), licenses=cluster.licenses)
+    return replace(cluster, classes=tuple(classes))
 
 
 def _read_queue_nodes(written: str | Mapping[str, str], where: Location, reading: Reading) -> tuple[str, ...]:
@@ -119,6 +148,8 @@ def _read_reservation(reading: Reading, where: Location, entry: _Entry, said: di
         if read is None:
             return None
         said["request"], said["licenses"] = read
+        if read[0].place.within is not None:
+            reading.faults.add((*where, "request"), "Expected no within in the place of a reservation")
         if "allocation" in entry:
             held = entry["allocation"]
             said["allocation"] = _read_slice(reading, (*where, "allocation"), held, said["request"])
@@ -261,13 +292,23 @@ def _hosts(read: Any) -> Spelt:
     return Spelt(kind_of(Text), read, lambda names, writing: fold_hostlist(names))
 
 
+_Groups = Annotated[FrozenMap[Name, Text], Entries(1)]
 FORMS[Cluster] = Form(
+    instead={
+        "topology": {
+            "topology": Annotated[
+                FrozenMap[Name, _Groups] | None,
+                Key('Which nodes are near each other, by level and group: {"switch": {"s1": "n[1-4]"}}'),
+            ]
+        }
+    },
     also={
         "states": Annotated[
             FrozenMap[Text, NodeState] | None, Key('States of single nodes, by host list: {"n7": "down"}')
         ]
     },
     read=_read_cluster,
+    write=_write_cluster,
 )
 FORMS[AdmitCondition] = Form(
     rule=lambda condition: None if condition else "Expected min or max_walltime, got neither",

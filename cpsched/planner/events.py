@@ -342,9 +342,7 @@ def _with_nodes(cluster: Cluster, nodes: Collection[str], change: Callable[[Node
     for one in cluster.classes:
         for name in one.names:
             parts.setdefault(replace(change(one) if name in nodes else one, names=()), []).append(name)
-    return Cluster(
-        classes=tuple(replace(one, names=tuple(names)) for one, names in parts.items()), licenses=cluster.licenses
-    )
+    return replace(cluster, classes=tuple(replace(one, names=tuple(names)) for one, names in parts.items()))
 
 
 def _first(nodes: Collection[str], held: Iterable[str]) -> str | None:

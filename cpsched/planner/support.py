@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cpsched.domain import RULES, Instance, Job, needs_migration
+from cpsched.problem import level_rule, levels_of
 
 
 def uncompiled(instance: Instance) -> tuple[str, ...]:
@@ -11,6 +12,10 @@ def uncompiled(instance: Instance) -> tuple[str, ...]:
         f"{key}: {what}, which engines know only as `cpsched.problem.compiled` has them"
         for key, what in RULES.items()
         if getattr(instance, key)
+    ) + tuple(
+        f"cluster.topology.{level}: a level, by which engines know nodes only as `cpsched.problem.compiled` has them"
+        for level in levels_of(instance)
+        if not any(level_rule(level) in one.properties for one in instance.cluster.classes)
     )
 
 
@@ -32,8 +37,15 @@ def _unsupported_of(job: Job) -> list[str]:
 
 
 def with_alternatives(instance: Instance) -> tuple[str, ...]:
-    """Return the features of an instance that engines cannot honour which run each job by its own request."""
-    return tuple(f"job {job.id}: has alternatives" for job in instance.jobs if job.alternatives)
+    """Return the features of an instance that engines cannot honour which run each job by its own request, anywhere."""
+    return tuple(
+        f"job {job.id}: {what}"
+        for job in instance.jobs
+        for what in (
+            *["has alternatives"] * bool(job.alternatives),
+            *(f"within one {one}" for one in sorted(job.levels)),
+        )
+    )
 
 
 def changing(instance: Instance) -> tuple[str, ...]:

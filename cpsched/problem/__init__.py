@@ -14,12 +14,13 @@ from cpsched.problem.amounts import dominant_share
 from cpsched.problem.calendar import Intervals, intervals, minus, occurrences, union
 from cpsched.problem.choices import with_licenses
 from cpsched.problem.holds import held_by
+from cpsched.problem.nodes import levels_of
 from cpsched.problem.overcommitment import is_overcommitted
 from cpsched.problem.placing import in_segments, placements
 from cpsched.problem.precedences import Lag, Milestone, Precedences, awaited_ends, by_job, missing_from, own_start
 from cpsched.problem.problem import Problem, compiled, exchanged, has_rules, is_compiled
 from cpsched.problem.queue import Turn, awaited_first, bound_jobs, by_turn, is_bound, planning_order, turn_of
-from cpsched.problem.rule import Choice, Part, Rule, RuleOnNodes, is_optional, stated_node, without_rules
+from cpsched.problem.rule import Choice, Part, Rule, RuleOnNodes, is_optional, level_rule, stated_node, without_rules
 from cpsched.problem.taken import Column, amount_of, columns_of, taken_licenses, taken_on_nodes
 from cpsched.problem.whole_node_mapping import Hold, map_to_nodes, planned_on_nodes
 from cpsched.problem.whole_nodes import (

@@ -23,7 +23,7 @@ from cpsched.domain import (
     modes,
 )
 from cpsched.problem.precedences import awaited_ends, missing_from
-from cpsched.problem.rule import Part, Rule, is_optional, without_rules
+from cpsched.problem.rule import Part, Rule, is_optional, level_rule, without_rules
 
 #: Why a job can never start, and the same in words.
 Refusal = tuple[WaitingReason, str]
@@ -197,6 +197,22 @@ def _late(instance: Instance, job: Job) -> Refusal | None:
 def _lacking(cluster: Cluster, request: Request, walltime: int, *, only_up: bool) -> str | None:
     """Name the resource that the empty cluster lacks for a request; None if each of its kinds fits alone."""
     classes = [c for c in cluster.classes if not only_up or c.state is NodeState.UP]
+    level = request.place.within
+    if level is None or not any(level_rule(level) in c.properties for c in classes):
+        return _lacking_among(classes, request, walltime)
+    groups: dict[str, list[NodeClass]] = {}
+    for node_class in classes:
+        if (group := node_class.properties.get(level_rule(level))) is not None:
+            groups.setdefault(group, []).append(node_class)
+    everywhere = [_lacking_among(of_group, request, walltime) for of_group in groups.values()]
+    if None in everywhere:
+        return None
+    widest = max(groups, key=lambda group: sum(len(c.names) for c in groups[group]))
+    return f"within one {level}, of which {widest} is the largest: {everywhere[list(groups).index(widest)]}"
+
+
+def _lacking_among(classes: list[NodeClass], request: Request, walltime: int) -> str | None:
+    """Name what the empty nodes of some classes lack for a request; None if each of its kinds fits alone."""
     exclusive = request.place.exclusive
     if request.place.arrangement is Arrangement.PACK:
         return _lacking_node(classes, request, walltime)

@@ -42,7 +42,7 @@ from cpsched.problem.counters import Times, is_let_in, left_to_others
 from cpsched.problem.exclusive_nodes import Alone, alone_in, rests_of_running
 from cpsched.problem.holds import beside, closed, closed_within, held_by
 from cpsched.problem.pool_quotas import Spread, has_room, most_held, orders, quotas
-from cpsched.problem.rule import Choice, Part, Rule, RuleOnNodes
+from cpsched.problem.rule import Choice, Part, Rule, RuleOnNodes, level_rule
 
 #: No field of a job.
 _UNCHANGED: Mapping[str, Any] = FrozenMap()
@@ -126,6 +126,8 @@ class NodeRules:
         self._totals = dict(instance.cluster.licenses)
         #: The second from which on a rule leaves a waiting job nothing for ever, and that rule, by the job's id.
         self.closing: dict[str, tuple[int, Rule]] = {}
+        #: The levels of the topology by which nodes are told apart.
+        self.levels = levels_of(instance)
         #: Whether plans that keep to the rules are lost.
         self.is_strict = False
         #: The nodes of reservations.
@@ -135,6 +137,7 @@ class NodeRules:
         #: Rules as resources of the nodes of reservations.
         self._of_guests: dict[str, dict[str, int]] = {}
         self._find_guests()
+        self._levels()
         self._queues()
         self._pools()
         self._keep_free()
@@ -148,6 +151,8 @@ class NodeRules:
 
         None: a rule concerns that job and no job of the window, so that the nodes have no part for it.
         """
+        if not job.levels <= set(self.levels):
+            return None
         found = copy(self)
         found._asked, found.closing, found._totals = {}, {}, {}
         slice_ = None if job.reservation is None else self._slice_beside(job)
@@ -204,6 +209,13 @@ class NodeRules:
         before = [one for one in self._guests[slice_] if str(job.id) in (str(one.id), *one.element_ids)]
         kept = {kept for node in by_node(slice_.allocation) for kept in self._instance.cluster.class_of[node].keep_free}
         return any(_asked_for([job], one) > _asked_for(before, one) for one in kept)
+
+    def _levels(self) -> None:
+        """Give nodes their groups of those levels of the topology that jobs ask for."""
+        for level in self.levels:
+            for group, nodes in self._instance.cluster.topology[level].items():
+                for node in nodes:
+                    self._is.setdefault(node, {})[level_rule(level)] = group
 
     # --- queues -------------------------------------------------------------------------------------------------
 
@@ -561,7 +573,7 @@ class NodeRules:
         `instance`: the window. `counted`: by job, the fields that other rules have changed.
         """
         jobs = self.applied(instance.jobs, counted)
-        if not (self._asked or self._asides):
+        if not (self._asked or self._asides or self.levels):
             return replace(instance, jobs=jobs)
         classes = tuple(self._classes(instance.cluster))
         licenses = {**self._totals, **instance.cluster.licenses}
@@ -701,6 +713,14 @@ class NodeRules:
         if asked is None or not asked.takes:
             return resources
         return Amounts({**resources, **asked.amounts(resources, count or 0)})
+
+
+def levels_of(instance: Instance) -> list[str]:
+    """Return the levels of the topology that jobs ask for."""
+    if not instance.cluster.topology:
+        return []
+    asked = set().union(*(job.levels for job in instance.jobs))
+    return [level for level in instance.cluster.topology if level in asked]
 
 
 def _rule_of_queue(name: str) -> Rule:

@@ -30,7 +30,7 @@ from cpsched.problem.amounts import Measures
 from cpsched.problem.choices import apart, choices_apart, given
 from cpsched.problem.counters import Counter, Times, counters_of
 from cpsched.problem.holds import merged
-from cpsched.problem.nodes import NodeRules
+from cpsched.problem.nodes import NodeRules, levels_of
 from cpsched.problem.overcommitment import fitted
 from cpsched.problem.precedences import awaited_ends
 from cpsched.problem.rule import Rule, stated_node, without_rules
@@ -137,9 +137,9 @@ class Problem:
         None: a rule about nodes concerns that job and no job of this window, which therefore has no part for it.
         """
         common, nodes = self._common, None if self._nodes is None else self._nodes.about(job)
-        if common is None:
+        if common is None and not job.levels:
             return replace(self, instance=replace(self.instance, jobs=(job,)))
-        if nodes is None:
+        if common is None or nodes is None:
             return None
         window = exchanged(common.window, replace(job, after=()))
         asked = window.jobs[-1]
@@ -245,7 +245,7 @@ def _settled(instance: Instance, *, of_all: bool, are_played: bool) -> tuple[Ins
 def has_rules(instance: Instance) -> bool:
     """Tell whether engines plan an instance that has other means than the rules that documents state."""
     has_nodes = any(queue.nodes is not None for queue in instance.queues.values())
-    return has_nodes or any(getattr(instance, key) for key in RULES)
+    return has_nodes or any(getattr(instance, key) for key in RULES) or bool(levels_of(instance))
 
 
 def _without_rules(instance: Instance, slices: Sequence[ReservedSlice], *, soft: bool, record: bool) -> Problem:

@@ -76,6 +76,11 @@ class Choice(_Key):
         return int(self.marks[0])
 
 
+def level_rule(level: str) -> Rule:
+    """Return the property of nodes whose value is their group of a level of the topology."""
+    return Rule(f"one {level} for all chunks", f"cluster.topology.{level}", WaitingReason.UNSATISFIABLE)
+
+
 def is_optional(name: str) -> bool:
     """Tell whether a chunk takes of a resource only on nodes which have it."""
     return isinstance(name, RuleOnNodes)

@@ -157,7 +157,9 @@ def _chunks(demands: Demands) -> Ints:
     found: Ints = np.full(len(demands), -1, dtype=np.int64)
     for demand in range(len(demands)):
         flags, kind = heads[demand, kernels.D_FLAGS], heads[demand, kernels.D_KIND]
-        if heads[demand + 1, kernels.D_KIND] - kind != 1 or flags & (kernels.EXCLUSIVE | kernels.JOINT):
+        if heads[demand + 1, kernels.D_KIND] - kind != 1 or flags & (
+            kernels.EXCLUSIVE | kernels.JOINT | kernels.WITHIN
+        ):
             continue
         rows = segments[kinds[kind, kernels.K_SEG] : kinds[kind + 1, kernels.K_SEG] + 1]
         amounts = terms[rows[0, kernels.S_TERM] : rows[-1, kernels.S_TERM]]

@@ -197,11 +197,13 @@ class _Asked:
 
 
 def _asked(demands: Demands, demand: int) -> Iterator[tuple[int, _Asked]]:
-    """Yield the runs that may hold a demand, with what it asks for there; nothing if it has several kinds of chunks."""
+    """Yield the runs that may hold a demand, with what it asks for there; nothing if it has several kinds of chunks, or
+    they are within one group of nodes.
+    """
     tables, runs = demands.tables(), demands.layout.runs
     heads, kinds, segments, terms = tables.demands, tables.kinds, tables.segments, tables.terms
     kind = int(heads[demand, kernels.D_KIND])
-    if heads[demand + 1, kernels.D_KIND] - kind != 1:
+    if heads[demand + 1, kernels.D_KIND] - kind != 1 or heads[demand, kernels.D_FLAGS] & kernels.WITHIN:
         return
     firsts = np.cumsum([0, *(run.length for run in runs)])
     is_exclusive = bool(heads[demand, kernels.D_FLAGS] & kernels.EXCLUSIVE)

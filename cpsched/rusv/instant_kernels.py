@@ -22,6 +22,7 @@ from cpsched.rusv.kernels import (
     S_LENGTH,
     S_TERM,
     SCATTER,
+    WITHIN,
     clear_busy,
     copy,
     count_kind,
@@ -94,6 +95,8 @@ def map_chunks_late(demand, later, now, t, x):
     0 if some kind does not fit beside the others.
     """
     count, flags = 0, t.demands[demand, D_FLAGS]
+    if flags & WITHIN:
+        return 0  # its groups are demands of their own
     for kind in range(t.demands[demand, D_KIND], t.demands[demand + 1, D_KIND]):
         need, most = t.kinds[kind, K_NEED], t.kinds[kind, K_MOST]
         late = count_kind(kind, later, x.buffer, t)

@@ -120,6 +120,7 @@ class Demands:
         licenses: Iterable[tuple[int, int]] = (),
         exclusive: bool = False,
         scatter: bool = False,
+        within: bool = False,
         otherwise: int = -1,
     ) -> int:
         """Add a demand and return its number.
@@ -139,9 +140,12 @@ class Demands:
             Whether a node takes at most one chunk, of any kind.
         otherwise
             A demand for the same chunks in other orders, which is tried where this one's orders fail.
+        within
+            Whether all chunks are in one group of nodes: `otherwise` is a demand for the first of the groups.
         """
         rows = self._rows
         flags = kernels.EXCLUSIVE * exclusive + kernels.SCATTER * scatter + kernels.JOINT * (len(kinds) > 1)
+        flags += kernels.WITHIN * within
         head = tuple(len(rows[name]) for name in ("kinds", "sysreq"))
         rows["sysreq"].extend((q, amount) for q, amount in system)
         license_row = len(rows["sysreq"])

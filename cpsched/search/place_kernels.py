@@ -172,10 +172,11 @@ def earliest_place(
     """Find the earliest start as `kernels.earliest_fit` does, and nodes for it. Half of the time the cheap nodes do not
     come first, but those with the least left over, or those from a random one on.
 
-    Demands of several kinds are left to the planner's mapping.
+    Demands of several kinds, or within one group of nodes, are left to the planner's mapping.
     """
     state, tables, scratch = timeline.state, timeline.tables, timeline.scratch
-    if tables.demands[demand, kernels.D_FLAGS] & kernels.JOINT or uniform(step.random) < 0.5:
+    is_joint = tables.demands[demand, kernels.D_FLAGS] & (kernels.JOINT | kernels.WITHIN)
+    if is_joint or uniform(step.random) < 0.5:
         return kernels.earliest_fit(demand, start, duration, latest, state, tables, scratch)
     start, side = step_kernels.first_window(demand, start, duration, latest, timeline)
     if start < 0:

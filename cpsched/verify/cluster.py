@@ -78,6 +78,20 @@ def closed_to_queues(nodes: Mapping[str, NodeClass], queues: Mapping[str, Queue]
     )
 
 
+def read_topology(cursor: Cursor, nodes: Collection[str]) -> dict[str, dict[str, str]]:
+    """Read the levels of the topology: the group of each node that is in one."""
+    levels: dict[str, dict[str, str]] = {}
+    for level, groups in cursor.entries():
+        group_of = levels[level] = {}
+        for group, hosts in groups.entries():
+            for name in read_hosts(hosts, nodes):
+                if group_of.setdefault(name, group) != group:
+                    hosts.refuse(f"expected each node in one {level}, got {name!r} again")
+        if not groups.entries():
+            groups.refuse("expected at least one group")
+    return levels
+
+
 def _split(
     parts: Mapping[str, tuple[NodeClass, T]], part_of: Callable[[NodeClass, T], NodeClass]
 ) -> dict[str, NodeClass]:

@@ -20,6 +20,7 @@ from cpsched.verify.cluster import (
     read_hosts,
     read_nodes,
     read_queues,
+    read_topology,
     read_totals,
     with_states,
 )
@@ -69,7 +70,7 @@ def read_instance(document: object, source: str) -> Instance:
         members["priorities"].choice(["strict"])
     clock = _read_clock(members.get("epoch"), members.get("time_zone"))
     now = members["now"].time() if "now" in members else 0
-    cluster = members["cluster"].members(["nodes"], ["licenses", "states"])
+    cluster = members["cluster"].members(["nodes"], ["licenses", "states", "topology"])
     nodes = read_nodes(cluster["nodes"])
     nodes = with_states(nodes, cluster["states"]) if "states" in cluster else nodes
     classes = {id(node): node for node in nodes.values()}.values()
@@ -86,13 +87,15 @@ def read_instance(document: object, source: str) -> Instance:
     reservations = (
         _read_reservations(members["reservations"], countable, nodes, clock) if "reservations" in members else {}
     )
-    jobs = JobReader(countable, nodes, queues, reservations, now)
+    topology = read_topology(cluster["topology"], nodes) if "topology" in cluster else {}
+    jobs = JobReader(countable, nodes, queues, reservations, now, topology)
     jobs.read_all(members["jobs"].items() if "jobs" in members else ())
     weights, *later_aims = _read_objective(members.get("objective"))
     return Instance(
         name=members["name"].name(),
         now=now,
         nodes=nodes,
+        topology=topology,
         licenses=licenses,
         queues=queues,
         jobs=jobs.jobs,
@@ -158,6 +161,8 @@ def _read_reservations(
         request, asked = None, dict[str, int]()
         if "request" in members:
             request, asked = read_request(members["request"], members.get("place"), countable)
+            if request.within is not None:
+                members["request"].refuse("expected no within in the place of a reservation")
         kept = _read_kept(members["allocation"], nodes, request) if "allocation" in members else ()
         reservations[name] = Reservation(
             id=name,

@@ -65,8 +65,8 @@ def read_request(request: Cursor, place: Cursor | None, countable: Collection[st
         place.refuse("expected the place once, got it here and in the request")
     if said is not None:
         place = Cursor(said, request.path, request.source)
-    arrangement, exclusive = ("free", False) if place is None else parsed(place, parse_place)
-    return Request(chunks, arrangement, exclusive), licenses
+    asked = ("free", False, None) if place is None else parsed(place, parse_place)
+    return Request(chunks, *asked), licenses
 
 
 def join_licenses(asked: Mapping[str, int], cursor: Cursor | None) -> dict[str, int]:
@@ -95,6 +95,7 @@ class JobReader:
 
     `countable`: the names of the countable resources. `nodes`, `queues`: the names that are declared. `reservations`:
     the declared reservations; no job may use a downtime. `now`: the instance's own time (s): running jobs end after it.
+    `levels`: those of the topology.
     """
 
     def __init__(
@@ -104,8 +105,9 @@ class JobReader:
         queues: Collection[str],
         reservations: Mapping[str, Reservation],
         now: int,
+        levels: Collection[str] = (),
     ) -> None:
-        self._countable = countable
+        self._countable, self._levels = countable, levels
         self._nodes = nodes
         self._queues = queues
         self._reservations = reservations
@@ -172,6 +174,9 @@ class JobReader:
             alternatives = self._read_alternatives(members["alternatives"], members, steps[0], licenses)
         if "moldable" in members:
             alternatives = _read_moldable(members["moldable"], members, steps[0])
+        for level in {step.request.within for step in (*steps, *alternatives)} - {None}:
+            if level not in self._levels or {"steps", "malleable"} & members.keys():
+                members["id"].refuse(f"expected a declared level, of a job that does not change, got within={level}")
         job = Job(
             entry=members["id"].name(),
             submit=members["submit"].time(),
@@ -247,7 +252,7 @@ class JobReader:
             request, asked = read_request(members["request"], members.get("place"), self._countable)
             text = members["request"].value
             if "place" not in members and not (isinstance(text, str) and ",place=" in text):
-                request = replace(request, arrangement=own.request.arrangement, exclusive=own.request.exclusive)
+                request = replace(own.request, chunks=request.chunks)
             if join_licenses(asked, job.get("licenses")) != licenses:
                 members["request"].refuse("expected the same licences in every alternative")
             step = Step(members["walltime"].duration(), request)

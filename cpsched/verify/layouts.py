@@ -211,6 +211,11 @@ class EmptyCluster:
                 rooms.append(Room(node_class, free, kept, nodes))
         return rooms
 
-    def layouts(self, job: Job) -> list[Layout] | None:
-        """Return nodes for each step of a job at full share, or None if none are found."""
-        return lay_steps(job.steps, job.walltime, 0, self.rooms)
+    def layouts(self, job: Job, among: Collection[str] | None) -> list[Layout] | None:
+        """Return nodes for each step of a job at full share, all or `among` some, or None if none are found."""
+        return lay_steps(
+            job.steps,
+            job.walltime,
+            0,
+            lambda request, start, end, kept: self.rooms(request, start, end, among if kept is None else kept),
+        )

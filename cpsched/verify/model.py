@@ -77,10 +77,13 @@ class Request:
     chunks: tuple[Chunk, ...]
     arrangement: str
     exclusive: bool
+    #: The level of which all chunks are in one group.
+    within: str | None = None
 
     def lies_like(self, other: Request) -> bool:
         """Return whether both have the same place."""
-        return (self.arrangement, self.exclusive) == (other.arrangement, other.exclusive)
+        place = other.arrangement, other.exclusive, other.within
+        return (self.arrangement, self.exclusive, self.within) == place
 
     @property
     def names(self) -> set[str]:
@@ -392,6 +395,17 @@ class Instance:
     outages: tuple[Outage, ...] = ()
     #: What is odd about the running jobs.
     warnings: tuple[Fault, ...] = ()
+    #: By level, the group of each node that is in one.
+    topology: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def groups(self, level: str | None) -> list[frozenset[str] | None]:
+        """Return the nodes of each group of a level; None for no level: all nodes."""
+        if level is None:
+            return [None]
+        nodes: dict[str, set[str]] = {}
+        for node, group in self.topology[level].items():
+            nodes.setdefault(group, set()).add(node)
+        return [frozenset(group) for group in nodes.values()]
 
     def expected_wait(self, job: Job) -> int:
         """Return the seconds that a job may be expected to wait."""

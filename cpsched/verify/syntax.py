@@ -29,6 +29,7 @@ ESCAPE = re.compile(r"\\(.)")
 HOST_RANGE = re.compile(r"([0-9]{1,15})(?:-([0-9]{1,15})(?:/([0-9]{1,15}))?)?")
 INDEX_RANGE = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10})(?::([0-9]{1,10}))?)?")
 NAME = re.compile(r"[^:+,=\s\x00-\x1f\x7f-\x9f]{1,256}")
+WITHIN = re.compile(rf"(?:([^=]*):)?within=(.{{1,{MAX_NAME}}})")
 SIZE = re.compile(r"([0-9]{1,18})(?:([kmgt])b?)?", re.IGNORECASE | re.ASCII)
 ITEMS = re.compile(r"([0-9]{1,10})|(?:([0-9]{1,10})/)?([0-9]{1,3}(?:\.[0-9]{1,9})?)%")
 
@@ -97,14 +98,19 @@ def expand_indices(text: str) -> tuple[int, ...]:
     return tuple(sorted(indices))
 
 
-def parse_place(text: str) -> tuple[str, bool]:
-    """Return arrangement and exclusiveness of ``[free|pack|scatter][:excl|:exclusive|:shared]``."""
+def parse_place(text: str) -> tuple[str, bool, str | None]:
+    """Return arrangement, exclusiveness and level of a place: ``[free|pack|scatter][:excl|:exclusive|:shared]``, then
+    ``[:within=LEVEL]``.
+    """
+    if match := WITHIN.fullmatch(text):
+        arrangement, exclusive, _ = parse_place(match[1] or "free")
+        return arrangement, exclusive, match[2]
     first, colon, second = text.partition(":")
     if not colon and first in SHARINGS:
-        return "free", SHARINGS[first]
+        return "free", SHARINGS[first], None
     if first not in ARRANGEMENTS or (colon and second not in SHARINGS):
-        raise _fault(text, text, "expected free, pack or scatter, then :excl, :exclusive or :shared")
-    return first, SHARINGS.get(second, False)
+        raise _fault(text, text, "expected free, pack or scatter, then :excl, :exclusive or :shared, then :within=")
+    return first, SHARINGS.get(second, False), None
 
 
 def parse_request(text: str, countable: Collection[str]) -> tuple[tuple[Chunk, ...], str | None, dict[str, int]]:

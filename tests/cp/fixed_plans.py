@@ -45,6 +45,7 @@ Places = Mapping[str, tuple[int, Sequence[Stand] | Sequence[Piece]]]
 def instance_of(nodes: Sequence[Mapping[str, Any]], jobs: Sequence[Mapping[str, Any]], **more: Any) -> Instance:
     """Return an instance from parts of its document; jobs are submitted at 0, for 10 s, if not told otherwise."""
     cluster = {"nodes": list(nodes), "licenses": more.pop("licenses", {})}
+    cluster |= {key: more.pop(key) for key in ("topology",) if key in more}
     described = [{"submit": 0, **({} if "steps" in job else {"walltime": 10}), **job} for job in jobs]
     return parse_instance({"format": "cpsched-instance/1", "name": "w", "cluster": cluster, "jobs": described, **more})
 

@@ -10,6 +10,7 @@ from cpsched.cp import ModelParams
 from cpsched.cp.encoding import encode
 from cpsched.cp.model import build
 from cpsched.domain import Instance
+from cpsched.problem import compiled
 from tests.cp.fixed_plans import NO_SYMMETRY, Places, Stand, broken_rules, instance_of, is_allowed, planned_jobs
 
 FOUR = {"names": "n[1-2]", "resources": {"cores": 4}}
@@ -123,6 +124,18 @@ CASES = {
         instance_of([FOUR], [job("a", "ncpus=1+ncpus=2,place=scatter")]),
         {"a": (0, [ONE, Stand("n2", 1, 1)])},
         {"a": (0, [ONE, Stand("n1", 1, 1)])},
+        "place",
+    ),
+    "within": Case(
+        compiled(
+            instance_of(
+                [FOUR, {"names": "n[3-4]", "resources": {"cores": 4}}],
+                [job("a", "2:ncpus=3,place=free:within=switch")],
+                topology={"switch": {"s1": "n[1-2]", "s2": "n[3-4]"}},
+            )
+        ).instance,
+        {"a": (0, [ONE, TWO])},
+        {"a": (0, [TWO, Stand("n3")])},
         "place",
     ),
     "exclusive": Case(

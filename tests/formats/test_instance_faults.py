@@ -424,6 +424,47 @@ def test_faults_of_nodes(keys: dict[str, Any], expected: str) -> None:
     assert faults[0].startswith(f"cluster.nodes[1].{expected}")
 
 
+@pytest.mark.parametrize(
+    ("levels", "place", "expected"),
+    [
+        ({"rack": {"r1": "cn1", "r2": "cn1"}}, None, "cluster.topology.rack.r2: Expected every node in one rack, got"),
+        ({"rack": {"r1": "cn1,cn9"}}, None, "cluster.topology.rack.r1: Expected nodes of the cluster, got also: cn9"),
+        ({"rack": {"r1": "cn1,cn1"}}, None, "cluster.topology.rack.r1: Expected every node once"),
+        ({"rack": {}}, None, "cluster.topology.rack: Expected at least 1 entr"),
+        ({"rack": {"r1": "cn1"}}, "free:within=rak", "jobs[0].place: Expected a known level of the topology, got"),
+        ({"rack": {"r1": "cn1"}}, "within=", "jobs[0].place: Expected a level of the topology behind within="),
+        ({"rack": {"r1": "cn1"}}, "within=rack:excl", "jobs[0].place: Expected a known level of the topology, got"),
+        ({"rack": {"r1": "cn1"}}, "scater:within=rack", "jobs[0].place: Expected free, pack, scatter, excl or shared"),
+    ],
+)
+def test_faults_of_a_topology(levels: dict[str, Any], place: str | None, expected: str) -> None:
+    """A node is in one group of a level, and a request names a level that is there; each fault has its path."""
+    document = minimal_instance()
+    document["cluster"]["topology"] = levels
+    document["jobs"] = [job("a", **({} if place is None else {"place": place}))]
+    faults = _faults(document)
+    assert len(faults) == 1
+    assert faults[0].startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"jobs": [job("a", place="within=rack", malleable={"shares": [0.5]}, request="ncpus=2")]}, "jobs[0]"),
+        ({"jobs": [job("a", place="within=rack", walltime=None, request=None, steps=_STEPS)]}, "jobs[0]"),
+        ({"reservations": [{"id": "r", "start": 1, "end": 2, "request": "ncpus=1,place=within=rack"}]}, "reserva"),
+    ],
+)
+def test_nothing_that_changes_is_within_a_group(change: dict[str, Any], path: str) -> None:
+    """Neither jobs that change while they run nor reservations may be within one group."""
+    document = minimal_instance() | change
+    document["cluster"]["topology"] = {"rack": {"r1": "cn1"}}
+    document["jobs"] = [{key: value for key, value in one.items() if value is not None} for one in document["jobs"]]
+    (fault,) = _faults(document)
+    assert fault.startswith(path)
+    assert "Expected no within" in fault
+
+
 def test_all_faults_come_at_once_and_in_document_order() -> None:
     """Faults of shape do not hide those between sound parts; dropped entries are not called unknown."""
     document = small_instance()

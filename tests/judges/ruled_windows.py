@@ -8,7 +8,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-__all__ = ["Document", "features_of", "ruled_window"]
+__all__ = ["Document", "features_of", "grouped_window", "ruled_window"]
 
 Document = dict[str, Any]
 
@@ -19,6 +19,30 @@ CALENDARS = ("{0}-{1} * * * *", "{0}-{1} * * * *", "*/{2} * * * *", "{0}-59/{2} 
 def ruled_window(seed: int) -> Document:
     """Draw a window; the same for the same seed."""
     return _Draw(Random(seed)).window(seed)
+
+
+def grouped_window(seed: int) -> Document:
+    """Draw a window with some more nodes, in groups of one or two levels, and jobs most of which are within one."""
+    random, document = Random(f"topology {seed}"), ruled_window(seed)
+    nodes = document["cluster"]["nodes"]
+    if random.random() < 0.7:
+        nodes.append({**nodes[0], "names": random.choice(["c1", "c1,c2"])})
+    names = [name for entry in nodes for name in entry["names"].split(",")]
+    levels: Document = {}
+    for level in ("rack", "switch")[: random.choice([1, 1, 2])]:
+        groups: Document = {}
+        for name in names:
+            if (group := random.choice(["g1", "g1", "g2", "g2", None])) is not None:
+                groups[group] = f"{groups[group]},{name}" if group in groups else name
+        levels[level] = groups or {"g1": names[0]}
+    document["cluster"]["topology"] = levels
+    waiting = [job for job in document["jobs"] if "running" not in job]
+    for job in waiting[3:]:  # more of them are too much to try
+        if not any(job["id"] == one["job"] for other in document["jobs"] for one in other.get("after", [])):
+            document["jobs"].remove(job)
+    for job in waiting[:3]:
+        job["place"] = f"{job.get('place', 'free')}:within={random.choice(list(levels))}"
+    return document
 
 
 def features_of(document: Document) -> set[str]:
@@ -58,7 +82,7 @@ def features_of(document: Document) -> set[str]:
     }
     for job in document["jobs"]:
         found |= {word for key, word in words.items() if key in job}
-        found |= {word for word in ("pack", "scatter", "excl") if word in job.get("place", "")}
+        found |= {word for word in ("pack", "scatter", "excl", "within") if word in job.get("place", "")}
         found |= {"several kinds of chunks"} if len(job["request"]) > 1 else set()
         found |= {"properties"} if any("where" in chunk for chunk in job["request"]) else set()
     for node in document["cluster"]["nodes"]:

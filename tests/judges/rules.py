@@ -19,7 +19,7 @@ from cpsched.search import Search, SearchParams
 from cpsched.verify import Judge
 from tests.cp.cp_here import CpHere
 from tests.judges.bounds import DEFECTS
-from tests.judges.ruled_windows import Document, features_of, ruled_window
+from tests.judges.ruled_windows import Document, features_of, grouped_window, ruled_window
 from tests.oracle.brute_force import Best, TooLargeError, Window
 from tests.oracle.literal_rules import Booked
 from tests.verify.openings import strictly_verified
@@ -82,6 +82,11 @@ def judge_rules(seed: int, *, engines: bool = True, has_processes: bool | None =
         engines=engines,
         has_processes=seed % SELDOM == 0 if has_processes is None else has_processes,
     )
+
+
+def judge_topology(seed: int, *, engines: bool = True) -> RulesCase:
+    """Draw a window with a topology, and compare what oracle, verifier and engines make of it."""
+    return judge_document(grouped_window(seed), seed, engines=engines)
 
 
 def judge_proofs(seed: int) -> RulesCase:

@@ -129,7 +129,14 @@ class Window(LiteralRules):
         pools = [pool["nodes"].split(",") for pool in self.pools if "nodes" in pool]
         return tuple(
             sorted(
-                repr((id(self.nodes[node]), [node in pool for pool in pools], sorted(map(repr, uses))))
+                repr(
+                    (
+                        id(self.nodes[node]),
+                        self.groups_of(node),
+                        [node in pool for pool in pools],
+                        sorted(map(repr, uses)),
+                    )
+                )
                 for node, uses in on.items()
             )
         )

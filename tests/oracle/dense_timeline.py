@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ class DenseDemand:
     exclusive: bool
     scatter: bool
     otherwise: int
+    within: bool
 
 
 @dataclass(frozen=True)
@@ -78,11 +79,12 @@ class DenseTimeline:
         exclusive: bool = False,
         scatter: bool = False,
         otherwise: int = -1,
+        within: bool = False,
     ) -> int:
         """Note a demand and return its number, as `Demands.add`."""
         first = sum(len(demand.kinds) for demand in self.demands)
         self.demands.append(
-            DenseDemand(first, tuple(kinds), dict(system), dict(licenses), exclusive, scatter, otherwise)
+            DenseDemand(first, tuple(kinds), dict(system), dict(licenses), exclusive, scatter, otherwise, within)
         )
         return len(self.demands) - 1
 
@@ -184,17 +186,31 @@ class DenseTimeline:
         return None
 
     def _mapped(self, number: int, start: int, end: int) -> tuple[Entry, ...]:
-        """Return where a demand stands in ``[start, end)``, by its own orders or those it tries otherwise."""
-        while number >= 0:
-            demand = self.demands[number]
+        """Return where a demand stands in ``[start, end)``, by its own orders or those it tries otherwise; one that is
+        within a group stands in that with the least room.
+        """
+        room = self.free[start:end].min(axis=0)
+        attempts = [number]
+        while self.demands[attempts[-1]].otherwise >= 0:
+            attempts.append(self.demands[attempts[-1]].otherwise)
+        if self.demands[number].within:
+            attempts = sorted(attempts[1:], key=lambda group: self._fitting(self.demands[group], room))
+        for attempt in attempts:
+            demand = self.demands[attempt]
             system = self.system[start:end].min(axis=0)
             needs = (*demand.system.items(), *demand.licenses.items())
             if all(system[column] >= amount for column, amount in needs):
-                entries = self._greedy(demand, self.free[start:end].min(axis=0))
+                entries = self._greedy(demand, room.copy())
                 if entries:
                     return entries
-            number = demand.otherwise
         return ()
+
+    def _fitting(self, demand: DenseDemand, room: NDArray[np.int64]) -> int:
+        """Return how many chunks of a demand of one kind fit on its nodes."""
+        count, (kind,) = 0, demand.kinds
+        while self._greedy(replace(demand, kinds=(replace(kind, need=count + 1),)), room.copy()):
+            count += 1
+        return count
 
     def _greedy(self, demand: DenseDemand, room: NDArray[np.int64]) -> tuple[Entry, ...]:
         """Put as many chunks as fit on each node, kind by kind; nothing if some find no room."""

@@ -258,6 +258,15 @@ class LiteralRules:
             yield "not packed"
         if arrangement == "scatter" and max(on_node.values()) > 1:
             yield "not scattered"
+        level = booked.job.get("place", "").partition("within=")[2]
+        groups = {self.groups_of(node).get(level) for node in on_node}
+        if level and (len(groups) > 1 or None in groups):
+            yield f"not within one {level}"
+
+    def groups_of(self, node: str) -> dict[str, str]:
+        """Return the group of a node by level of the topology."""
+        levels: Document = self.document["cluster"].get("topology", {})
+        return {level: name for level, groups in levels.items() for name in groups if node in groups[name].split(",")}
 
     def _on_nodes(self, booked: Booked, here: Sequence[Booked], time: int) -> Iterator[str]:
         """Yield what is too much on one of its nodes at a moment: capacity, reservations, keep_free, exclusive use."""

@@ -425,6 +425,43 @@ def test_exact_start() -> None:
     assert starts == [(0, on_a), (5, on_a), (12, on_b), (12, on_b), (12, on_b), (20, on_b), None]
 
 
+@pytest.mark.parametrize("is_spelled_out", [False, True])
+def test_the_tightest_group_is_taken(*, is_spelled_out: bool) -> None:
+    """Of groups of three nodes, one, and two, a chunk takes that with the least room left; two chunks wait for both."""
+    runs = tuple(Run(length=length, resources=(0,), capacity=(1,), system=((0,),)) for length in (3, 1, 2))
+    takes = tuple((run, ((0, 1),)) for run in range(3))
+    demands = [
+        DrawnDemand(
+            (KindDemand(need=need, most=1, takes=takes),),
+            (),
+            (),
+            exclusive=False,
+            scatter=False,
+            groups=tuple(KindDemand(need=need, most=1, takes=(of_run,)) for of_run in takes),
+        )
+        for need in (1, 2)
+    ]
+    pair = Pair(Layout(runs=runs, system_capacity=(6,)), demands)
+    if is_spelled_out:
+        pair.timeline.kernel_arguments()
+    one, two = pair.numbers
+    nodes = []
+    for until in (9, 8, 7, 6):
+        fit = pair.fit((one, 0, FOREVER, until))
+        assert fit is not None
+        assert fit[0] == 0
+        nodes.append(fit[1][0][0])
+        pair.book(one, fit[1], 0, until)
+    assert nodes == [3, 4, 5, 0]
+    fit = pair.fit((two, 0, FOREVER, 5))
+    assert fit is not None
+    assert (fit[0], [node for node, _, _ in fit[1]]) == (0, [1, 2])
+    pair.book(two, fit[1], 0, 5)
+    fit = pair.fit((two, 0, FOREVER, 5))
+    assert fit is not None
+    assert (fit[0], [node for node, _, _ in fit[1]]) == (5, [1, 2])
+
+
 def test_other_orders_are_booked_where_they_stand() -> None:
     """A kind that fills the runs in another order than theirs holds the columns of the nodes on which it stands.
 

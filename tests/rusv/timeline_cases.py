@@ -35,6 +35,8 @@ class DrawnDemand:
     scatter: bool
     #: The same kinds in another order, tried where this order fails.
     otherwise: tuple[KindDemand, ...] = ()
+    #: The same kind on the nodes of each group, within one of which it is; empty: it may be on all nodes.
+    groups: tuple[KindDemand, ...] = ()
 
 
 @st.composite
@@ -108,7 +110,12 @@ def demands(draw: st.DrawFn, layout: Layout, unit: int) -> DrawnDemand:
         turned = tuple(
             replace(kind, takes=tuple(draw(st.permutations(kind.takes)))) for kind in draw(st.permutations(kinds))
         )
+    groups: list[KindDemand] = []
+    if len(kinds) == 1 and len(kinds[0].takes) > 1 and draw(st.booleans()):
+        parts = [[one for one in kinds[0].takes if one[0] % 2 == number] for number in (0, 1)]
+        groups = [replace(kinds[0], takes=tuple(part)) for part in parts if part]
     return DrawnDemand(
+        groups=tuple(groups),
         kinds=kinds,
         system=tuple(system),
         licenses=((6, draw(st.integers(1, 3))),) if draw(st.sampled_from([False, False, True])) else (),
@@ -156,6 +163,11 @@ class Pair:
                 "exclusive": demand.exclusive,
                 "scatter": demand.scatter,
             }
+            for group in demand.groups:
+                assert table.add([group], otherwise=number, **options) == len(self.twin.demands)
+                number = self.twin.add([group], otherwise=number, **options)
+            if demand.groups:
+                options["within"] = True
             for kinds in (demand.otherwise, demand.kinds):
                 if kinds:
                     assert table.add(kinds, otherwise=number, **options) == len(self.twin.demands)

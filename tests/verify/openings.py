@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from math import ceil, floor
 
 from cpsched.verify import Violation, verify
@@ -238,7 +238,11 @@ class Openings:
         """Return a job with nodes if it starts at a second, or None if none are found."""
         space, job = self._space(within), waiting.job
 
-        def find(request: Request, begin: int, end: int, among: Collection[str] | None) -> list[Room]:
+        def find(
+            group: frozenset[str] | None, request: Request, begin: int, end: int, among: Collection[str] | None
+        ) -> list[Room]:
+            if among is None and group is not None:
+                among = [node for node in space.nodes if node in group]
             self._charge(len(space.groups) if among is None else len(among))
             rooms = space.rooms(request, begin, end, among)
             return [room for room in rooms if job.queue not in room.node_class.closed_to]
@@ -246,7 +250,9 @@ class Openings:
         end = start + sum(step.walltime for step in course)
         if not space.has_licenses(job.licenses, start, end):
             return None
-        layouts = lay_steps(course, job.walltime, start, find)
+        groups = self._case.instance.groups(course[0].request.within)
+        tried = (lay_steps(course, job.walltime, start, partial(find, group)) for group in groups)
+        layouts = next((found for found in tried if found is not None), None)
         if layouts is None:
             return None
         segments: list[Segment] = []

@@ -181,6 +181,11 @@ class Space:
         taken = [*inside.get(own.key, []), *closed]
         return Group(node_class, [node], slice_amounts(own, node), taken, jobs, [*jobs, *foreign])
 
+    @property
+    def nodes(self) -> Collection[str]:
+        """The nodes."""
+        return self._group_of.keys()
+
     def rooms(self, request: Request, start: int, end: int, among: Collection[str] | None) -> list[Room]:
         """Return the amounts that are left for a request during ``[start, end)``, on all nodes or `among` some."""
         names = request.names

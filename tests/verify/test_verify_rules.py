@@ -46,6 +46,8 @@ CHANGED = {
         {"start": -10, "end": 50, "allocation": [{"node": "n2", "resources": {"cores": 2}}]},
     ],
 }
+#: Two nodes under a switch, one under another one, one under none.
+SWITCHES = {**cluster({"names": "n[1-4]"}), "topology": {"switch": {"s1": "n[1-2]", "s2": "n3"}}}
 RACKS = cluster({"names": "n1", "properties": {"rack": "1"}}, {"names": "n2", "properties": {"rack": "2"}})
 FULL = job("big", "2:ncpus=4")
 ON_BOTH = (on("n1", cores=4), on("n2", cores=4))
@@ -250,6 +252,20 @@ ALLOCATION = [
         instance(job(request="2:ncpus=2,place=scatter")),
         plan([at("a", 0, on("n1", cores=2), on("n2", cores=2))]),
         plan([at("a", 0, on("n1", 0, 2, cores=4))]),
+    ),
+    Trial(
+        "within one switch",
+        "place",
+        instance(job(request="2:ncpus=2,place=within=switch"), cluster=SWITCHES),
+        plan([at("a", 0, on("n1", cores=2), on("n2", cores=2))]),
+        plan([at("a", 0, on("n2", cores=2), on("n3", cores=2))]),
+    ),
+    Trial(
+        "within a switch, on nodes of none",
+        "place",
+        instance(job(request="2:ncpus=2,place=within=switch"), cluster=SWITCHES),
+        plan([at("a", 0, on("n2", 0, 2, cores=4))]),
+        plan([at("a", 0, on("n4", 0, 2, cores=4))]),
     ),
     Trial(
         "scatter over kinds",
@@ -608,6 +624,11 @@ CLAIMS = [
         "unsatisfiable",
         instance(job(request="3:ncpus=1", place="scatter")),
         instance(job(request="2:ncpus=1", place="scatter")),
+    ),
+    (
+        "unsatisfiable",
+        instance(job(request="3:ncpus=4,place=within=switch"), cluster=SWITCHES),
+        instance(job(request="2:ncpus=4,place=within=switch"), cluster=SWITCHES),
     ),
     (
         "unsatisfiable",

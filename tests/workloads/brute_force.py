@@ -10,8 +10,9 @@ optimal plan. What a job needs is constant over its life and all rules speak of 
 keep_free, exclusive nodes), so a start fits if it fits at that start and wherever another job begins in between; and
 the first one that fits is the earliest allowed or the end of another job.
 
-Known to it: rigid jobs, places, node states, guards, properties, keep_free, licences, running jobs, submit, not_before,
-the prices of max_wait (not hard) and of told starts, and alternatives that take longer than the job's own request.
+Known to it: rigid jobs, places, topology, node states, guards, properties, keep_free, licences, running jobs, submit,
+not_before, the prices of max_wait (not hard) and of told starts, and alternatives that take longer than the job's own
+request.
 """
 
 from __future__ import annotations
@@ -104,6 +105,10 @@ def _layouts(cluster: Cluster, job: Job) -> Iterator[Layout]:
         if place.arrangement is Arrangement.PACK and len(set(nodes)) > 1:
             continue
         if place.arrangement is Arrangement.SCATTER and len(set(nodes)) < len(nodes):
+            continue
+        if place.within is not None and not any(
+            set(nodes) <= set(group) for group in cluster.topology[place.within].values()
+        ):
             continue
         alone = _booking(cluster, job, layout, 0)
         if _fits(cluster, alone, []):

@@ -68,6 +68,7 @@ def tiny_cases() -> tuple[TinyCase, ...]:
         _hold_back(),
         _unsatisfiable(),
         _moldable(),
+        _topology(),
     )
 
 
@@ -263,6 +264,28 @@ def _moldable() -> TinyCase:
         alternatives={"a": 1, "b": 1},
         argument="On both nodes a job takes 10 s, on one 14 s. One after the other the second waits 10 s (1.0); side "
         "by side each takes 4 s longer: 4/10 + 4/10. With one on each size the wide one waits for 14 s.",
+    )
+
+
+def _topology() -> TinyCase:
+    made = _instance(
+        "topology",
+        classes=[_nodes("node001 node002 node003 node004", cores=4)],
+        queues={"q": 10},
+        jobs=[
+            _running("r", -5, 10, {"node001": {"cores": 4}}, "q"),
+            _running("s", -5, 15, {"node003": {"cores": 4}}, "q"),
+            _job("a", 10, [(2, {"cores": 4})], queue="q", place=Place(within="switch")),
+            _job("b", 8, [(1, {"cores": 4})], queue="q"),
+        ],
+    )
+    switches: FrozenMap[str, tuple[str, ...]] = FrozenMap({"s1": ("node001", "node002"), "s2": ("node003", "node004")})
+    return TinyCase(
+        instance=replace(made, cluster=replace(made.cluster, topology=FrozenMap({"switch": switches}))),
+        optimum=0.5,
+        starts={"a": 5, "b": 0},
+        argument="Two nodes are free, and none of the switches has both: a waits until r ends at 5. So b has to take "
+        "node004, not node002, on which it would keep a waiting until 8.",
     )
 
 

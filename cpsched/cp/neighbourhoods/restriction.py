@@ -234,7 +234,7 @@ def _sites(
             )
             for column, pool in known.pools.items()
         }
-        found.append(Site(known.name, known.group, pools))
+        found.append(replace(known, pools=pools))
     return tuple(found)
 
 

@@ -54,6 +54,7 @@ from cpsched.rusv.kernels.arrays import (
     S_LENGTH,
     S_TERM,
     SCATTER,
+    WITHIN,
     Bookings,
     Choices,
     Jobs,

@@ -9,6 +9,7 @@ from cpsched.rusv.kernels.arrays import (
     D_FLAGS,
     D_KIND,
     D_LICENSE,
+    D_OTHERWISE,
     D_REACH,
     D_SYS,
     EXCLUSIVE,
@@ -21,6 +22,7 @@ from cpsched.rusv.kernels.arrays import (
     S_LENGTH,
     S_TERM,
     SCATTER,
+    WITHIN,
 )
 
 
@@ -99,17 +101,46 @@ def count_kind(kind, free, buffer, t):
 @inner_kernel
 def suffices(demand, free, buffer, t):
     """Tell whether enough chunks of each kind fit into `free`, each kind by itself (necessary; sufficient for one
-    kind).
+    kind); of a demand within one group of nodes, into that of some group.
 
     For an exclusive demand the columns of nodes that are not idle are set to zero first.
     """
     if t.demands[demand, D_FLAGS] & EXCLUSIVE:
         for k in range(t.demands[demand, D_REACH], t.demands[demand + 1, D_REACH]):
             clear_busy(t.reach[k], free, t)
+    if t.demands[demand, D_FLAGS] & WITHIN:
+        return group_for(demand, free, False, buffer, t) >= 0
+    return room_for(demand, free, buffer, t) >= 0
+
+
+@inner_kernel
+def room_for(demand, free, buffer, t):
+    """Return how many chunks of its first kind fit, if enough of each kind do, else -1."""
+    room = np.int64(-1)
     for kind in range(t.demands[demand, D_KIND], t.demands[demand + 1, D_KIND]):
-        if count_kind(kind, free, buffer, t) < t.kinds[kind, K_NEED]:
-            return False
-    return True
+        count = count_kind(kind, free, buffer, t)
+        if count < t.kinds[kind, K_NEED]:
+            return np.int64(-1)
+        if room < 0:
+            room = count
+    return room
+
+
+@kernel
+def group_for(demand, free, tightly, buffer, t):
+    """Return the demand for the first group of nodes with enough for a demand within one, or `tightly` for that with
+    the least room left; -1: none has enough.
+    """
+    found, least = np.int64(-1), np.int64(0)
+    attempt = np.int64(t.demands[demand, D_OTHERWISE])
+    while attempt >= 0:
+        room = room_for(attempt, free, buffer, t)
+        if room >= 0 and (found < 0 or room < least):
+            found, least = attempt, room
+            if not tightly:
+                break
+        attempt = np.int64(t.demands[attempt, D_OTHERWISE])
+    return found
 
 
 @inner_kernel
@@ -130,8 +161,12 @@ def map_chunks(demand, free, t, x):
     """Phase 2: cheap nodes first, as many chunks as fit (OCCS-30); kinds in the order of the table.
 
     Writes (node, kind, chunks) to the scratch `x` and returns how many, or 0 if some kind does not fit beside the
-    others.
+    others. A demand within one group of nodes is mapped to that which then has the least room left.
     """
+    if t.demands[demand, D_FLAGS] & WITHIN:
+        demand = group_for(demand, free, True, x.buffer, t)
+        if demand < 0:
+            return 0
     count = 0
     joint = t.demands[demand, D_FLAGS] & JOINT
     for kind in range(t.demands[demand, D_KIND], t.demands[demand + 1, D_KIND]):

@@ -33,6 +33,7 @@ from cpsched.rusv.kernels.arrays import (
     S_FIRST,
     S_LENGTH,
     S_TERM,
+    WITHIN,
 )
 from cpsched.rusv.kernels.axis import add_break, copy, drop_break, following, has_free, locate, shift, taken_of
 from cpsched.rusv.kernels.mapping import map_chunks, suffices
@@ -482,6 +483,21 @@ def find_kinds(demand, start, duration, latest, o, t, x):
 
 
 @inner_kernel
+def find_in_groups(demand, start, duration, latest, o, t, x):
+    """Find nodes for each kind by itself in some group of nodes, as `find_kinds` does in one; the first that begins
+    earliest.
+    """
+    soon, count, attempt = np.int64(-1), 0, t.demands[demand, D_OTHERWISE]
+    while attempt >= 0 and soon != start:
+        found, here = find_kinds(attempt, start, duration, latest if soon < 0 else soon - 1, o, t, x)
+        if found >= 0:
+            soon, count = found, here
+        attempt = t.demands[attempt, D_OTHERWISE]
+    o.lacking[0] = 1  # of each group something else is known
+    return soon, count
+
+
+@inner_kernel
 def map_kinds(demand, start, duration, o, t, x):
     """Map all kinds of a demand, also in its other orders; return the number of entries, 0 if none succeeds."""
     attempt = demand
@@ -504,13 +520,16 @@ def earliest_fit_by_node(demand, start, duration, latest, s, o, t, x):
     Where no window is found, `lacking` has a lower bound on the nodes that must give something back before there is
     one, where the nodes are what was lacking; else it is left as it is.
     """
-    is_joint, first = t.demands[demand, D_FLAGS] & JOINT, start
+    is_joint, first = t.demands[demand, D_FLAGS] & (JOINT | WITHIN), start
     while True:
         place, index = locate(start, s)
         start, place, index, _, _ = next_window(demand, start, duration, latest, place, index, place, index, s, t)
         if start < 0:
             return -1, 0
-        found, count = find_kinds(demand, start, duration, latest, o, t, x)
+        if t.demands[demand, D_FLAGS] & WITHIN:
+            found, count = find_in_groups(demand, start, duration, latest, o, t, x)
+        else:
+            found, count = find_kinds(demand, start, duration, latest, o, t, x)
         if found < 0:
             if start > first:
                 o.lacking[0] = 1  # nothing is said of the windows that begin before

@@ -109,7 +109,7 @@ def _with_counters(cluster: Cluster, reserved: Sequence[Reserved]) -> Cluster:
             groups.setdefault(Amounts({**node_class.resources, **has.get(name, {})}), []).append(name)
         classes += [replace(node_class, names=tuple(names), resources=amounts) for amounts, names in groups.items()]
     members = {_membership(one): _ENOUGH for one in reserved}
-    return Cluster(classes=tuple(classes), licenses=Amounts({**cluster.licenses, **members}))
+    return cluster.of(classes, Amounts({**cluster.licenses, **members}))
 
 
 def _inside(job: Job, one: Reserved) -> Job:

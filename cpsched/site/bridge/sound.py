@@ -133,7 +133,7 @@ def _without(instance: Instance, places: Mapping[tuple[str, int | str], Fault], 
     queues = {key: one for key, one in instance.queues.items() if ("queues", key) not in places}
     return replace(
         instance,
-        cluster=Cluster(classes=classes, licenses=Amounts(licenses)),
+        cluster=cluster.of(classes, Amounts(licenses)),
         queues=FrozenMap({key: replace(one, nodes=kept(one.nodes)) for key, one in queues.items()}),
         reservations=left("reservations", instance.reservations),
         free_pools=left("free_pools", instance.free_pools),

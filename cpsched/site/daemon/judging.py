@@ -183,7 +183,7 @@ def _those(allocation: Iterable[Placement], nodes: Collection[str]) -> tuple[Pla
 def _only(cluster: Cluster, nodes: Collection[str], licenses: Amounts) -> Cluster:
     """Return a cluster of some of the nodes."""
     classes = ((one, tuple(name for name in one.names if name in nodes)) for one in cluster.classes)
-    return Cluster(classes=tuple(replace(one, names=names) for one, names in classes if names), licenses=licenses)
+    return cluster.of((replace(one, names=names) for one, names in classes if names), licenses)
 
 
 def _on(queue: Queue, nodes: Collection[str]) -> Queue:

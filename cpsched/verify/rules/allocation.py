@@ -28,6 +28,7 @@ def check_allocations(case: Case) -> Iterator[Violation]:
         for segment, request in case.requests_of(booking):
             yield from check_request(booking.id, booking.job, segment.allocation, request)
             yield from check_place(booking.id, segment.allocation, request)
+            yield from check_within(case, booking.id, segment.allocation, request)
             for site in _sites(case, booking, segment, request, seen):
                 for rule in rules:
                     yield from rule(site)
@@ -123,6 +124,15 @@ def check_place(name: str, allocation: tuple[Placement, ...], request: Request) 
         for node, count in chunks.items():
             if count > 1:
                 yield Violation("place", name, f"expected one chunk per node (scatter), got {count} on {node}")
+
+
+def check_within(case: Case, name: str, allocation: tuple[Placement, ...], request: Request) -> Iterator[Violation]:
+    """Check that all chunks are in one group of the level that the request names."""
+    if request.within is not None:
+        groups = {case.instance.topology[request.within].get(placement.node) for placement in allocation}
+        if len(groups) != 1 or None in groups:
+            named = ", ".join(sorted(str(group) for group in groups))
+            yield Violation("place", name, f"expected all chunks within one {request.within}, got {named}")
 
 
 def check_properties(site: Site) -> Iterator[Violation]:

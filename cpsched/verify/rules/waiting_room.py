@@ -85,13 +85,8 @@ class WaitingRoom:
         if any(amount > instance.licenses.get(name, 0) for name, amount in job.licenses.items()):
             return False
         empty = EmptyCluster([one for one in instance.classes if not only_up or one[0].state == "up"], job.queue)
-        for step in job.steps:
-            for chunk in step.request.chunks:
-                alone = replace(step.request, chunks=(chunk,))
-                if lay(alone, job.walltime, empty.rooms(alone, 0, 1, None)) is None:
-                    return False
-        layouts = empty.layouts(job)
-        return None if layouts is None else _named(dict.fromkeys(node for layout in layouts for node in layout))
+        found = [_laid(job, empty, among) for among in instance.groups(job.steps[0].request.within)]
+        return next((nodes for nodes in found if nodes), None if None in found else False)
 
     def _is_beyond_nodes(self, job: Job) -> bool:
         """Return whether more than nodes decides on a job: a reservation, or a rule that may always keep it out."""
@@ -147,6 +142,17 @@ class WaitingRoom:
     def _not_started(self, _: Job) -> str | None:
         """``not_started``: the job had not been started when a record ends."""
         return None if self.case.plan.is_record else "this plan is no record"
+
+
+def _laid(job: Job, empty: EmptyCluster, among: Collection[str] | None) -> str | bool | None:
+    """Name nodes `among` some on which a job would fit; see `WaitingRoom._fits`."""
+    for step in job.steps:
+        for chunk in step.request.chunks:
+            alone = replace(step.request, chunks=(chunk,))
+            if lay(alone, job.walltime, empty.rooms(alone, 0, 1, among)) is None:
+                return False
+    layouts = empty.layouts(job, among)
+    return None if layouts is None else _named(dict.fromkeys(node for layout in layouts for node in layout))
 
 
 def _named(nodes: Collection[str]) -> str:

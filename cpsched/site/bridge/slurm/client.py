@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from cpsched.domain import FrozenMap
 from cpsched.errors import BridgeError, DocumentError
 from cpsched.site.bridge.commands import Answer, run
 from cpsched.site.bridge.slurm.answer_reader import AnswerReader
@@ -17,6 +18,7 @@ from cpsched.site.bridge.slurm.lines import FORMAT
 from cpsched.site.bridge.slurm.records import JobRecord, SlurmRecords
 from cpsched.site.bridge.slurm.rest import RestServer
 from cpsched.site.bridge.slurm.text_reader import read_config, read_text
+from cpsched.site.bridge.slurm.topology import Levels, read_topology
 from cpsched.text import printable
 
 _VERSION = re.compile(r"(\d+)\.(\d+)")
@@ -98,7 +100,8 @@ class SlurmClient:
             in_text = {*_HEADS}
         parts += [self._text(kind, "scontrol", "-o", "show", kind) for kind in _HEADS if kind in in_text]
         merged, _ = merge_records([("", part) for part in parts])
-        return replace(merged, config=config, limits=self._limits() if are_enforced(config) else None)
+        limits = self._limits() if are_enforced(config) else None
+        return replace(merged, config=config, limits=limits, topology=self._topology(config))
 
     def jobs(self) -> tuple[JobRecord, ...]:
         """Ask Slurm for its jobs.
@@ -137,6 +140,16 @@ class SlurmClient:
             if set(others) != {"0"} or site != "0" or priority == "0":
                 found[int(number)] = int(site), int(priority)
         return found
+
+    def _topology(self, config: Mapping[str, str]) -> Levels:
+        """Ask for the topology, where there is one."""
+        if not any(kind in config.get("TopologyPlugin", "") for kind in ("tree", "block")):
+            return FrozenMap()
+        arguments = ("scontrol", "show", "topology")
+        try:
+            return read_topology(self.command(*arguments).out, " ".join(arguments))
+        except DocumentError as error:
+            raise BridgeError(arguments, f"Expected an answer of Slurm, got: {error}") from error
 
     def _limits(self) -> SlurmLimits:
         arguments = ("scontrol", "show", "assoc_mgr", "flags=assoc,qos")

@@ -13,6 +13,7 @@ from cpsched.site.bridge.slurm.json_reader import parse_answer, read_answer
 from cpsched.site.bridge.slurm.limits import LIMITS_HEAD, read_limits
 from cpsched.site.bridge.slurm.records import SlurmRecords
 from cpsched.site.bridge.slurm.text_reader import read_config, read_text
+from cpsched.site.bridge.slurm.topology import is_topology, read_topology
 
 _MOST_BYTES = 512 * 2**20
 _KINDS = tuple(field.name for field in fields(SlurmRecords) if field.name != "notes")
@@ -20,6 +21,8 @@ _KINDS = tuple(field.name for field in fields(SlurmRecords) if field.name != "no
 _LISTS = ("jobs", "nodes", "partitions", "reservations", "licenses", "sinfo")
 #: What the texts of `scontrol show` begin with.
 _HEADS = ("JobId=", "NodeName=", "PartitionName=", "ReservationName=", "LicenseName=")
+#: Of the answers of commands, and of the two files of a topology.
+_TEXTS = (".txt", ".conf", ".yaml")
 #: What the text of `scontrol show config` begins with.
 CONFIG_HEAD = "Configuration data as of"
 
@@ -56,7 +59,7 @@ def read_directory(path: Path, zone: tzinfo | None = None) -> Reading:
     """Read all answers in a directory; what each file is, its contents tell.
 
     Raises `DocumentError` if it cannot be read, has no jobs and no nodes, or a file that is used has faults. `path`: a
-    directory. Files end in ``.json`` or ``.txt``; others are skipped. `zone`: the zone of dates in texts; None: that of
+    directory. Files end in ``.json``, ``.txt``, ``.conf`` or ``.yaml``. `zone`: that of dates in texts; None: that of
     this machine.
     """
     parts: list[tuple[str, SlurmRecords]] = []
@@ -86,15 +89,17 @@ def _begun(records: SlurmRecords) -> Iterator[Any]:
 
 def _read_file(file: Path, zone: tzinfo | None, skip: Callable[[str], None]) -> SlurmRecords | None:
     """Return the records of one file; None, with a reason, where it has none."""
-    if file.suffix not in (".json", ".txt"):
+    if file.suffix not in (".json", *_TEXTS):
         skip(f"{file.name}: neither JSON nor text")
         return None
     if file.stat().st_size > _MOST_BYTES:
         raise DocumentError(str(file), [Fault("", f"Expected at most {_MOST_BYTES} bytes, got more")])
     text = file.read_text(encoding="utf-8", errors="replace")
-    if file.suffix == ".txt":
+    if file.suffix in _TEXTS:
         if text.startswith(CONFIG_HEAD):
             return replace(SlurmRecords(), config=read_config(text))
+        if is_topology(text):
+            return replace(SlurmRecords(), topology=read_topology(text, str(file)))
         if text.startswith(LIMITS_HEAD):
             return replace(SlurmRecords(), limits=read_limits(text, str(file)))
         first = text.lstrip()

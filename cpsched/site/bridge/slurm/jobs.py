@@ -154,7 +154,7 @@ def revision_of(job: JobRecord) -> str:
             job.partitions,
             job.time_limit,
             (job.nodes, job.max_nodes, job.cpus, job.tasks, job.tasks_per_node, job.cpus_per_node, job.exclusive),
-            (job.required_nodes, job.excluded_nodes, job.features, job.licenses, job.reservation),
+            (job.required_nodes, job.excluded_nodes, job.features, job.licenses, job.reservation, *job.within.split()),
             (job.memory_per_cpu, job.memory_per_node),
             (job.tres_per_job, job.tres_per_node, job.tres_per_socket, job.tres_per_task),
             job.restarts,

@@ -24,6 +24,7 @@ from cpsched.site.bridge.slurm.records import (
     hosts_of,
 )
 from cpsched.site.bridge.slurm.states import JOB_BASES, job_state, node_state, words_of
+from cpsched.site.bridge.slurm.topology import BLOCK, LEAF
 from cpsched.text import printable
 
 _Record = TypeVar("_Record")
@@ -301,6 +302,7 @@ def _shared(entry: Fields) -> tuple[JobRecord, bool]:
         exclusive=_exclusive(entry),
         threads_per_core=entry.number("threads_per_core") or (1 if _has_core_each(entry) else None),
         others=tuple(_others(entry)),
+        within=_within(entry),
         het=entry.number("het_job_id") or None,
         restarts=entry.number("restart_cnt") or 0,
     )
@@ -325,15 +327,22 @@ def _exclusive(entry: Fields) -> str:
     return min(words, default="")
 
 
+def _within(entry: Fields) -> str:
+    """Return the level of the topology within one group of which all nodes of a job are, or an empty text."""
+    if entry.number("required_switches", "minimum_switches"):
+        return LEAF
+    return BLOCK if entry.number("segment_size") else ""
+
+
 def _others(entry: Fields) -> Iterator[str]:
     """Yield what a job asks for that cpsched cannot say."""
     if entry.flag("contiguous"):
         yield "it asks for neighbouring nodes (--contiguous)"
     if entry.number("core_spec"):
         yield "it asks for specialised cores (--core-spec)"
-    if entry.number("required_switches", "minimum_switches"):
-        yield "it asks for few switches (--switches)"
-    if entry.number("segment_size"):
+    if (entry.number("required_switches", "minimum_switches") or 1) > 1:
+        yield "it asks for several switches (--switches)"
+    if entry.number("segment_size") not in (None, 0, entry.number("node_count")):
         yield "it asks for segments of nodes (--segment)"
     if entry.text("burst_buffer"):
         yield "it asks for a burst buffer"

@@ -42,6 +42,7 @@ def site_of(records: SlurmRecords) -> Site:
         counts_memory=not config or "MEMORY" in selects.upper(),
         gives_whole_nodes=config.get("SelectType") == "select/linear",
         is_configured=bool(config),
+        topology=records.topology,
     )
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cpsched.domain import Amounts, NodeState
+from cpsched.domain import Amounts, FrozenMap, NodeState
 from cpsched.errors import Fault, SyntaxFault
 from cpsched.formats import expand_hostlist, format_indices
 from cpsched.site.bridge.protocol import JobState
 from cpsched.site.bridge.slurm.limits import SlurmLimits
+from cpsched.site.bridge.slurm.topology import Levels
 
 #: The most nodes of a job that has no limit, and was given one: Slurm cannot be told that there is none.
 MANY_NODES = 500_000
@@ -91,6 +92,8 @@ class JobRecord(NamedTuple):
     exclusive: str = ""
     #: On how many threads of a core its CPUs are; None: on all.
     threads_per_core: int | None = None
+    #: The level of the topology of which all its nodes are in one group, or none.
+    within: str = ""
     #: What it asks for besides, in Slurm's words, and cpsched cannot say.
     others: tuple[str, ...] = ()
     #: The number of the heterogeneous job that it is a part of.
@@ -236,6 +239,8 @@ class SlurmRecords:
     free_licenses: Amounts = Amounts()
     #: ``scontrol show config``, by key; empty where it is not known.
     config: Amounts | dict[str, str] | None = None
+    #: ``scontrol show topology``: the nodes by level and group.
+    topology: Levels = FrozenMap()
     #: The limits of QOS and associations; None where they are not known, or not enforced.
     limits: SlurmLimits | None = None
     #: Which records cannot be read, and why.

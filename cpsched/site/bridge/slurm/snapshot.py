@@ -73,6 +73,7 @@ class _Frame:
             and mine.reservations == records.reservations
             and mine.config == records.config
             and mine.limits == records.limits
+            and mine.topology == records.topology
             and len(mine.nodes) == len(records.nodes)
             and all(
                 old is new or replace(old, state=new.state) == new
@@ -275,11 +276,12 @@ class SnapshotMaker:
         counted = tuple(
             sorted((one.name, one.nodes, one.cpus_per_node) for one in records.partitions if one.cpus_per_node)
         )
-        of = records.nodes, licenses, hosts, tuple(texts), either, counted
+        of = records.nodes, licenses, hosts, tuple(texts), either, counted, records.topology
         if self._cluster is None or self._cluster[0] != of:
             excluded = {text: frozenset(hosts_of(text)) for text in texts}
             counters = {(node, counter_of(name)): most for name, nodes, most in counted for node in hosts_of(nodes)}
-            self._cluster = of, cluster_of(records.nodes, hosts, excluded, either, counters, licenses)
+            cluster = cluster_of(records.nodes, hosts, excluded, either, counters, licenses)
+            self._cluster = of, replace(cluster, topology=records.topology).of(cluster.classes, licenses)
         return self._cluster[1]
 
 

@@ -194,7 +194,7 @@ def _job(record: _Record) -> _Entry:
         "shared": {"NO": "none", "EXCLUSIVE": "none", "USER": "user", "MCS": "mcs"}.get(record["OverSubscribe"]),
         "threads_per_core": threads if threads.isdecimal() else None,
         "contiguous": record["Contiguous"] == "1",
-        "required_switches": 1 if record["Switches"] or record["ReqSwitch"] not in ("", "0") else None,
+        "required_switches": _NUMBER.match(record["Switches"] or record["ReqSwitch"]),
         "cores_per_socket": None if set(sockets) <= {"", "0", "*", "1"} else 1,
         **{f"tasks_per_{part}": number if number.isdecimal() else None for part, number in tasks.items()},
         **_held(record),

@@ -1,0 +1,129 @@
+"""Slurm's topology in each of its forms, and jobs that ask for one switch or one block."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cpsched.errors import DocumentError
+from cpsched.formats import instance_to_document, parse_instance
+from cpsched.site.bridge import Snapshot
+from cpsched.site.bridge.slurm import make_snapshot, read_directory
+from cpsched.site.bridge.slurm.json_reader import read_answer
+from cpsched.site.bridge.slurm.topology import read_topology
+from tests.bridge.slurm.answers import NOW, node, number, waiting
+
+SHOWN = """SwitchName=s0 Level=0 LinkSpeed=1 Nodes=n[1-2]
+SwitchName=s1 Level=0 LinkSpeed=1 Nodes=n[3-5]
+SwitchName=top Level=1 LinkSpeed=1 Nodes=n[1-5] Switches=s[0-1]
+"""
+CONF = """# two leaves
+SwitchName=s0 Nodes=n[1-2]
+switchname=s1 nodes=n[3-5]   # the wider one
+SwitchName=top Switches=s[0-1]
+"""
+YAML = """---
+- topology: flat
+  flat: true
+- topology: tree
+  cluster_default: true
+  tree:
+    switches:
+      - switch: top
+        children: s[0-1]
+      - switch: s0
+        nodes: n[1-2]
+      - switch: s1
+        nodes: "n[3-5]"
+- topology: other
+  block:
+    block_sizes:
+      - 2
+    blocks:
+      - block: b1
+        nodes: n[1-2]
+"""
+TREE = {"switch1": {"top": ("n1", "n2", "n3", "n4", "n5")}, "switch": {"s0": ("n1", "n2"), "s1": ("n3", "n4", "n5")}}
+BLOCKS = """BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2
+BlockName=b2 BlockIndex=1 Nodes=n[3-4] BlockSize=2
+AggregatedBlock=b[1-2] BlockIndex=2 Nodes=n[1-4] BlockSize=4
+"""
+
+
+@pytest.mark.parametrize("text", [SHOWN, CONF, YAML], ids=["scontrol", "topology.conf", "topology.yaml"])
+def test_a_tree_is_the_same_in_each_form(text: str) -> None:
+    """Switches by their height, each with all nodes below it, the highest first."""
+    found = read_topology(text, "test")
+    assert found == TREE
+    assert list(found) == ["switch1", "switch"]
+
+
+def test_blocks() -> None:
+    """Blocks are a level; what Slurm makes of several of them is none."""
+    assert read_topology(BLOCKS, "test") == {"block": {"b1": ("n1", "n2"), "b2": ("n3", "n4")}}
+
+
+@pytest.mark.parametrize("text", ["SwitchName=a Switches=b\nSwitchName=b Switches=a\n", "SwitchName=a Nodes=n[1-\n"])
+def test_what_is_no_tree_is_refused(text: str) -> None:
+    """A switch below itself, and a host list that cannot be read."""
+    with pytest.raises(DocumentError, match="Expected a topology"):
+        read_topology(text, "test")
+
+
+def look(topology: str, *jobs: dict[str, Any]) -> Snapshot:
+    """Return the snapshot of six nodes with a topology and jobs; its instance passes the reader of documents."""
+    answer = {"jobs": list(jobs), "nodes": [node(f"n{place}") for place in range(1, 7)]}
+    records = replace(read_answer(answer, "test"), topology=read_topology(topology, "test"))
+    snapshot = make_snapshot(records, NOW)
+    assert parse_instance(instance_to_document(snapshot.instance), source="test") == snapshot.instance
+    return snapshot
+
+
+def asking(nodes: int, **fields: Any) -> dict[str, Any]:
+    """Return a job on some nodes."""
+    return waiting(7, node_count=nodes, cpus=nodes, tasks=nodes, **fields)
+
+
+@pytest.mark.parametrize(
+    ("topology", "job", "level"),
+    [
+        (SHOWN, asking(3, required_switches=1), "switch"),
+        (SHOWN, asking(3, minimum_switches=number(1)), "switch"),
+        (SHOWN, asking(1, required_switches=1), None),
+        (SHOWN, asking(3), None),
+        (BLOCKS, asking(2, segment_size=2), "block"),
+    ],
+)
+def test_one_switch_or_block_is_a_place(topology: str, job: dict[str, Any], level: str | None) -> None:
+    """``--switches=1``, and ``--segment`` of as many nodes as the job has."""
+    snapshot = look(topology, job)
+    assert not snapshot.left
+    assert snapshot.instance.jobs[0].request.place.within == level
+
+
+@pytest.mark.parametrize(
+    ("topology", "job", "reason"),
+    [
+        (SHOWN, asking(3, required_switches=2), "it asks for several switches"),
+        (SHOWN, asking(4, required_switches=1), "no switch has the 4 nodes"),
+        (BLOCKS, asking(4, segment_size=2), "it asks for segments of nodes"),
+        (BLOCKS, asking(2, required_switches=1), "no switch has the 2 nodes"),
+    ],
+)
+def test_what_cannot_be_said_is_left(topology: str, job: dict[str, Any], reason: str) -> None:
+    """Several switches or segments, and more nodes than any switch has, are left to Slurm."""
+    (left,) = look(topology, job).left
+    assert reason in left.reason
+
+
+def test_a_directory_may_have_a_topology(tmp_path: Path) -> None:
+    """Next to the answers of commands lies topology.conf, with a node that Slurm does not tell of."""
+    (tmp_path / "nodes.txt").write_text("".join(f"NodeName=n{place} CPUTot=4 State=IDLE\n" for place in range(1, 5)))
+    (tmp_path / "topology.conf").write_text(CONF)
+    reading = read_directory(tmp_path)
+    assert "topology.conf" in reading.used
+    snapshot = make_snapshot(reading.records, NOW)
+    assert snapshot.instance.cluster.topology["switch"] == {"s0": ("n1", "n2"), "s1": ("n3", "n4")}
