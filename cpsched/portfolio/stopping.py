@@ -152,7 +152,7 @@ def stops_of(instance: Instance) -> Stops:
         job
         for job in instance.jobs
         if job.running is None and job.array is None and not job.after and not job.changes and not job.alternatives
-        if job.start_at is None and job.reservation is None and max(job.submit, job.not_before or at) <= instance.now
+        if job.start_at is None and job.reservation is None and instance.earliest_start(job) <= instance.now
         if job.deadline is None and any(instance.may_stop(job, other) for other in instance.jobs if other.running)
     ]
     for job in sorted(urgent, key=lambda job: (-instance.stop_level(job), job.submit, job.id))[:_MOST]:
