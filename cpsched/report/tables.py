@@ -47,7 +47,8 @@ def plan_table(instance: Instance, plan: Plan) -> Table:
     def planned_row(planned: PlannedJob) -> tuple[str, ...]:
         job = entries[planned.id]
         when = (moment(instance, planned.start), moment(instance, planned.end), duration(planned.start - job.submit))
-        return row(planned.id, *when, _nodes(planned), "running" if job.running else "planned")
+        is_running = job.running is not None and job.running.start == planned.start
+        return row(planned.id, *when, _nodes(planned), "running" if is_running else "planned")
 
     rows = [planned_row(one) for one in sorted(plan.jobs, key=lambda one: (one.start, one.end, one.id))]
     rows += [row(one.id, "", "", "", "", f"{one.reason}: {one.detail}") for one in plan.waiting_room]

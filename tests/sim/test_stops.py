@@ -124,7 +124,11 @@ def _with(instance: Instance, **keys: Any) -> Any:
 def test_a_checkpoint_of_the_simulation_is_refused(tmp_path: Any) -> None:
     """What the state of stops is is not kept in a file yet, and is refused by its name."""
     with pytest.raises(UnsupportedError, match="preemptible"):
-        simulate(workload(job("a", 0, 9, preemptible=LOST)), EASY, checkpoint=Checkpoint(path=tmp_path / "x", scheduler="easy"))
+        simulate(
+            workload(job("a", 0, 9, preemptible=LOST)),
+            EASY,
+            checkpoint=Checkpoint(path=tmp_path / "x", scheduler="easy"),
+        )
 
 
 def drawn(seed: int) -> Instance:

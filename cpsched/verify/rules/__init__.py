@@ -20,7 +20,6 @@ from cpsched.verify.rules.capacity import (
 from cpsched.verify.rules.growth import check_evolving, check_malleable
 from cpsched.verify.rules.limits import check_free_pools, check_limits
 from cpsched.verify.rules.objective import check_objective
-from cpsched.verify.rules.preemption import check_stops
 from cpsched.verify.rules.presence import check_presence, check_running
 from cpsched.verify.rules.record import check_attempts, check_outages, check_record
 from cpsched.verify.rules.reservations import check_guests, check_refused, check_slices
@@ -57,7 +56,6 @@ RULES: tuple[Callable[[Case], Iterator[Violation]], ...] = (
     check_licenses,
     check_outages,
     check_attempts,
-    check_stops,
     check_evolving,
     check_malleable,
     check_slices,

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from cpsched.verify.case import Case
 from cpsched.verify.model import Booking
+from cpsched.verify.rules.preemption import check_stops
 from cpsched.verify.shares import held_by
 from cpsched.verify.violation import Violation
 
@@ -44,7 +45,10 @@ def check_outages(case: Case) -> Iterator[Violation]:
 
 
 def check_attempts(case: Case) -> Iterator[Violation]:
-    """Check that an attempt ends when a node that it has fails, and before its job is started again."""
+    """Check that an attempt ends when a node that it has fails or the job is rightly stopped (`check_stops`), and
+    before its job is started again.
+    """
+    yield from check_stops(case)
     failures: dict[str, set[int]] = {}
     for outage in case.instance.outages:
         for node in outage.nodes:
