@@ -8,8 +8,9 @@ import pytest
 
 from cpsched.answers import Answers
 from cpsched.domain import Instance, Plan
+from cpsched.errors import DocumentError
 from cpsched.formats import parse_instance, parse_plan, plan_to_document
-from cpsched.portfolio import solve, verify_plan
+from cpsched.portfolio import replan, solve, verify_plan
 from cpsched.report import plan_table
 
 SAVED = {"by": "checkpoint", "cost": 5, "interval": 60}
@@ -87,6 +88,13 @@ def test_nothing_is_stopped_in_vain() -> None:
     assert not planned(window(LOST, KEPT, preemption={"queues": {"long": ["urgent"]}})).attempts
 
 
+def test_replan_refuses_stops() -> None:
+    """What becomes of a stopped job is stated in the next window; `replan` does not guess it."""
+    instance = window(LOST, KEPT)
+    with pytest.raises(DocumentError, match="attempts"):
+        replan(instance, planned(instance), at=1010)
+
+
 def test_people_are_told() -> None:
     """Events, explanations and tables say what was stopped for whom."""
     instance = window(LOST, KEPT)
@@ -95,4 +103,4 @@ def test_people_are_told() -> None:
     answers = Answers(instance, plan)
     assert answers.explain("u").form == "stopped for it: a"
     assert answers.explain("a").form == "stopped at 1000, and planned again"
-    assert list(plan_table(instance, plan).columns[-1].cells).count("running") == 1
+    assert [*map(str, plan_table(instance, plan).columns[-1].cells)].count("running") == 1
