@@ -159,7 +159,7 @@ def run_figures(summary: RunsSummary, *, seconds: Callable[[float], str] = _in_s
     yield "waited beyond the expected, sum", seconds(total.tardiness)
     yield "jobs that wait longer than max_wait", f"{total.overdue:,}"
     yield "jobs that starve", f"{total.starved:,}"
-    yield "lost to failures", f"{total.lost_core_seconds / 3600:,.1f} core-h"
+    yield "lost work", f"{total.lost_core_seconds / 3600:,.1f} core-h"
     yield "utilisation", f"{summary.allocated:.1%}"
     yield "fairness of users (Jain)", "-" if summary.jain is None else f"{summary.jain:.3f}"
     yield "queue, mean", f"{summary.mean_queue_length:,.1f}"
