@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cpsched.domain import Instance
+from cpsched.domain import Instance, PlannedJob
 from cpsched.errors import UnsupportedError
 from cpsched.formats import parse_instance
 from cpsched.lab.policies import make_scheduler
@@ -77,6 +77,28 @@ def test_the_cheapest_are_stopped_and_none_too_many() -> None:
     assert [name for name, *_ in cut] == ["c"]
     assert runs["u"] == (60, 110)
     assert runs["b"] == (10, 510)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_all_that_are_stopped_are_needed(seed: int) -> None:
+    """On whole nodes: beside the free nodes no smaller part of what was stopped would have been enough."""
+    draw = Random(seed)
+    low = [job(str(k), 0, draw.randint(100, 900), request=f"{draw.randint(1, 4)}:ncpus=4") for k in range(12)]
+    low = [one | {"submit": draw.randint(0, 300), "preemptible": draw.choice([LOST, SAVED])} for one in low]
+    need = draw.randint(2, 6)
+    record = played(workload(*low, job("u", 400, 50, "high", f"{need}:ncpus=4"), nodes=8), EASY).record()
+
+    def size(run: PlannedJob) -> int:
+        return sum(held.count or 0 for held in run.segments[0].allocation)
+
+    runs = (*record.attempts, *record.jobs)
+    free = 8 - sum(
+        size(run) for run in runs if run.start < 400 < run.end or (run.start < 400 and run in record.attempts)
+    )
+    cut = [size(run) for run in record.attempts if run.end == 400]
+    assert next(run.start for run in record.jobs if run.id == "u") == 400
+    assert free + sum(cut) >= need
+    assert all(free + sum(cut) - one < need for one in cut)
 
 
 def test_nothing_starts_while_jobs_have_notice() -> None:

@@ -300,7 +300,7 @@ class Load:
                 [[other in stoppable and _is_above(preemption, name, other) for other in known] for name in known],
                 dtype=np.bool_,
             )
-        levels: dict[object, int] = {**preemption.levels()} if by_queue else number
+        levels: Mapping[Any, int] = preemption.levels() if by_queue else number
         rows = []
         for name, job in zip(names, self.jobs, strict=True):
             level = levels.get(name, 0) if len(may_stop) and may_stop[number[name]].any() else 0

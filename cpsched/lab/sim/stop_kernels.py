@@ -55,10 +55,13 @@ def keep_work(job, is_told, now, s):
     """Shorten the next run of a job that is cut short by what it keeps of this one; return that."""
     if s.stops.shape[0] == 0:
         return 0
+    s.stops[job, S.TOLD] = -1
+    if s.stops[job, S.INTERVAL] == 0:
+        return 0
     seconds, walltime = now - s.runs[job, R.START], s.jobs[job, J.WALLTIME]
     kept = kept_of(job, seconds, is_told, s)
     next_walltime = s.stops[job, S.WALLTIME] if seconds == walltime else walltime - kept
-    s.stops[job, S.LEFT], s.stops[job, S.TOLD] = s.stops[job, S.LEFT] - kept, -1
+    s.stops[job, S.LEFT] -= kept
     left = s.stops[job, S.LEFT]
     s.jobs[job, J.WALLTIME], s.jobs[job, J.LENGTH] = next_walltime, min(left, next_walltime)
     s.jobs[job, J.ENDING] = COMPLETED if left <= next_walltime else KILLED
@@ -226,7 +229,8 @@ def start_by_stops(job, now, rule, s, m, t, x):
         s.stops[s.stoppable[0, i], S.COUNT] += 1
         cut_short(s.stoppable[0, i], True, now, rule, s, m, t, x)
     # where the pool is full the pass is repeated, and the job fits
-    return begin_run(job, map_from_now(job, now, s, m, t, x), now, s, m, t, x)
+    count = map_from_now(job, now, s, m, t, x)
+    return count > 0 and begin_run(job, count, now, s, m, t, x)
 
 
 @kernel
