@@ -143,7 +143,8 @@ def solve(
     with live_line(on_plan, budget + bound) if live else nullcontext(on_plan) as told:
         plan, failures = _solved(replace(task, on_plan=told))
     if stops.stopped:
-        plan = verified(Check.of(stops.instance), stops.stated(plan), engine=engine, at=task.elapsed)
+        check = Check.of(stops.instance)
+        plan = verified(check, stops.judged(check, plan, at=task.elapsed), engine=engine, at=task.elapsed)
     for words in dict.fromkeys(f"the solver {one.by} died: {one.what}" for one in failures):
         warnings.warn(words, SolverWarning, stacklevel=4)
     return plan

@@ -15,6 +15,7 @@ from cpsched.engine import LONGEST_EVENT
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.metrics import later_scores, objective_value, suffered
 from cpsched.planner import PlannerEngine, problem_of, stated_outcome
+from cpsched.portfolio.judging import Check
 from cpsched.portfolio.scoring import plan_of
 from cpsched.verify import verify
 
@@ -29,6 +30,8 @@ class Stops:
     instance: Instance
     #: The running jobs that are stopped, by the id of the job for which they are.
     stopped: FrozenMap[str, tuple[Job, ...]] = FrozenMap()
+    #: The planner's plan with these stops, in which the verifier finds no fault; None without stops.
+    first: Plan | None = None
 
     @property
     def at(self) -> int:
@@ -93,8 +96,20 @@ class Stops:
             engine=report,
             jobs=jobs_left,
             attempts=tuple(attempts),
+            incumbents=tuple(replace(one, value=one.value + value - old.value) for one in plan.incumbents),
             events=(*events, *plan.events),
         )
+
+    def judged(self, check: Check, plan: Plan, *, at: float) -> Plan:
+        """Return a plan of the window as one of the instance; the first one, if the verifier finds a fault in it."""
+        found = self.stated(plan)
+        faults = check.faults(found) if self.first is not None else ()
+        if not faults or self.first is None:
+            return found
+        what = f"refused a plan with stops: {faults[0]}"[:LONGEST_EVENT]
+        said = Event(at=round(at, 3), by="verify", what=what)
+        report = replace(found.engine, stopped="fallback")
+        return replace(self.first, engine=report, events=(*self.first.events, said))
 
 
 def _first_plan(stops: Stops) -> Plan:
@@ -166,5 +181,5 @@ def stops_of(instance: Instance) -> Stops:
         other = _first_plan(more)
         is_better = (-len(other.jobs), other.objective.value) < (-len(plan.jobs), plan.objective.value)
         if (is_better or instance.has_strict_priorities) and not verify(document, plan_to_document(other)):
-            stops, plan = more, other
+            stops, plan = replace(more, first=other), other
     return stops

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from cpsched.domain import Instance, Plan
 from cpsched.errors import DocumentError
 from cpsched.formats import parse_instance, parse_plan, plan_to_document
 from cpsched.portfolio import replan, solve, verify_plan
+from cpsched.portfolio.judging import Check
+from cpsched.portfolio.stopping import stops_of
 from cpsched.report import plan_table
 
 SAVED = {"by": "checkpoint", "cost": 5, "interval": 60}
@@ -86,6 +89,19 @@ def test_nothing_is_stopped_in_vain() -> None:
     assert not planned(window(running("d", "n1", 800, None), only)).attempts
     assert not planned(window(KEPT)).attempts
     assert not planned(window(LOST, KEPT, preemption={"queues": {"long": ["urgent"]}})).attempts
+
+
+def test_a_plan_with_a_fault_falls_back() -> None:
+    """Where what engines made of the window breaks a rule, the planner's plan with the same stops is the answer."""
+    instance = window(LOST, KEPT)
+    stops, check = stops_of(instance), Check.of(instance)
+    plan = solve(stops.window, engine="planner", budget=0)
+    late = replace(plan, jobs=tuple(job for job in plan.jobs if job.id != "u"))
+    answer = stops.judged(check, late, at=0.5)
+    assert stops.first is not None
+    assert (answer.jobs, answer.engine.stopped) == (stops.first.jobs, "fallback")
+    assert not check.faults(answer)
+    assert stops.judged(check, plan, at=0.5).attempts == answer.attempts
 
 
 def test_replan_refuses_stops() -> None:
