@@ -102,7 +102,7 @@ class Answers:
             end=None if planned is None else planned.end,
             reason=None if waiting is None else waiting.reason,
             detail=None if waiting is None else waiting.detail,
-            form=_form(job),
+            form=_form(job) or _stopped(world.plan, planned, job),
             blocked=blocked,
             is_whole=is_whole,
             free_start=free_start,
@@ -182,6 +182,17 @@ def explain(instance: Instance, plan: Plan, job_id: str, at: int | None = None) 
         If the instance has no such job.
     """
     return Answers(instance, plan).explain(job_id, at)
+
+
+def _stopped(plan: Plan, planned: PlannedJob | None, job: Job) -> str | None:
+    """Return in words that a job is stopped, or which jobs are stopped for it: those that end on its nodes then."""
+    for one in plan.attempts:
+        if one.id == job.id:
+            return f"stopped at {one.end}, and planned again"
+    held = set[str]() if planned is None else {one.node for one in planned.segments[0].allocation}
+    ended = [one for one in plan.attempts if planned is not None and one.end == planned.start]
+    names = [one.id for one in ended if not held.isdisjoint(place.node for place in one.segments[-1].allocation)]
+    return f"stopped for it: {', '.join(names)}" if names else None
 
 
 def _form(job: Job) -> str | None:

@@ -28,6 +28,17 @@ from cpsched.problem import Choice, Problem, Rule, compiled, exchanged, refusal,
 from cpsched.rusv import FOREVER
 
 
+def _with_stopped(instance: Instance, plan: Plan) -> Instance:
+    """Return the instance in which running jobs that a plan stops wait for as long a run as the plan gives them."""
+    cut, again = {one.id: one.end for one in plan.attempts}, {one.id: one.end - one.start for one in plan.jobs}
+
+    def waiting(job: Job) -> Job:
+        step = replace(job.steps[0], walltime=again.get(job.id, job.walltime))
+        return replace(job, steps=(step,), running=None, not_before=cut[job.id])
+
+    return replace(instance, jobs=tuple(waiting(job) if job.id in cut else job for job in instance.jobs))
+
+
 class PlanView:
     """An instance and a plan of it, booked; mutable only in that jobs are taken away for a question.
 
@@ -44,6 +55,7 @@ class PlanView:
         if plan.now > instance.now:
             message = f"Expected a plan of second {instance.now} (now of the instance) or before, got one of {plan.now}"
             raise DocumentError("plan", [Fault("now", message)])
+        instance = _with_stopped(instance, plan) if plan.attempts else instance
         self.instance, self.plan = instance, plan
         self.entries = {job.id: job for job in instance.elements()}
         self.planned = {job.id: job for job in plan.jobs}

@@ -151,7 +151,8 @@ def _show_job(instance: Instance, plan: Plan, job_id: str) -> None:
             click.echo(f"in the waiting room, {waiting.reason}: {printable(waiting.detail)}")
     for planned in plan.jobs:
         if planned.id == job_id:
-            state = "runs" if entry.running else "planned"
+            is_running = entry.running is not None and entry.running.start == planned.start
+            state = "runs" if is_running else "planned"
             click.echo(f"{state} [{planned.start}, {planned.end}), {planned.end - planned.start} s")
             click.echo(f"starts {planned.start - entry.submit} s after its submission at {entry.submit}")
             if not plan.record and entry.running is None:

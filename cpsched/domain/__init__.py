@@ -81,6 +81,7 @@ from cpsched.domain.plan import (
     WaitingReason,
     repeated,
 )
+from cpsched.domain.preemption import Preemptible, Preemption, StopKind
 from cpsched.domain.remaining import (
     Remaining,
     changed_from,

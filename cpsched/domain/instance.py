@@ -16,6 +16,7 @@ from cpsched.domain.cluster import Cluster, Outage
 from cpsched.domain.fair_share import FairShare
 from cpsched.domain.frozen import Amounts, FrozenMap
 from cpsched.domain.job import Job, Placement
+from cpsched.domain.preemption import Preemption
 from cpsched.domain.rules import FreePool, Limit, Queue, Reservation, Usage
 
 #: What is set aside for at least so many seconds from now on is set aside for ever.
@@ -124,6 +125,7 @@ class Instance:
             name="priorities",
         ),
     ] = False
+    preemption: Annotated[Preemption | None, Key("Whose jobs may be stopped for whose; default: nobody's")] = None
     outages: Annotated[tuple[Outage, ...], Key("What will happen to nodes: for simulators only")] = ()
     #: Amounts that rules set aside; no document has them, `cpsched.problem.compiled` makes them of rules.
     set_aside: tuple[SetAside, ...] = ()
@@ -150,6 +152,22 @@ class Instance:
         if job.priority is not None:
             return job.priority
         return 0 if job.queue is None else self.queues[job.queue].priority
+
+    def stop_level(self, job: Job) -> int:
+        """Return how far a job is above those that it may stop: 0 if it may stop none."""
+        if self.preemption is None:
+            return 0
+        if self.preemption.queues:
+            return self.preemption.levels().get(job.queue or "", 0)
+        return self.priority(job)
+
+    def may_stop(self, job: Job, other: Job) -> bool:
+        """Tell whether a job may stop another one, if that runs and can be stopped."""
+        if self.preemption is None or other.preemptible is None:
+            return False
+        if self.preemption.queues:
+            return other.queue in self.preemption.queues.get(job.queue or "", ())
+        return self.priority(job) > self.priority(other)
 
     def weight(self, job: Job) -> Fraction:
         """Return the factor of a job's terms in the objective: `own_weight`, and what fair shares make of it."""

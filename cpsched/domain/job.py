@@ -27,6 +27,7 @@ from cpsched.domain.annotations import (
     Written,
 )
 from cpsched.domain.frozen import Amounts, FrozenMap
+from cpsched.domain.preemption import Preemptible
 from cpsched.domain.request import Request
 
 
@@ -156,6 +157,7 @@ class Job:
     expected: Annotated[Duration | None, Key("How long it is expected to run (s); default: walltime")] = None
     runtime: Annotated[Duration | None, Key("How long it really runs (s): for simulators only")] = None
     reservation: Annotated[Name | None, Key("Run inside that reservation")] = None
+    preemptible: Annotated[Preemptible | None, Key("That it may be stopped for another job")] = None
     #: Of an evolving job.
     expand_limit: Annotated[
         Factor | None, Key("How many times its walltime a step may be held; null: no limit", is_nullable=True)

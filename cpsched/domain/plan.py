@@ -187,7 +187,9 @@ class Plan:
     work: Annotated[tuple[SolverWork, ...], Key("What each solver did, better plans or not")] = ()
     record: Annotated[bool, Key("Whether this is a record of what happened: jobs took their real run times")] = False
     #: In order of time.
-    attempts: Annotated[tuple[PlannedJob, ...], Key("Of a record: runs that an outage cut short")] = ()
+    attempts: Annotated[
+        tuple[PlannedJob, ...], Key("Runs that are cut short: by an outage (in a record only), or for other jobs")
+    ] = ()
     #: Of this very plan; one that is read, or changed with `dataclasses.replace`, has none. No document has it.
     judgement: Judgement | None = field(default=None, init=False, compare=False)
 

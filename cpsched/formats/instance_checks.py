@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
-from cpsched.domain import Cluster, Job, NodeState, Outage, Queue, Reservation, ReservationKind, Running
+from cpsched.domain import Cluster, Job, NodeState, Outage, Preemption, Queue, Reservation, ReservationKind, Running
 from cpsched.errors import Fault
 from cpsched.formats.faults import Location, path_of, shown
 from cpsched.formats.reading import Reading
@@ -57,6 +57,21 @@ def check_outages(reading: Reading, jobs: _PlacedJobs, outages: Sequence[tuple[L
                     message = f"Expected no running job on a node that is down, got {shown(held[node])} on {node}"
                     reading.faults.add((*location, "nodes"), message)
                     break
+
+
+def check_preemption(reading: Reading, queues: Mapping[str, Queue], preemption: Preemption) -> None:
+    """Check that queues that may stop each other's jobs are declared, and that none may stop its own in a circle."""
+    for name, others in preemption.queues.items():
+        where = ("preemption", "queues", name)
+        for at, queue in ((where, name), *(((*where, place), other) for place, other in enumerate(others))):
+            reading.check_known(at, "queue", queue, queues, "queues")
+    try:
+        TopologicalSorter(preemption.queues).prepare()
+    except CycleError as error:
+        circle = error.args[1][:-1]
+        first = min(circle, key=list(preemption.queues).index)
+        message = f"Expected no queues that may stop each other, got a circle of {', '.join(map(repr, circle))}"
+        reading.faults.add(("preemption", "queues", first), message)
 
 
 def _array_of(name: str, indices: Mapping[str, frozenset[int]]) -> str | None:

@@ -13,7 +13,7 @@ import cpsched.formats.rules_reader  # noqa: F401  # the forms of what an instan
 from cpsched.domain import Instance, Job, Name, Outage, Reservation, Text
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats.faults import Faults, Location, refuse_other_kind
-from cpsched.formats.instance_checks import check_instance, check_outages
+from cpsched.formats.instance_checks import check_instance, check_outages, check_preemption
 from cpsched.formats.job_reader import Requests
 from cpsched.formats.kinds import FORMS, NOTATIONS, Choice, Form, Object, Spelt, kind_of, schema_of
 from cpsched.formats.notations import parse_epoch
@@ -134,6 +134,8 @@ def _read_instance(reading: Reading, at: Location, keys: Mapping[str, Any], said
     reading.incomplete = frozenset(reading.incomplete) | lost
     check_instance(reading, cluster, said.get("queues", {}), jobs, reservations)
     check_outages(reading, jobs, outages)
+    if said.get("preemption") is not None:
+        check_preemption(reading, said.get("queues", {}), said["preemption"])
     return Instance(name=keys["name"], **said)
 
 

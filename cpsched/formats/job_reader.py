@@ -26,6 +26,7 @@ from cpsched.domain import (
     Name,
     Place,
     Placement,
+    Preemptible,
     Request,
     Running,
     Segment,
@@ -49,6 +50,8 @@ from cpsched.formats.request_text import format_request, parse_request
 
 #: A number of chunks as a key; and the most other sizes of a moldable job.
 _SIZE, _MOST_SIZES = re.compile(r"[1-9][0-9]{0,6}"), 64
+#: What no job has that may be stopped: it would change as it runs, or could not begin again at another time.
+_NEVER_STOPPED = ("steps", "malleable", "alternatives", "moldable", "start_at", "deadline", "reservation")
 #: A share as a key: a number as JSON or Python writes it.
 _NUMBER = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?(e-?[0-9]{1,3})?")
 #: What a request is, in words.
@@ -73,6 +76,10 @@ def _rule_of_jobs(job: _Entry) -> str | None:
         others = [key for key in others if key != choice]
         if choice in job and others:
             return f"Expected {choice} in a job without {' and '.join(others)}: a plan chooses one at its start"
+    if "preemptible" in job:
+        others = [key for key in _NEVER_STOPPED if key in job]
+        if others:
+            return f"Expected preemptible in a job without {' and '.join(others)}"
     if "steps" not in job and "expand_limit" in job:
         return "Expected expand_limit only together with steps"
     if "array" in job and "running" in job:
@@ -213,6 +220,17 @@ def _rule_of_moldable(moldable: _Entry) -> str | None:
     if got != figures:
         expected = " and ".join(sorted(figures)) or "no figures"
         return f"Expected {expected} with the model {moldable['model']}, got {' and '.join(sorted(got)) or 'none'}"
+    return None
+
+
+def _rule_of_preemptible(preemptible: _Entry) -> str | None:
+    has_figures = {"cost", "interval"} & preemptible.keys()
+    if preemptible["by"] != "checkpoint":
+        return f"Expected cost and interval of checkpoints only, got by {preemptible['by']}" if has_figures else None
+    if "interval" not in preemptible:
+        return "Expected the interval from one checkpoint to the next, got none"
+    if preemptible.get("cost", 0) >= preemptible["interval"]:
+        return f"Expected a cost below the interval of {preemptible['interval']} s, got {preemptible['cost']}"
     return None
 
 
@@ -496,6 +514,7 @@ FORMS[Placement] = Form(
     )
 )
 FORMS[Malleability] = Form(read=_read_malleability)
+FORMS[Preemptible] = Form(rule=_rule_of_preemptible)
 FORMS[Chunk] = Form(
     rule=lambda chunk: (
         None if any(chunk["resources"].values()) else "Expected at least one unit of a countable resource, got none"

@@ -66,7 +66,7 @@ class Runs:
     attempts: NDArray[np.int64]
     #: Start of the first attempt; -1: never started.
     first_start: NDArray[np.int64]
-    #: Seconds of the attempts that node failures cut short.
+    #: Seconds of its runs that were cut short, without what checkpoints kept.
     lost: NDArray[np.int64]
     #: Values of `Ending`.
     ending: NDArray[np.int8]

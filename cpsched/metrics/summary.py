@@ -57,7 +57,7 @@ class Figures:
     restarts: int
     #: Cores x seconds that the jobs have held in their last attempts.
     core_seconds: int
-    #: Cores x seconds of the attempts that node failures cut short: their work is lost.
+    #: Cores x seconds of the runs that were cut short, without what checkpoints kept: work that is lost.
     lost_core_seconds: int
     #: From submission to start and to end, in seconds; None, as all of its kind, where no job is over.
     wait: Distribution | None

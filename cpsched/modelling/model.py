@@ -38,7 +38,7 @@ class Model:
         The second at which it is planned: no job starts earlier.
     objective
         A term such as ``"slowdown"``, weights of several, or a list of such aims in order.
-    epoch, time_zone, priorities, usage, fair_share, outages
+    epoch, time_zone, priorities, usage, fair_share, preemption, outages
         As the instance has them.
 
     Examples
@@ -64,6 +64,7 @@ class Model:
         priorities: str | None = None,
         usage: Sequence[Entry] | None = None,
         fair_share: Entry | None = None,
+        preemption: Entry | None = None,
         outages: Sequence[Entry] | None = None,
     ) -> None:
         self._document: dict[str, Any] = {"format": "cpsched-instance/1", **_entry(locals()), "cluster": {"nodes": []}}
@@ -211,6 +212,7 @@ class Model:
         expand_limit: float | None = None,
         array: str | Entry | None = None,
         told: SupportsIndex | Entry | None = None,
+        preemptible: Entry | None = None,
         running: Entry | None = None,
         expected: SupportsIndex | None = None,
         runtime: SupportsIndex | None = None,
@@ -241,7 +243,7 @@ class Model:
             The indices of an array, ``"0-9"``.
         told
             The start that its user was told, or that with a price.
-        queue, user, group, project, priority, weight, place, licenses, reservation, running
+        queue, user, group, project, priority, weight, place, licenses, reservation, preemptible, running
             As in ``jobs``.
         not_before, start_at, deadline
             The seconds before which it does not start, at which it starts, and by which it ends.

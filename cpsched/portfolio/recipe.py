@@ -20,6 +20,7 @@ from cpsched.metrics import least_value
 from cpsched.planner import compile_from_now_on, interprets, own_interpretation, placeable_beside
 from cpsched.portfolio.aims import InOrder, in_order
 from cpsched.portfolio.classes import ByClass
+from cpsched.portfolio.judging import Check
 from cpsched.portfolio.lanes import Lanes, OnPlan, run_lanes
 from cpsched.portfolio.leftovers import filled
 from cpsched.portfolio.live_line import live_line
@@ -27,6 +28,7 @@ from cpsched.portfolio.preparing import prepare_first
 from cpsched.portfolio.repair import verified
 from cpsched.portfolio.scoring import scored
 from cpsched.portfolio.soft_limits import beyond_soft_limits
+from cpsched.portfolio.stopping import stops_of
 from cpsched.portfolio.strict import by_class, compared
 from cpsched.portfolio.task import Task
 from cpsched.portfolio.teams import Team, first_of, team_of
@@ -125,6 +127,8 @@ def solve(
     if not isinstance(instance, Instance):
         instance = instance.instance()
     instance = checked(instance) if document is None else instance
+    stops = stops_of(instance)
+    document, instance = (None if stops.stopped else document), stops.window
     task = Task(
         instance=instance,
         params=params,
@@ -138,6 +142,9 @@ def solve(
     )
     with live_line(on_plan, budget + bound) if live else nullcontext(on_plan) as told:
         plan, failures = _solved(replace(task, on_plan=told))
+    if stops.stopped:
+        check = Check.of(stops.instance)
+        plan = verified(check, stops.judged(check, plan, at=task.elapsed), engine=engine, at=task.elapsed)
     for words in dict.fromkeys(f"the solver {one.by} died: {one.what}" for one in failures):
         warnings.warn(words, SolverWarning, stacklevel=4)
     return plan

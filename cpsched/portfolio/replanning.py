@@ -8,6 +8,7 @@ from dataclasses import replace
 from cpsched.arguments import at_the_door
 from cpsched.domain import Event, Instance, Plan, WindowEvent
 from cpsched.engine import LONGEST_EVENT, Budget
+from cpsched.errors import DocumentError, Fault
 from cpsched.formats import checked
 from cpsched.portfolio.delay_causes import Delay
 from cpsched.portfolio.judging import Check
@@ -59,6 +60,9 @@ def replan(
         If an argument is not what its type says.
     """
     instance = checked(instance)
+    if plan.attempts:
+        message = "Expected a plan that stops no job: where jobs have been stopped, solve a window in which they wait"
+        raise DocumentError("plan", [Fault("attempts", message)])
     clock = Budget(0)
     at = instance.now if at is None else at
     live = LivePlan(instance, plan)

@@ -85,12 +85,18 @@ class _PageData:
         self.texts = _numbers()
         self.held = _numbers()
         self.queues = _numbers()
+        #: The runs of each job that were cut short, as segments.
+        self.cut: defaultdict[str, list[list[object]]] = defaultdict(list)
 
     def document(self) -> dict[str, object]:
         """Return all data; ``gantt_model.js`` is their reader."""
         instance, plan, summary = self.instance, self.plan, summarise(self.instance, self.plan)
         for name in instance.queues:
             self.queues[name]  # the queues of the instance come first
+        for attempt in plan.attempts:
+            self.cut[attempt.id] += [
+                [one.start, one.end, self._runs(one.allocation), self.texts["cut short"]] for one in attempt.segments
+            ]
         jobs = [self._job(planned) for planned in plan.jobs]
         epoch = instance.epoch
         offset = _offset(instance, epoch) if epoch else 0
@@ -139,7 +145,13 @@ class _PageData:
             int(job.running is not None),
             number(licenses),
             number(change_description(self.instance, job, planned)),
-            [self._segment(job, place, segment, planned) for place, segment in enumerate(planned.segments, start=1)],
+            [
+                *self.cut[planned.id],
+                *(
+                    self._segment(job, place, segment, planned)
+                    for place, segment in enumerate(planned.segments, start=1)
+                ),
+            ],
         ]
 
     def _segment(self, job: Job, place: int, segment: Segment, planned: PlannedJob) -> list[object]:

@@ -47,7 +47,8 @@ def plan_table(instance: Instance, plan: Plan) -> Table:
     def planned_row(planned: PlannedJob) -> tuple[str, ...]:
         job = entries[planned.id]
         when = (moment(instance, planned.start), moment(instance, planned.end), duration(planned.start - job.submit))
-        return row(planned.id, *when, _nodes(planned), "running" if job.running else "planned")
+        is_running = job.running is not None and job.running.start == planned.start
+        return row(planned.id, *when, _nodes(planned), "running" if is_running else "planned")
 
     rows = [planned_row(one) for one in sorted(plan.jobs, key=lambda one: (one.start, one.end, one.id))]
     rows += [row(one.id, "", "", "", "", f"{one.reason}: {one.detail}") for one in plan.waiting_room]
@@ -158,7 +159,7 @@ def run_figures(summary: RunsSummary, *, seconds: Callable[[float], str] = _in_s
     yield "waited beyond the expected, sum", seconds(total.tardiness)
     yield "jobs that wait longer than max_wait", f"{total.overdue:,}"
     yield "jobs that starve", f"{total.starved:,}"
-    yield "lost to failures", f"{total.lost_core_seconds / 3600:,.1f} core-h"
+    yield "lost work", f"{total.lost_core_seconds / 3600:,.1f} core-h"
     yield "utilisation", f"{summary.allocated:.1%}"
     yield "fairness of users (Jain)", "-" if summary.jain is None else f"{summary.jain:.3f}"
     yield "queue, mean", f"{summary.mean_queue_length:,.1f}"

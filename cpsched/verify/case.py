@@ -60,6 +60,47 @@ class Case:
         end = max(self.instance.now + 1, min(job.running[-1].end, job.running[0].start + job.seconds))
         return tuple(one._replace(end=min(one.end, end)) for one in job.running if one.start < end)
 
+    @cached_property
+    def _lives(self) -> Mapping[tuple[str, int], tuple[int, str]]:
+        """The runs of jobs that may be stopped, by id and start: the seconds that each is to take, and what cut it
+        short. What earlier runs have kept of the work is done.
+        """
+        notice, resume = (-1, False) if (given := self.instance.preemption) is None else (given.notice, given.resume)
+        fails = {(node, outage.start) for outage in self.instance.outages for node in outage.nodes}
+        runs: dict[str, list[Booking]] = {}
+        for booking in (*self.plan.attempts, *self.planned):
+            if booking.job.preemptible is not None:
+                runs.setdefault(booking.id, []).append(booking)
+        lives = {}
+        for name, listed in runs.items():
+            job = listed[0].job
+            wall, left = job.walltime, job.walltime
+            if self.plan.is_record and job.runtime is not None:
+                left = job.runtime
+            for run in sorted(listed, key=lambda one: (one.start, not one.is_cut)):
+                seconds, cause = run.end - run.start, "stop"
+                if resume and not run.is_running and seconds == wall < left:
+                    cause = "walltime"
+                elif any((held.node, run.end) in fails for held in run.segments[-1].allocation):
+                    cause = "outage"
+                lives[name, run.start] = min(wall, left), cause
+                kept = 0
+                if run.is_cut and job.preemptible is not None:
+                    kept = job.preemptible.kept(seconds, -1 if cause == "outage" else notice)
+                left -= kept
+                wall = job.walltime if cause == "walltime" else wall - kept
+        return lives
+
+    def seconds_left(self, booking: Booking) -> int:
+        """Return how long a run of a rigid job is to take, after what its earlier runs have kept."""
+        return self._lives.get((booking.id, booking.start), (self.seconds_of(booking.job), ""))[0]
+
+    def cause_of(self, attempt: Booking) -> str:
+        """Return what cut a run short: an ``outage``, its ``walltime``, after which it continues, or a ``stop``."""
+        if attempt.job.preemptible is None and self.plan.is_record:
+            return "outage"
+        return self._lives.get((attempt.id, attempt.start), (0, "stop"))[1]
+
     def seconds_of(self, job: Job) -> int:
         """Return how long a job is to run at full share: for its walltime, in a record as long as it really does."""
         return job.seconds if self.plan.is_record else job.walltime

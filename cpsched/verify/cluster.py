@@ -149,13 +149,12 @@ def read_queues(cursor: Cursor, nodes: Mapping[str, NodeClass]) -> dict[str, Que
     queues: dict[str, Queue] = {}
     for name, entry in cursor.entries():
         members = entry.members(["expected_wait"], ["priority", "weight", "max_walltime", "max_wait", "nodes"])
-        if "priority" in members:
-            members["priority"].integer(-MAX_AMOUNT, MAX_AMOUNT)
+        priority = members["priority"].integer(-MAX_AMOUNT, MAX_AMOUNT) if "priority" in members else 0
         most = members["max_walltime"].duration() if "max_walltime" in members else None
         max_wait = _read_max_wait(members["max_wait"]) if "max_wait" in members else None
         weight = read_weight(members["weight"]) if "weight" in members else Fraction(1)
         among = _read_queue_nodes(members["nodes"], nodes) if "nodes" in members else None
-        queues[name] = Queue(members["expected_wait"].duration(), most, max_wait, weight, among)
+        queues[name] = Queue(members["expected_wait"].duration(), most, max_wait, weight, among, priority)
     return queues
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from fractions import Fraction
+from graphlib import CycleError, TopologicalSorter
 from zoneinfo import ZoneInfo
 
 from cpsched.verify.anomalies import overcommitments
@@ -24,7 +25,7 @@ from cpsched.verify.cluster import (
     read_totals,
     with_states,
 )
-from cpsched.verify.documents import MAX_AREA, Cursor, refuse_format
+from cpsched.verify.documents import MAX_AREA, MAX_DURATION, MAX_SIZE, Cursor, refuse_format
 from cpsched.verify.fair_share import read_fair_share
 from cpsched.verify.jobs import JobReader, join_licenses, parsed, read_allocation, read_request, read_weight
 from cpsched.verify.model import (
@@ -37,6 +38,7 @@ from cpsched.verify.model import (
     Outage,
     Placement,
     Pool,
+    Preemption,
     Request,
     Reservation,
     Usage,
@@ -63,7 +65,7 @@ def read_instance(document: object, source: str) -> Instance:
         ["format", "name", "cluster"],
         [
             "epoch", "time_zone", "now", "queues", "jobs", "limits", "free_pools", "reservations", "usage", "objective",
-            "priorities", "outages", "fair_share",
+            "priorities", "outages", "fair_share", "preemption",
         ],
     )  # fmt: skip
     if "priorities" in members:
@@ -107,6 +109,7 @@ def read_instance(document: object, source: str) -> Instance:
         weights=weights,
         later_aims=tuple(later_aims),
         factors=read_fair_share(members["fair_share"]) if "fair_share" in members else {},
+        preemption=_read_preemption(members["preemption"], queues) if "preemption" in members else None,
         outages=_read_outages(items_of(members, "outages"), nodes, jobs.jobs, now),
         warnings=(*jobs.warnings, *overcommitments(jobs.running, nodes, licenses)),
     )
@@ -302,6 +305,28 @@ def _read_usage(cursor: Cursor, resources: Collection[str]) -> Usage:
         members["consumer"].refuse("expected a user or a group by name, got each")
     check_known(members["resource"], resource, resources)
     return Usage(consumer, resource, members["area"].integer(0, MAX_AREA))
+
+
+def _read_preemption(cursor: Cursor, queues: Collection[str]) -> Preemption:
+    """Read whose jobs may be stopped for whose; no queue may stop its own jobs by way of others."""
+    members = cursor.members([], ["queues", "stops", "notice", "exempt", "resume"])
+    above: dict[str, tuple[str, ...]] = {}
+    for name, others in members["queues"].entries() if "queues" in members else ():
+        for place, queue in ((others, name), *((item, item.name()) for item in others.items())):
+            if queue not in queues:
+                place.refuse(f"expected a declared queue, got {queue!r}")
+        above[name] = others.names()
+    try:
+        TopologicalSorter(above).prepare()
+    except CycleError:
+        members["queues"].refuse("expected no queues that may stop each other")
+    return Preemption(
+        queues=above,
+        stops=members["stops"].integer(1, MAX_SIZE) if "stops" in members else None,
+        notice=members["notice"].integer(0, MAX_DURATION) if "notice" in members else 0,
+        exempt=members["exempt"].integer(0, MAX_DURATION) if "exempt" in members else 0,
+        resume=members["resume"].flag() if "resume" in members else False,
+    )
 
 
 def _read_outages(

@@ -20,6 +20,7 @@ from cpsched.verify.model import (
     Malleable,
     NodeClass,
     Placement,
+    Preemptible,
     PromisedStart,
     Request,
     Reservation,
@@ -35,7 +36,7 @@ T = TypeVar("T")
 JOB_KEYS = (
     *("user", "group", "queue", "project", "walltime", "request", "place", "licenses", "priority", "weight"),
     *("not_before", "start_at", "deadline", "after", "array", "steps", "expand_limit", "malleable", "running"),
-    *("reservation", "told", "expected", "runtime", "alternatives", "moldable"),
+    *("reservation", "told", "expected", "runtime", "alternatives", "moldable", "preemptible"),
 )
 SHARE = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?(e-?[0-9]{1,3})?")
 #: The elements of all arrays together: an instance that has more is refused before it fills the memory.
@@ -163,7 +164,6 @@ class JobReader:
         """Read one entry."""
         steps, licenses = self._read_steps(members)
         licenses = join_licenses(licenses, members.get("licenses"))
-        self._check_quiet_members(members)
         if "malleable" in members and "steps" in members:
             members["malleable"].refuse("expected a job that is malleable or evolving (steps), got both")
         if "expand_limit" in members and "steps" not in members:
@@ -201,6 +201,8 @@ class JobReader:
             runtime=members["runtime"].duration() if "runtime" in members else None,
             weight=read_weight(members["weight"]) if "weight" in members else None,
             project=members["project"].name() if "project" in members else None,
+            priority=members["priority"].integer(-MAX_AMOUNT, MAX_AMOUNT) if "priority" in members else None,
+            preemptible=_read_preemptible(members["preemptible"], members) if "preemptible" in members else None,
         )
         if job.reservation is not None and self._reservations[job.reservation].is_downtime:
             members["reservation"].refuse(f"expected a reservation for jobs, got {job.reservation!r}, a downtime")
@@ -209,12 +211,6 @@ class JobReader:
         if job.is_array and job.running:
             members["running"].refuse("an array cannot run; its running elements are entries of their own")
         return job
-
-    @staticmethod
-    def _check_quiet_members(members: Mapping[str, Cursor]) -> None:
-        """Check what no rule looks at."""
-        if "priority" in members:
-            members["priority"].integer(-MAX_AMOUNT, MAX_AMOUNT)
 
     def _read_steps(self, members: Mapping[str, Cursor]) -> tuple[tuple[Step, ...], dict[str, int]]:
         """Read walltime and request, or the steps in their place."""
@@ -412,6 +408,27 @@ def _read_expected(expected: Cursor, members: Mapping[str, Cursor], steps: Seque
     if seconds > steps[0].walltime:
         expected.refuse(f"expected at most the walltime, {steps[0].walltime}, got {seconds}")
     return seconds
+
+
+def _read_preemptible(cursor: Cursor, job: Mapping[str, Cursor]) -> Preemptible:
+    """Read that a job may be stopped, and what it keeps of its work."""
+    others = ("steps", "malleable", "alternatives", "moldable", "start_at", "deadline", "reservation")
+    _refuse_beside(cursor, others, job)
+    members = cursor.members(["by"], ["cost", "interval"])
+    if members["by"].choice(["requeue", "checkpoint"]) == "requeue":
+        for key in ("cost", "interval"):
+            if key in members:
+                members[key].refuse("expected it of a job with checkpoints only")
+        return Preemptible(0, None)
+    if "interval" not in members:
+        cursor.refuse("expected the interval from one checkpoint to the next, got none")
+    cost, interval = (
+        members["cost"].integer(0, MAX_DURATION) if "cost" in members else 0,
+        members["interval"].duration(),
+    )
+    if cost >= interval:
+        members["cost"].refuse(f"expected less than the interval of {interval} s, got {cost}")
+    return Preemptible(cost, interval)
 
 
 def _read_expand_limit(cursor: Cursor | None) -> Fraction | None:

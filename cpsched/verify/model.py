@@ -142,6 +142,32 @@ class PromisedStart(NamedTuple):
     price: Fraction
 
 
+class Preemptible(NamedTuple):
+    """That a job may be stopped; of one with checkpoints what they cost, and the seconds between two (else None)."""
+
+    cost: int
+    interval: int | None
+
+    def kept(self, seconds: int, notice: int) -> int:
+        """Return by how many seconds the next run is shorter, after one of some seconds that had notice (-1: none)."""
+        if self.interval is None:
+            return 0
+        saved = seconds // self.interval * self.interval
+        if notice >= self.cost:
+            saved = max(saved, seconds - self.cost)
+        return max(0, saved - self.cost)
+
+
+class Preemption(NamedTuple):
+    """Whose jobs may be stopped for whose (none named: those of lower priority for those of higher)."""
+
+    queues: Mapping[str, tuple[str, ...]]
+    stops: int | None
+    notice: int
+    exempt: int
+    resume: bool
+
+
 class Segment(NamedTuple):
     """A time ``[start, end)`` with one allocation."""
 
@@ -178,6 +204,8 @@ class Job:
     runtime: int | None = None
     weight: Fraction | None = None
     project: str | None = None
+    priority: int | None = None
+    preemptible: Preemptible | None = None
     #: Of a job that a plan runs in one of its choices: the walltime that it asks for itself (s).
     usual: int | None = None
 
@@ -234,6 +262,7 @@ class Queue:
     weight: Fraction = Fraction(1)
     #: The nodes that its jobs run on; None: all.
     nodes: frozenset[str] | None = None
+    priority: int = 0
 
 
 class Consumer(NamedTuple):
@@ -393,6 +422,7 @@ class Instance:
     factors: Mapping[tuple[str | None, str | None], Fraction] = field(default_factory=dict)
     #: The outages of nodes during a record.
     outages: tuple[Outage, ...] = ()
+    preemption: Preemption | None = None
     #: What is odd about the running jobs.
     warnings: tuple[Fault, ...] = ()
     #: By level, the group of each node that is in one.
@@ -416,6 +446,12 @@ class Instance:
         own = Fraction(1) if job.queue is None else self.queues[job.queue].weight
         own = own if job.weight is None else job.weight
         return own * self.factors.get((job.user, job.project), 1)
+
+    def priority(self, job: Job) -> int:
+        """Return a job's own priority, or its queue's."""
+        if job.priority is not None:
+            return job.priority
+        return 0 if job.queue is None else self.queues[job.queue].priority
 
     def is_beyond_queue(self, job: Job) -> bool:
         """Return whether a job's walltime is longer than its queue accepts."""
@@ -483,7 +519,7 @@ class Booking:
     segments: tuple[Segment, ...]
     #: Whether this is a time of a running job in which the plan gives it more than the instance does.
     is_more: bool = False
-    #: Whether this is an attempt: a run that ended because a node failed.
+    #: Whether this is an attempt: a run that ended before its work was done.
     is_cut: bool = False
 
     @cached_property

@@ -89,7 +89,8 @@ _INSTANCE: dict[str, Any] = {
             "running": {"start": -600, "allocation": [{"node": "cn1", "resources": {"cores": 16}}]},
         },
         {"id": "2", "queue": "long", "weight": 2.5, "submit": -90, "walltime": 600,
-         "request": "2:ncpus=4:mem=1g,place=scatter,abaqus=2", "told": {"start": 900, "price": 0.5}},
+         "request": "2:ncpus=4:mem=1g,place=scatter,abaqus=2", "preemptible": {"by": "checkpoint", "interval": 60},
+         "told": {"start": 900, "price": 0.5}},
         {"id": "3", "submit": 0, "walltime": 60, "request": [{"count": 2, "resources": {"cores": 1}}],
          "array": {"indices": "0-9"}, "told": {"start": -5}, "after": [{"job": "2", "type": "afterok"}]},
         {"id": "4", "submit": 0, "expand_limit": None,
@@ -123,6 +124,7 @@ _INSTANCE: dict[str, Any] = {
         "users": [{"user": "u1", "account": "qcd", "shares": 2, "usage": 3600}, {"user": "u2"}],
     },
     "objective": {"weighted_wait": 1.0, "makespan": 0.001},
+    "preemption": {"queues": {"debug": ["long"]}, "stops": 2, "notice": 30, "exempt": 60, "resume": True},
     "outages": [{"nodes": "cn[1-2]", "start": 500, "end": 600}, {"nodes": "fat1", "start": -5, "end": 0}],
 }  # fmt: skip
 

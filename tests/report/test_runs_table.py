@@ -43,7 +43,7 @@ def test_each_simulation_has_a_column() -> None:
         "waited beyond the expected, sum": ["50 s", "0 s"],
         "jobs that wait longer than max_wait": ["1", "0"],
         "jobs that starve": ["0", "0"],
-        "lost to failures": ["1.0 core-h", "0.0 core-h"],
+        "lost work": ["1.0 core-h", "0.0 core-h"],
         "utilisation": ["100.0%", "0.0%"],
         "queue, longest": ["1", "0"],
         "makespan": ["3 min 20 s", "0 s"],

@@ -38,7 +38,7 @@ def world_after(instance: Instance, rule: QueueRule, *, room: int | None = None)
     """Return the world after everything has happened, with `room` for so many entries and attempts to begin with."""
     world = SimWorld(Load(instance))
     if room is not None:
-        pool, attempts = np.zeros((room, 3), dtype=np.int32), np.zeros((room, 6), dtype=np.int64)
+        pool, attempts = np.zeros((room, 3), dtype=np.int32), np.zeros((room, 7), dtype=np.int64)
         world.state = world.state._replace(pool=pool, attempts=attempts)
     play_rule(world, rule, predicts=None, seconds=[], look=lambda: None)
     return world

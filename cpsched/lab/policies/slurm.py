@@ -113,7 +113,7 @@ class Slurm:
     def decide(self, site: Site, news: News) -> Decision:
         """Start jobs in order, and if it is time for that, others past them."""
         now = news.now
-        for job in news.arrived:
+        for job in (*news.arrived, *news.gone):
             self._estimates[job] = site.estimate(job)
         self._outlook.follow(news.gone)
         queue = self._ordered(site, news)

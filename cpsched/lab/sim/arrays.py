@@ -21,11 +21,14 @@ C = _numbered(
     "C",
     "NOW SUBMITTED QUEUED RUNNING HEAP POOL OUTAGE ATTEMPTS PASSES STAMP SHADOW HEAD UNTIL DONE IS_FULL LACKS RESERVED "
     "GONE CHANGES MODES FIXED OVERTAKING RESUME LEVEL SPARE BOOKINGS EXPIRED BLOCKED STEPS HORIZON LIMIT LONGEST COME "
-    "TURN REPLAYED REPLAY_QUEUED REPLAY_RUNNING REPLAY_TAKEN CLOCK",
+    "TURN REPLAYED REPLAY_QUEUED REPLAY_RUNNING REPLAY_TAKEN NOTICE CLOCK",
 )
 J = _numbered("J", "SUBMIT ARRIVAL WALLTIME LENGTH ENDING")
 R = _numbered("R", "START END ENDING STARTS FIRST COUNT")
 V = _numbered("V", "JOB START END FIRST COUNT")
+#: Columns of `stops`, and places in `stop_rules`.
+S = _numbered("S", "CLASS LEVEL COST INTERVAL COUNT TOLD LEFT WALLTIME")
+P = _numbered("P", "NOTICE EXEMPT STOPS RESUMES")
 
 # kinds of events, in their order within a second
 ENDED, EXCEEDED, EXPIRED, BOOKED, RELEASED = 0, 1, 2, 3, 4
@@ -137,7 +140,7 @@ class SimState(NamedTuple):
     out: NDArray[Any]
     #: int64 (nodes,): the number of current outages of a node.
     down: NDArray[Any]
-    #: int64 (·, 6): runs that outages cut short: job, start, end, first entry, number of entries, choice.
+    #: int64 (·, 7): runs that were cut short: job, start, end, first entry, number of entries, choice, seconds kept.
     attempts: NDArray[Any]
     #: int64 (demands, 2): the last pass in which a demand did not fit: for a short job, for a long one.
     failed: NDArray[Any]
@@ -199,6 +202,18 @@ class SimState(NamedTuple):
     step_sums: NDArray[Any]
     #: int64 (K, A): as `aside_ahead`, beside the reservations too.
     ahead: NDArray[Any]
+    #: int64 (jobs, 8), none where no job can be stopped: its class, and how far that is above others (0: it may stop
+    #: none); the cost of a checkpoint and the seconds between two (0: it has none); how often it was stopped; since
+    #: when it has notice (-1: it has none); its real length from now on, whatever its walltime; its own walltime.
+    stops: NDArray[Any]
+    #: int64 (4,): see `P`; bool (classes, classes): whose jobs may stop whose that can be stopped.
+    stop_rules: NDArray[Any]
+    may_stop: NDArray[Any]
+    #: float64 (jobs,): what a second of its work is worth on each core; float64 (jobs,), int64 (3, jobs): for the
+    #: choice of jobs to stop.
+    stop_weights: NDArray[Any]
+    stop_prices: NDArray[Any]
+    stoppable: NDArray[Any]
 
 
 class Machine(NamedTuple):

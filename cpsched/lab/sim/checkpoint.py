@@ -31,6 +31,7 @@ _MOST = 2**62
 _CONSTANT = (
     "choices_of", "choices", "links_of", "links", "after_of", "after", "user", "outages", "out", "steps", "smith",
     "latest", "start_at", "aside_times", "aside_columns", "aside_of", "aside_of_sums", "whole", "classes", "promised",
+    "stops", "stop_rules", "may_stop", "stop_weights", "stop_prices", "stoppable",
 )  # fmt: skip
 
 
@@ -168,7 +169,7 @@ def _checked(world: SimWorld, s: arrays.SimState) -> Iterator[tuple[str, bool]]:
     yield from ((name, _within(numbers, least, most)) for name, numbers, least, most in bounds)
     for name, ranges, length in (
         ("runs", s.runs[:, R.FIRST : R.COUNT + 1], clock[C.POOL]),
-        ("attempts", attempts[:, 3:], clock[C.POOL]),
+        ("attempts", attempts[:, 3:5], clock[C.POOL]),
         ("fixed", s.fixed, clock[C.FIXED]),
         ("reserved", reserved[:, V.FIRST : V.COUNT + 1], len(s.reserved_columns)),
     ):
@@ -206,7 +207,7 @@ def _within(numbers: NDArray[Any], least: float, most: float) -> bool:
 
 
 #: Changes whenever the arrays of `SimWorld` mean something else.
-_FORMAT = "cpsched-checkpoint/5"
+_FORMAT = "cpsched-checkpoint/6"
 
 #: The arrays that grow during a simulation.
 _GROWING = frozenset(

@@ -53,7 +53,18 @@ from cpsched.lab.sim.hold_kernels import (
 )
 from cpsched.lab.sim.queue_kernels import expect, key_of, sort_queue
 from cpsched.lab.sim.reserving_kernels import can_any_start, pass_reserving
-from cpsched.lab.sim.run_kernels import begin_run, end_run, leave, move_until, num_choices, spell_job, take_choice
+from cpsched.lab.sim.run_kernels import (
+    begin_run,
+    close_gaps,
+    end_run,
+    map_first,
+    map_from_now,
+    move_until,
+    num_choices,
+    spell_job,
+    take_choice,
+)
+from cpsched.lab.sim.stop_kernels import cut_short, resumes, serve_urgent
 from cpsched.rusv import FOREVER, allocating_kernel, inner_kernel, instant_kernels, kernel, kernels
 
 copy, lower_by_two = kernels.copy, kernels.lower_by_two
@@ -75,30 +86,6 @@ def expire(job, s):
     s.clock[C.IS_FULL] = 1
     if s.clock[C.RESERVED] == job:
         s.clock[C.RESERVED] = -1
-
-
-@inner_kernel
-def map_from_now(job, now, s, m, t, x):
-    """Map a job to what is free from now on until its walltime is over; return the number of entries, 0 if it does not
-    fit.
-    """
-    end = now + s.jobs[job, J.WALLTIME]
-    if end <= next_change(s):
-        return map_now(s.demand[job], m.free, m.sfree, t, x)
-    room_until(end, m.free, m.sfree, s, m, t)
-    return map_now(s.demand[job], m.room, m.sroom, t, x)
-
-
-@inner_kernel
-def map_first(job, now, s, m, t, x):
-    """Map a job as `map_from_now` by the first of its choices that fits."""
-    count, k = map_from_now(job, now, s, m, t, x), 1
-    while count == 0 and k < num_choices(job, s):
-        take_choice(job, k, s)
-        count, k = map_from_now(job, now, s, m, t, x), k + 1
-    if count == 0:
-        take_choice(job, 0, s)
-    return count
 
 
 @inner_kernel
@@ -214,29 +201,6 @@ def shift_node(node, sign, s, m, t):
 
 
 @inner_kernel
-def cut_short(job, now, rule, s, m, t, x):
-    """End the run of a job whose node breaks; the job waits again, with its old place in the queue.
-
-    A job that ran before the beginning gets its place only now, and may be one that can never start here.
-    """
-    leave(job, s, m, t, x)
-    attempt = s.clock[C.ATTEMPTS]
-    s.clock[C.ATTEMPTS] += 1
-    s.attempts[attempt, 0], s.attempts[attempt, 1], s.attempts[attempt, 2] = job, s.runs[job, R.START], now
-    s.attempts[attempt, 3], s.attempts[attempt, 4] = s.runs[job, R.FIRST], s.runs[job, R.COUNT]
-    s.attempts[attempt, 5] = s.choice[job]
-    take_choice(job, 0, s)
-    s.runs[job, R.START], s.runs[job, R.END], s.runs[job, R.COUNT] = -1, -1, 0
-    if s.fixed[job, 1] > 0:
-        s.fixed[job, 1] = 0
-        s.keys[job] = key_of(rule, job, now, s)
-    if s.demand[job] < 0 or now > s.latest[job]:
-        s.runs[job, R.ENDING] = REFUSED
-    else:
-        enqueue(job, s.keys, s.queue, s.clock)
-
-
-@inner_kernel
 def pass_outages(now, rule, s, m, t, x):
     """Apply the outages that begin or end now; outages of a node may overlap."""
     while s.clock[C.OUTAGE] < s.outages.shape[0] and s.outages[s.clock[C.OUTAGE], 0] <= now:
@@ -251,7 +215,7 @@ def pass_outages(now, rule, s, m, t, x):
                 i = 0
                 while i < s.clock[C.RUNNING]:
                     if stands_on(s.ends[i, 1], node, s, t):
-                        cut_short(s.ends[i, 1], now, rule, s, m, t, x)
+                        cut_short(s.ends[i, 1], False, now, rule, s, m, t, x)
                     else:
                         i += 1
                 shift_node(node, -1, s, m, t)
@@ -462,17 +426,6 @@ def start_behind_head(first, last, now, rule, s, m, t, x):
         first = 1
 
 
-@kernel
-def close_gaps(s):
-    """Remove the jobs that have started from the queue."""
-    kept = 0
-    for i in range(s.clock[C.QUEUED]):
-        if s.runs[s.queue[i], R.START] < 0:
-            s.queue[kept] = s.queue[i]
-            kept += 1
-    s.clock[C.QUEUED] = kept
-
-
 @inner_kernel
 def start_starving(now, max_starve, s, m, t, x):
     """Start the jobs that could have started for more than `max_starve` seconds, the longest starving first (PBS-2).
@@ -594,11 +547,13 @@ def next_event(s):
         now = min(now, s.outages[s.clock[C.OUTAGE], 0])
     if is_alive or now < FOREVER:
         now = min(now, next_change(s))
+    if s.clock[C.NOTICE] >= 0:
+        now = min(now, s.clock[C.NOTICE])
     return now if now == FOREVER else max(now, s.clock[C.NOW])
 
 
 @inner_kernel
-def pass_ends(now, s, m, t, x):
+def pass_ends(now, rule, s, m, t, x):
     """End the jobs that end now, correct the estimates of the jobs that should have ended, and give up the jobs that
     can no longer meet their deadlines.
     """
@@ -611,7 +566,10 @@ def pass_ends(now, s, m, t, x):
         if s.runs[job, R.END] < 0 or s.runs[job, R.ENDING] != WAITING:
             continue  # an event of a run that was cut short
         if kind == ENDED and s.runs[job, R.START] + s.jobs[job, J.LENGTH] <= now:
-            end_run(job, now, s, m, t, x)
+            if resumes(job, s):
+                cut_short(job, True, now, rule, s, m, t, x)
+            else:
+                end_run(job, now, s, m, t, x)
         elif kind == EXCEEDED and s.runs[job, R.END] == now:
             raise_estimate(job, s, m, t, x)
 
@@ -682,21 +640,24 @@ def advance(rule, most_passes, s, m, t, x):
             now = next_event(s)
             if now == FOREVER:
                 return FINISHED
-            if (
-                s.clock[C.OUTAGE] < s.outages.shape[0]
-                and s.attempts.shape[0] < s.clock[C.ATTEMPTS] + s.clock[C.RUNNING]
+            if (s.clock[C.OUTAGE] < s.outages.shape[0] or s.stops.shape[0] > 0) and (
+                s.attempts.shape[0] < s.clock[C.ATTEMPTS] + 2 * s.clock[C.RUNNING]
             ):
                 return LACKS_ROOM
             if s.pool.shape[0] < s.clock[C.POOL] + s.clock[C.SPARE]:
                 return LACKS_ROOM
             s.clock[C.NOW], s.clock[C.IS_FULL], s.clock[C.GONE], s.clock[C.OVERTAKING] = now, 0, 0, 0
             s.clock[C.RESUME], s.clock[C.EXPIRED], s.clock[C.HORIZON] = -1, 0, -1
-            pass_ends(now, s, m, t, x)
+            pass_ends(now, rule, s, m, t, x)
             pass_outages(now, rule, s, m, t, x)
             pass_changes(now, s, m, t)
             count = let_come(now, rule, s, m, t, x)
             if rule.due_after >= 0:
                 replay_easy(now, s)
+        if not serve_urgent(now, rule, s, m, t, x):
+            if s.clock[C.LACKS]:
+                return LACKS_ROOM
+            continue
         if s.clock[C.QUEUED] == 0 or (count == 0 and not s.clock[C.IS_FULL]):
             continue
         if rule.backfill == RESERVING and not can_any_start(s, m, t):
@@ -722,12 +683,24 @@ def advance(rule, most_passes, s, m, t, x):
 
 @kernel
 def step(now, rule, s, m, t, x):
-    """Process all events at `now`, arrivals included; return the number of arrivals."""
+    """Process all events at `now`, arrivals included; return the number of arrivals. `serve_waiting` follows."""
     s.clock[C.NOW] = now
-    pass_ends(now, s, m, t, x)
+    pass_ends(now, rule, s, m, t, x)
     pass_outages(now, rule, s, m, t, x)
     pass_changes(now, s, m, t)
     return let_come(now, rule, s, m, t, x)
+
+
+@kernel
+def serve_waiting(count, now, rule, s, m, t, x):
+    """Start jobs that may stop others; return how many of the first that have arrived wait still."""
+    serve_urgent(now, rule, s, m, t, x)
+    left = 0
+    for k in range(count):
+        if s.runs[s.arrived[k], R.START] < 0:
+            s.arrived[left] = s.arrived[k]
+            left += 1
+    return left
 
 
 @kernel

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.booking import CheapFirst, Columns
-from cpsched.domain import FOR_EVER, DependencyType, Instance, Job, WaitingReason
+from cpsched.domain import FOR_EVER, DependencyType, Instance, Job, Preemption, WaitingReason
 from cpsched.errors import UnsupportedError
 from cpsched.lab.sim import arrays
 from cpsched.lab.sim.arrays import C, R
@@ -128,6 +128,8 @@ class Load:
         self.timeline = Timeline(self.columns.demands)
         #: What rules set aside.
         self.asides = asides_of(self)
+        #: Who may be stopped, for whom, and what that costs (see `SimState`).
+        self.stops, self.stop_rules, self.may_stop, self.stop_weights = self._compile_stops()
         #: The most entries that the jobs with one start may need.
         booked = np.flatnonzero((self.start_at >= 0) & (self.demand >= 0)).tolist()
         self.spare = 2 * sum(chunk.count for job in booked for chunk in self.jobs[job].request.chunks)
@@ -275,6 +277,41 @@ class Load:
                 latest[index] = start_at[index] = job.start_at
         return latest, start_at
 
+    def _compile_stops(self) -> tuple[Ints, Ints, NDArray[np.bool_], NDArray[np.float64]]:
+        """Return what each job may stop and keeps when it is stopped, the rules, whose jobs may stop whose, and what a
+        second of their work is worth; nothing where no job can be stopped.
+        """
+        given, can_stop = self.instance.preemption, any(job.preemptible is not None for job in self.jobs)
+        preemption = given or Preemption()
+        rules = np.array(
+            [preemption.notice, preemption.exempt, preemption.stops or FOREVER, preemption.resume], dtype=np.int64
+        )
+        none = np.zeros((0, 0), dtype=np.bool_)
+        if not can_stop:
+            return np.zeros((0, 8), dtype=np.int64), rules, none, np.zeros(0, dtype=np.float64)
+        by_queue = bool(preemption.queues)
+        names: list[object] = [job.queue if by_queue else self.instance.priority(job) for job in self.jobs]
+        known = sorted(set(names), key=lambda name: (name is not None, name))
+        number = {name: place for place, name in enumerate(known)}
+        stoppable = {name for name, job in zip(names, self.jobs, strict=True) if job.preemptible is not None}
+        may_stop = none
+        if given is not None:
+            may_stop = np.array(
+                [[other in stoppable and _is_above(preemption, name, other) for other in known] for name in known],
+                dtype=np.bool_,
+            )
+        levels: Mapping[Any, int] = preemption.levels() if by_queue else number
+        rows = []
+        for name, job in zip(names, self.jobs, strict=True):
+            level = levels.get(name, 0) if len(may_stop) and may_stop[number[name]].any() else 0
+            way = job.preemptible
+            cost, interval = (0, 0) if way is None else (way.cost, way.interval or 0)
+            left = job.walltime if job.runtime is None else job.runtime
+            # one that cannot be stopped has been stopped often enough
+            rows.append((number[name], level, cost, interval, FOREVER if way is None else 0, -1, left, job.walltime))
+        weights = np.array([float(self.instance.own_weight(job)) for job in self.jobs], dtype=np.float64)
+        return np.array(rows, dtype=np.int64), rules, may_stop, weights
+
     def _closed(self) -> list[tuple[str, int, int]]:
         """Return the licences that are set aside for ever, from when on, and what is left: jobs that ask for more have
         to end before.
@@ -405,6 +442,11 @@ def _as_rigid(job: Job, possible: Mapping[str, Sequence[tuple[int, Job]]], settl
     return replace(job, steps=(replace(largest, walltime=job.walltime),), expand_limit=1)
 
 
+def _is_above(preemption: Preemption, name: Any, other: Any) -> bool:
+    """Tell whether jobs of a queue or priority may stop those of another one."""
+    return other in preemption.queues.get(name or "", ()) if preemption.queues else bool(name > other)
+
+
 def _cores(job: Job) -> int:
     return job.request.totals.get("cores", 0)
 
@@ -443,7 +485,7 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.SimState:
     columns = len(load.timeline.free_at(0)[0])
     clock = np.zeros(C.CLOCK, dtype=np.int64)
     clock[C.FIXED] = len(load.fixed.columns)
-    clock[C.SPARE], clock[C.REPLAYED] = load.spare, -FOREVER
+    clock[C.SPARE], clock[C.REPLAYED], clock[C.NOTICE] = load.spare, -FOREVER, -1
     clock[C.NOW], clock[C.UNTIL], clock[C.HEAD], clock[C.RESERVED] = (
         load.now,
         load.now - 1,
@@ -490,7 +532,7 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.SimState:
         outages=outages,
         out=out,
         down=zeros(load.columns.demands.layout.num_nodes),
-        attempts=zeros(16, 6),
+        attempts=zeros(16, 7),
         failed=np.full((len(load.columns.demands), 2), -1, dtype=np.int64),
         bounded=np.full((len(load.columns.demands), 4), -1, dtype=np.int64),
         fixed=load.fixed.spans.copy(),
@@ -513,5 +555,11 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.SimState:
         beside=np.zeros((_RESERVED, columns), dtype=np.int32),
         step_times=zeros(4 * _RESERVED),
         step_sums=zeros(4 * _RESERVED, systems),
+        stoppable=zeros(3, count if len(load.may_stop) else 0),
+        stop_prices=np.zeros(count if len(load.may_stop) else 0, dtype=np.float64),
+        stops=load.stops.copy(),
+        stop_rules=load.stop_rules,
+        may_stop=load.may_stop,
+        stop_weights=load.stop_weights,
         **{name: array.copy() for name, array in load.asides.items()},
     )

@@ -19,11 +19,11 @@ from cpsched.lab.sim.arrays import (
     push,
     remove_end,
 )
-from cpsched.lab.sim.hold_kernels import follow_asides, has_asides
+from cpsched.lab.sim.hold_kernels import follow_asides, has_asides, next_change, room_until
 from cpsched.lab.sim.queue_kernels import learn
 from cpsched.rusv import inner_kernel, instant_kernels, kernel
 
-change, spell_out = instant_kernels.change, instant_kernels.spell_out
+change, map_now, spell_out = instant_kernels.change, instant_kernels.map_now, instant_kernels.spell_out
 
 
 @inner_kernel
@@ -59,6 +59,30 @@ def take_choice(job, k, s):
         s.choices[row, 2],
     )
     s.estimate[job], s.cores[job], s.choice[job] = s.choices[row, 1], s.choices[row, 3], s.choices[row, 4]
+
+
+@inner_kernel
+def map_from_now(job, now, s, m, t, x):
+    """Map a job to what is free from now on until its walltime is over; return the number of entries, 0 if it does not
+    fit.
+    """
+    end = now + s.jobs[job, J.WALLTIME]
+    if end <= next_change(s):
+        return map_now(s.demand[job], m.free, m.sfree, t, x)
+    room_until(end, m.free, m.sfree, s, m, t)
+    return map_now(s.demand[job], m.room, m.sroom, t, x)
+
+
+@inner_kernel
+def map_first(job, now, s, m, t, x):
+    """Map a job as `map_from_now` by the first of its choices that fits."""
+    count, k = map_from_now(job, now, s, m, t, x), 1
+    while count == 0 and k < num_choices(job, s):
+        take_choice(job, k, s)
+        count, k = map_from_now(job, now, s, m, t, x), k + 1
+    if count == 0:
+        take_choice(job, 0, s)
+    return count
 
 
 @inner_kernel
@@ -176,3 +200,14 @@ def move_until(target, s, m, t, x):
             break
         change(m.future, m.sfuture, spell_job(s.ends[i, 1], s, t, x), 1 if target > old else -1, x)
     s.clock[C.UNTIL] = target
+
+
+@kernel
+def close_gaps(s):
+    """Remove the jobs that have started from the queue."""
+    kept = 0
+    for i in range(s.clock[C.QUEUED]):
+        if s.runs[s.queue[i], R.START] < 0:
+            s.queue[kept] = s.queue[i]
+            kept += 1
+    s.clock[C.QUEUED] = kept

@@ -50,6 +50,10 @@ class _Loop:
         self._arrived += arrived
         self._gone += gone
         self._expired += expired
+        if (notice := self._world.notice) is not None:
+            if self._wake is not None:
+                self._wake = max(self._wake, notice)
+            return
         if self._decided is not None:
             if self._decided[0] > now:
                 return

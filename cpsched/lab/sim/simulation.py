@@ -309,6 +309,8 @@ def simulate(
         _check_evolving(world, scheduler, is_charged=charge_overhead, is_kept=checkpoint is not None)
     if checkpoint is not None and instance.fair_share is not None:
         raise UnsupportedError("simulation", ["fair_share: usage that decays, with a checkpoint"])
+    if checkpoint is not None and len(world.load.stops):
+        raise UnsupportedError("simulation", ["preemptible jobs, with a checkpoint of the simulation"])
     count, seconds, uses = len(world.load.jobs), list[float](), list[RuleUse]()
     keeper = None if checkpoint is None else Keeper(checkpoint, world, seconds)
 

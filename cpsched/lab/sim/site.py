@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cpsched.booking import booked_remainder
 from cpsched.domain import FairShare, Instance, Job, Placement, Running, Segment, SetAside
 from cpsched.lab.sim import arrays, hold_kernels, kernels, run_kernels
-from cpsched.lab.sim.arrays import C, R
+from cpsched.lab.sim.arrays import C, J, R
 from cpsched.lab.sim.scheduler import Change, Decision, Start
 from cpsched.lab.sim.world import SimWorld
 from cpsched.rusv import FOREVER, Booking, Timeline, instant_kernels
@@ -87,7 +87,7 @@ class Site:
             for index, job in enumerate(load.jobs)
         )
         #: The machine and its rules, without jobs.
-        self.instance = replace(load.instance, jobs=(), outages=())
+        self.instance = replace(load.instance, jobs=(), outages=(), preemption=None)
         self.submit, self.walltime, self.cores, self.demand = load.submit, load.walltime, load.cores, load.demand
         self.columns = load.columns
         #: The waiting jobs as windows have them, as far as they have been in one.
@@ -303,8 +303,12 @@ class Site:
         listed = self.queue.tolist() if waiting is None else waiting
         jobs = [self._running(job, self.jobs[job]) for job in sorted(self.running.tolist())]
         for job in listed:
-            if job not in self._waiting:
-                self._waiting[job] = replace(self.jobs[job], after=(), not_before=None, running=None)
+            walltime = int(self._world.state.jobs[job, J.WALLTIME]) if self.jobs[job].preemptible else None
+            if job not in self._waiting or walltime not in (None, self._waiting[job].walltime):
+                steps = self.jobs[job].steps
+                if walltime is not None:
+                    steps = (replace(steps[0], walltime=walltime),)
+                self._waiting[job] = replace(self.jobs[job], steps=steps, after=(), not_before=None, running=None)
             jobs.append(self._waiting[job])
         aside, shares = self._set_aside(), self.fair_share
         return replace(self.instance, now=self.now, jobs=tuple(jobs), set_aside=aside, fair_share=shares)

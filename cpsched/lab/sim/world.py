@@ -177,8 +177,8 @@ class SimWorld:
         and those that have left the queue because they are too late.
         """
         s = self.state
-        if s.clock[C.OUTAGE] < len(s.outages):
-            while len(self.state.attempts) < s.clock[C.ATTEMPTS] + s.clock[C.RUNNING]:
+        if s.clock[C.OUTAGE] < len(s.outages) or len(s.stops):
+            while len(self.state.attempts) < s.clock[C.ATTEMPTS] + 2 * s.clock[C.RUNNING]:
                 self.make_room()
             s = self.state
         while len(self.state.pool) < s.clock[C.POOL] + s.clock[C.SPARE]:
@@ -186,11 +186,23 @@ class SimWorld:
         s = self.state
         s.clock[C.GONE] = s.clock[C.EXPIRED] = 0
         count = kernels.step(now, rule, s, self.machine, self.tables, self.scratch)
+        count = kernels.serve_waiting(count, now, rule, s, self.machine, self.tables, self.scratch)
+        while s.clock[C.LACKS]:
+            s.clock[C.LACKS] = 0
+            self._double("pool")
+            s = self.state
+            count = kernels.serve_waiting(count, now, rule, s, self.machine, self.tables, self.scratch)
         gone = s.gone[: s.clock[C.GONE]].tolist()
         for job in gone:
             if self._work.pop(job, None) is not None and s.runs[job, R.END] < 0:
                 self._expect(job, 0, int(s.estimate[job]), WorkDone(since=0, done=Fraction(0), rate=Fraction(1)))
         return s.arrived[:count].tolist(), gone, s.expired[: s.clock[C.EXPIRED]].tolist()
+
+    @property
+    def notice(self) -> int | None:
+        """Until when jobs have notice, so that no other job is started; None where none has."""
+        until = int(self.state.clock[C.NOTICE])
+        return None if until < 0 else until
 
     def may_begin(self, job: int) -> bool:
         """Return whether a job is in the queue, which is in the order of submission, and may be started now."""
@@ -496,11 +508,12 @@ class SimWorld:
         return found
 
     def _first_starts_and_losses(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return when each job has started first (-1: never), and the seconds that outages have cost it."""
+        """Return when each job has started first (-1: never), and the seconds of work that it has lost."""
         first_start, lost = self.state.runs[:, R.START].copy(), np.zeros(len(self.load.jobs), dtype=np.int64)
-        for job, start, end, _, _ in reversed(list(self.attempts())):
+        s = self.state
+        for job, start, end, *_, kept in reversed(s.attempts[: s.clock[C.ATTEMPTS]].tolist()):
             first_start[job] = start
-            lost[job] += end - start
+            lost[job] += end - start - kept
         return first_start, lost
 
     def placements(self) -> Iterator[tuple[int, int, int, NDArray[np.int32], int]]:
@@ -511,9 +524,9 @@ class SimWorld:
             yield job, start, end, s.pool[first : first + count], int(s.choice[job])
 
     def attempts(self) -> Iterator[tuple[int, int, int, NDArray[np.int32], int]]:
-        """Yield (job, start, end, entries, choice) of what outages cut short, in order of time."""
+        """Yield (job, start, end, entries, choice) of what was cut short, in order of time."""
         s = self.state
-        for job, start, end, first, count, choice in s.attempts[: s.clock[C.ATTEMPTS]].tolist():
+        for job, start, end, first, count, choice, _ in s.attempts[: s.clock[C.ATTEMPTS]].tolist():
             yield job, start, end, s.pool[first : first + count], choice
 
     def segments(

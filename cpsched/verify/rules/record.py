@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from cpsched.verify.case import Case
 from cpsched.verify.model import Booking
+from cpsched.verify.rules.preemption import check_stops
 from cpsched.verify.shares import held_by
 from cpsched.verify.violation import Violation
 
@@ -14,8 +15,10 @@ from cpsched.verify.violation import Violation
 def check_record(case: Case) -> Iterator[Violation]:
     """Check that only a record has attempts, that it proves no bound, and that all in it can be judged."""
     if not case.plan.is_record:
-        if case.plan.attempts:
-            yield Violation("record", "attempts", "expected attempts only in a record")
+        for attempt in case.plan.attempts:
+            if case.instance.preemption is None or not attempt.is_running:
+                yield Violation("record", "attempts", "expected in a plan running jobs only, which are stopped")
+                return
         return
     if case.plan.score.get("bound") is not None:
         yield Violation("record", "objective.bound", "expected null, for a record proves nothing")
@@ -42,7 +45,10 @@ def check_outages(case: Case) -> Iterator[Violation]:
 
 
 def check_attempts(case: Case) -> Iterator[Violation]:
-    """Check that an attempt ends when a node that it has fails, and before its job is started again."""
+    """Check that an attempt ends when a node that it has fails or the job is rightly stopped (`check_stops`), and
+    before its job is started again.
+    """
+    yield from check_stops(case)
     failures: dict[str, set[int]] = {}
     for outage in case.instance.outages:
         for node in outage.nodes:
@@ -51,15 +57,18 @@ def check_attempts(case: Case) -> Iterator[Violation]:
     for booking in sorted((*case.plan.attempts, *case.planned), key=lambda booking: booking.start):
         starts.setdefault(booking.id, []).append(booking.start)
     for attempt in case.plan.attempts:
-        yield from _check_attempt(attempt, failures, starts[attempt.id])
+        yield from _check_attempt(case, attempt, failures, starts[attempt.id])
         if attempt.is_running:
             yield from _check_first(case, attempt)
 
 
-def _check_attempt(attempt: Booking, failures: Mapping[str, set[int]], starts: list[int]) -> Iterator[Violation]:
+def _check_attempt(
+    case: Case, attempt: Booking, failures: Mapping[str, set[int]], starts: list[int]
+) -> Iterator[Violation]:
     """Check when an attempt ends."""
     nodes = (placement.node for placement in attempt.segments[-1].allocation)
-    if not any(attempt.end in failures.get(node, ()) for node in nodes):
+    is_outage = case.cause_of(attempt) == "outage"
+    if is_outage and not any(attempt.end in failures.get(node, ()) for node in nodes):
         yield Violation("attempt", attempt.id, f"ends at {attempt.end}, when none of its nodes fails")
     following = bisect_right(starts, attempt.start)
     if starts[following - 2 : following] == [attempt.start] * 2:
@@ -76,6 +85,7 @@ def _check_first(case: Case, attempt: Booking) -> Iterator[Violation]:
     said = [(one.start, one.end, held_by(one)) for one in attempt.segments]
     if said != [(one.start, one.end, held_by(one)) for one in before]:
         yield Violation("attempt", attempt.id, "expected its segments as the instance states them, up to its end")
-    if not case.instance.now < attempt.end < stated[-1].end:
-        message = f"ends at {attempt.end}, expected an end after now and before {stated[-1].end}, when it is done"
+    first = case.instance.now + (case.cause_of(attempt) == "outage")
+    if not first <= attempt.end < stated[-1].end:
+        message = f"ends at {attempt.end}, expected an end from {first} on and before {stated[-1].end}, when it is done"
         yield Violation("attempt", attempt.id, message)

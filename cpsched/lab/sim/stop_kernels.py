@@ -1,0 +1,270 @@
+"""Kernels of running jobs that are stopped: by outages, by their walltimes, or for jobs that may stop them.
+
+Jobs that may stop others come first, by their levels, then in the order of the queue. One starts where it fits; if it
+fits nowhere, the cheapest jobs that make room for it are stopped. Where jobs are to have notice, they are told, and
+nothing starts until that is over. A job that cannot start leaves its level to the scheduler.
+"""
+
+from __future__ import annotations
+
+from cpsched.lab.sim.arrays import (
+    COMPLETED,
+    KILLED,
+    REFUSED,
+    C,
+    J,
+    P,
+    R,
+    S,
+    enqueue,
+    sort_by_key,
+)
+from cpsched.lab.sim.hold_kernels import next_change, room_until
+from cpsched.lab.sim.queue_kernels import key_of
+from cpsched.lab.sim.run_kernels import (
+    begin_run,
+    close_gaps,
+    leave,
+    map_first,
+    map_from_now,
+    spell_job,
+    take_choice,
+)
+from cpsched.rusv import inner_kernel, instant_kernels, kernel, kernels
+
+copy = kernels.copy
+change, map_now = instant_kernels.change, instant_kernels.map_now
+
+
+@inner_kernel
+def kept_of(job, seconds, is_told, s):
+    """Return by how many seconds the next run is shorter after one of some seconds, of whose end the job was told
+    before, or was not (`Preemptible.kept`).
+    """
+    interval, cost = s.stops[job, S.INTERVAL], s.stops[job, S.COST]
+    if interval == 0:
+        return 0
+    saved = seconds - seconds % interval
+    if is_told and s.stop_rules[P.NOTICE] >= cost:
+        saved = max(saved, seconds - cost)
+    return max(0, saved - cost)
+
+
+@inner_kernel
+def keep_work(job, is_told, now, s):
+    """Shorten the next run of a job that is cut short by what it keeps of this one; return that."""
+    if s.stops.shape[0] == 0:
+        return 0
+    s.stops[job, S.TOLD] = -1
+    if s.stops[job, S.INTERVAL] == 0:
+        return 0
+    seconds, walltime = now - s.runs[job, R.START], s.jobs[job, J.WALLTIME]
+    kept = kept_of(job, seconds, is_told, s)
+    next_walltime = s.stops[job, S.WALLTIME] if seconds == walltime else walltime - kept
+    s.stops[job, S.LEFT] -= kept
+    left = s.stops[job, S.LEFT]
+    s.jobs[job, J.WALLTIME], s.jobs[job, J.LENGTH] = next_walltime, min(left, next_walltime)
+    s.jobs[job, J.ENDING] = COMPLETED if left <= next_walltime else KILLED
+    s.estimate[job] = next_walltime if s.estimate[job] == walltime else min(s.estimate[job], next_walltime)
+    return kept
+
+
+@inner_kernel
+def cut_short(job, is_told, now, rule, s, m, t, x):
+    """End the run of a job before its work is done; the job waits again, with its old place in the queue.
+
+    `is_told`: whether the job was told so before. One that ran before the beginning gets its place only now, and may be
+    one that can never start here.
+    """
+    leave(job, s, m, t, x)
+    attempt = s.clock[C.ATTEMPTS]
+    s.clock[C.ATTEMPTS] += 1
+    s.attempts[attempt, 0], s.attempts[attempt, 1], s.attempts[attempt, 2] = job, s.runs[job, R.START], now
+    s.attempts[attempt, 3], s.attempts[attempt, 4] = s.runs[job, R.FIRST], s.runs[job, R.COUNT]
+    s.attempts[attempt, 5] = s.choice[job]
+    s.attempts[attempt, 6] = keep_work(job, is_told, now, s)
+    take_choice(job, 0, s)
+    s.runs[job, R.START], s.runs[job, R.END], s.runs[job, R.COUNT] = -1, -1, 0
+    if s.fixed[job, 1] > 0:
+        s.fixed[job, 1] = 0
+        s.keys[job] = key_of(rule, job, now, s)
+    if s.demand[job] < 0 or now > s.latest[job]:
+        s.runs[job, R.ENDING] = REFUSED
+    else:
+        enqueue(job, s.keys, s.queue, s.clock)
+
+
+@inner_kernel
+def resumes(job, s):
+    """Tell whether a job whose walltime is over comes again and continues from a checkpoint."""
+    if s.stops.shape[0] == 0 or not s.stop_rules[P.RESUMES] or s.fixed[job, 1] > 0:
+        return False
+    return s.jobs[job, J.ENDING] == KILLED and kept_of(job, s.jobs[job, J.WALLTIME], True, s) > 0
+
+
+# --- jobs that may stop others ---------------------------------------------------------------------------------------
+
+
+@inner_kernel
+def can_stop(job, other, now, s, t, x):
+    """Tell whether a job may stop a running one now; what that has of amounts that are set aside would not be free."""
+    ran = now - s.runs[other, R.START]
+    if not s.may_stop[s.stops[job, S.CLASS], s.stops[other, S.CLASS]] or s.demand[other] < 0:
+        return False
+    if ran <= 0 or ran < s.stop_rules[P.EXEMPT] or s.stops[other, S.COUNT] >= s.stop_rules[P.STOPS]:
+        return False
+    if s.aside_columns.shape[0] > 0:
+        level = s.clock[C.LEVEL]
+        for k in range(spell_job(other, s, t, x)):
+            a = s.aside_of[x.columns[k]]
+            if a >= 0 and s.aside_levels[level, a] > 0:
+                return False
+        for q in range(x.samounts.shape[0]):
+            a = s.aside_of_sums[q]
+            if x.samounts[q] > 0 and a >= 0 and s.aside_levels[level, a] > 0:
+                return False
+    return True
+
+
+@inner_kernel
+def price_of(job, now, is_whole, s):
+    """Return what it costs to stop a job now: the seconds of its work that are lost, times its weight, if `is_whole`
+    times its cores. What has been told is stopped first.
+    """
+    if s.stops[job, S.TOLD] >= 0:
+        return -1.0
+    seconds = now - s.runs[job, R.START]
+    lost = seconds - kept_of(job, seconds, True, s)
+    return (1 + lost) * s.stop_weights[job] * (s.cores[job] if is_whole else 1.0)
+
+
+@inner_kernel
+def fits_without(job, now, s, m, t, x):
+    """Map a job to what is free now once some jobs are stopped (`low`); return the number of entries."""
+    end = now + s.jobs[job, J.WALLTIME]
+    if end <= next_change(s):
+        return map_now(s.demand[job], m.low, m.slow, t, x)
+    room_until(end, m.low, m.slow, s, m, t)
+    return map_now(s.demand[job], m.room, m.sroom, t, x)
+
+
+@inner_kernel
+def choose_stops(job, count, now, is_whole, s, m, t, x):
+    """Choose of the first `count` stoppable jobs those to stop for a job, cheapest first, then without those that are
+    not needed, the dearest first. Put them first; return how many they are, 0 if all are not enough.
+    """
+    for i in range(count):
+        s.stop_prices[s.stoppable[0, i]] = price_of(s.stoppable[0, i], now, is_whole, s)
+    sort_by_key(s.stoppable[0], count, s.stop_prices, s.stoppable[1])
+    copy(m.low, m.free)
+    copy(m.slow, m.sfree)
+    taken = 0
+    while fits_without(job, now, s, m, t, x) == 0:
+        if taken == count:
+            return 0
+        change(m.low, m.slow, spell_job(s.stoppable[0, taken], s, t, x), 1, x)
+        taken += 1
+    i = taken - 2
+    while i >= 0:
+        other = s.stoppable[0, i]
+        change(m.low, m.slow, spell_job(other, s, t, x), -1, x)
+        if fits_without(job, now, s, m, t, x) > 0:
+            for k in range(i, taken - 1):
+                s.stoppable[0, k] = s.stoppable[0, k + 1]
+            s.stoppable[0, taken - 1] = other
+            taken -= 1
+        else:
+            change(m.low, m.slow, spell_job(other, s, t, x), 1, x)
+        i -= 1
+    return taken
+
+
+@inner_kernel
+def stops_for(job, now, s, m, t, x):
+    """Choose the jobs to stop for a job, the cheaper of two choices: put them first, and return how many they are."""
+    count = 0
+    for i in range(s.clock[C.RUNNING]):
+        if can_stop(job, s.ends[i, 1], now, s, t, x):
+            s.stoppable[0, count] = s.ends[i, 1]
+            count += 1
+    if count == 0:
+        return 0
+    best, least, taken = 0, 0.0, 0
+    for is_whole in range(2):
+        taken, price = choose_stops(job, count, now, is_whole == 1, s, m, t, x), 0.0
+        if taken == 0:
+            return 0
+        for i in range(taken):
+            price += price_of(s.stoppable[0, i], now, True, s)
+        if is_whole == 0:
+            best, least = taken, price
+            for i in range(taken):
+                s.stoppable[2, i] = s.stoppable[0, i]
+    if price < least:
+        return taken
+    for i in range(best):
+        s.stoppable[0, i] = s.stoppable[2, i]
+    return best
+
+
+@inner_kernel
+def start_by_stops(job, now, rule, s, m, t, x):
+    """Start a job where it fits, or where it does once others are stopped; tell whether it has started."""
+    count = map_first(job, now, s, m, t, x)
+    if count > 0:
+        return begin_run(job, count, now, s, m, t, x)
+    taken, notice = stops_for(job, now, s, m, t, x), s.stop_rules[P.NOTICE]
+    if taken == 0:
+        return False
+    is_told = True
+    for i in range(taken):
+        other = s.stoppable[0, i]
+        if notice > 0 and s.stops[other, S.TOLD] < 0:
+            is_told = False
+            s.stops[other, S.TOLD] = now
+            s.clock[C.NOTICE] = now + notice
+    if not is_told:
+        return False
+    for i in range(taken):
+        s.stops[s.stoppable[0, i], S.COUNT] += 1
+        cut_short(s.stoppable[0, i], True, now, rule, s, m, t, x)
+    # where the pool is full the pass is repeated, and the job fits
+    count = map_from_now(job, now, s, m, t, x)
+    return count > 0 and begin_run(job, count, now, s, m, t, x)
+
+
+@kernel
+def serve_urgent(now, rule, s, m, t, x):
+    """Start waiting jobs that may stop others, the highest level first; tell whether the queue may be passed: nobody
+    has notice.
+    """
+    if s.may_stop.shape[0] == 0:
+        return True
+    if now < s.clock[C.NOTICE]:
+        return False
+    if s.clock[C.NOTICE] >= 0:
+        s.clock[C.NOTICE], s.clock[C.IS_FULL] = -1, 1
+    level = s.may_stop.shape[0] + 1
+    while level > 0 and s.clock[C.NOTICE] < 0 and not s.clock[C.LACKS]:
+        below = 0
+        for i in range(s.clock[C.QUEUED]):
+            own = s.stops[s.queue[i], S.LEVEL]
+            if own < level and s.runs[s.queue[i], R.START] < 0:
+                below = max(below, own)
+        level = below
+        i = 0
+        while level > 0 and i < s.clock[C.QUEUED]:
+            job = s.queue[i]
+            if s.stops[job, S.LEVEL] == level and s.runs[job, R.START] < 0:
+                if not start_by_stops(job, now, rule, s, m, t, x):
+                    break
+                s.clock[C.IS_FULL], s.clock[C.RESERVED] = 1, -1
+            i += 1
+    close_gaps(s)
+    if s.clock[C.LACKS]:
+        return False
+    if s.clock[C.NOTICE] >= 0:
+        return False
+    for i in range(s.clock[C.RUNNING]):
+        s.stops[s.ends[i, 1], S.TOLD] = -1  # its place is not needed any more
+    return True

@@ -1,0 +1,185 @@
+"""Running jobs that are stopped for urgent ones: a window in which they wait again, and the plan of it.
+
+For each waiting job that may stop others and cannot start soon enough, the cheapest running jobs that make room for it
+are found. They are stopped if the planner's whole plan is better so; where priorities are strict, in any case. All
+engines plan the window with the stopped jobs among those that wait: none need know of stops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from cpsched.domain import Event, FrozenMap, Instance, Job, Plan, PlannedJob, Running
+from cpsched.engine import LONGEST_EVENT
+from cpsched.formats import instance_to_document, plan_to_document
+from cpsched.metrics import later_scores, objective_value, suffered
+from cpsched.planner import PlannerEngine, problem_of, stated_outcome
+from cpsched.portfolio.judging import Check
+from cpsched.portfolio.scoring import plan_of
+from cpsched.verify import verify
+
+#: The most waiting jobs for which others are stopped in one window.
+_MOST = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stops:
+    """Which running jobs are stopped, and for which jobs."""
+
+    instance: Instance
+    #: The running jobs that are stopped, by the id of the job for which they are.
+    stopped: FrozenMap[str, tuple[Job, ...]] = FrozenMap()
+    #: The planner's plan with these stops, in which the verifier finds no fault; None without stops.
+    first: Plan | None = None
+
+    @property
+    def at(self) -> int:
+        """The second of the stops."""
+        return self.instance.now + (0 if self.instance.preemption is None else self.instance.preemption.notice)
+
+    @property
+    def window(self) -> Instance:
+        """The window in which stopped jobs wait, and what they are stopped for starts in their place."""
+        if not self.stopped:
+            return self.instance
+        again = {job.id for jobs in self.stopped.values() for job in jobs}
+        jobs: list[Job] = []
+        for job in self.instance.jobs:
+            if job.id in self.stopped:
+                jobs.append(replace(job, start_at=self.at))
+            elif job.id in again:
+                jobs += self._parts_of(job)
+            else:
+                jobs.append(job)
+        return replace(self.instance, jobs=tuple(jobs), preemption=None)
+
+    def _parts_of(self, job: Job) -> list[Job]:
+        """Return a stopped job as one that waits, and, where it has notice, as one that runs until it stops."""
+        if job.running is None or job.preemptible is None:
+            return [job]
+        at, notice = self.at, self.at - self.instance.now
+        left = job.walltime - job.preemptible.kept(at - job.running.start, notice)
+        steps = (replace(job.steps[0], walltime=left),)
+        waiting = replace(job, steps=steps, running=None, preemptible=None, not_before=at)
+        if not notice:
+            return [waiting]
+        segments = tuple(replace(one, end=min(one.end, at)) for one in job.running.segments if one.start < at)
+        running = Running(start=job.running.start, segments=segments)
+        return [replace(job, id=self._before(job), running=running, preemptible=None), waiting]
+
+    def _before(self, job: Job) -> str:
+        return f"{job.id} until {self.at}"[:256]
+
+    def stated(self, plan: Plan) -> Plan:
+        """Return a plan of the window as one of the instance: with the stops, and what they cost."""
+        if not self.stopped:
+            return plan
+        instance, attempts, events = self.instance, list[PlannedJob](), list[Event]()
+        for name, jobs in self.stopped.items():
+            for job in jobs:
+                segments = () if job.running is None else job.running.segments
+                cut = tuple(replace(one, end=min(one.end, self.at)) for one in segments if one.start < self.at)
+                attempts.append(PlannedJob(id=job.id, start=cut[0].start, end=self.at, segments=cut))
+            stopped = ", ".join(job.id for job in jobs)
+            what = f"job {name} starts at {self.at}: stopped for it: {stopped}"[:LONGEST_EVENT]
+            events.append(Event(at=0.0, by="planner", what=what))
+        until = {self._before(job) for jobs in self.stopped.values() for job in jobs}
+        jobs_left = tuple(job for job in plan.jobs if job.id not in until)
+        value, old = objective_value(instance, jobs_left), plan.objective
+        score = replace(old, value=value, planner=old.planner + value - old.value, bound=None, gap=None, proof=None)
+        score = replace(score, suffered=suffered(instance, jobs_left), then=later_scores(instance, jobs_left))
+        report = replace(plan.engine, stopped="done" if plan.engine.stopped == "optimal" else plan.engine.stopped)
+        return replace(
+            plan,
+            objective=score,
+            engine=report,
+            jobs=jobs_left,
+            attempts=tuple(attempts),
+            incumbents=tuple(replace(one, value=one.value + value - old.value) for one in plan.incumbents),
+            events=(*events, *plan.events),
+        )
+
+    def judged(self, check: Check, plan: Plan, *, at: float) -> Plan:
+        """Return a plan of the window as one of the instance; the first one, if the verifier finds a fault in it."""
+        found = self.stated(plan)
+        faults = check.faults(found) if self.first is not None else ()
+        if not faults or self.first is None:
+            return found
+        what = f"refused a plan with stops: {faults[0]}"[:LONGEST_EVENT]
+        said = Event(at=round(at, 3), by="verify", what=what)
+        report = replace(found.engine, stopped="fallback")
+        return replace(self.first, engine=report, events=(*self.first.events, said))
+
+
+def _first_plan(stops: Stops) -> Plan:
+    """Return the planner's plan of a window with stops, as one of the instance."""
+    problem = problem_of(stops.window)
+    outcome = stated_outcome(problem, PlannerEngine().plan(problem.instance, None))
+    return stops.stated(plan_of(stops.window, "planner", outcome, slices=problem.slices, budget=0, elapsed=0))
+
+
+def _starts(stops: Stops, job: Job, others: Sequence[Job]) -> bool:
+    """Tell whether a job can start in time beside what runs, once some running jobs are stopped too."""
+    stopped = FrozenMap({**stops.stopped, job.id: tuple(others)})
+    window = replace(stops, stopped=stopped).window
+    kept = tuple(one for one in window.jobs if one.running is not None or one.id in stopped)
+    problem = problem_of(replace(window, jobs=tuple(replace(one, after=()) for one in kept)))
+    return job.id in {one.id for one in PlannerEngine().plan(problem.instance, None).jobs}
+
+
+def _cheapest(stops: Stops, job: Job) -> tuple[Job, ...]:
+    """Return running jobs that make room for a waiting one when they are stopped, cheapest first and none too many;
+    empty if there are none.
+    """
+    instance, at, preemption = stops.instance, stops.at, stops.instance.preemption
+    gone = {one.id for jobs in stops.stopped.values() for one in jobs}
+    priced: list[tuple[float, str, Job]] = []
+    for one in instance.jobs:
+        if one.running is None or one.preemptible is None or preemption is None or one.id in gone:
+            continue
+        ran, end = at - one.running.start, one.running.segments[-1].end
+        if instance.may_stop(job, one) and max(1, preemption.exempt) <= ran < one.walltime and end > at:
+            lost = ran - one.preemptible.kept(ran, preemption.notice)
+            cores = one.request.totals.get("cores", 1)
+            priced.append(((1 + lost) * cores * float(instance.weight(one)), one.id, one))
+    found = [one for _, _, one in sorted(priced, key=lambda entry: entry[:2])]
+    if not found or not _starts(stops, job, found):
+        return ()
+    low, high = 0, len(found)
+    while low + 1 < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _starts(stops, job, found[:middle]) else (middle, high)
+    chosen = found[:high]
+    for one in reversed(chosen[:-1]):
+        fewer = [other for other in chosen if other is not one]
+        chosen = fewer if _starts(stops, job, fewer) else chosen
+    return tuple(chosen)
+
+
+def stops_of(instance: Instance) -> Stops:
+    """Return the stops that make the planner's plan of a window better, or those that strict priorities ask for."""
+    stops = Stops(instance=instance)
+    if instance.preemption is None or not any(job.running and job.preemptible for job in instance.jobs):
+        return stops
+    plan, at, document = _first_plan(stops), stops.at, instance_to_document(instance)
+    urgent = [
+        job
+        for job in instance.jobs
+        if job.running is None and job.array is None and not job.after and not job.changes and not job.alternatives
+        if job.start_at is None and job.reservation is None and instance.earliest_start(job) <= instance.now
+        if job.deadline is None and any(instance.may_stop(job, other) for other in instance.jobs if other.running)
+    ]
+    for job in sorted(urgent, key=lambda job: (-instance.stop_level(job), job.submit, job.id))[:_MOST]:
+        start = next((planned.start for planned in plan.jobs if planned.id == job.id), None)
+        if start is not None and start <= at:
+            continue
+        chosen = _cheapest(stops, job)
+        if not chosen:
+            continue
+        more = replace(stops, stopped=FrozenMap({**stops.stopped, job.id: chosen}))
+        other = _first_plan(more)
+        is_better = (-len(other.jobs), other.objective.value) < (-len(plan.jobs), plan.objective.value)
+        if (is_better or instance.has_strict_priorities) and not verify(document, plan_to_document(other)):
+            stops, plan = replace(more, first=other), other
+    return stops

@@ -1,0 +1,122 @@
+"""Running jobs that a plan stops for urgent ones: when, which, at what price, and as people are told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from cpsched.answers import Answers
+from cpsched.domain import Instance, Plan
+from cpsched.errors import DocumentError
+from cpsched.formats import parse_instance, parse_plan, plan_to_document
+from cpsched.portfolio import replan, solve, verify_plan
+from cpsched.portfolio.judging import Check
+from cpsched.portfolio.stopping import stops_of
+from cpsched.report import plan_table
+
+SAVED = {"by": "checkpoint", "cost": 5, "interval": 60}
+
+
+def running(name: str, node: str, since: int, way: Any) -> Any:
+    """Return a job that has run on a node since a second, for an hour at most."""
+    held = {"start": since, "allocation": [{"node": node, "resources": {"cores": 4}}]}
+    keys = {} if way is None else {"preemptible": way}
+    asks = {"submit": 0, "walltime": 3600, "request": "ncpus=4", "queue": "long"}
+    return {"id": name, **asks, "running": held, **keys}
+
+
+def window(*jobs: Any, **keys: Any) -> Instance:
+    """Return a window of two nodes at second 1000, with an urgent job."""
+    urgent = {"id": "u", "submit": 990, "walltime": 600, "request": "ncpus=4", "queue": "urgent"}
+    queues = {"urgent": {"expected_wait": 60, "priority": 9}, "long": {"expected_wait": 3600}}
+    document = {
+        "format": "cpsched-instance/1",
+        "name": "window",
+        "now": 1000,
+        "cluster": {"nodes": [{"names": "n[1-2]", "resources": {"cores": 4}}]},
+        "queues": queues,
+        "jobs": [*jobs, urgent],
+        "preemption": {"queues": {"urgent": ["long"]}},
+    }
+    return parse_instance(document | keys)
+
+
+LOST, KEPT = running("b", "n2", 800, {"by": "requeue"}), running("a", "n1", 100, SAVED)
+
+
+def planned(instance: Instance, engine: str = "planner") -> Plan:
+    """Plan a window; the judge finds no fault, and what is written is read again."""
+    plan = solve(instance, engine=engine, budget=0)
+    assert verify_plan(instance, plan) == ()
+    assert parse_plan(plan_to_document(plan)).attempts == plan.attempts
+    return plan
+
+
+@pytest.mark.parametrize(
+    ("rules", "cut", "urgent", "again"),
+    [
+        # 895 of its 900 s are kept, less 5 to begin again
+        ({"queues": {"urgent": ["long"]}}, [("a", 1000)], 1000, (1600, 4305)),
+        ({}, [("a", 1000)], 1000, (1600, 4305)),
+        # with notice it writes a checkpoint at 1030: 920 of 930 s
+        ({"notice": 30}, [("a", 1030)], 1030, (1630, 4310)),
+        # nobody has run for so long: it waits
+        ({"exempt": 950}, [], 3700, (100, 3700)),
+    ],
+)
+def test_the_cheapest_job_is_stopped(rules: Any, cut: Any, urgent: int, again: Any) -> None:
+    """The job that loses least is stopped, if it may be, and is planned again with what is left of it."""
+    plan = planned(window(LOST, KEPT, preemption=rules))
+    assert [(one.id, one.end) for one in plan.attempts] == cut
+    jobs = {one.id: (one.start, one.end) for one in plan.jobs}
+    assert (jobs["u"][0], jobs["a"], jobs["b"]) == (urgent, again, (800, 4400))
+
+
+@pytest.mark.parametrize("engine", ["easy", "search"])
+def test_every_engine_plans_what_is_stopped(engine: str) -> None:
+    """An engine that knows no stops plans the window in which the stopped job waits."""
+    assert [one.id for one in planned(window(LOST, KEPT), engine).attempts] == ["a"]
+
+
+def test_nothing_is_stopped_in_vain() -> None:
+    """No job is stopped where the plan is worse so, where none may be, or where the urgent job starts anyhow."""
+    dear = KEPT | {"weight": 10**6, "preemptible": {"by": "requeue"}}
+    only = running("c", "n2", 800, None)
+    assert not planned(window(dear, only)).attempts
+    assert planned(window(dear, only, priorities="strict")).attempts
+    assert not planned(window(running("d", "n1", 800, None), only)).attempts
+    assert not planned(window(KEPT)).attempts
+    assert not planned(window(LOST, KEPT, preemption={"queues": {"long": ["urgent"]}})).attempts
+
+
+def test_a_plan_with_a_fault_falls_back() -> None:
+    """Where what engines made of the window breaks a rule, the planner's plan with the same stops is the answer."""
+    instance = window(LOST, KEPT)
+    stops, check = stops_of(instance), Check.of(instance)
+    plan = solve(stops.window, engine="planner", budget=0)
+    late = replace(plan, jobs=tuple(job for job in plan.jobs if job.id != "u"))
+    answer = stops.judged(check, late, at=0.5)
+    assert stops.first is not None
+    assert (answer.jobs, answer.engine.stopped) == (stops.first.jobs, "fallback")
+    assert not check.faults(answer)
+    assert stops.judged(check, plan, at=0.5).attempts == answer.attempts
+
+
+def test_replan_refuses_stops() -> None:
+    """What becomes of a stopped job is stated in the next window; `replan` does not guess it."""
+    instance = window(LOST, KEPT)
+    with pytest.raises(DocumentError, match="attempts"):
+        replan(instance, planned(instance), at=1010)
+
+
+def test_people_are_told() -> None:
+    """Events, explanations and tables say what was stopped for whom."""
+    instance = window(LOST, KEPT)
+    plan = planned(instance)
+    assert "stopped for it: a" in plan.events[0].what
+    answers = Answers(instance, plan)
+    assert answers.explain("u").form == "stopped for it: a"
+    assert answers.explain("a").form == "stopped at 1000, and planned again"
+    assert [*map(str, plan_table(instance, plan).columns[-1].cells)].count("running") == 1
