@@ -127,14 +127,16 @@ def solve(
     if not isinstance(instance, Instance):
         instance = instance.instance()
     instance = checked(instance) if document is None else instance
-    stops = stops_of(instance)
+    is_ready, team = team is not None, _first_team(instance, params) if team is None else team
+    clock = Budget(params.budget)
+    stops = stops_of(instance, clock)
     document, instance = (None if stops.stopped else document), stops.window
     task = Task(
         instance=instance,
         params=params,
-        team=_first_team(instance, params) if team is None else team,
-        is_ready=team is not None,
-        clock=Budget(params.budget),
+        team=team,
+        is_ready=is_ready,
+        clock=clock.more(-stops.reserve),
         document=document,
         warm=warm,
         progress=progress,

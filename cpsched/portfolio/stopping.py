@@ -7,11 +7,11 @@ engines plan the window with the stopped jobs among those that wait: none need k
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cpsched.domain import Event, FrozenMap, Instance, Job, Plan, PlannedJob, Running
-from cpsched.engine import LONGEST_EVENT
+from cpsched.engine import LONGEST_EVENT, Budget
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.metrics import later_scores, objective_value, suffered
 from cpsched.planner import PlannerEngine, problem_of, stated_outcome
@@ -19,8 +19,8 @@ from cpsched.portfolio.judging import Check
 from cpsched.portfolio.scoring import plan_of
 from cpsched.verify import verify
 
-#: The most waiting jobs for which others are stopped in one window.
-_MOST = 16
+#: The most waiting jobs for which others are stopped in one window, and the share of a budget for finding out.
+_MOST, _SHARE = 16, 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +32,8 @@ class Stops:
     stopped: FrozenMap[str, tuple[Job, ...]] = FrozenMap()
     #: The planner's plan with these stops, in which the verifier finds no fault; None without stops.
     first: Plan | None = None
+    #: Seconds of a budget for judging the last plan as one of the instance.
+    reserve: float = 0
 
     @property
     def at(self) -> int:
@@ -144,9 +146,11 @@ def _cheapest(stops: Stops, job: Job) -> tuple[Job, ...]:
             cores = one.request.totals.get("cores", 1)
             priced.append(((1 + lost) * cores * float(instance.weight(one)), one.id, one))
     found = [one for _, _, one in sorted(priced, key=lambda entry: entry[:2])]
-    if not found or not _starts(stops, job, found):
-        return ()
-    low, high = 0, len(found)
+    low, high = 0, 1
+    while not _starts(stops, job, found[:high]):
+        if high >= len(found):
+            return ()
+        low, high = high, min(2 * high, len(found))
     while low + 1 < high:
         middle = (low + high) // 2
         low, high = (low, middle) if _starts(stops, job, found[:middle]) else (middle, high)
@@ -157,29 +161,54 @@ def _cheapest(stops: Stops, job: Job) -> tuple[Job, ...]:
     return tuple(chosen)
 
 
-def stops_of(instance: Instance) -> Stops:
-    """Return the stops that make the planner's plan of a window better, or those that strict priorities ask for."""
-    stops = Stops(instance=instance)
-    if instance.preemption is None or not any(job.running and job.preemptible for job in instance.jobs):
-        return stops
-    plan, at, document = _first_plan(stops), stops.at, instance_to_document(instance)
+def _urgent(instance: Instance) -> list[Job]:
+    """Return the waiting jobs for which others may be stopped, the first of them first."""
+    if instance.preemption is None:
+        return []
+    stoppable = [one for one in instance.jobs if one.running is not None and one.preemptible is not None]
+    kinds = {(one.queue, instance.priority(one)): one for one in stoppable}.values()
     urgent = [
         job
         for job in instance.jobs
         if job.running is None and job.array is None and not job.after and not job.changes and not job.alternatives
         if job.start_at is None and job.reservation is None and instance.earliest_start(job) <= instance.now
-        if job.deadline is None and any(instance.may_stop(job, other) for other in instance.jobs if other.running)
+        if job.deadline is None and any(instance.may_stop(job, other) for other in kinds)
     ]
-    for job in sorted(urgent, key=lambda job: (-instance.stop_level(job), job.submit, job.id))[:_MOST]:
-        start = next((planned.start for planned in plan.jobs if planned.id == job.id), None)
-        if start is not None and start <= at:
-            continue
-        chosen = _cheapest(stops, job)
-        if not chosen:
-            continue
-        more = replace(stops, stopped=FrozenMap({**stops.stopped, job.id: chosen}))
-        other = _first_plan(more)
-        is_better = (-len(other.jobs), other.objective.value) < (-len(plan.jobs), plan.objective.value)
-        if (is_better or instance.has_strict_priorities) and not verify(document, plan_to_document(other)):
-            stops, plan = replace(more, first=other), other
-    return stops
+    return sorted(urgent, key=lambda job: (-instance.stop_level(job), job.submit, job.id))[:_MOST]
+
+
+def _better(stops: Stops, more: Mapping[str, tuple[Job, ...]]) -> Stops | None:
+    """Return some stops with more of them if the planner's plan is better so, or priorities are strict; else None."""
+    stops, old = replace(stops, stopped=FrozenMap({**stops.stopped, **more})), stops.first
+    if old is None or not stops.stopped:
+        return None
+    new = _first_plan(stops)
+    is_better = (-len(new.jobs), new.objective.value) < (-len(old.jobs), old.objective.value)
+    return replace(stops, first=new) if is_better or stops.instance.has_strict_priorities else None
+
+
+def stops_of(instance: Instance, clock: Budget) -> Stops:
+    """Return the stops that make the planner's plan of a window better, or those that strict priorities ask for.
+
+    Of a budget it takes a quarter and what has been begun then; without one, the time that it needs.
+    """
+    none = Stops(instance=instance)
+    urgent = _urgent(instance)
+    if not urgent:
+        return none
+    plan, found = _first_plan(none), none
+    in_time = {job.id for job in plan.jobs if job.start <= none.at}
+    for job in urgent:
+        if clock.seconds and clock.elapsed > _SHARE * clock.seconds:
+            break
+        chosen = () if job.id in in_time else _cheapest(found, job)
+        if chosen:
+            found = replace(found, stopped=FrozenMap({**found.stopped, job.id: chosen}))
+    best = _better(replace(found, first=plan), found.stopped)
+    for name, jobs in found.stopped.items() if best is None and len(found.stopped) > 1 else ():
+        best = _better(replace(none, first=plan) if best is None else best, {name: jobs}) or best
+    if best is None or best.first is None:
+        return none
+    since = clock.elapsed
+    is_in_order = not verify(instance_to_document(instance), plan_to_document(best.first))
+    return replace(best, reserve=3 * (clock.elapsed - since)) if is_in_order else none

@@ -9,6 +9,7 @@ import pytest
 
 from cpsched.answers import Answers
 from cpsched.domain import Instance, Plan
+from cpsched.engine import Budget
 from cpsched.errors import DocumentError
 from cpsched.formats import parse_instance, parse_plan, plan_to_document
 from cpsched.portfolio import replan, solve, verify_plan
@@ -94,7 +95,7 @@ def test_nothing_is_stopped_in_vain() -> None:
 def test_a_plan_with_a_fault_falls_back() -> None:
     """Where what engines made of the window breaks a rule, the planner's plan with the same stops is the answer."""
     instance = window(LOST, KEPT)
-    stops, check = stops_of(instance), Check.of(instance)
+    stops, check = stops_of(instance, Budget(0)), Check.of(instance)
     plan = solve(stops.window, engine="planner", budget=0)
     late = replace(plan, jobs=tuple(job for job in plan.jobs if job.id != "u"))
     answer = stops.judged(check, late, at=0.5)
