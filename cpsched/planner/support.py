@@ -31,11 +31,6 @@ def _unsupported_of(job: Job) -> list[str]:
     return [what for what, is_asked in asked.items() if is_asked]
 
 
-def with_alternatives(instance: Instance) -> tuple[str, ...]:
-    """Return the features of an instance that engines cannot honour which run each job by its own request."""
-    return tuple(f"job {job.id}: has alternatives" for job in instance.jobs if job.alternatives)
-
-
 def changing(instance: Instance) -> tuple[str, ...]:
     """Return the features of an instance that engines for rigid waiting jobs cannot honour."""
     return tuple(

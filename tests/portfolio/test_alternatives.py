@@ -8,7 +8,6 @@ import pytest
 
 from cpsched import solve
 from cpsched.answers import Answers
-from cpsched.errors import UnsupportedError
 from cpsched.formats import instance_to_document, parse_instance, parse_plan, plan_to_document
 from cpsched.planner import advanced
 from cpsched.verify import verify
@@ -139,11 +138,10 @@ def test_an_answer_counts_what_each_alternative_takes() -> None:
     assert answers.explain("x").blocked == ()
 
 
-@pytest.mark.parametrize("engine", ["sd_dyn", "minizinc"])
-def test_engines_without_a_choice_refuse_it_by_name(engine: str) -> None:
-    """What cannot choose says so, and plans nothing by a choice of its own."""
-    with pytest.raises(UnsupportedError, match="job a: has alternatives"):
-        solve(window({"id": "a", "alternatives": [NARROW]}), engine=engine, budget=1)
+def test_sd_policy_runs_jobs_by_their_own_requests() -> None:
+    """As in simulations; each plan passes the verifier."""
+    jobs = [{"id": name, "alternatives": [NARROW | {"walltime": 11}]} for name in "ab"]
+    assert planned(window(*jobs), "sd_dyn") == {"a": (0, 10, 0), "b": (10, 20, 0)}
 
 
 @pytest.mark.slow

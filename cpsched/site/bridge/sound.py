@@ -179,7 +179,7 @@ def _unlike(jobs: Iterable[Job]) -> Iterable[Job]:
             found[job.id] = job
         else:
             asked = (
-                id(job.steps[0].request),
+                *(id(step.request) for step in (*job.steps, *job.alternatives)),
                 job.user,
                 job.group,
                 job.project,
