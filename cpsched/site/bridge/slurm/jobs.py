@@ -97,8 +97,8 @@ def _asked(view: JobRecord, site: Site) -> tuple[str, tuple[Step, ...], Amounts]
                 walltime = partition.default_time or partition.max_time
             if walltime is None:
                 raise Inexpressible("it has no time limit")
-            others = view.partitions if len(candidates) > 1 else ()
-            steps, licenses = steps_of(view.but(partitions=(queue, *others)), walltime, site)
+            asked = (queue,) if len(candidates) == 1 else (queue, *view.partitions)
+            steps, licenses = steps_of(view if view.partitions == asked else view.but(partitions=asked), walltime, site)
         except Inexpressible as error:
             reason = reason or error
             continue
@@ -109,11 +109,12 @@ def _asked(view: JobRecord, site: Site) -> tuple[str, tuple[Step, ...], Amounts]
             reason = reason or Inexpressible(f"none of its partitions {','.join(view.partitions)} can run it")
     if not found:
         raise reason or Inexpressible("it has no partition")
+    queue, walltime, steps = found[0]
     if len(found) > 1:
+        queue = site.union([name for name, _, _ in found])
         steps = [step for _, _, of_partition in found for step in of_partition]
-        return site.union([name for name, _, _ in found]), tuple(steps), licenses_of(view)
-    queue, walltime, _ = found[0]
-    steps, licenses = steps_of(view.but(partitions=(queue,)), walltime, site)
+    elif len(candidates) > 1:
+        steps, licenses = steps_of(view.but(partitions=(queue,)), walltime, site)
     return queue, tuple(steps), licenses
 
 
