@@ -145,6 +145,7 @@ def test_properties_of_nodes_say_who_is_required_and_excluded() -> None:
         ({"hold": True, "state_reason": "JobHeldAdmin"}, "it is held (JobHeldAdmin)"),
         ({"partition": "gone"}, "has no nodes"),
         ({"features": "[rack1|rack2*2]", "node_count": 2, "tasks": 2, "cpus": 2}, "in a way that cannot be said"),
+        ({"features": "[gpu&rack1]", "node_count": 2, "tasks": 2, "cpus": 2}, "the same of some features"),
         ({"features": "gpu*2", "required_nodes": "g1"}, "by counts of features"),
         ({"features": "a&b|c"}, "features in a way that cannot be said"),
         ({"licenses": "matlab:1|ansys:1"}, "its licences cannot be read"),

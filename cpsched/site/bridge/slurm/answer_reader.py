@@ -13,6 +13,7 @@ from cpsched.errors import DocumentError, Fault
 from cpsched.site.bridge.slurm.json_reader import parse_answer, read_answer
 from cpsched.site.bridge.slurm.records import SlurmRecords
 
+#: An answer as it was printed.
 Data = bytes | bytearray
 #: The indentation of an answer's keys.
 _INDENT = re.compile(rb'\{\n( +)"')

@@ -158,7 +158,7 @@ def licenses_of(job: JobRecord) -> Amounts:
 
 def _requests_of(job: JobRecord, site: Site) -> Sequence[Request]:
     """Return the requests of a job: one for each of the features that all of its nodes have alike (``[a|b]``), and for
-    each number of nodes that it allows (``-N2-4``) and on which it has fewer tasks of each.
+    each number of nodes that it allows (``-N2-4``) and on which it has fewer tasks on each.
     """
     found: list[Request] = []
     reason: Inexpressible | None = None
@@ -186,9 +186,7 @@ def _of_one_feature(job: JobRecord, site: Site) -> Sequence[JobRecord]:
 
 
 def _sizes(job: JobRecord, nodes: int, request: Request, site: Site) -> Sequence[int]:
-    """Return on how many nodes a job may be besides: on each such number it has fewer tasks on a node than on others
-    below.
-    """
+    """Return on how many nodes a job may be besides: on any fewer nodes it has more tasks on each."""
     found: list[int] = []
     each = -(-job.tasks // nodes)
     partition = next(iter(job.partitions), "")
@@ -225,6 +223,8 @@ def request_of(job: JobRecord, site: Site) -> Request:
     view = job.but(features="" if counted else job.features)
     nodes = _usable(view, partition, site)
     parts = _layout(job, need, nodes, partition, site, max(len(required), len(counted)))
+    if job.features.startswith("[") and not counted and len(parts) > 1:
+        raise Inexpressible(f"it asks for nodes that all have the same of some features ({job.features})")
     is_exclusive = job.exclusive != "" or site.limits(partition).is_alone or site.gives_whole_nodes
     if site.counts_memory and site.is_configured and not (need.memory or need.of_gres_memory):
         is_exclusive = True
