@@ -34,13 +34,13 @@ def first_that_fits(ledger: Ledger, ids: Sequence[str], *, earliest: int, latest
     A job with alternatives has the first of its choices that starts at `earliest`, as queueing systems do it; if none
     does, the first one that has a start at all.
     """
-    chosen = {job.id: len(job.choices) for job in ledger.jobs if job.alternatives}
-    if not chosen:
+    if not ledger.has_choices:
         return ledger.place(ids, earliest=earliest, latest=latest)
     starts: dict[str, int] = {}
     for name in ids:
-        for last, number in product(dict.fromkeys((earliest, latest)), range(chosen.get(name, 1))):
-            if name in chosen:
+        count = ledger.num_choices(name)
+        for last, number in product(dict.fromkeys((earliest, latest)), range(count)):
+            if count > 1:
                 ledger.take_mode(name, number)
             if placed := ledger.place([name], earliest=earliest, latest=last):
                 starts |= placed

@@ -101,7 +101,7 @@ def test_jobs_of_a_directory_run_as_planned(tmp_path: Path) -> None:
 def choosing(folder: Path, *, has_choice: bool = True) -> None:
     """Write that two of four nodes are busy until 1090, and that two jobs may have two nodes in place of all four."""
     held = [{"node": node, "resources": {"cores": 4}} for node in ("n1", "n2")]
-    busy = {"id": "busy", "submit": 0, "walltime": 100, "request": "2:ncpus=4"}
+    busy: dict[str, Any] = {"id": "busy", "submit": 0, "walltime": 100, "request": "2:ncpus=4"}
     jobs = [busy | {"running": {"start": 990, "allocation": held}}]
     for name in ("a", "b"):
         choice = {"alternatives": [{"walltime": 70, "request": "2:ncpus=4"}]} if has_choice else {}

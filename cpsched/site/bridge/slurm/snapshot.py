@@ -293,7 +293,7 @@ class SnapshotMaker:
         of = records.nodes, licenses, hosts, tuple(texts), members, either, counted
         if self._cluster is None or self._cluster[0] != of:
             every = frozenset(node.name for node in records.nodes)
-            marked = {outside_property(text): every.difference(hosts_of(text)) for text in texts} | members
+            marked = {**{outside_property(text): every.difference(hosts_of(text)) for text in texts}, **members}
             counters = {(node, counter_of(name)): most for name, nodes, most in counted for node in hosts_of(nodes)}
             self._cluster = of, cluster_of(records.nodes, hosts, marked, either, counters, licenses)
         return self._cluster[1]
