@@ -49,6 +49,17 @@ def test_queue_rules_take_the_first_that_fits(engine: str) -> None:
     assert planned(window({"id": "a", "alternatives": [NARROW]}), engine)["a"] == (0, 10, 0)
 
 
+@pytest.mark.parametrize("engine", ["fcfs", "wspt_list", "conservative_on_nodes"])
+def test_queue_rules_wait_for_the_choice_that_starts_first(engine: str) -> None:
+    """Where none fits at once it is not the first of the document that has its time."""
+    taken = [{"node": f"n{number}", "resources": {"cores": 4}} for number in (1, 2)]
+    ends = [
+        {"id": f"r{number}", "walltime": end, "request": "1:ncpus=4", "running": {"start": -1, "allocation": [one]}}
+        for number, (end, one) in enumerate(zip((5, 50), taken, strict=True))
+    ]
+    assert planned(window(*ends, {"id": "a", "alternatives": [NARROW]}), engine)["a"] == (4, 22, 1)
+
+
 def test_dependencies_leave_no_choice() -> None:
     """Where others wait for its end, a job runs by the first request that is possible."""
     wide = {"id": "a", "request": "3:ncpus=4", "alternatives": [NARROW, {"walltime": 9, "request": "2:ncpus=4"}]}
