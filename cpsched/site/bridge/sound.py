@@ -179,7 +179,8 @@ def _unlike(jobs: Iterable[Job]) -> Iterable[Job]:
             found[job.id] = job
         else:
             asked = (
-                *(id(step.request) for step in (*job.steps, *job.alternatives)),
+                id(job.steps[0].request),
+                tuple([id(one.request) for one in job.alternatives]) if job.alternatives else (),
                 job.user,
                 job.group,
                 job.project,
