@@ -89,6 +89,8 @@ class Ledger:
         awaited = awaited_ends(instance)
         self.running = RunningJobs(instance, self._columns, self.timeline, awaited)
         self._row = {job.id: row for row, job in enumerate(waiting)}
+        #: Whether any of its jobs has alternatives.
+        self.has_choices = any(job.alternatives for job in self.jobs)
         #: The modes of each waiting job, in the order of `jobs`; one has its first one until it is given another.
         self.modes = tuple(
             compiled_modes(instance, job, self._columns, is_awaited=job.id in awaited) for job in self.jobs
@@ -452,6 +454,10 @@ class Ledger:
         return next(
             number for number, mode in enumerate(self.modes[row]) if (mode.demand, mode.duration) == (demand, duration)
         )
+
+    def num_choices(self, job_id: str) -> int:
+        """Return how many choices a waiting job has."""
+        return 1 + len(self.jobs[self._row[job_id]].alternatives)
 
     # --- malleable jobs -----------------------------------------------------------------------------------------
 

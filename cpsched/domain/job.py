@@ -153,7 +153,7 @@ class Job:
     #: Of a waiting job: a plan runs it in one of its `choices`, from its start to its end.
     alternatives: tuple[Step, ...] = ()
     running: Running | None = None
-    #: None where a plan chooses how long the job takes: it is evolving, malleable, or has alternatives.
+    #: None where a plan chooses how long the job takes.
     expected: Annotated[Duration | None, Key("How long it is expected to run (s); default: walltime")] = None
     runtime: Annotated[Duration | None, Key("How long it really runs (s): for simulators only")] = None
     reservation: Annotated[Name | None, Key("Run inside that reservation")] = None
@@ -224,6 +224,11 @@ class Job:
     def shortest(self) -> int:
         """The least seconds that it takes in any of its choices."""
         return min((self.walltime, *(step.walltime for step in self.alternatives)))
+
+    @property
+    def longest(self) -> int:
+        """The most seconds that it takes in any of its choices."""
+        return max((self.walltime, *(step.walltime for step in self.alternatives)))
 
     @property
     def longest_steps(self) -> tuple[int | None, ...]:

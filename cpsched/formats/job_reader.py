@@ -73,7 +73,7 @@ def _rule_of_jobs(job: _Entry) -> str | None:
         return "Expected no expected in an evolving or malleable job: a plan chooses how long it takes"
     for choice in ("alternatives", "moldable"):
         others = [key for key in ("moldable", "steps", "malleable", "running", "expected") if key in job]
-        others = [key for key in others if key != choice]
+        others = [key for key in others if key != choice and (key, choice) != ("expected", "alternatives")]
         if choice in job and others:
             return f"Expected {choice} in a job without {' and '.join(others)}: a plan chooses one at its start"
     if "preemptible" in job:
@@ -144,6 +144,9 @@ def _read_alternatives(
         if read is None:
             continue
         step = Step(walltime=one["walltime"], request=read[0])
+        if "expected" in job and step.walltime != own.walltime:
+            message = f"Expected the job's own walltime, {own.walltime}, beside expected, got {step.walltime}"
+            reading.faults.add((*at, "walltime"), message)
         if read[1] != licenses:
             reading.faults.add((*at, "request"), "Expected the same licences in every alternative")
         if step in found:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+from cpsched import planner
 from cpsched.domain import Instance, PlannedJob
 from cpsched.engine import Board
 from cpsched.errors import EngineError
@@ -13,6 +14,7 @@ from cpsched.mzn.evolving import EvolvingWindow
 from cpsched.mzn.solver import Answer, Verdict, find_solver, solutions
 from cpsched.mzn.support import has_evolving, unsupported
 from cpsched.mzn.window import Window
+from cpsched.problem import given
 
 #: Events for a solver that has finished with a model that does not have all plans of a window: nothing is proven then.
 _ENDS = {
@@ -56,13 +58,17 @@ class MiniZinc:
         Raises `EngineError` if MiniZinc or the solver is missing or fails, or answers that there is no plan.
         """
         best = board.best
-        window = window_of(instance, best.jobs)
+        chosen = {planned.id: planned.alternative for planned in best.jobs}
+        has_choices = any(job.alternatives for job in instance.jobs)
+        if has_choices:
+            instance = _settled(instance, chosen)
+        window = window_of(instance, [replace(planned, alternative=0) for planned in best.jobs])
         if not window.jobs or board.is_over:
             return
         by = f"{self.name}:{self.params.solver}"
 
         def offer(solution: Any) -> None:
-            found = {planned.id: planned for planned in window.planned(solution)}
+            found = {one.id: replace(one, alternative=chosen[one.id]) for one in window.planned(solution)}
             board.offer([found.get(planned.id, planned) for planned in best.jobs], by=by)
 
         answer = solutions(
@@ -74,10 +80,16 @@ class MiniZinc:
             is_over=lambda: board.is_over,
             on_solution=offer,
         )
-        if isinstance(window, Window):
+        if isinstance(window, Window) and not has_choices:
             _conclude(window, answer, board, best.ids, self.params.solver, by)
         elif answer.verdict in _ENDS:
             board.report(_ENDS[answer.verdict].format(model=window.model), by=by)
+
+
+def _settled(instance: Instance, chosen: Mapping[str, int]) -> Instance:
+    """Return a window in which each job has to run by the alternative that a plan chose for it."""
+    apart = planner.elements_apart(instance)
+    return replace(apart, jobs=tuple(given(job, chosen.get(job.id, 0)) for job in apart.jobs))
 
 
 def window_of(instance: Instance, known: Sequence[PlannedJob]) -> Window | EvolvingWindow:

@@ -21,8 +21,13 @@ def unsupported(instance: Instance) -> tuple[str, ...]:
 
     They have all features of the planner but these. Sizes are checked last, since they need the others.
     """
-    others = (*planner.unsupported(instance), *_changed(instance), *_malleable(instance), *_slowed(instance))
-    others = (*others, *planner.with_alternatives(instance))
+    others = (
+        *planner.unsupported(instance),
+        *planner.within_groups(instance),
+        *_changed(instance),
+        *_malleable(instance),
+        *_slowed(instance),
+    )
     return others or tuple(_too_large(instance))
 
 
@@ -63,7 +68,8 @@ def _slowed(instance: Instance) -> list[str]:
 
 def _too_large(instance: Instance) -> list[str]:
     """Return the figures that exceed the size or the integers of a model."""
-    jobs = [job for job in instance.elements() if job.running is None]
+    elements = (job for job in instance.elements() if job.running is None)
+    jobs = [max(job.choices, key=lambda one: one.walltime) for job in elements]
     requests = [step.request for job in jobs for step in job.steps]
     placements = sum(len(request.chunks) for request in requests) * len(instance.cluster.node_names)
     amounts = [*instance.cluster.totals.values(), *instance.cluster.licenses.values()]

@@ -36,16 +36,9 @@ def _unsupported_of(job: Job) -> list[str]:
     return [what for what, is_asked in asked.items() if is_asked]
 
 
-def with_alternatives(instance: Instance) -> tuple[str, ...]:
-    """Return the features of an instance that engines cannot honour which run each job by its own request, anywhere."""
-    return tuple(
-        f"job {job.id}: {what}"
-        for job in instance.jobs
-        for what in (
-            *["has alternatives"] * bool(job.alternatives),
-            *(f"within one {one}" for one in sorted(job.levels)),
-        )
-    )
+def within_groups(instance: Instance) -> tuple[str, ...]:
+    """Return the features of an instance that engines cannot honour which know no groups of nodes."""
+    return tuple(f"job {job.id}: within one {level}" for job in instance.jobs for level in sorted(job.levels))
 
 
 def changing(instance: Instance) -> tuple[str, ...]:

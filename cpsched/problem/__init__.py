@@ -12,7 +12,7 @@ dependencies as distances between starts, `queue.py` the order in which jobs are
 from cpsched.problem.admission import Refusal, chunks_on_empty_node, packs, placeable, refusal, refusals
 from cpsched.problem.amounts import dominant_share
 from cpsched.problem.calendar import Intervals, intervals, minus, occurrences, union
-from cpsched.problem.choices import with_licenses
+from cpsched.problem.choices import given, with_licenses
 from cpsched.problem.holds import held_by
 from cpsched.problem.nodes import levels_of
 from cpsched.problem.overcommitment import is_overcommitted

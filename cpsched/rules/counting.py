@@ -21,7 +21,7 @@ def insert_by_counts(ledger: Ledger, queue: Sequence[Job], progress: Progress | 
     has alternatives or a latest start, nothing is booked but running jobs, and what they have is only given back. Else
     nothing is booked.
     """
-    if any(job.alternatives for job in ledger.jobs):
+    if ledger.has_choices:
         return False
     rows = {job.id: row for row, job in enumerate(ledger.jobs)}
     chosen = np.array([rows[job.id] for job in queue], dtype=np.int64)

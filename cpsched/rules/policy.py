@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import product
 
 from cpsched.booking import Ledger
 from cpsched.domain import Instance, Job
@@ -32,25 +31,34 @@ def first_that_fits(ledger: Ledger, ids: Sequence[str], *, earliest: int, latest
     starts of those that found one. All times are on the instance's clock.
 
     A job with alternatives has the first of its choices that starts at `earliest`, as queueing systems do it; if none
-    does, the first one that has a start at all.
+    does, that which starts first.
     """
-    chosen = {job.id: len(job.choices) for job in ledger.jobs if job.alternatives}
-    if not chosen:
+    if not ledger.has_choices:
         return ledger.place(ids, earliest=earliest, latest=latest)
     starts: dict[str, int] = {}
     for name in ids:
-        for last, number in product(dict.fromkeys((earliest, latest)), range(chosen.get(name, 1))):
-            if name in chosen:
+        count, found = ledger.num_choices(name), list[tuple[int, int]]()
+        for number in range(count):
+            if count > 1:
                 ledger.take_mode(name, number)
-            if placed := ledger.place([name], earliest=earliest, latest=last):
+            placed = ledger.place([name], earliest=earliest, latest=latest)
+            if count == 1 or placed.get(name) == earliest:
                 starts |= placed
                 break
+            if placed:
+                found.append((placed[name], number))
+                ledger.release(name)
+        else:
+            if found:
+                start, number = min(found)
+                ledger.take_mode(name, number)
+                starts |= ledger.place([name], earliest=start, latest=start)
     return starts
 
 
 def insert(ledger: Ledger, queue: Sequence[Job], progress: Progress | None) -> None:
     """Give each job its earliest start beside the jobs before it, each after those that it waits for; one with
-    alternatives by the first of its choices that starts at once, or else by the first that can start.
+    alternatives by the first of its choices that starts at once, or else by that which starts first.
     """
     ids = [job.id for job in awaited_first(ledger.instance, queue)]
     if not any(job.alternatives for job in queue):

@@ -241,7 +241,7 @@ class JobReader:
         self, cursor: Cursor, job: Mapping[str, Cursor], own: Step, licenses: Mapping[str, int]
     ) -> tuple[Step, ...]:
         """Read what a waiting rigid job can run with in place of its own walltime and request; none is there twice."""
-        _refuse_beside(cursor, ("moldable", "steps", "malleable", "running", "expected"), job)
+        _refuse_beside(cursor, ("moldable", "steps", "malleable", "running"), job)
         found = [own]
         for item in cursor.items():
             members = item.members(["walltime", "request"], ["place"])
@@ -252,6 +252,8 @@ class JobReader:
             if join_licenses(asked, job.get("licenses")) != licenses:
                 members["request"].refuse("expected the same licences in every alternative")
             step = Step(members["walltime"].duration(), request)
+            if "expected" in job and step.walltime != own.walltime:
+                members["walltime"].refuse("expected the job's own walltime beside expected")
             if step in found:
                 item.refuse("expected each alternative once, and another one than the job's own request")
             found.append(step)

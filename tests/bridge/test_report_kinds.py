@@ -217,6 +217,19 @@ def test_a_reservation_keeps_its_free_node_while_another_is_busy() -> None:
     assert (seen.starts["1"], seen.nodes["1"], seen.starts["2"]) == (0, ("n2",), 2 * HOUR)
 
 
+def test_a_choice_is_one_inside_a_reservation_and_in_large_counts() -> None:
+    """Where no node has room for all of its tasks a job starts at once on two; components of a job make no choice."""
+    choice = {"user_name": "bob", "cpus": 16, "tasks": 16, "max_nodes": 2}
+    busy = [running(number, f"n{number}", {f"n{number}": (8, 100)}, time_limit=60) for number in (1, 2)]
+    seen = of_slurm(*busy, hour(3, resv_name="a", **choice), hour(4), reservations=[reserved("a", "n[1-2]")])
+    assert (seen.starts["3"], seen.nodes["3"], seen.starts["4"]) == (0, ("n1", "n2"), 2 * HOUR)
+    nodes = [node(name, gres="tmp:1860G") for name in ("n1", "n2")]
+    seen = of_slurm(*busy, hour(3, tres_per_node="gres:tmp:1000G", **choice), nodes=nodes)
+    assert (seen.starts["3"], seen.nodes["3"]) == (0, ("n1", "n2"))
+    parts = [hour(3, het_job_id=3, **choice), hour(4, het_job_id=3, het_job_offset=1)]
+    assert of_slurm(*busy, *parts).starts["3"] == HOUR - 60
+
+
 def test_magnetic_jobs_may_be_elsewhere() -> None:
     """A job of a magnetic reservation's users runs in it and beside it; a job of another user beside it only."""
     jobs = [hour(number, user_name="bob", cpus=16, tasks=16) for number in (1, 2)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 from click.testing import CliRunner
@@ -40,6 +41,15 @@ def test_snapshot_writes_an_instance(tmp_path: Path) -> None:
     assert "left out: job 12: it is held" in result.stderr
     instance = read_instance(output)
     assert {name: queue.expected_wait for name, queue in instance.queues.items()} == {"normal": 1800, "gpuq": 60}
+
+
+def test_without_a_site_file_the_commands_are_those_in_path(tmp_path: Path) -> None:
+    """A Slurm anywhere is asked, and each queue has the default wait."""
+    fake_slurm(tmp_path)
+    path = {"PATH": f"{tmp_path / 'commands'}:{os.environ['PATH']}"}
+    result = CliRunner().invoke(main, ["snapshot", "--rm", "slurm", "-o", str(tmp_path / "now.json")], env=path)
+    assert result.exit_code == 0, result.output
+    assert {queue.expected_wait for queue in read_instance(tmp_path / "now.json").queues.values()} == {1800}
 
 
 def test_a_slurm_that_does_not_answer_has_an_exit_code(tmp_path: Path) -> None:

@@ -11,7 +11,9 @@ from click.testing import CliRunner
 
 from cpsched.cli import main
 from cpsched.errors import DocumentError
+from cpsched.formats import instance_to_document, parse_instance
 from cpsched.site.daemon import daemon_of, read_site
+from cpsched.site.daemon.window import planning_window
 
 FILE = """\
 dry_run = {dry_run}
@@ -93,6 +95,45 @@ def test_jobs_of_a_directory_run_as_planned(tmp_path: Path) -> None:
     assert script.runs == dict.fromkeys("abcde", 1)
     assert not script.waiting
     assert json.loads((tmp_path / "orders.json").read_text())["gate"] == "closed"
+    daemon.close()
+
+
+def choosing(folder: Path, *, has_choice: bool = True) -> None:
+    """Write that two of four nodes are busy until 1090, and that two jobs may have two nodes in place of all four."""
+    held = [{"node": node, "resources": {"cores": 4}} for node in ("n1", "n2")]
+    busy: dict[str, Any] = {"id": "busy", "submit": 0, "walltime": 100, "request": "2:ncpus=4"}
+    jobs = [busy | {"running": {"start": 990, "allocation": held}}]
+    for name in ("a", "b"):
+        choice = {"alternatives": [{"walltime": 70, "request": "2:ncpus=4"}]} if has_choice else {}
+        jobs.append({"id": name, "submit": 0, "walltime": 60, "request": "4:ncpus=4"} | choice)
+    cluster = {"nodes": [{"names": "n[1-4]", "resources": {"cores": 4}}]}
+    document = {"format": "cpsched-instance/1", "name": "s", "now": 1000, "cluster": cluster, "jobs": jobs}
+    (folder / "instance.json").write_text(json.dumps(document))
+
+
+def test_a_job_with_a_choice_starts_by_that_of_the_plan(tmp_path: Path) -> None:
+    """The order says which alternative it is, also after a restart; where it is gone the plan is another one."""
+    choosing(tmp_path)
+    script = Script(tmp_path, {})
+    path = script.site()
+    daemon = daemon_of(read_site(path), path)
+    daemon.begin()
+    assert daemon.cycle()
+    orders = script.orders()
+    assert sorted((one["order"], one.get("alternative")) for one in orders.values()) == [("hold", None), ("start", 1)]
+    (first,) = (name for name, one in orders.items() if one["order"] == "start")
+    assert {one["node"] for one in orders[first]["allocation"]} == {"n3", "n4"}
+    plan = dict(daemon.state.plan)
+    ahead = planning_window(daemon.state, lead=5)
+    assert {job.id for job in ahead.instance.jobs if job.running is not None} == {"busy", first}
+    assert parse_instance(instance_to_document(ahead.instance))
+    daemon.close()
+    daemon = daemon_of(read_site(path), path)
+    daemon.begin()
+    assert dict(daemon.state.plan) == plan
+    choosing(tmp_path, has_choice=False)
+    assert daemon.cycle()
+    assert {one["order"] for name, one in script.orders().items() if name in ("a", "b")} == {"hold"}
     daemon.close()
 
 

@@ -8,7 +8,6 @@ import pytest
 
 from cpsched import solve
 from cpsched.answers import Answers
-from cpsched.errors import UnsupportedError
 from cpsched.formats import instance_to_document, parse_instance, parse_plan, plan_to_document
 from cpsched.planner import advanced
 from cpsched.verify import verify
@@ -48,6 +47,17 @@ def test_queue_rules_take_the_first_that_fits(engine: str) -> None:
     found = planned(window(running, {"id": "a", "alternatives": [NARROW]}), engine)
     assert found["a"] == (0, 18, 1)
     assert planned(window({"id": "a", "alternatives": [NARROW]}), engine)["a"] == (0, 10, 0)
+
+
+@pytest.mark.parametrize("engine", ["fcfs", "wspt_list", "conservative_on_nodes"])
+def test_queue_rules_wait_for_the_choice_that_starts_first(engine: str) -> None:
+    """Where none fits at once it is not the first of the document that has its time."""
+    taken = [{"node": f"n{number}", "resources": {"cores": 4}} for number in (1, 2)]
+    ends = [
+        {"id": f"r{number}", "walltime": end, "request": "1:ncpus=4", "running": {"start": -1, "allocation": [one]}}
+        for number, (end, one) in enumerate(zip((5, 50), taken, strict=True))
+    ]
+    assert planned(window(*ends, {"id": "a", "alternatives": [NARROW]}), engine)["a"] == (4, 22, 1)
 
 
 def test_dependencies_leave_no_choice() -> None:
@@ -139,11 +149,10 @@ def test_an_answer_counts_what_each_alternative_takes() -> None:
     assert answers.explain("x").blocked == ()
 
 
-@pytest.mark.parametrize("engine", ["sd_dyn", "minizinc"])
-def test_engines_without_a_choice_refuse_it_by_name(engine: str) -> None:
-    """What cannot choose says so, and plans nothing by a choice of its own."""
-    with pytest.raises(UnsupportedError, match="job a: has alternatives"):
-        solve(window({"id": "a", "alternatives": [NARROW]}), engine=engine, budget=1)
+def test_sd_policy_runs_jobs_by_their_own_requests() -> None:
+    """As in simulations; each plan passes the verifier."""
+    jobs = [{"id": name, "alternatives": [NARROW | {"walltime": 11}]} for name in "ab"]
+    assert planned(window(*jobs), "sd_dyn") == {"a": (0, 10, 0), "b": (10, 20, 0)}
 
 
 @pytest.mark.slow

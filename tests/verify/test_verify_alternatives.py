@@ -115,6 +115,8 @@ def _drawn(draw: random.Random) -> dict[str, Any]:
     keys: dict[str, Any] = {"request": request(), "walltime": draw.choice([1, 7, 1000])}
     if draw.random() < 0.3:
         keys["place"] = draw.choice(["scatter", "free:excl", "x"])
+    if draw.random() < 0.2:
+        keys["expected"] = draw.choice([1, 5])
     if draw.random() < 0.5:
         alternatives = [
             {"walltime": draw.choice([0, 1, 7, 99]), "request": request()} for _ in range(draw.randint(0, 3))

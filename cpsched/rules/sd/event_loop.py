@@ -18,7 +18,7 @@ from math import ceil
 from cpsched.booking import Ledger
 from cpsched.domain import Dependency, Instance, Job, PlannedJob, Running, Segment, repeated
 from cpsched.engine import Outcome, Progress
-from cpsched.planner import AdmissionResult, unsupported, warmup, with_alternatives
+from cpsched.planner import AdmissionResult, unsupported, warmup, within_groups
 from cpsched.problem import bound_jobs, planning_order
 from cpsched.rules.sd.partners import FULL_PACE, Guest, Lender, Run, guest_of, lender_of, runs_already
 from cpsched.rules.sd.rule import Mate, SdRule, select_mates
@@ -389,13 +389,15 @@ class SdEngine:
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
         """Return the features of the instance that the rules' ledger cannot honour yet."""
-        return (*unsupported(_rigid(instance)), *with_alternatives(instance))
+        return *unsupported(_rigid(instance)), *within_groups(instance)
 
     def plan(self, instance: Instance, progress: Progress | None) -> Outcome:
         """Plan all jobs by the rule. Raises `UnsupportedError` if it cannot honour something."""
         rigid = _rigid(instance)
         admission = AdmissionResult.of(rigid, engine=self.name)
-        loop = EventLoop(rigid, admission, {job.id: job for job in instance.elements()}, self.rule)
+        loop = EventLoop(
+            rigid, admission, {job.id: replace(job, alternatives=()) for job in instance.elements()}, self.rule
+        )
         loop.run(progress)
         # jobs are in the waiting room because of the machine, or because of reservations of others
         first = admission.outcome(loop.first.ledger)
@@ -409,5 +411,5 @@ class SdEngine:
 
 
 def _rigid(instance: Instance) -> Instance:
-    """Return the instance with all jobs at full share."""
-    return replace(instance, jobs=tuple(replace(job, malleability=None) for job in instance.jobs))
+    """Return the instance with all jobs at full share, and by their own requests."""
+    return replace(instance, jobs=tuple(replace(job, malleability=None, alternatives=()) for job in instance.jobs))

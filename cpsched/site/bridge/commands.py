@@ -32,7 +32,7 @@ class Answer:
 
     code: int
     #: What it printed, as it is.
-    data: bytes
+    data: bytes | bytearray
     err: str
 
     @property
@@ -88,7 +88,7 @@ def run(
     return answer
 
 
-def _converse(process: subprocess.Popen[bytes], given: bytes, end: float) -> tuple[bytes, bytes]:
+def _converse(process: subprocess.Popen[bytes], given: bytes, end: float) -> tuple[bytearray, bytearray]:
     """Give a process its input, and return what it prints and says of errors when it has ended.
 
     Raises `TimeoutError` if it has not ended at a second of the monotonic clock; `OverflowError` if it prints too much:
@@ -98,7 +98,8 @@ def _converse(process: subprocess.Popen[bytes], given: bytes, end: float) -> tup
     assert process.stdout is not None  # noqa: S101
     with suppress(OSError):  # it may not be allowed
         fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, _READ)
-    said = {stream: list[bytes]() for stream in (process.stdout, process.stderr) if stream is not None}
+    # an answer is long: it grows in place
+    said = {stream: bytearray() for stream in (process.stdout, process.stderr) if stream is not None}
     left, length = memoryview(given), 0
     with selectors.PollSelector() as selector:
         for stream in said:
@@ -114,7 +115,7 @@ def _converse(process: subprocess.Popen[bytes], given: bytes, end: float) -> tup
                     is_over = not left
                 else:
                     part = os.read(key.fd, _READ)
-                    said[key.fileobj].append(part)  # type: ignore[index]  # the streams that were registered
+                    said[key.fileobj] += part  # type: ignore[index]  # the streams that were registered
                     is_over = not part
                     length += len(part)
                     if length > _MOST_BYTES:
@@ -129,7 +130,7 @@ def _converse(process: subprocess.Popen[bytes], given: bytes, end: float) -> tup
     except subprocess.TimeoutExpired:
         raise TimeoutError from None
     out, err = said.values()
-    return b"".join(out), b"".join(err)
+    return out, err
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -6,7 +6,8 @@ those before. The site reads it whenever it likes, and starts jobs as it says. B
 
 ``orders.json`` has ``format`` (``cpsched-orders/1``), ``now`` (the second of the instance that they rest on), ``gate``
 (``closed`` or ``open``), and ``orders``: a list of objects with ``job``, ``order`` (``start``, ``hold``,
-``hand_back``), and, as far as there are such, ``at``, ``allocation``, ``announced``, ``nodes`` and ``why``.
+``hand_back``), and, as far as there are such, ``at``, ``allocation``, ``alternative``, ``announced``, ``nodes`` and
+``why``.
 """
 
 from __future__ import annotations
@@ -165,7 +166,8 @@ def _entry(order: Start | Hold | Announce | HandBack, before: _Object) -> _Objec
         return rest | {"announced": order.start, "nodes": list(order.nodes), "why": order.why}
     if isinstance(order, Start):
         allocation = [{"node": place.node, "resources": dict(place.resources)} for place in order.allocation]
-        return {"job": order.job, "order": "start", "at": order.at, "allocation": allocation} | told
+        chosen = {"alternative": order.alternative} if order.alternative else {}
+        return {"job": order.job, "order": "start", "at": order.at, "allocation": allocation} | chosen | told
     if isinstance(order, HandBack):
         return {"job": order.job, "order": "hand_back"}
     return {"job": order.job, "order": "hold"} | told

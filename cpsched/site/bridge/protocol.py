@@ -122,6 +122,8 @@ class Start:
     allocation: tuple[Placement, ...]
     #: Of the job as it was planned: a job that has changed since is not started.
     revision: str
+    #: By which of its alternatives, from 1 on; 0: by its own request.
+    alternative: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

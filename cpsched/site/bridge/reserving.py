@@ -19,7 +19,7 @@ from cpsched.domain import (
     Instance,
     ItemBound,
     Job,
-    Request,
+    Step,
     Validity,
 )
 
@@ -115,15 +115,19 @@ def _with_counters(cluster: Cluster, reserved: Sequence[Reserved]) -> Cluster:
 def _inside(job: Job, one: Reserved) -> Job:
     """Return a job that asks for what is reserved, and is over when its reservation is."""
     if one.nodes:
-        chunks = (
-            replace(part, resources=Amounts({**part.resources, _counter(one): part.resources.get("cores", 1)}))
-            for part in job.request.chunks
-        )
-        request = Request(chunks=tuple(chunks), place=job.request.place)
-        job = replace(job, steps=(replace(job.steps[0], request=request),))
+        steps, alternatives = (tuple(_reserved(step, one) for step in part) for part in (job.steps, job.alternatives))
+        job = replace(job, steps=steps, alternatives=alternatives)
     begins = [at for at in (one.start, job.not_before) if at is not None]
     ends = [at for at in (one.end, job.deadline) if at is not None]
     return replace(job, not_before=max(begins, default=None), deadline=min(ends, default=None))
+
+
+def _reserved(step: Step, one: Reserved) -> Step:
+    chunks = (
+        replace(part, resources=Amounts({**part.resources, _counter(one): part.resources.get("cores", 1)}))
+        for part in step.request.chunks
+    )
+    return replace(step, request=replace(step.request, chunks=tuple(chunks)))
 
 
 def _pools(one: Reserved, reserved: Sequence[Reserved], cluster: Cluster) -> Iterator[FreePool]:

@@ -180,6 +180,7 @@ def _unlike(jobs: Iterable[Job]) -> Iterable[Job]:
         else:
             asked = (
                 id(job.steps[0].request),
+                tuple([id(one.request) for one in job.alternatives]) if job.alternatives else (),
                 job.user,
                 job.group,
                 job.project,

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from cpsched.domain import Job
 from cpsched.site.bridge import Gate, JobFacts, JobState, Note, Order, Receipt, Refusal, Result, Snapshot, Start
 from cpsched.site.daemon.orders import NOT_NOTED, announcements, hand_back_orders, notes, wanted_orders
 from cpsched.site.daemon.state import (
@@ -132,7 +133,7 @@ def _seen(state: State, snapshot: Snapshot, changes: _Changes) -> State:
             changes.stale.append(f"job {job} is gone")
     for job in sorted(state.unfinished.keys() - snapshot.jobs.keys()):
         changes.records.append(JobOver(job=job, state=None, start=None, end=None))
-    plannable = {job.id for job in snapshot.instance.jobs if job.running is None}
+    plannable = {job.id: job for job in snapshot.instance.jobs if job.running is None}
     _give_up(state, snapshot, plannable, changes)
     _push(state, changes)
     if state.snapshot is not None and state.snapshot.instance.cluster != snapshot.instance.cluster:
@@ -206,7 +207,7 @@ def _push(state: State, changes: _Changes) -> None:
                 break
 
 
-def _give_up(state: State, snapshot: Snapshot, plannable: set[str], changes: _Changes) -> None:
+def _give_up(state: State, snapshot: Snapshot, plannable: Mapping[str, Job], changes: _Changes) -> None:
     """Take those jobs from the plan that it cannot start any more, and their promises back."""
     why_left = {left.id: left.reason for left in snapshot.left}
     seen, due = snapshot.jobs, snapshot.taken_at - state.policy.patience
@@ -216,7 +217,7 @@ def _give_up(state: State, snapshot: Snapshot, plannable: set[str], changes: _Ch
         facts = seen.get(job)
         if job not in plannable or facts is None:
             changes.plan[job] = None
-        elif facts.revision != entry.revision:
+        elif facts.revision != entry.revision or entry.planned.alternative > len(plannable[job].alternatives):
             changes.plan[job] = None
             changes.stale.append(f"job {job} has changed")
         elif entry.planned.start < (due if facts.due is not None else min(due, last)):

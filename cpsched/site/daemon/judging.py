@@ -43,12 +43,15 @@ def vetoes(snapshot: Snapshot, starts: Sequence[Start], ordered: Iterable[Planne
     """
     waiting = {job.id: job for job in snapshot.instance.jobs if job.running is None}
     planned: dict[str, PlannedJob] = {}
-    asked = [(one.id, one.start, one.segments[0].allocation) for one in ordered]
-    is_late = any(start < snapshot.taken_at for _, start, _ in asked)
-    for job_id, at, allocation in [*asked, *((one.job, one.at, one.allocation) for one in starts)]:
+    asked = [(one.id, one.start, one.segments[0].allocation, one.alternative) for one in ordered]
+    is_late = any(start < snapshot.taken_at for _, start, *_ in asked)
+    asked += [(one.job, one.at, one.allocation, one.alternative) for one in starts]
+    for job_id, at, allocation, number in asked:
         if job_id in waiting and snapshot.jobs[job_id].state is JobState.WAITING:
-            segment = Segment(start=at, end=at + waiting[job_id].walltime, allocation=allocation)
-            one = PlannedJob(id=job_id, start=at, end=segment.end, segments=(segment,))
+            choices = waiting[job_id].choices
+            number = min(number, len(choices) - 1)
+            segment = Segment(start=at, end=at + choices[number].walltime, allocation=allocation)
+            one = PlannedJob(id=job_id, start=at, end=segment.end, segments=(segment,), alternative=number)
             planned[job_id] = _begun_at(one, max(at, snapshot.taken_at))
     candidates = [start.job for start in starts if start.job in planned]
     if not candidates:

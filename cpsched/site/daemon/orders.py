@@ -48,7 +48,13 @@ def wanted_orders(state: State) -> tuple[Order, ...]:
         elif planned is not None and planned.planned.start <= soon:
             if (facts.due, facts.nodes) != (planned.start, planned.nodes):
                 starts.append(
-                    Start(job=job.id, at=planned.start, allocation=planned.allocation, revision=planned.revision)
+                    Start(
+                        job=job.id,
+                        at=planned.start,
+                        allocation=planned.allocation,
+                        revision=planned.revision,
+                        alternative=planned.planned.alternative,
+                    )
                 )
         elif _is_to_be_held(state, job, facts):
             orders.append(Hold(job=job.id, until=until))

@@ -78,6 +78,7 @@ def planning_window(
         if entry is not None and is_near and _starts(entry, snapshot, at, is_ahead=lead > 0):
             segment = replace(entry.planned.segments[0], end=max(entry.planned.end, at + 1))
             running = Running(start=entry.start, segments=(segment,))
+            job = job.choices[min(entry.planned.alternative, len(job.alternatives))]
             jobs.append(replace(job, running=running, told=None, after=(), malleability=None))
             continue
         revisions[job.id] = snapshot.jobs[job.id].revision
@@ -106,7 +107,7 @@ def _planned(
     """Return a job with its promised start, expected runtime and standing; the same where nothing has changed."""
     if before is not None and before.seen is not job:
         before = None
-    kind = Kind.of(job) if before is None else before.kind
+    kind = before.kind if before is not None else Kind.of(job) if job.shortest == job.longest else None
     expected = None if learner is None or kind is None else learner.expected(kind)
     if before is not None and (before.promise is promise, before.price, before.expected, before.standing) == (
         True,

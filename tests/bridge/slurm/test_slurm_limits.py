@@ -188,6 +188,17 @@ def test_the_first_that_has_a_limit_counts(
     planned(taken)
 
 
+def test_each_choice_is_held_against_the_limits(tmp_path: Path) -> None:
+    """A choice beyond a limit by itself is none; of a limit at a time a job takes the most of its other choices."""
+    by_partition = (user("ada", "optics", node="cpu=5"), user("ada", "optics", "gpuq", node="cpu=3", grp="node=2(0)"))
+    asked = {"partition": "normal,gpuq", "max_nodes": 4, "tasks": 8, "cpus": 8}
+    taken = snapshot(tmp_path, [ada(1, **asked), ada(2, **asked)], *CHAIN, *by_partition)
+    sizes = [(one.request.chunks[0].count, set(one.request.chunks[0].where)) for one in taken.instance.jobs[0].choices]
+    assert sizes == [(count, {"partition.normal"}) for count in (2, 3, 4)]
+    assert not taken.left
+    planned(taken)
+
+
 @pytest.mark.parametrize(
     ("records", "fields", "reason", "is_for_manager"),
     [

@@ -103,6 +103,31 @@ def test_planned_jobs_start_on_exactly_the_planned_nodes(lab: Laboratory) -> Non
     assert set(results(lab.manager.apply(orders))) == {Result.ALREADY}
 
 
+@pytest.mark.parametrize(
+    ("asked", "nodes", "cores"),
+    [
+        (("-N2-4", "-n8"), ("g2", "m1", "m2", "f1"), 2),
+        (("-N2-4", "-n8"), ("g1", "f1"), 4),
+        (("-N2", "--constraint=[rack1|rack2]"), ("m1", "f1"), 1),
+        (("-N2", "--constraint=[rack1|rack2]"), ("g1", "g4"), 1),
+        (("-n2", "--partition=gpuq,urgent"), ("m1",), 2),
+        (("-n2", "--partition=normal,gpuq"), ("g3",), 2),
+    ],
+)
+def test_any_choice_of_a_job_can_be_ordered(
+    lab: Laboratory, asked: tuple[str, ...], nodes: tuple[str, ...], cores: int
+) -> None:
+    """A job with a choice starts by the one that its order names, whatever Slurm would choose."""
+    lab.close()
+    job = lab.submit(*asked)
+    snapshot = lab.manager.snapshot()
+    (seen,) = snapshot.instance.jobs
+    assert len(seen.choices) > 1
+    assert results(lab.manager.apply([start(snapshot, job, *nodes, cores=cores)])) == [Result.DONE]
+    lab.wait(lambda: lab.facts(job).state is JobState.RUNNING)
+    assert set(lab.facts(job).nodes) == set(nodes)
+
+
 def test_a_maintenance(lab: Laboratory) -> None:
     """A reservation with MAINT costs nobody the plan: others are planned beside and after it, and its job in it."""
     lab.close()
@@ -146,13 +171,16 @@ def test_the_gate(lab: Laboratory) -> None:
 
 def test_orders_are_undone_without_a_trace(lab: Laboratory) -> None:
     """A job that was ordered, held again and handed back asks for what its user asked for, as a twin does."""
-    shapes = (("-N2", "-n13"), ("-n20",), ("-n4", "--nodelist=m1"), ("-N1-3", "-n8"), ("-n3", "--exclusive"))
+    shapes = (
+        ("-N2", "-n13"), ("-n20",), ("-n4", "--nodelist=m1"), ("-N1-3", "-n8"), ("-n3", "--exclusive"),
+        ("-N2", "--constraint=[rack1|rack2]"), ("-n2", "--partition=gpuq,urgent"),
+    )  # fmt: skip
     hour = int(time.time()) + 3600
     begin = "--begin=now+2hours"
     twins = {lab.submit(*shape, begin): shape for shape in shapes}
     lab.close()
     jobs = {lab.submit(*shape, begin): shape for shape in shapes}
-    nodes = {0: ("g1", "g2"), 1: ("g1", "g2"), 2: ("m1",), 3: ("g1",), 4: ("g1",)}
+    nodes = {0: ("g1", "g2"), 1: ("g1", "g2"), 2: ("m1",), 3: ("g1",), 4: ("g1",), 5: ("m1", "m2"), 6: ("f1",)}
     snapshot = lab.manager.snapshot()
     revisions = {job: snapshot.jobs[job].revision for job in jobs}
     orders = [
@@ -160,7 +188,7 @@ def test_orders_are_undone_without_a_trace(lab: Laboratory) -> None:
     ]
     assert set(results(lab.manager.apply(orders))) == {Result.DONE}
     ordered = lab.manager.snapshot()
-    assert [ordered.jobs[job].due for job in jobs] == [hour] * 5
+    assert [ordered.jobs[job].due for job in jobs] == [hour] * 7
     assert [ordered.jobs[job].nodes for job in jobs] == list(nodes.values())
     assert {job: ordered.jobs[job].revision for job in jobs} == revisions
     holds = [Hold(job=job, until=hour + 7200) for job in jobs]  # later than their own begin

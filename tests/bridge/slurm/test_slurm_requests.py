@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+import cpsched
 from cpsched.domain import Arrangement, Job
-from cpsched.formats import instance_to_document, parse_instance
+from cpsched.formats import instance_to_document, parse_instance, plan_to_document
 from cpsched.site.bridge import Snapshot
 from cpsched.site.bridge.slurm import make_snapshot
 from cpsched.site.bridge.slurm.amounts import gres_amounts, license_amounts, memory, minutes, tres_requests
 from cpsched.site.bridge.slurm.json_reader import read_answer
+from cpsched.verify import verify
 from tests.bridge.slurm.answers import LICENSES_2205, NODES_2205, NOW, PARTITIONS_2205, node, running, waiting
 
 
@@ -70,6 +72,63 @@ def test_requests_are_chunks(fields: dict[str, Any], expected: list[Any]) -> Non
     )
 
 
+def choices(job: Job) -> list[tuple[int, int, set[str]]]:
+    """Return the chunks, their cores and their properties of each choice of a job whose chunks are alike."""
+    found = []
+    for one in job.choices:
+        (chunk,) = one.request.chunks
+        found.append((chunk.count, chunk.resources["cores"], set(chunk.where)))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"node_count": 2, "max_nodes": 4, "tasks": 8, "cpus": 8}, [(2, 4, ()), (3, 3, ()), (4, 2, ())]),
+        ({"node_count": 1, "max_nodes": 9, "tasks": 4, "cpus": 4}, [(1, 4, ()), (2, 2, ()), (4, 1, ())]),
+        ({"node_count": 1, "max_nodes": 4, "tasks": 40, "cpus": 40}, [(3, 14, ()), (4, 10, ())]),
+        ({"node_count": 2, "max_nodes": 4}, [(2, 1, ())]),
+        ({"node_count": 1, "max_nodes": 4, "tasks": 4, "cpus": 4, "shared": "none"}, [(1, 4, ())]),
+        ({"node_count": 1, "max_nodes": 4, "tasks": 4, "cpus": 4, "tasks_per_node": 4}, [(1, 4, ())]),
+        ({"features": "[gpu|rack1]"}, [(1, 1, ("feature.gpu|rack1",))]),
+        (
+            {"features": "[gpu|rack1]", "node_count": 2, "tasks": 2, "cpus": 2},
+            [(2, 1, ("feature.gpu",)), (2, 1, ("feature.rack1",))],
+        ),
+        (
+            {"partition": "normal,gpuq", "tasks": 4, "cpus": 4, "max_nodes": 2},
+            [
+                (1, 4, ("partition.gpuq",)),
+                (2, 2, ("partition.gpuq",)),
+                (1, 4, ("partition.normal",)),
+                (2, 2, ("partition.normal",)),
+            ],
+        ),
+        ({"partition": "normal,gpuq", "excluded_nodes": "g[1-2]", "time_limit": 2000}, [(1, 1, ("outside.g[1-2]",))]),
+    ],
+)
+def test_what_slurm_would_choose_is_a_choice(fields: dict[str, Any], expected: list[Any]) -> None:
+    """Ranges of nodes with fewer tasks on each, features that all nodes have alike, and several partitions that are not
+    alike are alternatives, as far as they are any.
+    """
+    job = only(waiting(1, **fields))
+    assert choices(job) == [(count, cores, set(where)) for count, cores, where in expected]
+
+
+def test_a_plan_chooses_what_can_start_first() -> None:
+    """Where the preferred partition and the fewest nodes are taken, the job starts at once in another one on more."""
+    snapshot = look(
+        *(running(number, name, {name: (10, 1000)}) for number, name in enumerate(("g1", "g2", "m1"), 1)),
+        waiting(5, partition="normal,gpuq", tasks=12, cpus=12, max_nodes=3),
+        waiting(6, partition="normal,gpuq", tasks=7, cpus=7),
+    )
+    document = instance_to_document(snapshot.instance)
+    plan = cpsched.solve(snapshot.instance, engine="planner")
+    assert verify(document, plan_to_document(plan)) == ()
+    (job,) = (one for one in plan.jobs if one.id == "5")
+    assert (job.start, len(job.segments[0].allocation)) == (NOW, 2)
+
+
 def test_properties_of_nodes_say_who_is_required_and_excluded() -> None:
     """A required node has a property of its own, and all but the excluded ones have one that says so."""
     snapshot = look(waiting(1, required_nodes="m1"), waiting(2, excluded_nodes="g1,m1"))
@@ -85,7 +144,8 @@ def test_properties_of_nodes_say_who_is_required_and_excluded() -> None:
         ({"priority": 0}, "it is held"),
         ({"hold": True, "state_reason": "JobHeldAdmin"}, "it is held (JobHeldAdmin)"),
         ({"partition": "gone"}, "has no nodes"),
-        ({"features": "[rack1|rack2]", "node_count": 2, "tasks": 2, "cpus": 2}, "the same of some features"),
+        ({"features": "[rack1|rack2*2]", "node_count": 2, "tasks": 2, "cpus": 2}, "in a way that cannot be said"),
+        ({"features": "[gpu&rack1]", "node_count": 2, "tasks": 2, "cpus": 2}, "the same of some features"),
         ({"features": "gpu*2", "required_nodes": "g1"}, "by counts of features"),
         ({"features": "a&b|c"}, "features in a way that cannot be said"),
         ({"licenses": "matlab:1|ansys:1"}, "its licences cannot be read"),

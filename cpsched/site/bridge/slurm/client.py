@@ -164,7 +164,7 @@ class SlurmClient:
     def _rest(self, server: RestServer, kind: str) -> SlurmRecords:
         return self._read(kind, server.get(kind), "GET", server.address, kind)
 
-    def _read(self, kind: str, data: bytes, *arguments: str) -> SlurmRecords:
+    def _read(self, kind: str, data: bytes | bytearray, *arguments: str) -> SlurmRecords:
         """Return the records of an answer, which must have some of a kind, or say that there are none."""
         try:
             return self.readers[arguments].read(data, " ".join(arguments), kind)

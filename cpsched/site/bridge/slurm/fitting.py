@@ -93,9 +93,12 @@ def _in_units(instance: Instance, units: Mapping[str, int]) -> Instance:
         return Request(chunks=tuple(chunks), place=asked.place)
 
     def mended(job: Job) -> Job:
-        steps = tuple(replace(step, request=request(step.request)) for step in job.steps)
+        steps, alternatives = (
+            tuple(replace(step, request=request(step.request)) for step in part)
+            for part in (job.steps, job.alternatives)
+        )
         if job.running is None:
-            return replace(job, steps=steps)
+            return replace(job, steps=steps, alternatives=alternatives)
         segments = tuple(
             replace(
                 segment,
@@ -106,7 +109,7 @@ def _in_units(instance: Instance, units: Mapping[str, int]) -> Instance:
         return replace(job, steps=steps, running=replace(job.running, segments=segments))
 
     def asks(job: Job) -> bool:
-        return any(not units.keys().isdisjoint(step.request.totals) for step in job.steps)
+        return any(not units.keys().isdisjoint(step.request.totals) for step in (*job.steps, *job.alternatives))
 
     classes = tuple(
         replace(one, resources=counted(one.resources, int.__floordiv__)) for one in instance.cluster.classes

@@ -61,7 +61,7 @@ def _joined(components: list[Job]) -> Job:
         licenses.update(component.licenses)
     walltime = max(component.walltime for component in components)
     step = Step(walltime=walltime, request=Request(chunks=chunks, place=place))
-    return replace(components[0], steps=(step,), licenses=Amounts(licenses))
+    return replace(components[0], steps=(step,), alternatives=(), licenses=Amounts(licenses))
 
 
 def throttled(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from cpsched.site.bridge.leaving import Inexpressible
 from cpsched.site.bridge.protocol import JobState
 from cpsched.site.bridge.slurm.marker import Marker, is_sayable, prefix_of
 from cpsched.site.bridge.slurm.records import JobRecord, ReservationRecord, Share
-from cpsched.site.bridge.slurm.requests import Site, counter_of, licenses_of, step_of
+from cpsched.site.bridge.slurm.requests import Site, counter_of, licenses_of, steps_of
 from cpsched.site.bridge.slurm.states import CLOSED, NEVER
 from cpsched.text import printable
 
@@ -67,10 +67,11 @@ def job_of(one: Seen, site: Site, reservations: Mapping[str, ReservationRecord],
     if view.array is not None and view.task is None and not view.tasks_text:
         raise Inexpressible("the tasks of its array are not known")
     begin = view.begin if view.begin is not None and view.begin > now else None
-    queue, step, licenses = _asked(view, site)
+    queue, steps, licenses = _asked(view, site)
     return make(
         queue=queue if queue in site.partitions else None,
-        steps=(step,),
+        steps=steps[:1],
+        alternatives=steps[1:],
         licenses=licenses,
         not_before=begin,
         deadline=view.deadline,
@@ -78,12 +79,12 @@ def job_of(one: Seen, site: Site, reservations: Mapping[str, ReservationRecord],
     )
 
 
-def _asked(view: JobRecord, site: Site) -> tuple[str, Step, Amounts]:
-    """Return the queue in which a waiting job is planned, its request with its walltime, and its licences.
+def _asked(view: JobRecord, site: Site) -> tuple[str, tuple[Step, ...], Amounts]:
+    """Return the queue in which a waiting job is planned, its requests with their walltime, and its licences.
 
-    Of several partitions it is the first that can run the job, or all of them as one. Raises `Inexpressible` if there
-    is none.
+    Of several partitions each that can run the job is a choice. Raises `Inexpressible` if there is none.
     """
+    found: list[tuple[str, int, Sequence[Step]]] = []
     reason: Inexpressible | None = None
     candidates = site.queues_of(view)
     for queue in candidates:
@@ -96,16 +97,25 @@ def _asked(view: JobRecord, site: Site) -> tuple[str, Step, Amounts]:
                 walltime = partition.default_time or partition.max_time
             if walltime is None:
                 raise Inexpressible("it has no time limit")
-            asked = view if view.partitions == (queue,) else view.but(partitions=(queue,))
-            step, licenses = step_of(asked, walltime, site)
+            asked = (queue,) if len(candidates) == 1 else (queue, *view.partitions)
+            steps, licenses = steps_of(view if view.partitions == asked else view.but(partitions=asked), walltime, site)
         except Inexpressible as error:
             reason = reason or error
             continue
         is_short = partition.max_time is None or walltime <= partition.max_time
-        if len(candidates) == 1 or (is_short and site.has_room(queue, step.request)):
-            return queue, step, licenses
-        reason = reason or Inexpressible(f"none of its partitions {','.join(view.partitions)} can run it")
-    raise reason or Inexpressible("it has no partition")
+        if len(candidates) == 1 or (is_short and site.has_room(queue, steps[0].request)):
+            found.append((queue, walltime, steps))
+        else:
+            reason = reason or Inexpressible(f"none of its partitions {','.join(view.partitions)} can run it")
+    if not found:
+        raise reason or Inexpressible("it has no partition")
+    queue, walltime, steps = found[0]
+    if len(found) > 1:
+        queue = site.union([name for name, _, _ in found])
+        steps = [step for _, _, of_partition in found for step in of_partition]
+    elif len(candidates) > 1:
+        steps, licenses = steps_of(view.but(partitions=(queue,)), walltime, site)
+    return queue, tuple(steps), licenses
 
 
 def _running(make: Callable[..., Job], view: JobRecord, site: Site, now: int) -> Job:

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from cpsched.domain import Amounts, Job
 from cpsched.site.bridge.leaving import Inexpressible
 from cpsched.site.bridge.slurm.limits import Limits, SlurmLimits
 from cpsched.site.bridge.slurm.records import JobRecord
-from cpsched.site.bridge.slurm.requests import Site
+from cpsched.site.bridge.slurm.requests import Site, partition_of
 
 _JOBS = "jobs"
 _SLURM = {"cores": "cpu", "gpus": "gres/gpu", "mics": "gres/mic", _JOBS: "jobs"}
@@ -66,6 +67,30 @@ def takes_of(job: Job, view: JobRecord, site: Site, limits: SlurmLimits) -> tupl
             raise Inexpressible(reason, is_for_manager=False)
         found.append(take)
     return tuple(found)
+
+
+def kept(job: Job, view: JobRecord, site: Site, limits: SlurmLimits) -> tuple[Job, tuple[Take, ...]]:
+    """Return a job with those of its choices that keep the limits on a job alone, and the most that it takes of others.
+
+    Raises `Inexpressible` if none does (`takes_of`).
+    """
+    choices, takes = list[Job](), dict[str, Take]()
+    reason: Inexpressible | None = None
+    for choice in job.choices:
+        is_plain = len(view.partitions) < 2 or job.queue is None
+        try:
+            mine = takes_of(choice, view if is_plain else view.but(partitions=(partition_of(choice),)), site, limits)
+        except Inexpressible as error:
+            reason = reason or error
+            continue
+        choices.append(choice)
+        for take in mine:
+            takes[take.limit] = max(take, takes.get(take.limit, take), key=attrgetter("amount"))
+    if not choices and reason is not None:
+        raise reason
+    if len(choices) <= len(job.alternatives):
+        job = replace(job, steps=choices[0].steps, alternatives=tuple(one.steps[0] for one in choices[1:]))
+    return job, tuple(takes.values())
 
 
 def limited(

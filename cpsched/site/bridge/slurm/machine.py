@@ -12,7 +12,7 @@ from cpsched.domain import Amounts, Cluster, FrozenMap, Job, NodeClass, Queue
 from cpsched.errors import SyntaxFault
 from cpsched.formats import expand_hostlist
 from cpsched.site.bridge.slurm.records import NodeRecord, SlurmRecords
-from cpsched.site.bridge.slurm.requests import HOST, YES, Site, feature_property, outside_property
+from cpsched.site.bridge.slurm.requests import HOST, YES, Site, feature_property
 from cpsched.site.bridge.slurm.site import SlurmModel
 
 
@@ -47,27 +47,29 @@ def site_of(records: SlurmRecords) -> Site:
 
 
 def unions_of(jobs: Iterable[Job], queues: Mapping[str, Queue], site: Site) -> dict[str, Queue]:
-    """Return the queues of jobs that may run in several partitions, which are alike."""
+    """Return the queues of jobs that may run in several partitions: as the first of them, with the nodes of all."""
     found: dict[str, Queue] = {}
     for name in {job.queue for job in jobs if job.queue is not None} - queues.keys():
         first = max((queues[one] for one in name.split(",")), key=attrgetter("priority"))
         nodes = tuple(node for node in site.partitions[name] if node in site.nodes)
-        found[name] = replace(first, nodes=nodes if len(nodes) < len(site.nodes) else None)
+        limits = [queues[one].max_walltime for one in name.split(",")]
+        longest = None if None in limits else max(limit for limit in limits if limit is not None)
+        found[name] = replace(first, nodes=nodes if len(nodes) < len(site.nodes) else None, max_walltime=longest)
     return found
 
 
 def cluster_of(
     nodes: Sequence[NodeRecord],
     hosts: Collection[str],
-    excluded: Mapping[str, Collection[str]],
+    marked: Mapping[str, Collection[str]],
     either: Collection[str],
     counters: Mapping[tuple[str, str], int],
     licenses: Amounts,
 ) -> Cluster:
     """Return the nodes in classes.
 
-    Those in `hosts`, those outside of excluded ones and those with one of several features (`either`, ``a|b``) have
-    properties that say so. `counters`: resources of nodes that are limits.
+    Those in `hosts`, and those with one of several features (`either`, ``a|b``), have properties that say so. `marked`:
+    the nodes that have other ones. `counters`: resources of nodes that are limits.
     """
     limits: dict[str, dict[str, int]] = defaultdict(dict)
     for (node_name, counter), most in counters.items():
@@ -77,7 +79,7 @@ def cluster_of(
         properties = {feature_property(feature): YES for feature in node.features}
         if node.name in hosts:
             properties[HOST] = node.name
-        properties |= {outside_property(text): YES for text, names in excluded.items() if node.name not in names}
+        properties |= {name: YES for name, names in marked.items() if node.name in names}
         properties |= {
             feature_property(text): YES for text in either if not frozenset(text.split("|")).isdisjoint(node.features)
         }

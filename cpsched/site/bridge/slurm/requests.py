@@ -10,7 +10,7 @@ from itertools import chain, repeat
 from operator import itemgetter
 from typing import NamedTuple
 
-from cpsched.domain import Amounts, Arrangement, Chunk, FrozenMap, Place, Request, Step
+from cpsched.domain import Amounts, Arrangement, Chunk, FrozenMap, Job, Place, Request, Step
 from cpsched.errors import SyntaxFault
 from cpsched.formats import expand_hostlist
 from cpsched.site.bridge.leaving import Inexpressible
@@ -26,9 +26,13 @@ HOST = "host"
 YES = "yes"
 #: Generic resources that are parts of a GPU which others cannot have then.
 _PARTS = frozenset({"mps", "shard"})
+#: The most requests that one job has.
+_MOST_CHOICES = 8
 #: The fields of a record on which its request rests, beside the partition.
 _ASKED = slice(JobRecord._fields.index("nodes"), JobRecord._fields.index("others") + 1)
 _WORD = r"[^&|,\[\]()*\s]+"
+#: Features of which all nodes of a job have the same one.
+_ALIKE = re.compile(rf"\[{_WORD}(?:\|{_WORD})+\]")
 _COUNT = re.compile(rf"({_WORD})(?:\*(\d{{1,4}}))?")
 #: Features that all of a job's nodes have, each one of several; in no brackets only if they are all that is asked for.
 _FEATURES = re.compile(
@@ -39,6 +43,11 @@ _FEATURES = re.compile(
 def feature_property(feature: str) -> str:
     """Return the property of nodes that have a feature."""
     return f"feature.{feature}"
+
+
+def partition_property(partition: str) -> str:
+    """Return the property of the nodes of a partition, for jobs that may run in one of several."""
+    return f"partition.{partition}"
 
 
 def outside_property(excluded: str) -> str:
@@ -68,8 +77,10 @@ class Site:
         default_factory=dict, compare=False, repr=False
     )
     #: The steps and licences of jobs, by all that these rest on. Mutable: a cache.
-    steps: dict[tuple[object, ...], tuple[Step, Amounts]] = field(default_factory=dict, compare=False, repr=False)
-    requests: dict[tuple[object, ...], Request] = field(default_factory=dict, compare=False, repr=False)
+    steps: dict[tuple[object, ...], tuple[Sequence[Step], Amounts]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    requests: dict[tuple[object, ...], Sequence[Request]] = field(default_factory=dict, compare=False, repr=False)
 
     def limits(self, partition: str) -> PartitionRecord:
         """Return what Slurm says of a partition; of one that it does not describe nothing is limited."""
@@ -84,11 +95,15 @@ class Site:
             return job.partitions[:1]
         open_ = [one for name in job.partitions if (one := self.described[name]).state not in CLOSED]
         if len({replace(one, name="", nodes="") for one in open_}) == 1 and open_[0].cpus_per_node is None:
-            name = ",".join(sorted(one.name for one in open_))
-            nodes = (node for one in open_ for node in self.partitions[one.name])
-            self.partitions.setdefault(name, tuple(dict.fromkeys(nodes)))
-            return (name,)
+            return (self.union([one.name for one in open_]),)
         return [one.name for one in sorted(open_ or [self.described[job.partitions[0]]], key=lambda one: -one.tier)]
+
+    def union(self, names: Sequence[str]) -> str:
+        """Return the queue of the jobs that may run in any of these partitions; it has the nodes of all."""
+        name = ",".join(sorted(names))
+        nodes = (node for one in names for node in self.partitions[one])
+        self.partitions.setdefault(name, tuple(dict.fromkeys(nodes)))
+        return name
 
     def has_room(self, partition: str, request: Request) -> bool:
         """Tell whether each chunk of a request fits on some node of a partition that has nothing else."""
@@ -113,19 +128,27 @@ def alternatives(text: str) -> Iterator[str]:
             yield part.strip("()")
 
 
-def step_of(job: JobRecord, walltime: int, site: Site) -> tuple[Step, Amounts]:
-    """Return the request of a waiting job with its walltime (s), and its licences; of jobs that ask alike the same.
+def steps_of(job: JobRecord, walltime: int, site: Site) -> tuple[Sequence[Step], Amounts]:
+    """Return the requests of a waiting job with its walltime (s), and its licences; of jobs that ask alike the same.
 
-    Raises `Inexpressible` if they cannot be said.
+    Slurm runs it by one of them. `job`: its first partition is that in which it runs; with others it asks for the nodes
+    of that one. Raises `Inexpressible` if they cannot be said.
     """
     asked = (walltime, job.partitions, *tuple(job)[_ASKED])
     if asked not in site.steps:
-        request = site.requests.get(asked[1:])
-        if request is None:
-            request = site.requests[asked[1:]] = request_of(job, site)
-        step = Step(walltime=max(1, walltime), request=request)
-        site.steps[asked] = step, licenses_of(job)
+        requests = site.requests.get(asked[1:])
+        if requests is None:
+            requests = site.requests[asked[1:]] = _requests_of(job, site)
+        steps = tuple(Step(walltime=max(1, walltime), request=request) for request in requests)
+        site.steps[asked] = steps, licenses_of(job)
     return site.steps[asked]
+
+
+def partition_of(job: Job) -> str:
+    """Return the partition in which a waiting job runs by its own request."""
+    start = partition_property("")
+    named = (name.removeprefix(start) for name in job.request.chunks[0].where if name.startswith(start))
+    return next(named, (job.queue or "").partition(",")[0])
 
 
 def licenses_of(job: JobRecord) -> Amounts:
@@ -134,6 +157,53 @@ def licenses_of(job: JobRecord) -> Amounts:
         return license_amounts(job.licenses)
     except ValueError as error:
         raise Inexpressible(f"its licences cannot be read: {error}") from None
+
+
+def _requests_of(job: JobRecord, site: Site) -> Sequence[Request]:
+    """Return the requests of a job: one for each of the features that all of its nodes have alike (``[a|b]``), and for
+    each number of nodes that it allows (``-N2-4``) and on which it has fewer tasks on each.
+    """
+    found: list[Request] = []
+    reason: Inexpressible | None = None
+    for alike in _of_one_feature(job, site):
+        try:
+            first = request_of(alike, site)
+            found.append(first)
+            nodes = sum(chunk.count for chunk in first.chunks)
+            found += [request_of(alike.but(nodes=number), site) for number in _sizes(job, nodes, first, site)]
+        except Inexpressible as error:
+            reason = reason or error
+    if not found and reason is not None:
+        raise reason
+    return tuple(dict.fromkeys(found))[:_MOST_CHOICES]
+
+
+def _of_one_feature(job: JobRecord, site: Site) -> Sequence[JobRecord]:
+    """Return a job that asks for alike nodes by each of their features; one on a single node may have any of them."""
+    if not _ALIKE.fullmatch(job.features):
+        return (job,)
+    one = job.but(features=job.features.strip("[]"))
+    if sum(chunk.count for chunk in request_of(one, site).chunks) == 1:
+        return (one,)
+    return [job.but(features=feature) for feature in one.features.split("|")]
+
+
+def _sizes(job: JobRecord, nodes: int, request: Request, site: Site) -> Sequence[int]:
+    """Return on how many nodes a job may be besides: on any fewer nodes it has more tasks on each."""
+    found: list[int] = []
+    each = -(-job.tasks // nodes)
+    partition = next(iter(job.partitions), "")
+    limits = (
+        job.max_nodes or 0,
+        job.tasks,
+        len(site.partitions[partition]),
+        site.limits(partition).max_nodes or job.tasks,
+    )
+    for number in range(nodes + 1, 0 if job.tasks_per_node or request.place.exclusive else min(limits) + 1):
+        if -(-job.tasks // number) < each:
+            each = -(-job.tasks // number)
+            found.append(number)
+    return found[:: -max(1, -(-len(found) // (_MOST_CHOICES - 1)))][::-1]
 
 
 def request_of(job: JobRecord, site: Site) -> Request:
@@ -398,5 +468,7 @@ def _where(job: JobRecord) -> Iterator[tuple[str, str]]:
     features_of(job.features)
     for feature in sorted({*job.features.strip("[]").split("&")} - {""}):
         yield feature_property(feature.strip("()")), YES
+    if len(job.partitions) > 1:
+        yield partition_property(job.partitions[0]), YES
     if job.excluded_nodes:
         yield outside_property(job.excluded_nodes), YES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -44,7 +45,9 @@ class SlurmModel(DocumentModel):
     """A real Slurm: the table ``manager`` of a site's file."""
 
     kind: Literal["slurm"] = Field(description="Which resource manager")
-    commands: _FilePath = Field("/usr/bin", description="The directory of squeue, sinfo and scontrol")
+    commands: Omittable[_FilePath] = Field(
+        None, description="The directory of squeue, sinfo and scontrol; default: where squeue is found (PATH)"
+    )
     conf: Omittable[_FilePath] = Field(None, description="slurm.conf; default: SLURM_CONF, or where Slurm looks for it")
     seconds: Annotated[float, Field(gt=0, le=600, allow_inf_nan=False)] = Field(
         20.0, description="Seconds that one command may take"
@@ -88,7 +91,9 @@ def client_of(model: SlurmModel) -> SlurmClient:
     if model.rest is not None:
         token = None if model.rest_token is None else Path(model.rest_token)
         rest = RestServer(model.rest, token=token, seconds=model.seconds)
-    return SlurmClient(directory=model.commands, conf=model.conf, seconds=model.seconds, rest=rest)
+    found = Path(shutil.which("squeue") or "/usr/bin/squeue").absolute()
+    directory = model.commands or str(found.parent)
+    return SlurmClient(directory=directory, conf=model.conf, seconds=model.seconds, rest=rest)
 
 
 def read_site(path: Path) -> SlurmModel:

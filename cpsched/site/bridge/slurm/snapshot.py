@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from operator import attrgetter
@@ -27,7 +27,7 @@ from cpsched.site.bridge.slurm.dependencies import dependencies_of
 from cpsched.site.bridge.slurm.fitting import fitted, without_others
 from cpsched.site.bridge.slurm.groups import join_components, throttled
 from cpsched.site.bridge.slurm.jobs import Seen, job_of, revision_of
-from cpsched.site.bridge.slurm.limiting import Take, limited, takes_of, with_licenses
+from cpsched.site.bridge.slurm.limiting import Take, kept, limited, with_licenses
 from cpsched.site.bridge.slurm.limits import SlurmLimits, are_enforced
 from cpsched.site.bridge.slurm.machine import cluster_of, queues_of, site_of, unions_of
 from cpsched.site.bridge.slurm.marker import user_view
@@ -41,6 +41,8 @@ from cpsched.site.bridge.slurm.requests import (
     Site,
     alternatives,
     counter_of,
+    outside_property,
+    partition_property,
 )
 from cpsched.site.bridge.slurm.reservations import with_reservations
 from cpsched.site.bridge.slurm.site import SlurmModel
@@ -189,11 +191,17 @@ class SnapshotMaker:
         limits = self._limit(jobs, takes)
         views = {one.id: one.view for one in seen if one.id in jobs}
         unions = unions_of(jobs.values(), frame.queues, frame.site)
+        choosing = {name for job in jobs.values() if job.alternatives for name in (job.queue or "").split(",")}
+        members = {
+            partition_property(name): frozenset(frame.site.partitions[name])
+            for queue in unions
+            for name in choosing.intersection(queue.split(","))
+        }
         instance = Instance(
             name=self._name,
             epoch=_EPOCH,
             now=now,
-            cluster=self._make_cluster(records, tuple(views.values()), limits),
+            cluster=self._make_cluster(records, tuple(views.values()), members, limits),
             queues=FrozenMap({**frame.queues, **unions}) if unions else frame.queues,
             jobs=tuple(jobs.values()),
         )
@@ -264,8 +272,15 @@ class SnapshotMaker:
         self._limited = mine
         return binding
 
-    def _make_cluster(self, records: SlurmRecords, views: Sequence[JobRecord], limits: Amounts) -> Cluster:
-        """Make the nodes in classes; those that some job requires or excludes have properties that say so.
+    def _make_cluster(
+        self,
+        records: SlurmRecords,
+        views: Sequence[JobRecord],
+        members: Mapping[str, Collection[str]],
+        limits: Amounts,
+    ) -> Cluster:
+        """Make the nodes in classes; those that some job requires or excludes have properties that say so, and so have
+        those of partitions (`members`).
 
         Its licences are those of Slurm, and those that stand for limits.
         """
@@ -276,11 +291,12 @@ class SnapshotMaker:
         counted = tuple(
             sorted((one.name, one.nodes, one.cpus_per_node) for one in records.partitions if one.cpus_per_node)
         )
-        of = records.nodes, licenses, hosts, tuple(texts), either, counted, records.topology
+        of = records.nodes, licenses, hosts, tuple(texts), members, either, counted, records.topology
         if self._cluster is None or self._cluster[0] != of:
-            excluded = {text: frozenset(hosts_of(text)) for text in texts}
+            every = frozenset(node.name for node in records.nodes)
+            marked = {**{outside_property(text): every.difference(hosts_of(text)) for text in texts}, **members}
             counters = {(node, counter_of(name)): most for name, nodes, most in counted for node in hosts_of(nodes)}
-            cluster = cluster_of(records.nodes, hosts, excluded, either, counters, licenses)
+            cluster = cluster_of(records.nodes, hosts, marked, either, counters, licenses)
             self._cluster = of, replace(cluster, topology=records.topology).of(cluster.classes, licenses)
         return self._cluster[1]
 
@@ -334,10 +350,7 @@ def _make_job(one: Seen, before: _Made | None, frame: _Frame, now: int) -> _Made
                 if left is not None:
                     raise Inexpressible(left)
                 if frame.limits is not None:
-                    view = one.view
-                    if job.queue is not None and len(view.partitions) > 1:
-                        view = view.but(partitions=(job.queue.partition(",")[0],))
-                    takes = takes_of(job, view, frame.site, frame.limits)
+                    job, takes = kept(job, one.view, frame.site, frame.limits)
             except Inexpressible as error:
                 job = error
     facts = job_facts(one.record, one.view, one.marker, revision, now)

@@ -450,6 +450,8 @@ def _plan_row(job: str, entry: PlannedStart | None) -> dict[str, Any] | None:
         [one.start, one.end, [[held.node, dict(held.resources), held.chunk, held.count] for held in one.allocation]]
         for one in entry.planned.segments
     ]
+    if entry.planned.alternative:
+        segments[0].append(entry.planned.alternative)
     return {
         "job": job,
         "start": entry.planned.start,
@@ -464,6 +466,7 @@ def _stored_record(row: Any) -> StoredRecord:
 
 
 def _planned_start(row: Any) -> PlannedStart:
+    rows = json.loads(row.segments)
     segments = tuple(
         Segment(
             start=start,
@@ -473,7 +476,8 @@ def _planned_start(row: Any) -> PlannedStart:
                 for node, resources, chunk, count in allocation
             ),
         )
-        for start, end, allocation in json.loads(row.segments)
+        for start, end, allocation, *_ in rows
     )
-    planned = PlannedJob(id=row.job, start=row.start, end=row.end, segments=segments)
+    (alternative,) = rows[0][3:] or (0,)
+    planned = PlannedJob(id=row.job, start=row.start, end=row.end, segments=segments, alternative=alternative)
     return PlannedStart(planned=planned, revision=row.revision)

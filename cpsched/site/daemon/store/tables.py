@@ -17,7 +17,7 @@ PLAN = Table(
     Column("start", BigInteger, nullable=False),
     Column("end", BigInteger, nullable=False),
     Column("revision", Text, nullable=False),
-    #: The segments as a plan document has them.
+    #: The segments as a plan document has them; after those of the first the alternative, where it has one.
     Column("segments", Text, nullable=False),
 )
 
