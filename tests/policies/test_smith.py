@@ -111,8 +111,8 @@ def test_the_longest_wait_does_not_grow_with_the_log(policy: str) -> None:
 
 @pytest.mark.parametrize("policy", ["smith", "portfolio"])
 def test_a_wide_job_starts_beside_a_stream_of_narrow_ones(policy: str) -> None:
-    """It waits for twice what it does under EASY, and for its nodes, or as long as under EASY where that is all it is to
-    wait. What it needs itself, 600 s of the whole machine, is no reason. Where none is due it waits until the stream is
+    """It waits for twice what it does under EASY, and for its nodes; with `due_after=1` no longer than under EASY. What
+    it needs itself, 600 s of the whole machine, is no reason to wait. Where none is due it waits until the stream is
     over, after 4,765 s.
     """
     instance = read_instance(CASES / "starve-wide-job.json")
