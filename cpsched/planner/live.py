@@ -37,6 +37,8 @@ from cpsched.problem import (
 
 #: So many jobs, those that start first, move up to any earlier start; all others only if they can start now.
 _DEPTH = 1000
+#: So many jobs, those that start first, choose again between their alternatives.
+_MOST_CHOOSING = 100
 #: The digits after the point of values that are compared.
 _DIGITS = 6
 
@@ -159,6 +161,9 @@ class LivePlanner:
         bound = {job.id for job in bound_jobs(instance, admission.admitted)}
         self._plan_rest(order, bound, before)
         self._move_up(order)
+        choosing = [name for name in order if self._waiting[name].alternatives and ledger.is_booked(name)]
+        if choosing:
+            self._choose_again(choosing[:_MOST_CHOOSING])
         names = shrunk(ledger)
         is_new = bool(ledger.running.changeable) and any(job_id not in before for job_id in order)
         if names or is_new:
@@ -205,11 +210,28 @@ class LivePlanner:
             left = [name for name in order if (name in bound) is turn and not ledger.is_booked(name)]
             if new := [name for name in left if name not in before or not ledger.restore(before[name])]:
                 if any(self._waiting[name].alternatives for name in new):
-                    begin_shrunk(ledger, new, Values(self._instance, ledger))
+                    self._choose(new, Values(self._instance, ledger))
                 else:
                     ledger.plan(new)
             if turn and bound:
                 self._rescue([name for name in order if name in bound], before)
+
+    def _choose(self, names: Sequence[str], values: Values) -> None:
+        """Plan jobs by their cheapest choices. Those to come will lose by what they take: as many as wait now."""
+        others = [name for name, start in self._ledger.starts().items() if start > self._instance.now]
+        begin_shrunk(self._ledger, names, values, others=others)
+
+    def _choose_again(self, names: Sequence[str]) -> None:
+        """Give jobs that have places the choices that are the cheapest by now, unless they would start later then."""
+        ledger = self._ledger
+        values = Values(self._instance, ledger)
+        for name in names:
+            place = ledger.place_of(name)
+            ledger.release(name)
+            self._choose([name], values)
+            if ledger.place_of(name).start > place.start:
+                ledger.release(name)
+                ledger.put_back(name, place)
 
     def _rescue(self, bound: Sequence[str], before: dict[str, PlannedJob]) -> None:
         """Plan the jobs with limited starts anew, in other orders, if one is lost that need not be; others make way."""

@@ -149,9 +149,11 @@ class Values:
         return costs + self._end_price * last + self.of_running()
 
 
-def begin_shrunk(ledger: Ledger, order: Sequence[str], values: Values, charge: float = 1.0) -> None:
+def begin_shrunk(
+    ledger: Ledger, order: Sequence[str], values: Values, charge: float = 1.0, *, others: Sequence[str] = ()
+) -> None:
     """Book waiting jobs that have no place, in this order, each in the mode and at the place that cost it least, with
-    what an alternative is charged for the jobs behind it (`Values.choices`).
+    what an alternative is charged for the jobs behind it (`Values.choices`). `others` count as such, too.
     """
     rows = {job.id: row for row, job in enumerate(ledger.jobs)}
     has_shares = {
@@ -159,7 +161,7 @@ def begin_shrunk(ledger: Ledger, order: Sequence[str], values: Values, charge: f
     }
     choices = None
     if any(job.alternatives for job in ledger.jobs):
-        choices = values.choices([rows[name] for name in order], charge)
+        choices = values.choices([rows[name] for name in (*order, *others)], charge)
     for is_shrunk, names in groupby(order, key=has_shares.__getitem__):
         if not is_shrunk:
             ledger.plan(list(names), choices=choices)

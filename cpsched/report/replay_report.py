@@ -161,9 +161,12 @@ def _nearness(found: Fidelity | None) -> Iterator[str]:
     elif is_within(_ROUGH):
         yield "That is rough: believe whether a change helps, and its order of magnitude, not its figures."
     else:
+        unknown = "jobs waited for something that the replay does not know (limits, reservations, failures"
+        if found.simulated_wait > found.wait:
+            unknown = "jobs waited less than the replay lets them (a larger machine, shorter runs, other priorities"
         yield (
-            "That is far: jobs waited for something that the replay does not know (limits, reservations, failures, "
-            "another scheduler). Compare the replays with each other only, or name the site's scheduler with --policy."
+            f"That is far: {unknown}, another scheduler). Compare the replays with each other only, or name the site's "
+            "scheduler with --policy."
         )
 
 

@@ -167,7 +167,7 @@ class _Play:
         self.turns: list[_Life] = []
         self.replay_queue: list[_Life] = []
         self.replay_starts: dict[str, int] = {}
-        self.replayed, self.longest, self.limit = -inf, 0, 0
+        self.replayed, self.longest, self.work = -inf, 0, 0
         self.attempts: list[tuple[str, Run]] = []
         #: For whom there is a reservation, when and where.
         self.reservation: tuple[_Life, int, Mapped] | None = None
@@ -511,7 +511,9 @@ class _Play:
         """Return the index of a job that has waited."""
         if self.rule.due_after is None:
             return key
-        part = 1000.0 * (now - life.eligible) / max(self.limit, 1)
+        others = max(0, self.work - self.work_of(life))
+        limit = int(self.rule.due_after * max(0.5 * others, 1000.0 * self.longest))
+        part = 1000.0 * (now - life.eligible) / max(limit, 1)
         if part >= 1.0:
             return -2e15 + life.eligible
         return exp(log(key) * (1.0 - part * part * part)) if key > 1.0 else key
@@ -576,6 +578,10 @@ class _Play:
             if then >= parts:
                 return second, then - parts
         raise AssertionError("the job is larger than the machine")
+
+    def work_of(self, life: _Life) -> int:
+        """Return for how many ms the machine needs all its parts for a job."""
+        return ceil(1000.0 * self.share(life.job) * self.expected_by_classes(life.job))
 
     def parts(self, life: _Life) -> int:
         """Return how many of a billion parts of the machine a job takes."""
@@ -648,8 +654,7 @@ class _Play:
         """Work out the keys anew where they change with time, or with what is learnt."""
         learns = self.rule.expect is Expectation.CLASSES
         if self.rule.due_after is not None:
-            work = sum(ceil(1000.0 * self.share(life.job) * self.expected_by_classes(life.job)) for life in queue)
-            self.limit = int(self.rule.due_after * max(0.5 * work, 1000.0 * self.longest))
+            self.work = sum(self.work_of(life) for life in queue)
         is_due = self.rule.due_after is not None
         if learns or is_due or self.rule.order in (Order.SMITH, Order.WFP3, Order.UNICEF):
             for life in queue:

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 import pytest
 
 from cpsched.booking import Ledger
-from cpsched.planner import Planner, Values
+from cpsched.domain import Request, Step
+from cpsched.planner import LivePlanner, Planner, Values
 from cpsched.problem import planning_order
 from cpsched.rusv import Choices, kernels
 from cpsched.search import SearchParams
+from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.oracle.random_alternatives import window_with_alternatives
 from tests.search.searched import planned, searched
 from tests.workloads.changing import made_rigid, with_alternatives
@@ -68,3 +70,15 @@ def test_a_choice_is_never_worse_than_none(seed: int) -> None:
     least, found = searched(rigid, lists).best.value, searched(instance, lists).best.value
     assert found <= least + 1e-9
     assert {one.id for one in planned(instance).jobs} >= {one.id for one in planned(rigid).jobs}
+
+
+@pytest.mark.parametrize(("others", "alternative"), [(0, 0), (1, 0), (4, 1)])
+def test_a_new_job_takes_the_less_of_the_machine_the_more_jobs_wait(others: int, alternative: int) -> None:
+    """Its alternative costs it 40 s, and all that come next 25 s in place of 60: as many as wait now are like it."""
+    wide = [waiting(f"w{number}", 100, chunk(4, cores=1)) for number in range(others + 1)]
+    live = LivePlanner(window([nodes("n", cores=4)], *wide))
+    less = Step(walltime=100, request=Request(chunks=(chunk(1, cores=1),)))
+    new = waiting("new", 60, chunk(4, cores=1), alternatives=(less,))
+    live.follow(window([nodes("n", cores=4)], *wide, new))
+    (place,) = [one for one in live.outcome().jobs if one.id == "new"]
+    assert (place.start, place.alternative) == (100 * (others + 1), alternative)

@@ -111,8 +111,9 @@ def test_the_longest_wait_does_not_grow_with_the_log(policy: str) -> None:
 
 @pytest.mark.parametrize("policy", ["smith", "portfolio"])
 def test_a_wide_job_starts_beside_a_stream_of_narrow_ones(policy: str) -> None:
-    """It waits hardly longer than the unluckiest job does under EASY, which starts it after 90 s; where none is due it
-    waits until the stream is over, after 4,765 s.
+    """It waits for twice what it does under EASY, and for its nodes; with `due_after=1` no longer than under EASY. What
+    it needs itself, 600 s of the whole machine, is no reason to wait. Where none is due it waits until the stream is
+    over, after 4,765 s.
     """
     instance = read_instance(CASES / "starve-wide-job.json")
 
@@ -121,8 +122,9 @@ def test_a_wide_job_starts_beside_a_stream_of_narrow_ones(policy: str) -> None:
         return starts(played(instance, make_scheduler(name, parameters)))["big"] - big.submit
 
     assert wait("easy") == 90
-    assert wait(policy) <= 1.5 * longest_waits(instance, "easy")[1] <= 2000
+    assert wait(policy) <= 2 * 90 + 95
     if policy == "smith":
+        assert wait(policy, due_after=1.0) == 90
         assert wait(policy, due_after=None) > 4000
 
 

@@ -47,8 +47,9 @@ def a_replay(real: SimulatedRun | None, unchanged: SimulatedRun, **changed: list
         ((0, 10, 20), (20, 10, 50), "near"),
         ((10, 20, 90), (80, 20, 160), "rough"),
         ((1000, 2000, 3000), (700, 1500, 2000), "rough"),
-        ((1000, 2000, 3000), (100, 200, 300), "far"),
+        ((1000, 2000, 3000), (100, 200, 300), "far: jobs waited for something"),
         ((1000, 2000, 3000), (3000, 2000, 1000), "far"),
+        ((100, 200, 300), (1000, 2000, 3000), "far: jobs waited less than the replay"),
     ],
 )
 def test_how_near_it_is_stands_first(real: tuple[int, ...], replayed: tuple[int, ...], said: str) -> None:

@@ -76,7 +76,7 @@ def smith(
 
     Jobs with deadlines or hard limits of waiting come first, then those that are due, in the order of submission: they
     have waited for `due_after` times the longest wait that EASY would have made so far (or half of the time that the
-    machine needs for the whole queue, if that is longer). All others are in the order of Smith's rule (1956) with the
+    machine needs for all others that wait, if longer). All others are in the order of Smith's rule (1956) with the
     geometric mean of expected runtime and walltime, and come the nearer to the front the sooner they are due. Nodes are
     reserved, by walltimes, for each blocked job; a job starts if it delays no reservation of one before it, and if its
     index is at most e^`gate` times that of the first blocked job that is not due.

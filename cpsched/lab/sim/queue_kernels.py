@@ -75,30 +75,37 @@ def expect(job, rule, s):
 
 
 # What a job may wait is measured by the longest wait that EASY would have made so far, and by half of the time that the
-# machine needs for the whole queue, whichever is longer: on a new site, and in a crowd as there was none before, that
-# says more. A forecast noted for ever would do harm: a hundred jobs that are expected to take days, and fail at once,
-# would let others wait for weeks from then on.
+# machine needs for all others of the queue, whichever is longer: on a new site, and in a crowd as there was none
+# before, that says more. What a job itself needs is no reason for it to wait. A forecast noted for ever would do harm:
+# a hundred jobs that are expected to take days, and fail at once, would let others wait for weeks from then on.
 
 
 @inner_kernel
-def note_limit(rule, s):
-    """Note for how long a job of the queue may wait until it is due (ms)."""
-    work, is_known = 0, rule.expects == EXPECTS_CLASSES and rule.predicts != PREDICTS_NOTHING
+def work_of(job, rule, s):
+    """Return for how long the machine needs all its parts for a job of the queue (ms)."""
+    is_known = rule.expects == EXPECTS_CLASSES and rule.predicts != PREDICTS_NOTHING
+    return int(np.ceil(1000.0 * s.share[job] * (s.predicted[job] if is_known else expected_by_classes(job, s))))
+
+
+@inner_kernel
+def note_work(rule, s):
+    """Note for how long the machine needs all its parts for the whole queue (ms)."""
+    s.clock[C.WORK] = 0
     for i in range(s.clock[C.QUEUED]):
-        job = s.queue[i]
-        work += int(np.ceil(1000.0 * s.share[job] * (s.predicted[job] if is_known else expected_by_classes(job, s))))
-    s.clock[C.LIMIT] = int(rule.due_after * max(0.5 * work, 1000.0 * s.clock[C.LONGEST]))
+        s.clock[C.WORK] += work_of(s.queue[i], rule, s)
 
 
 @inner_kernel
-def aged(key, job, now, s):
+def aged(key, job, rule, now, s):
     """Return the key of a job by Smith's index that has waited: key^(1 - (wait / limit)^3), and when it has waited for
     the limit one by which it is before all that are not due, in the order of submission.
 
     The power 3 hardly helps a job in the first half of the limit, and spreads in the second half what would else all be
     due at the end of a crowd.
     """
-    part = 1000.0 * (now - s.release[job]) / max(s.clock[C.LIMIT], 1)
+    others = max(0, s.clock[C.WORK] - work_of(job, rule, s))
+    limit = int(rule.due_after * max(0.5 * others, 1000.0 * s.clock[C.LONGEST]))
+    part = 1000.0 * (now - s.release[job]) / max(limit, 1)
     if part >= 1.0:
         return _DUE + s.release[job]
     if key <= 1.0:
@@ -116,7 +123,7 @@ def key_of(rule, job, now, s):
     if (rule.order == BY.SMITH or rule.due_after >= 0) and s.promised[job] < FOREVER:
         return _PROMISED + s.promised[job]
     key = index_of(rule, job, now, s)
-    return key if rule.due_after < 0 else aged(key, job, now, s)
+    return key if rule.due_after < 0 else aged(key, job, rule, now, s)
 
 
 @inner_kernel
@@ -158,7 +165,7 @@ def sort_queue(rule, now, s):
         if rule.expects == EXPECTS_CLASSES:
             expect(s.queue[i], rule, s)
     if rule.due_after >= 0:
-        note_limit(rule, s)
+        note_work(rule, s)
     for i in range(count):
         s.keys[s.queue[i]] = key_of(rule, s.queue[i], now, s)
     sort_by_key(s.queue, count, s.keys, np.empty(count, dtype=np.int64))
