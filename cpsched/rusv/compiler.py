@@ -13,7 +13,7 @@ from typing import Any
 from numba.core import config, sigutils, types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 from numba.core.registry import CPUDispatcher
-from numba.core.runtime import rtsys
+from numba.core.runtime.nrt import rtsys
 
 from cpsched.gc_pauses import uncollected
 from cpsched.rusv import jit, kernel_cache, symbols
