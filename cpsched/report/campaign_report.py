@@ -249,8 +249,8 @@ def _overview(
                 marked.add((number, place))
         rows.append(tuple(row))
     text = (
-        "★ is the best mean. ≈ is as good within the noise: the 95% interval of the paired difference, replica by replica, "
-        "has 0 in it. Intervals are of one pair each, not corrected for their number."
+        "★ is the best mean. ≈ is as good within the noise: the 95% interval of the paired difference, replica by "
+        "replica, has 0 in it. Intervals are of one pair each, not corrected for their number."
     )
     if len(workloads) > 1:
         text = f"On how many of {len(workloads):,} workloads each policy is best, or level with the best one."
