@@ -20,7 +20,7 @@ MOST_DRAWN = 1000
 _NAMES, _TIME, _ROW, _BAR = 220, 900, 22, 14
 #: The least pixels of a bar.
 _LEAST = 2
-#: The classes of an arrow: not critical, critical.
+#: The classes of jobs and arrows: not critical, critical.
 _KINDS = "wait", "critical"
 
 
@@ -28,12 +28,10 @@ def workflow_table(instance: Instance, plan: Plan) -> Table:
     """Return one row for each job that waits for others or is waited for; an asterisk marks the critical path."""
 
     def row(one: WorkflowJob) -> tuple[str, ...]:
-        times = ("no start", "") if one.start is None or one.end is None else map(moment_of, (one.start, one.end))
+        start = "no start" if one.start is None else moment(instance, one.start)
+        end = "" if one.end is None else moment(instance, one.end)
         slack = "" if one.slack is None else duration(one.slack)
-        return "*" if one.is_critical else "", one.id, *times, slack, ", ".join(one.after)
-
-    def moment_of(second: int) -> str:
-        return moment(instance, second)
+        return "*" if one.is_critical else "", one.id, start, end, slack, ", ".join(one.after)
 
     headings = ("", "id", "start", "end", "slack", "waits for")
     return grid(f"{plan.instance}: dependencies", headings, map(row, workflow_of(instance, plan)), right={4})
@@ -76,8 +74,7 @@ def _drawing(instance: Instance, rows: Sequence[WorkflowJob]) -> Iterator[str]:
 
     for number, one in enumerate(rows):
         top = _ROW * number + 5
-        kind = ' class="critical"' if one.is_critical else ""
-        yield f"<g{kind}><title>{as_html(_words(instance, one))}</title>"
+        yield f'<g class="{_KINDS[one.is_critical]}"><title>{as_html(_words(instance, one))}</title>'
         yield f'<text x="{_NAMES - 8}" y="{top + 11}" text-anchor="end">{as_html(_short(one.id))}</text>'
         if one.start is not None and one.end is not None:
             length = max(_LEAST, round((one.end - one.start) * scale, 1))
@@ -96,10 +93,8 @@ def _arrows(instance: Instance, rows: Sequence[WorkflowJob], at: Callable[[int],
     }
     graph = dependency_graph(instance)
     for event in [node for node in graph if isinstance(node, tuple)]:
-        before, after = (
-            [spots[name] for name in names if name in spots]
-            for names in (graph.predecessors(event), graph.successors(event))
-        )
+        before = [spots[name] for name in graph.predecessors(event) if name in spots]
+        after = [spots[name] for name in graph.successors(event) if name in spots]
         sources = [(end if event[1] else start, y, critical) for start, end, y, critical in before]
         if len(before) > 1 and len(after) > 1:
             point = max(x for x, _, _ in sources), max(y for _, y, _ in sources) + _ROW // 2
@@ -108,8 +103,7 @@ def _arrows(instance: Instance, rows: Sequence[WorkflowJob], at: Callable[[int],
             sources = [(*point, any(critical for _, _, critical in sources))]
         for x, y, critical in sources:
             for start, _, row, also in after:
-                kind = _KINDS[critical and also]
-                yield f'<path class="{kind}" marker-end="url(#tip)" d="M{x} {y}V{row}H{start}"/>'
+                yield f'<path class="{_KINDS[critical and also]}" marker-end="url(#tip)" d="M{x} {y}V{row}H{start}"/>'
 
 
 def _words(instance: Instance, one: WorkflowJob) -> str:

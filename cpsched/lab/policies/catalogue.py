@@ -43,14 +43,12 @@ SCHEDULERS: dict[str, Callable[..., QueueRule | Scheduler]] = {
 
 #: Schedulers that are processes of others. They need more than a name, and are not in `scheduler_names`.
 _OUTSIDE: dict[str, Callable[..., QueueRule | Scheduler]] = {"batsim": Batsim}
-#: The rules for windows that have no counterpart for streams of jobs.
-_WSPT = "wspt_list"
 #: The factory of each of our rules, with its parameters as keywords.
 _RULES: dict[str, Callable[..., QueueRule | Scheduler]] = SCHEDULERS | {
     variant.name: partial(EvolvingOnline, variant) for variant in VARIANTS
 }
-#: The engines that plan one window after the other.
-_ENGINES = tuple(engine for engine in ENGINES if engine == _WSPT or engine not in POLICIES)
+#: The engines, and the rule without a counterpart for streams of jobs, which plan one window after the other.
+_ENGINES = tuple(engine for engine in ENGINES if engine == "wspt_list" or engine not in POLICIES)
 
 #: The kinds of parameters that are given by name.
 _NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
