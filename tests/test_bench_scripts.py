@@ -32,6 +32,13 @@ def output_of(script: Path, *arguments: str) -> str:
     return done.stdout
 
 
+def test_peers_minimise_what_we_minimise(repository: Path, tmp_path: Path) -> None:
+    """CP-SAT by hand starts short jobs first on a machine that has room for one at a time."""
+    (tmp_path / "window.json").write_text('{"nodes": 2, "jobs": [[2, 300], [2, 100], [2, 200]]}')
+    output_of(repository / "scripts" / "compare_peers", "cp_sat_planned", str(tmp_path), "")
+    assert (tmp_path / "cp_sat_planned.json").read_text() == "[300, 0, 100]"
+
+
 def tables_of(output: str) -> list[list[list[str]]]:
     """Return the rows of each table below its header, table by table."""
     tables = []

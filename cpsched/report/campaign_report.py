@@ -185,13 +185,13 @@ def _verdicts(shown: Sequence[_Figure], found: Mapping[str, Mapping[str, _Compar
             shared = sum(len(one.level) > 1 for one in compared.values())
             words = f"{best} is best on {wins[best]:,} of {len(compared):,} workloads"
             yield f"{figure.label}: {words}" + (
-                f"; on {shared:,} of them the best cannot be told from another policy." if shared else "."
+                f"; on {shared:,} of them another policy is as good within the noise." if shared else "."
             )
             continue
         (only,) = compared.values()
         words = f"{best} is best, {mean_text(only.means[best], figure.unit)}"
         others = ", ".join(policy for policy in only.means if policy in only.level and policy != best)
-        yield f"{figure.label}: {words}" + (f"; {others} cannot be told from it." if others else ".")
+        yield f"{figure.label}: {words}" + (f"; as good within the noise: {others}." if others else ".")
 
 
 def _behind(found: Mapping[str, Mapping[str, _Comparison]], policies: Sequence[str]) -> Iterator[str]:
@@ -249,8 +249,8 @@ def _overview(
                 marked.add((number, place))
         rows.append(tuple(row))
     text = (
-        "★ is the best mean. ≈ cannot be told from it: the 95% interval of the paired difference, replica by replica, "
-        "has 0 in it. Intervals are of one pair each, not corrected for their number."
+        "★ is the best mean. ≈ is as good within the noise: the 95% interval of the paired difference, replica by "
+        "replica, has 0 in it. Intervals are of one pair each, not corrected for their number."
     )
     if len(workloads) > 1:
         text = f"On how many of {len(workloads):,} workloads each policy is best, or level with the best one."
@@ -301,7 +301,7 @@ def _figure_section(figure: _Figure, compared: Mapping[str, _Comparison], polici
     better = "More is better." if figure.is_gain else "Less is better."
     return Section(
         title=figure.label,
-        text=f"{better} In the tables ★ marks the best mean, ≈ what cannot be told from it.",
+        text=f"{better} In the tables ★ marks the best mean, ≈ what is as good within the noise.",
         is_folded=figure.name not in _MAIN,
         charts=tuple(charts),
         tables=tuple(_table(figure, workload, one) for workload, one in compared.items()),

@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from cpsched.charts import duration
+from cpsched.charts import Unit, duration, unit_text
 from cpsched.domain import Instance, Plan, PlannedJob
 from cpsched.formats import fold_hostlist
 from cpsched.metrics import RunsSummary, jobs_by_id, summarise
@@ -165,7 +165,7 @@ def run_figures(summary: RunsSummary, *, seconds: Callable[[float], str] = _in_s
     yield "queue, mean", f"{summary.mean_queue_length:,.1f}"
     yield "queue, longest", f"{summary.max_queue_length:,}"
     yield "makespan", duration(summary.makespan)
-    yield "time of a decision, mean", "-" if overhead is None else f"{1000 * overhead.mean:.3g} ms"
+    yield "time of a decision, mean", "-" if overhead is None else unit_text(Unit.SECONDS, overhead.mean)
 
 
 def campaign_tables(report: Report) -> Iterator[Table]:

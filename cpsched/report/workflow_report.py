@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from rich.table import Table
 
 from cpsched.arguments import at_the_door
 from cpsched.charts import duration
 from cpsched.domain import Instance, Plan
-from cpsched.metrics import WorkflowJob, workflow_of
+from cpsched.metrics import WorkflowJob, dependency_graph, workflow_of
 from cpsched.report.page_parts import as_html, asset, filled, source_of
 from cpsched.report.tables import grid
 from cpsched.report.words import moment
@@ -20,18 +20,18 @@ MOST_DRAWN = 1000
 _NAMES, _TIME, _ROW, _BAR = 220, 900, 22, 14
 #: The least pixels of a bar.
 _LEAST = 2
+#: The classes of jobs and arrows: not critical, critical.
+_KINDS = "wait", "critical"
 
 
 def workflow_table(instance: Instance, plan: Plan) -> Table:
     """Return one row for each job that waits for others or is waited for; an asterisk marks the critical path."""
 
     def row(one: WorkflowJob) -> tuple[str, ...]:
-        times = ("no start", "") if one.start is None or one.end is None else map(moment_of, (one.start, one.end))
+        start = "no start" if one.start is None else moment(instance, one.start)
+        end = "" if one.end is None else moment(instance, one.end)
         slack = "" if one.slack is None else duration(one.slack)
-        return "*" if one.is_critical else "", one.id, *times, slack, ", ".join(one.after)
-
-    def moment_of(second: int) -> str:
-        return moment(instance, second)
+        return "*" if one.is_critical else "", one.id, start, end, slack, ", ".join(one.after)
 
     headings = ("", "id", "start", "end", "slack", "waits for")
     return grid(f"{plan.instance}: dependencies", headings, map(row, workflow_of(instance, plan)), right={4})
@@ -64,8 +64,6 @@ def _drawing(instance: Instance, rows: Sequence[WorkflowJob]) -> Iterator[str]:
     times = [second for one in rows for second in (one.start, one.end) if second is not None]
     first, last = min(times, default=instance.now), max(times, default=instance.now)
     scale = _TIME / max(1, last - first)
-    place = {one.id: number for number, one in enumerate(rows)}
-    members = instance.members()
     width, height = _NAMES + _TIME + 20, _ROW * len(rows) + 10
     yield f'<svg viewBox="0 0 {width} {height}" width="{width}" role="img" aria-label="Jobs over time, with arrows">'
     yield '<defs><marker id="tip" viewBox="0 0 6 6" refX="5" refY="3" markerWidth="6" markerHeight="6" '
@@ -76,23 +74,36 @@ def _drawing(instance: Instance, rows: Sequence[WorkflowJob]) -> Iterator[str]:
 
     for number, one in enumerate(rows):
         top = _ROW * number + 5
-        kind = ' class="critical"' if one.is_critical else ""
-        yield f"<g{kind}><title>{as_html(_words(instance, one))}</title>"
+        yield f'<g class="{_KINDS[one.is_critical]}"><title>{as_html(_words(instance, one))}</title>'
         yield f'<text x="{_NAMES - 8}" y="{top + 11}" text-anchor="end">{as_html(_short(one.id))}</text>'
         if one.start is not None and one.end is not None:
             length = max(_LEAST, round((one.end - one.start) * scale, 1))
             yield f'<rect x="{at(one.start)}" y="{top}" width="{length}" height="{_BAR}" rx="2"/>'
         yield "</g>"
-    for number, one in enumerate(rows):
-        awaited = {place[name] for entry in one.after for name in members[entry] if name in place}
-        for other in sorted(awaited):
-            before = rows[other]
-            if before.end is None or one.start is None:
-                continue
-            kind = "critical" if before.is_critical and one.is_critical else "wait"
-            x, y = at(before.end), _ROW * other + 5 + _BAR // 2
-            yield f'<path class="{kind}" marker-end="url(#tip)" d="M{x} {y}V{_ROW * number + 12}H{at(one.start)}"/>'
+    yield from _arrows(instance, rows, at)
     yield "</svg>"
+
+
+def _arrows(instance: Instance, rows: Sequence[WorkflowJob], at: Callable[[int], float]) -> Iterator[str]:
+    """Yield an arrow for each wait, with a point between several jobs and several others; `at` places a second."""
+    spots = {
+        one.id: (at(one.start), at(one.end), _ROW * row + 12, one.is_critical)
+        for row, one in enumerate(rows)
+        if one.start is not None and one.end is not None
+    }
+    graph = dependency_graph(instance)
+    for event in [node for node in graph if isinstance(node, tuple)]:
+        before = [spots[name] for name in graph.predecessors(event) if name in spots]
+        after = [spots[name] for name in graph.successors(event) if name in spots]
+        sources = [(end if event[1] else start, y, critical) for start, end, y, critical in before]
+        if len(before) > 1 and len(after) > 1:
+            point = max(x for x, _, _ in sources), max(y for _, y, _ in sources) + _ROW // 2
+            for x, y, critical in sources:
+                yield f'<path class="{_KINDS[critical]}" d="M{x} {y}H{point[0]}V{point[1]}"/>'
+            sources = [(*point, any(critical for _, _, critical in sources))]
+        for x, y, critical in sources:
+            for start, _, row, also in after:
+                yield f'<path class="{_KINDS[critical and also]}" marker-end="url(#tip)" d="M{x} {y}V{row}H{start}"/>'
 
 
 def _words(instance: Instance, one: WorkflowJob) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 from numba.core import config, sigutils, types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 from numba.core.registry import CPUDispatcher
+from numba.core.runtime.nrt import rtsys
 
 from cpsched.gc_pauses import uncollected
 from cpsched.rusv import jit, kernel_cache, symbols
@@ -146,7 +147,9 @@ class _KernelCache(FunctionCache):
         """Load compiled code; None where there is none. Files that cannot be read are removed: it is compiled anew."""
         loaded = None
         try:
-            loaded = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]  # numba has no types
+            # numba's own method first loads all that it can compile, which takes longer than to load a kernel
+            rtsys.initialize(target_context)
+            loaded = self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]  # numba has no types
         except MemoryError:
             raise
         except Exception:  # unpickling a damaged file raises anything

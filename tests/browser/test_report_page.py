@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cpsched.report import Report, campaign_report, plan_report, report_page, run_report
+from cpsched.report import Report, campaign_report, plan_report, report_page, run_report, workflow_html
 from tests.browser.driving import (
     NARROW,
     SCREENS,
@@ -19,6 +19,7 @@ from tests.browser.driving import (
     report_of,
 )
 from tests.metrics.made_runs import runs_of
+from tests.metrics.test_workflow import planned, window
 from tests.report.report_plans import HOSTILE, a_plan
 from tests.report.test_campaign_report import cells_of
 from tests.report.test_run_report import ROWS, a_run
@@ -93,6 +94,20 @@ def test_lesser_figures_of_a_campaign_are_folded(visits: Visits, tmp_path: Path)
     assert page.locator("details.part").evaluate("part => part.open")
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert not page.locator("details.part").evaluate("part => part.open")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("screen", "scheme"), SCREENS)
+def test_the_page_of_dependencies(visits: Visits, tmp_path: Path, screen: tuple[int, int], scheme: str) -> None:
+    """All words can be read, a drawing wider than a phone scrolls by itself, and keys and screen readers find all."""
+    array = {"array": {"indices": "0-5"}}
+    instance = window({"id": HOSTILE[0]}, {"id": "b", **array, "after": [{"job": HOSTILE[0], "type": "afterany"}]})
+    file = tmp_path / "graph.html"
+    file.write_text(workflow_html(instance, planned(instance)), encoding="utf-8")
+    page = visits.open(file.as_uri(), screen=screen, scheme=scheme)
+    assert not is_wider_than_screen(page)
+    assert looks_wrong(page) == []
+    assert is_hard_to_use(page) == []
 
 
 def print_dark(page: Page, kind: str) -> None:

@@ -42,14 +42,14 @@ def test_means_and_paired_differences() -> None:
 
 
 def test_winners_are_marked() -> None:
-    """A is best; c, sometimes better, cannot be told from it; b always has more, and is not level."""
+    """A is best; c, sometimes better, is as good within the noise; b always has more, and is not level."""
     report = campaign_report("c", cells_of(REPLICAS))
     (table,) = report.sections[1].tables
     assert [row[0] for row in table.rows] == ["★ a", "b", "≈ c"]
     assert [row[-1] for row in table.rows] == ["1 of 3", "0 of 3", "2 of 3"]
     assert table.marked == {(0, 0), (2, 0)}
     assert any(
-        "a is best, 6 min 10 s" in sentence and "c cannot be told from it" in sentence for sentence in report.sentences
+        "a is best, 6 min 10 s" in sentence and "within the noise: c" in sentence for sentence in report.sentences
     )
 
 

@@ -28,6 +28,24 @@ def test_a_page_has_a_bar_for_each_job_and_an_arrow_for_each_wait() -> None:
     assert "wide: no start" in page
 
 
+def test_an_array_after_an_array_has_a_point_between_them() -> None:
+    """Lines are as many as elements, not as pairs: those of the first end where the arrows of the second begin."""
+    array = {"array": {"indices": "0-5"}}
+    instance = window({"id": "many", **array}, {"id": "more", **array, "after": [{"job": "many", "type": "afterany"}]})
+    page = workflow_html(instance, planned(instance))
+    ends = re.findall(r'd="M[\d.]+ \d+H([\d.]+)V(\d+)"/>', page)
+    arrows = re.findall(r'marker-end="url\(#tip\)" d="M([\d.]+) (\d+)V\d+H[\d.]+"/>', page)
+    assert (len(ends), len(arrows)) == (6, 6)
+    assert len({*ends, *arrows}) == 1
+
+
+def test_an_arrow_leaves_the_second_that_counts() -> None:
+    """A job that waits for the start of another one has its arrow from the start of that one's bar."""
+    instance = window({"id": "a"}, {"id": "b", "after": [{"job": "a", "type": "after"}]})
+    page = workflow_html(instance, planned(instance))
+    assert re.findall(r' d="M([\d.]+) \d+V', page) == re.findall(r'<rect x="([\d.]+)"', page)[:1]
+
+
 def test_names_reach_a_page_as_texts() -> None:
     """Markup in an id is shown, not obeyed; the policy admits one style and no script."""
     instance = window(

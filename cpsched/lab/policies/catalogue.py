@@ -14,7 +14,6 @@ from cpsched.domain import FrozenMap
 from cpsched.errors import DocumentError, Fault
 from cpsched.lab.policies.batsim import Batsim
 from cpsched.lab.policies.conservative import Conservative, ConservativeOnNodes
-from cpsched.lab.policies.engine_scheduler import make_engine_scheduler, make_online_portfolio
 from cpsched.lab.policies.evolving_online import EvolvingOnline
 from cpsched.lab.policies.maui import maui
 from cpsched.lab.policies.queue_rules import QUEUE_RULES, pbs_fifo_starve
@@ -44,18 +43,12 @@ SCHEDULERS: dict[str, Callable[..., QueueRule | Scheduler]] = {
 
 #: Schedulers that are processes of others. They need more than a name, and are not in `scheduler_names`.
 _OUTSIDE: dict[str, Callable[..., QueueRule | Scheduler]] = {"batsim": Batsim}
-#: The rules for windows that have no counterpart for streams of jobs.
-_WSPT = "wspt_list"
-#: The factory of each of our schedulers, engines too, with its parameters as keywords.
-_FACTORIES: dict[str, Callable[..., QueueRule | Scheduler]] = SCHEDULERS | {
-    **{variant.name: partial(EvolvingOnline, variant) for variant in VARIANTS},
-    **{
-        engine: partial(make_engine_scheduler, engine)
-        for engine in ENGINES
-        if engine == _WSPT or engine not in POLICIES
-    },
-    "portfolio": make_online_portfolio,
+#: The factory of each of our rules, with its parameters as keywords.
+_RULES: dict[str, Callable[..., QueueRule | Scheduler]] = SCHEDULERS | {
+    variant.name: partial(EvolvingOnline, variant) for variant in VARIANTS
 }
+#: The engines, and the rule without a counterpart for streams of jobs, which plan one window after the other.
+_ENGINES = tuple(engine for engine in ENGINES if engine == "wspt_list" or engine not in POLICIES)
 
 #: The kinds of parameters that are given by name.
 _NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
@@ -67,7 +60,7 @@ _TEXTS = {"none": None, "true": True, "false": False}
 def scheduler_names() -> tuple[str, ...]:
     """Return the names of all schedulers: ours, and those that other distributions announce, engines too."""
     others = (*announced(POLICY_GROUP), *announced(ENGINE_GROUP))
-    return tuple(dict.fromkeys((*_FACTORIES, *others)))
+    return tuple(dict.fromkeys((*_RULES, *_ENGINES, *others)))
 
 
 def factory_of(name: str) -> Callable[..., QueueRule | Scheduler] | None:
@@ -77,8 +70,13 @@ def factory_of(name: str) -> Callable[..., QueueRule | Scheduler] | None:
     `QueueRule`, or of an engine, which then plans one window after the other. Raises `DocumentError` if one from
     outside cannot be loaded, or is nothing of this.
     """
-    if name in _FACTORIES or name in _OUTSIDE:
-        return (_FACTORIES | _OUTSIDE)[name]
+    if name in _RULES or name in _OUTSIDE:
+        return (_RULES | _OUTSIDE)[name]
+    # what engines need is not there for a rule
+    from cpsched.lab.policies.engine_scheduler import make_engine_scheduler, make_online_portfolio
+
+    if name in _ENGINES:
+        return make_online_portfolio if name == "portfolio" else partial(make_engine_scheduler, name)
     found = load_outside(name, POLICY_GROUP, ENGINE_GROUP)
     if isinstance(found, QueueRule):
         return partial(_itself, found)

@@ -49,7 +49,7 @@ function ofDocument({ now, cluster }) {
 function ofPlan(objective) {
   const gap = objective.honest_gap ?? objective.gap;
   return [
-    card("Gap", gap === null ? "–" : percent(gap), gap === null ? "no bound is known" : "proven, at most"),
+    card("Gap", gap === null ? "–" : percent(gap), gap === null ? "no bound is known" : "no plan is better by more"),
     card("Value", number(Math.round(objective.value * 100) / 100), objective.name.replaceAll("_", " ")),
     card("Planned by", objective.engine, `${objective.elapsed.toFixed(1)} s, ${STOPPED[objective.stopped] ?? objective.stopped}`),
   ];
