@@ -288,7 +288,7 @@ def test_small_notations() -> None:
     for wrong in ("", "5-3", "1,1", "1, 2", "0-9:0", "0-9999999", "2147483648"):
         with pytest.raises(SyntaxFault):
             expand_indices(wrong)
-    assert parse_place("free:exclusive") == parse_place("exclusive") == ("free", True)
+    assert parse_place("free:exclusive") == parse_place("exclusive") == ("free", True, None)
     for parse, wrong in ((parse_place, "anywhere"), (parse_items, "unlimited"), (parse_items, "101%")):
         with pytest.raises(SyntaxFault):
             parse(wrong)
