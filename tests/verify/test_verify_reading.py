@@ -281,14 +281,14 @@ def test_small_notations() -> None:
     """Array indices, places and item bounds."""
     assert expand_indices("0-20:5") == (0, 5, 10, 15, 20)
     assert expand_indices("1,3,5-7") == (1, 3, 5, 6, 7)
-    assert parse_place("pack") == ("pack", False)
-    assert parse_place("scatter:excl") == ("scatter", True)
+    assert parse_place("pack") == ("pack", False, None)
+    assert parse_place("scatter:excl") == ("scatter", True, None)
     assert [parse_items("30/45%").of(avail) for avail in (100, 50)] == [45, 30]
     assert parse_items("45%").of(50) == 22
     for wrong in ("", "5-3", "1,1", "1, 2", "0-9:0", "0-9999999", "2147483648"):
         with pytest.raises(SyntaxFault):
             expand_indices(wrong)
-    assert parse_place("free:exclusive") == parse_place("exclusive") == ("free", True)
+    assert parse_place("free:exclusive") == parse_place("exclusive") == ("free", True, None)
     for parse, wrong in ((parse_place, "anywhere"), (parse_items, "unlimited"), (parse_items, "101%")):
         with pytest.raises(SyntaxFault):
             parse(wrong)

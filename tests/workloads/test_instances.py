@@ -13,7 +13,7 @@ import pytest
 from cpsched.formats import read_instance
 from tests.workloads.changing import changing_windows
 from tests.workloads.eurora_windows import eurora_window
-from tests.workloads.tiny import tiny_cases
+from tests.workloads.tiny import shipped_cases
 
 EURORA_LIKE = {
     "eurora-like-0050": eurora_window(50, 1, busy=0.9, demand=100),
@@ -54,7 +54,7 @@ def test_script_writes_what_is_shipped(repository: Path, shipped: dict[str, Path
 
 def test_documents_hold_what_was_generated(shipped: dict[str, Path]) -> None:
     """Each document reads back as the instance that it was made from."""
-    expected = {f"{case.instance.name}.json": case.instance for case in tiny_cases()}
+    expected = {f"{case.instance.name}.json": case.instance for case in shipped_cases()}
     expected |= {f"{name}.json.gz": window for name, window in (EURORA_LIKE | CHANGING).items()}
     assert {name: read_instance(path) for name, path in shipped.items()} == expected
 
@@ -73,7 +73,7 @@ def test_table_lists_each_instance(shipped: dict[str, Path], table: dict[str, li
 
 def test_table_states_the_optimum_of_the_tiny_ones(table: dict[str, list[str]]) -> None:
     """Best known value and bound of a tiny instance are its optimum, and the sizes are its own."""
-    for case in tiny_cases():
+    for case in shipped_cases():
         jobs = case.instance.jobs
         running = sum(job.running is not None for job in jobs)
         _, sizes, _, best, bound = table[case.instance.name]

@@ -12,10 +12,10 @@ from cpsched.domain import Instance, Job
 from cpsched.formats import instance_to_document
 from cpsched.verify import verify
 from tests.workloads.brute_force import Best, least_weighted_wait
-from tests.workloads.tiny import TinyCase, tiny_cases
+from tests.workloads.tiny import TinyCase, shipped_cases
 
 
-@pytest.mark.parametrize("case", tiny_cases(), ids=lambda case: case.instance.name)
+@pytest.mark.parametrize("case", shipped_cases(), ids=lambda case: case.instance.name)
 def test_optimum_is_confirmed_by_brute_force(case: TinyCase) -> None:
     """No order and no choice of nodes gives less than the optimum claimed, and a plan with these starts has it."""
     best = least_weighted_wait(case.instance)
@@ -24,7 +24,7 @@ def test_optimum_is_confirmed_by_brute_force(case: TinyCase) -> None:
     assert {job: number for job, number in best.choices.items() if number} == case.alternatives
 
 
-@pytest.mark.parametrize("case", tiny_cases(), ids=lambda case: case.instance.name)
+@pytest.mark.parametrize("case", shipped_cases(), ids=lambda case: case.instance.name)
 def test_claimed_starts_have_the_claimed_value(case: TinyCase) -> None:
     """The optimum claimed is the weighted wait of the starts claimed, by the formula of the documents."""
     jobs = {job.id: job for job in case.instance.jobs}
@@ -36,14 +36,14 @@ def test_claimed_starts_have_the_claimed_value(case: TinyCase) -> None:
     assert sum(waits) == pytest.approx(case.optimum, abs=1e-12)
 
 
-@pytest.mark.parametrize("case", tiny_cases(), ids=lambda case: case.instance.name)
+@pytest.mark.parametrize("case", shipped_cases(), ids=lambda case: case.instance.name)
 def test_best_plan_is_a_valid_plan(case: TinyCase) -> None:
     """The plan that brute force found passes the verifier, which computes the value for itself."""
     best = least_weighted_wait(case.instance)
     assert verify(instance_to_document(case.instance), plan_document(case.instance, best)) == ()
 
 
-@pytest.mark.parametrize("case", tiny_cases(), ids=lambda case: case.instance.name)
+@pytest.mark.parametrize("case", shipped_cases(), ids=lambda case: case.instance.name)
 def test_no_job_of_the_best_plan_can_start_a_second_earlier(case: TinyCase) -> None:
     """Moving any one job of the optimal plan forward by a second, on its nodes, breaks a rule."""
     best = least_weighted_wait(case.instance)

@@ -24,7 +24,7 @@ from cpsched.domain import (
     Step,
 )
 
-__all__ = ["TinyCase", "tiny_cases"]
+__all__ = ["TinyCase", "shipped_cases", "tiny_cases"]
 
 _SCATTER = Place(arrangement=Arrangement.SCATTER)
 _PACK = Place(arrangement=Arrangement.PACK)
@@ -68,8 +68,12 @@ def tiny_cases() -> tuple[TinyCase, ...]:
         _hold_back(),
         _unsatisfiable(),
         _moldable(),
-        _topology(),
     )
+
+
+def shipped_cases() -> tuple[TinyCase, ...]:
+    """Return those, and the one with rules, which engines know only once it is compiled."""
+    return (*tiny_cases(), _topology())
 
 
 def _bridi() -> TinyCase:

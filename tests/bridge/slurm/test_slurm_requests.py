@@ -155,7 +155,7 @@ def test_properties_of_nodes_say_who_is_required_and_excluded() -> None:
         ({"shared": "mcs"}, "--exclusive=mcs"),
         ({"contiguous": True}, "--contiguous"),
         ({"core_spec": 2}, "--core-spec"),
-        ({"minimum_switches": 1}, "--switches"),
+        ({"minimum_switches": 2}, "--switches"),
         ({"burst_buffer": "x"}, "burst buffer"),
         ({"cluster_features": "x"}, "--cluster-constraint"),
         ({"minimum_tmp_disk_per_node": 10}, "--tmp"),
