@@ -153,10 +153,13 @@ class _Loop(asyncio.SelectorEventLoop):
         self._sessions: list[int] = []
 
     async def subprocess_exec(self, *args: Any, **options: Any) -> Any:
-        """Start a program."""
-        transport, protocol = await super().subprocess_exec(*args, **options, start_new_session=True)
-        self._sessions.append(transport.get_pid())
-        return transport, protocol
+        """Start a program; its session is known even if nobody waits for it any more before it has begun."""
+        begun = self.create_task(super().subprocess_exec(*args, **options, start_new_session=True))
+        try:
+            return await asyncio.shield(begun)
+        finally:
+            transport, _ = await begun
+            self._sessions.append(transport.get_pid())
 
     def kill_all(self) -> None:
         """End all programs and their child processes."""

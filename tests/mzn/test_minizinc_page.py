@@ -30,12 +30,8 @@ def test_the_examples_of_the_page(repository: Path, tmp_path: Path, monkeypatch:
     assert len(shown) == 1
 
 
-def test_the_page_names_every_model_and_what_it_says(repository: Path) -> None:
-    """Each model stands in the first table, and each constraint in code of the others is one of some model."""
+def test_the_page_names_every_model(repository: Path) -> None:
+    """Each model stands in the first table."""
     page = (repository / "docs" / "minizinc.md").read_text(encoding="utf-8")
-    models = {path.name: path.read_text(encoding="utf-8") for path in (repository / "models").glob("*.mzn")}
-    assert set(re.findall(r"^\| `models/(\w+\.mzn)` ", page, re.MULTILINE)) == set(models)
-    constraints = re.findall(r"^\| `([^/`]*?)` \|", page, re.MULTILINE)
-    assert len(constraints) > 5
-    for name in {word for constraint in constraints for word in re.findall(r"[a-z_]{2,}", constraint)}:
-        assert any(re.search(rf"\b{name}\b", text) for text in models.values()), name
+    models = {path.name for path in (repository / "models").glob("*.mzn")}
+    assert set(re.findall(r"^\| `models/(\w+\.mzn)` ", page, re.MULTILINE)) == models
