@@ -11,12 +11,13 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.browser.driving import BROWSER
+from tests.sizes import some
 from tests.workloads.test_psplib import PROJECT
 
 pytestmark = pytest.mark.slow  # each script is a Python of its own, which loads the compiler
 
 #: Scripts that need no arguments and take little; `bench planner` and `bench rusv` fail where a naive twin differs.
-BENCHES = ("gym", "live", "mixes", "planner", "rusv", "start")
+BENCHES = ("gym", "planner", "rusv", "mixes", "start", "live")
 
 
 def run(repository: Path, name: str, *arguments: str) -> str:
@@ -50,7 +51,7 @@ def tables_of(output: str) -> list[list[list[str]]]:
     return tables
 
 
-@pytest.mark.parametrize("name", BENCHES)
+@pytest.mark.parametrize("name", some(BENCHES, 2))
 def test_bench_prints_its_tables(repository: Path, name: str) -> None:
     """Each bench prints tables, none without rows, and judges nothing at tiny sizes."""
     output = run(repository, name)
@@ -119,6 +120,7 @@ def test_answers_are_timed(repository: Path) -> None:
     assert [row[-1] for row in (*rows, *ruled)] == ["-", "-", "-", "-"]
 
 
+@pytest.mark.large
 @pytest.mark.skipif(BROWSER is None, reason="no browser in PATH")
 def test_pages_are_opened(repository: Path) -> None:
     """Bench pages opens and moves each page on both screens, without a fault, and judges nothing at tiny sizes."""

@@ -27,6 +27,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from cpsched.cli import main
+from tests.sizes import some
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -231,7 +232,7 @@ def test_the_models_are_found_where_they_are_installed(installed: Installed) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", main.list_commands(Context(main)))
+@pytest.mark.parametrize("command", some(main.list_commands(Context(main)), 4))
 def test_each_command_has_help_outside_the_repository(command: str, installed: Installed) -> None:
     """Without any extra, as what a command needs is loaded when it runs."""
     done = installed.run(command, "--help")

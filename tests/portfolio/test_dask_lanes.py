@@ -52,7 +52,7 @@ def client(cluster: LocalCluster) -> Iterator[Client]:
         yield client
 
 
-@pytest.mark.slow
+@pytest.mark.large
 def test_a_slice_of_work_is_a_better_plan() -> None:
     """What a worker does with a plan, done here: it returns a better one that plans the same jobs."""
     instance = read_instance(WINDOW)
@@ -63,7 +63,7 @@ def test_a_slice_of_work_is_a_better_plan() -> None:
     assert found.best.value == objective_value(instance, found.best.jobs) < objective_value(instance, first.jobs)
 
 
-@pytest.mark.slow
+@pytest.mark.large
 def test_workers_find_plans(cluster: LocalCluster) -> None:
     """A team with nobody at home but the planner gets better plans from its workers, which the verifier accepts."""
     instance = read_instance(WINDOW)

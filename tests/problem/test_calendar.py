@@ -13,7 +13,7 @@ from cpsched.domain import Amounts, Cluster, Instance, NodeClass, Reservation, V
 from cpsched.problem import Intervals, intervals, minus, occurrences, union
 from cpsched.problem.calendar import MOST_INTERVALS
 from tests.oracle.minute_calendar import MOMENTS, ZONES, expressions, matching_minutes
-from tests.sizes import examples
+from tests.sizes import examples, some
 
 DAY = 86_400
 CLUSTER = Cluster(classes=(NodeClass(names=("n1",), resources=Amounts({"cores": 1})),))
@@ -45,7 +45,9 @@ def test_equals_every_minute(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("zone", ["Europe/Berlin", "Australia/Lord_Howe", "Africa/Casablanca", "America/St_Johns"])
+@pytest.mark.parametrize(
+    "zone", some(["Australia/Lord_Howe", "Europe/Berlin", "Africa/Casablanca", "America/St_Johns"], 2)
+)
 @pytest.mark.parametrize("expression", ["30-45/5 1-2 * * *", "* 0-2,22-23 1-31/3 * sun,mon"])
 def test_two_changes_equal_every_minute(zone: str, expression: str) -> None:
     """Over a time with both changes of the offset, each minute has been looked at."""
