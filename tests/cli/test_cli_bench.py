@@ -145,7 +145,7 @@ def test_ctrl_c_in_a_process_keeps_the_finished_cells(repository: Path, toml: Pa
         text=True,
         start_new_session=True,
     ) as process:
-        while len(list(out.glob("cells/*.json"))) < 2 and process.poll() is None:
+        while len(list(out.glob("cells/[0-9a-f]*.json"))) < 2 and process.poll() is None:
             time.sleep(0.05)
         os.killpg(process.pid, signal.SIGINT)
         printed, said = process.communicate()

@@ -57,7 +57,7 @@ def test_a_slice_of_work_is_a_better_plan() -> None:
     """What a worker does with a plan, done here: it returns a better one that plans the same jobs."""
     instance = read_instance(WINDOW)
     first = planned(instance)
-    found = work(instance, first.jobs, (), Slice(engine="search", lane=0, seed=3, seconds=2.0))
+    found = work(instance, first.jobs, (), Slice(engine="search", lane=0, seed=3, seconds=20.0))
     assert found.best is not None
     assert [job.id for job in found.best.jobs] == [job.id for job in first.jobs]
     assert found.best.value == objective_value(instance, found.best.jobs) < objective_value(instance, first.jobs)
