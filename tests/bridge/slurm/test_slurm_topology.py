@@ -100,12 +100,11 @@ def asking(nodes: int, **fields: Any) -> dict[str, Any]:
         (SHOWN, asking(3, required_switches=1, maximum_switch_wait_time=601), "switch"),
         (SHOWN, asking(3, required_switches=1, maximum_switch_wait_time=600), None),
         (SHOWN, asking(4, required_switches=1, maximum_switch_wait_time=600), None),
-        (SHOWN, asking(3, required_switches=1, maximum_switch_wait_time=0, eligible_time=NOW + 1), "switch"),
-        (SHOWN, asking(3, required_switches=1, maximum_switch_wait_time=0, eligible_time=0), "switch"),
+        (SHOWN, asking(3, required_switches=1, maximum_switch_wait_time=600, eligible_time=NOW + 9), None),
     ],
 )
 def test_one_switch_or_block_is_a_place(topology: str, job: dict[str, Any], level: str | None) -> None:
-    """``--switches=1`` until its time is over since the job's begin, and ``--segment`` of all nodes of the job."""
+    """``--switches=1`` until its time has passed since the job's submission, and ``--segment`` of all nodes of the job."""
     snapshot = look(topology, job)
     assert not snapshot.left
     assert snapshot.instance.jobs[0].request.place.within == level
@@ -113,7 +112,7 @@ def test_one_switch_or_block_is_a_place(topology: str, job: dict[str, Any], leve
 
 def test_text_and_time_alone_end_the_wait_for_a_switch() -> None:
     """The same records in the text of scontrol, of which the time that Slurm waits passes between two snapshots."""
-    text = f"JobId=7 JobState=PENDING EligibleTime={NOW} NumNodes=3 NumCPUs=3 NumTasks=3 TimeLimit=00:10:00"
+    text = f"JobId=7 JobState=PENDING SubmitTime={NOW} NumNodes=3 NumCPUs=3 NumTasks=3 TimeLimit=00:10:00"
     nodes = "".join(f"NodeName=n{place} CPUTot=16 State=IDLE Partitions=normal\n" for place in range(1, 7))
     records = read_text(f"{nodes}{text} Partition=normal Switches=1@1-00:00:10\n", "test")
     records = replace(records, topology=read_topology(SHOWN, "test"))

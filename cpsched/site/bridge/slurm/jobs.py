@@ -82,7 +82,7 @@ def job_of(one: Seen, site: Site, reservations: Mapping[str, ReservationRecord],
 
 def anywhere_from(view: JobRecord) -> float:
     """Return the second from which on a waiting job does without one group of nodes; infinite where it never does."""
-    return math.inf if view.begin is None or view.within_for is None else view.begin + view.within_for
+    return math.inf if view.within_for is None else view.submit + view.within_for
 
 
 def _asked(view: JobRecord, site: Site) -> tuple[str, tuple[Step, ...], Amounts]:
