@@ -104,7 +104,7 @@ def asking(nodes: int, **fields: Any) -> dict[str, Any]:
     ],
 )
 def test_one_switch_or_block_is_a_place(topology: str, job: dict[str, Any], level: str | None) -> None:
-    """``--switches=1`` until its time has passed since the job's submission, and ``--segment`` of all nodes of the job."""
+    """``--switches=1`` until its time has passed since the submission, and ``--segment`` of all nodes of the job."""
     snapshot = look(topology, job)
     assert not snapshot.left
     assert snapshot.instance.jobs[0].request.place.within == level
