@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from cpsched.domain import Instance, Malleability, PlannedJob, RuntimeModel, WaitingJob
+from cpsched.domain import FrozenMap, Instance, Malleability, PlannedJob, RuntimeModel, WaitingJob
 from cpsched.errors import UnsupportedError
 from cpsched.formats import read_instance
 from cpsched.lab.policies import SCHEDULERS, make_scheduler
@@ -132,6 +132,18 @@ def records() -> Iterator[tuple[str, Callable[[], dict[str, str]]]]:
 def test_plans_are_those_that_were_recorded(name: str, make: Callable[[], dict[str, str]]) -> None:
     """Each engine plans each window, and each scheduler each stream, as it did when the plans were recorded."""
     assert make() == json.loads(RECORDED.read_text())[name]
+
+
+@pytest.mark.parametrize("engine", ["planner", "easy", "conservative"])
+def test_a_topology_changes_no_plan_of_jobs_that_do_not_ask_for_it(engine: str) -> None:
+    """Every node is under a switch, and all jobs are where they were recorded without."""
+    window = windows()["busy"]
+    names = window.cluster.node_names
+    groups = FrozenMap({f"s{first}": names[first : first + 4] for first in range(0, len(names), 4)})
+    cluster = replace(window.cluster, topology=FrozenMap({"switch": groups}))
+    plan = solve(replace(window, cluster=cluster), engine=engine, budget=0)
+    recorded = json.loads(RECORDED.read_text())[f"windows by {engine}"]
+    assert digest(plan.jobs, plan.waiting_room) == recorded["busy"]
 
 
 if __name__ == "__main__":

@@ -18,14 +18,17 @@ from cpsched.site.bridge import (
     Hold,
     JobState,
     Order,
+    Rank,
     Refusal,
     Result,
     Start,
 )
+from cpsched.site.bridge.slurm import SlurmManager
 from cpsched.site.bridge.slurm.amounts import tres_value
 from cpsched.site.bridge.slurm.jobs import revision_of
 from cpsched.site.bridge.slurm.text_reader import read_text
 from cpsched.verify import verify
+from tests.bridge.slurm.conftest import started
 from tests.bridge.slurm.laboratory import OTHER, Laboratory, start
 
 pytestmark = [pytest.mark.slow, pytest.mark.slurm]
@@ -149,6 +152,38 @@ def test_a_maintenance(lab: Laboratory) -> None:
     finally:
         lab.run("scancel", "--user=root", is_fine=False)
         lab.run("scontrol", "delete", "ReservationName=works")
+
+
+@pytest.mark.skipif(not OTHER, reason="22.05 does not say which jobs ask for a switch")
+def test_jobs_under_one_switch() -> None:
+    """A job that no longer waits for a switch starts on the free nodes of two; one that does is planned under one, and
+    starts there, before a wider job that came earlier, as it was ordered.
+    """
+    with started("--topology", "--multifactor") as lab:
+        manager = SlurmManager(lab.client, only_ranks=True)
+        submit = partial(lab.submit, "--exclusive", seconds=900)
+        blockers = [submit("-N3", f"--nodelist={nodes}", "--time=60") for nodes in ("g[1-3]", "m[1-2],c1")]
+        lab.wait(lambda: all(lab.facts(job).state is JobState.RUNNING for job in blockers))
+        anywhere = submit("-N2", "--switches=1@0")
+        lab.wait(lambda: lab.facts(anywhere).nodes == ("f1", "g4"))
+        lab.run("scancel", anywhere)
+        lab.wait(lambda: lab.facts(anywhere).state.is_over)
+        wide, near = submit("-N4", "--time=50"), submit("-N2", "--switches=1@12:00:00")
+        snapshot = manager.snapshot()
+        groups = snapshot.instance.cluster.topology["switch"]
+        assert groups == {"s1": ("g1", "g2", "g3", "g4"), "s2": ("m1", "m2", "f1", "c1")}
+        plan = cpsched.solve(snapshot.instance, engine="planner")
+        assert verify(instance_to_document(snapshot.instance), plan_to_document(plan)) == ()
+        planned = next(one for one in plan if one.id == near)
+        assert planned.start > snapshot.taken_at
+        assert any(set(planned.nodes) <= set(group) for group in groups.values())
+        order = Rank(job=near, priority=snapshot.jobs[wide].priority + 1000)
+        assert results(manager.apply([order])) == [Result.DONE]
+        lab.run("scancel", blockers[1])
+        lab.wait(lambda: lab.facts(near).state is JobState.RUNNING)
+        facts = lab.manager.snapshot().jobs
+        assert set(facts[near].nodes) <= set(groups["s2"])
+        assert facts[wide].state is JobState.WAITING
 
 
 def test_the_gate(lab: Laboratory) -> None:

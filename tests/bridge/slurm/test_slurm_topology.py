@@ -13,6 +13,8 @@ from cpsched.formats import instance_to_document, parse_instance
 from cpsched.site.bridge import Snapshot
 from cpsched.site.bridge.slurm import make_snapshot, read_directory
 from cpsched.site.bridge.slurm.json_reader import read_answer
+from cpsched.site.bridge.slurm.snapshot import SnapshotMaker
+from cpsched.site.bridge.slurm.text_reader import read_text
 from cpsched.site.bridge.slurm.topology import read_topology
 from tests.bridge.slurm.answers import NOW, node, number, waiting
 
@@ -94,14 +96,29 @@ def asking(nodes: int, **fields: Any) -> dict[str, Any]:
         (SHOWN, asking(3, minimum_switches=number(1)), "switch"),
         (SHOWN, asking(1, required_switches=1), None),
         (SHOWN, asking(3), None),
-        (BLOCKS, asking(2, segment_size=2), "block"),
+        (BLOCKS, asking(2, segment_size=2, maximum_switch_wait_time=0), "block"),
+        (SHOWN, asking(3, required_switches=1, maximum_switch_wait_time=601), "switch"),
+        (SHOWN, asking(3, required_switches=1, maximum_switch_wait_time=600), None),
+        (SHOWN, asking(4, required_switches=1, maximum_switch_wait_time=600), None),
+        (SHOWN, asking(3, required_switches=1, maximum_switch_wait_time=600, eligible_time=NOW + 9), None),
     ],
 )
 def test_one_switch_or_block_is_a_place(topology: str, job: dict[str, Any], level: str | None) -> None:
-    """``--switches=1``, and ``--segment`` of as many nodes as the job has."""
+    """``--switches=1`` until its time has passed since the submission, and ``--segment`` of all nodes of the job."""
     snapshot = look(topology, job)
     assert not snapshot.left
     assert snapshot.instance.jobs[0].request.place.within == level
+
+
+def test_text_and_time_alone_end_the_wait_for_a_switch() -> None:
+    """The same records in the text of scontrol, of which the time that Slurm waits passes between two snapshots."""
+    text = f"JobId=7 JobState=PENDING SubmitTime={NOW} NumNodes=3 NumCPUs=3 NumTasks=3 TimeLimit=00:10:00"
+    nodes = "".join(f"NodeName=n{place} CPUTot=16 State=IDLE Partitions=normal\n" for place in range(1, 7))
+    records = read_text(f"{nodes}{text} Partition=normal Switches=1@1-00:00:10\n", "test")
+    records = replace(records, topology=read_topology(SHOWN, "test"))
+    maker, over = SnapshotMaker(), NOW + 86410
+    places = [maker.make(records, second).instance.jobs[0].request.place.within for second in (NOW, over - 1, over)]
+    assert places == ["switch", "switch", None]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
@@ -67,7 +68,7 @@ def job_of(one: Seen, site: Site, reservations: Mapping[str, ReservationRecord],
     if view.array is not None and view.task is None and not view.tasks_text:
         raise Inexpressible("the tasks of its array are not known")
     begin = view.begin if view.begin is not None and view.begin > now else None
-    queue, steps, licenses = _asked(view, site)
+    queue, steps, licenses = _asked(view if now < anywhere_from(view) else view.but(within=""), site)
     return make(
         queue=queue if queue in site.partitions else None,
         steps=steps[:1],
@@ -77,6 +78,11 @@ def job_of(one: Seen, site: Site, reservations: Mapping[str, ReservationRecord],
         deadline=view.deadline,
         reservation=view.reservation or None,
     )
+
+
+def anywhere_from(view: JobRecord) -> float:
+    """Return the second from which on a waiting job does without one group of nodes; infinite where it never does."""
+    return math.inf if view.within_for is None else view.submit + view.within_for
 
 
 def _asked(view: JobRecord, site: Site) -> tuple[str, tuple[Step, ...], Amounts]:

@@ -40,12 +40,12 @@ _SHARED = (
     "account", "array_job_id", "array_max_tasks", "array_task_string", "burst_buffer", "cluster_features", "contiguous",
     "core_spec", "cores_per_socket", "cpus", "cpus_per_task", "cpus_per_tres", "deadline", "dependency",
     "excluded_nodes", "exclusive", "features", "group_id", "group_name", "het_job_id", "hold", "job_state", "licenses",
-    "licenses_allocated", "max_nodes", "memory_per_cpu", "memory_per_node", "memory_per_tres", "minimum_cpus_per_node",
-    "minimum_switches", "minimum_tmp_disk_per_node", "node_count", "partition", "qos", "required_nodes",
-    "required_switches", "restart_cnt", "resv_name", "segment_size", "shared", "sockets_per_node", "state_description",
-    "state_reason", "tasks", "tasks_per_board", "tasks_per_core", "tasks_per_node", "tasks_per_socket",
-    "threads_per_core", "time_limit", "tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task",
-    "tres_req_str", "user_id", "user_name",
+    "licenses_allocated", "max_nodes", "maximum_switch_wait_time", "memory_per_cpu", "memory_per_node",
+    "memory_per_tres", "minimum_cpus_per_node", "minimum_switches", "minimum_tmp_disk_per_node", "node_count",
+    "partition", "qos", "required_nodes", "required_switches", "restart_cnt", "resv_name", "segment_size", "shared",
+    "sockets_per_node", "state_description", "state_reason", "tasks", "tasks_per_board", "tasks_per_core",
+    "tasks_per_node", "tasks_per_socket", "threads_per_core", "time_limit", "tres_per_job", "tres_per_node",
+    "tres_per_socket", "tres_per_task", "tres_req_str", "user_id", "user_name",
 )  # fmt: skip
 _HELD = frozenset({"JobHeldUser", "JobHeldAdmin", "JobHoldMaxRequeue"})
 
@@ -302,7 +302,8 @@ def _shared(entry: Fields) -> tuple[JobRecord, bool]:
         exclusive=_exclusive(entry),
         threads_per_core=entry.number("threads_per_core") or (1 if _has_core_each(entry) else None),
         others=tuple(_others(entry)),
-        within=_within(entry),
+        within=(within := _within(entry)),
+        within_for=entry.number("maximum_switch_wait_time") if within == LEAF else None,
         het=entry.number("het_job_id") or None,
         restarts=entry.number("restart_cnt") or 0,
     )

@@ -19,9 +19,9 @@ _ORDERED = ("ReqNodes", "NumNodes", "MaxNodes", "MinCPUs", "NumCPUs", "EligibleT
 _OTHERS = (
     "State", "RestartCnt", "NodeList", "Partition", "Account", "QOS", "TimeLimit", "Deadline", "Reservation",
     "NumTasks", "cpus-per-task", "NTPerNode", "NTPerSocket", "NTPerCore", "NTPerBoard", "MinMemory", "MinTmpDisk",
-    "Feature", "Licenses", "Dependency", "OverSubscribe", "Contiguous", "CoreSpec", "ReqSwitch", "BurstBuffer",
-    "Sockets", "Cores", "Threads", "tres-per-job", "tres-per-node", "tres-per-socket", "tres-per-task",
-    "cpus-per-tres", "mem-per-tres", "JobArrayID",
+    "Feature", "Licenses", "Dependency", "OverSubscribe", "Contiguous", "CoreSpec", "ReqSwitch", "Wait4Switch",
+    "BurstBuffer", "Sockets", "Cores", "Threads", "tres-per-job", "tres-per-node", "tres-per-socket",
+    "tres-per-task", "cpus-per-tres", "mem-per-tres", "JobArrayID",
 )  # fmt: skip
 COLUMNS = ("JobID", *_ORDERED, *_OTHERS)
 _STATE = COLUMNS.index("State")

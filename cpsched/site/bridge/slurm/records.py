@@ -96,6 +96,8 @@ class JobRecord(NamedTuple):
     within: str = ""
     #: What it asks for besides, in Slurm's words, and cpsched cannot say.
     others: tuple[str, ...] = ()
+    #: For how many seconds after its submission, whatever its begin, Slurm waits for such a group; None: always.
+    within_for: int | None = None
     #: The number of the heterogeneous job that it is a part of.
     het: int | None = None
     restarts: int = 0

@@ -26,7 +26,7 @@ from cpsched.site.bridge.protocol import JobFacts, JobState, LeftJob, Snapshot
 from cpsched.site.bridge.slurm.dependencies import dependencies_of
 from cpsched.site.bridge.slurm.fitting import fitted, without_others
 from cpsched.site.bridge.slurm.groups import join_components, throttled
-from cpsched.site.bridge.slurm.jobs import Seen, job_of, revision_of
+from cpsched.site.bridge.slurm.jobs import Seen, anywhere_from, job_of, revision_of
 from cpsched.site.bridge.slurm.limiting import Take, kept, limited, with_licenses
 from cpsched.site.bridge.slurm.limits import SlurmLimits, are_enforced
 from cpsched.site.bridge.slurm.machine import cluster_of, queues_of, site_of, unions_of
@@ -370,7 +370,7 @@ def _until(one: Seen, job: Job | Inexpressible | None, now: int) -> float:
         return job.running.segments[-1].end if has_begun and not view.is_completing else now + 1
     if view.submit > now:
         return now + 1
-    coming = [*changes_at(one.record, one.marker)]
+    coming: list[float] = [*changes_at(one.record, one.marker), anywhere_from(view)]
     if view.begin is not None:
         coming.append(view.begin)
     return min((at for at in coming if at > now), default=math.inf)

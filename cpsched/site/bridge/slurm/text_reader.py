@@ -179,6 +179,7 @@ def _job(record: _Record) -> _Entry:
     task, limit = record["ArrayTaskId"], record["TimeLimit"]
     seconds = minutes(limit)
     *sockets, threads = record["ReqB:S:C:T"].split(":")
+    switches, _, longest = record["Switches"].partition("@")
     tasks = dict(zip(("board", "socket", "core"), record["NtasksPerN:B:S:C"].split(":")[1:], strict=False))
     return {
         "user_name": record["UserId"].partition("(")[0],
@@ -194,7 +195,8 @@ def _job(record: _Record) -> _Entry:
         "shared": {"NO": "none", "EXCLUSIVE": "none", "USER": "user", "MCS": "mcs"}.get(record["OverSubscribe"]),
         "threads_per_core": threads if threads.isdecimal() else None,
         "contiguous": record["Contiguous"] == "1",
-        "required_switches": _NUMBER.match(record["Switches"] or record["ReqSwitch"]),
+        "required_switches": switches,
+        "maximum_switch_wait_time": minutes(longest),
         "cores_per_socket": None if set(sockets) <= {"", "0", "*", "1"} else 1,
         **{f"tasks_per_{part}": number if number.isdecimal() else None for part, number in tasks.items()},
         **_held(record),
