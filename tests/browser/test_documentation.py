@@ -15,7 +15,7 @@ import click
 import pytest
 
 from cpsched.cli import main
-from tests.browser.driving import NARROW, SCREENS, Visits, is_wider_than_screen
+from tests.browser.driving import NARROW, SCREENS, WIDE, Visits, is_hard_to_use, is_wider_than_screen
 
 pytestmark = pytest.mark.slow
 
@@ -111,6 +111,13 @@ def test_the_search_finds_from_a_folder(site: Path, visits: Visits) -> None:
 def test_no_page_is_wider_than_a_phone(site: Path, visits: Visits, name: str) -> None:
     """Wide tables and commands scroll by themselves, the page does not."""
     assert not is_wider_than_screen(visits.open((site / f"{name}.html").as_uri(), screen=NARROW))
+
+
+@pytest.mark.parametrize("name", ["index", "formats"])
+def test_pages_can_be_read_by_keys_and_ears(site: Path, visits: Visits, name: str) -> None:
+    """axe-core finds nothing serious, at a desk in the light scheme and on a phone in the dark one."""
+    for screen, scheme in ((WIDE, "light"), (NARROW, "dark")):
+        assert is_hard_to_use(visits.open((site / f"{name}.html").as_uri(), screen=screen, scheme=scheme)) == []
 
 
 def test_drawings_are_dark_on_dark_pages(site: Path, visits: Visits) -> None:
