@@ -11,8 +11,20 @@ from cpsched.domain import Instance, PlannedJob
 from cpsched.errors import UnsupportedError
 from cpsched.formats import instance_to_document, parse_instance
 from cpsched.lab.policies import make_scheduler
-from cpsched.lab.sim import BackfillRule, Checkpoint, History, Order, QueueRule, Scheduler, simulate
+from cpsched.lab.sim import (
+    BackfillRule,
+    Checkpoint,
+    Decision,
+    History,
+    News,
+    Order,
+    QueueRule,
+    Scheduler,
+    Site,
+    simulate,
+)
 from tests.oracle.naive_simulator import play_naively
+from tests.sim.charged import Clock, charged
 from tests.sim.played import played, story_of
 from tests.sizes import seeds
 
@@ -113,11 +125,41 @@ def test_nothing_starts_while_jobs_have_notice() -> None:
     assert runs["z"][0] == 130
 
 
+class Slow:
+    """Starts what fits, in the order of the queue, after five seconds."""
+
+    name = "slow"
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def begin(self, site: Site) -> None:
+        """Know nothing."""
+
+    def decide(self, site: Site, news: News) -> Decision:
+        """Start what fits."""
+        self._clock.seconds += 5
+        draft = site.draft()
+        for one in site.queue.tolist():
+            draft.start(one)
+        return draft.decision()
+
+
+def test_a_decision_waits_for_the_end_of_a_notice() -> None:
+    """What a slow scheduler has decided has no effect while jobs have notice, and time goes on."""
+    jobs = [job("a", 0, 500, preemptible=LOST), job("z", 60, 30), job("u", 62, 50, "high", "2:ncpus=4")]
+    clock = Clock()
+    runs, cut = story(charged(workload(*jobs, nodes=2, notice=20), Slow(clock), clock))
+    assert (runs["u"], cut) == ((82, 132), [("a", 5, 82)])
+    assert runs["z"][0] == 137
+
+
 def test_levels_without_jobs_count() -> None:
     """A job may stop others however many queues without jobs are between theirs."""
     between = {"high": ["a", "low"], "a": ["b"], "b": ["c"], "c": ["low"]}
-    document = _with(workload(job("x", 0, 500, preemptible=LOST), job("u", 60, 50, "high"), queues=between))
+    document = _with(workload(job("x", 0, 500, preemptible=LOST), job("u", 60, 50, "high")))
     document["queues"] |= {name: {"expected_wait": 60} for name in "abc"}
+    document["preemption"] = {"queues": between}
     runs, _ = story(played(parse_instance(document), EASY))
     assert runs["u"] == (60, 110)
 
