@@ -49,7 +49,7 @@ class Stops:
         jobs: list[Job] = []
         for job in self.instance.jobs:
             if job.id in self.stopped:
-                jobs.append(replace(job, start_at=self.at))
+                jobs.append(replace(job, start_at=self.at, preemptible=None))
             elif job.id in again:
                 jobs += self._parts_of(job)
             else:

@@ -34,7 +34,9 @@ def drawn(seed: int) -> Instance:
             jobs.append({"id": f"r{len(jobs)}", **asks, **keys, "running": held})
     for name in range(draw.randint(1, 2)):
         asks = {"walltime": draw.randint(60, 600), "request": f"{draw.randint(1, number)}:ncpus=4"}
-        jobs.append({"id": f"u{name}", "submit": draw.randint(900, NOW), "queue": draws(["urgent", "top"]), **asks})
+        keys = draws([{}, {"preemptible": {"by": "requeue"}}, {"told": {"start": NOW + 100}}])
+        asks |= {"submit": draw.randint(900, NOW), "queue": draws(["urgent", "top"]), **keys}
+        jobs.append({"id": f"u{name}", **asks})
     for name in range(draw.randint(0, 2)):
         asks = {"walltime": draw.randint(60, 900), "request": f"{draw.randint(1, 2)}:ncpus=2"}
         jobs.append({"id": f"w{name}", "submit": draw.randint(0, NOW), "queue": "best", **asks})
