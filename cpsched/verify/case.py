@@ -88,7 +88,7 @@ class Case:
                 kept = 0
                 if run.is_cut and job.preemptible is not None:
                     kept = job.preemptible.kept(seconds, -1 if cause == "outage" else notice)
-                left -= kept
+                left = max(1, left - kept)
                 wall = job.walltime if cause == "walltime" else wall - kept
         return lives
 

@@ -458,7 +458,7 @@ class _Play:
         if life.job.preemptible is not None and life.job.preemptible.interval is not None:
             own, job = self.stated[life.job.id], life.job
             left = own.walltime if seconds == job.walltime else job.walltime - kept
-            runtime = None if job.runtime is None else job.runtime - kept
+            runtime = None if job.runtime is None else max(1, job.runtime - kept)
             life.job = replace(job, steps=(replace(job.steps[0], walltime=left),), runtime=runtime)
             life.choices, life.estimate = (life.job,), left
         life.take(life.choices[0])
@@ -483,7 +483,7 @@ class _Play:
         if self.notice is not None and now < self.notice:
             return False
         has_changed, self.notice = self.notice is not None, None
-        for level in sorted({self.levels[life.job.id] for life in self.waiting()} - {0}, reverse=True):
+        for level in sorted({*self.levels.values()} - {0}, reverse=True):
             queue = [life for life in self.waiting() if self.levels[life.job.id] == level]
             for life in sorted(queue, key=lambda life: (life.key, life.rank)):
                 if not self.start_by_stops(life, now):

@@ -61,8 +61,7 @@ def keep_work(job, is_told, now, s):
     seconds, walltime = now - s.runs[job, R.START], s.jobs[job, J.WALLTIME]
     kept = kept_of(job, seconds, is_told, s)
     next_walltime = s.stops[job, S.WALLTIME] if seconds == walltime else walltime - kept
-    s.stops[job, S.LEFT] -= kept
-    left = s.stops[job, S.LEFT]
+    left = s.stops[job, S.LEFT] = max(1, s.stops[job, S.LEFT] - kept)
     s.jobs[job, J.WALLTIME], s.jobs[job, J.LENGTH] = next_walltime, min(left, next_walltime)
     s.jobs[job, J.ENDING] = COMPLETED if left <= next_walltime else KILLED
     s.estimate[job] = next_walltime if s.estimate[job] == walltime else min(s.estimate[job], next_walltime)
