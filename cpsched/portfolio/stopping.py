@@ -137,9 +137,13 @@ def _starts(stops: Stops, job: Job, others: Sequence[Job]) -> bool:
     return stopped.keys() <= {one.id for one in PlannerEngine().plan(problem.instance, None).jobs}
 
 
-def _cheapest(stops: Stops, job: Job) -> tuple[Job, ...]:
-    """Return running jobs that make room for a waiting one when they are stopped, cheapest first and none too many;
-    empty if there are none.
+def _is_late(clock: Budget) -> bool:
+    return clock.seconds > 0 and clock.elapsed > _SHARE * clock.seconds
+
+
+def _cheapest(stops: Stops, job: Job, clock: Budget) -> tuple[Job, ...]:
+    """Return running jobs that make room for a waiting one when they are stopped, cheapest first and none too many, as
+    far as the clock lets it be found out; empty if there are none.
     """
     instance, at, preemption = stops.instance, stops.at, stops.instance.preemption
     gone = {one.id for jobs in stops.stopped.values() for one in jobs}
@@ -163,6 +167,8 @@ def _cheapest(stops: Stops, job: Job) -> tuple[Job, ...]:
         low, high = (low, middle) if _starts(stops, job, found[:middle]) else (middle, high)
     chosen = found[:high]
     for one in reversed(chosen[:-1]):
+        if _is_late(clock):
+            break
         fewer = [other for other in chosen if other is not one]
         chosen = fewer if _starts(stops, job, fewer) else chosen
     return tuple(chosen)
@@ -206,10 +212,10 @@ def stops_of(instance: Instance, clock: Budget) -> Stops:
     plan, found = _first_plan(none), none
     in_time = {job.id for job in plan.jobs if job.start <= none.at}
     for job in urgent:
-        if clock.seconds and clock.elapsed > _SHARE * clock.seconds:
+        if _is_late(clock):
             break
         fits = (job.id in in_time and not any(found.stopped.values())) or _starts(found, job, ())
-        chosen = () if fits else _cheapest(found, job)
+        chosen = () if fits else _cheapest(found, job, clock)
         if chosen or (fits and job.id in in_time):
             found = replace(found, stopped=FrozenMap({**found.stopped, job.id: chosen}))
     chosen_for = {name: jobs for name, jobs in found.stopped.items() if jobs}
