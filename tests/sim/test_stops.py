@@ -220,7 +220,7 @@ def drawn(seed: int) -> Instance:
     who = draws([{"high": ["low", "best"], "low": ["best"]}, {"high": ["best"]}, {}])
     rules = {"notice": draws([0, 0, 5, 12]), "exempt": draws([0, 0, 30]), "resume": draw.random() < 0.5, "queues": who}
     rules |= {"stops": draw.randint(1, 2)} if draw.random() < 0.5 else {}
-    outages = [{"nodes": "n1", "start": draw.randint(10, 900), "end": 950}] if draw.random() < 0.4 else []
+    outages: list[Any] = [{"nodes": "n1", "start": draw.randint(10, 900), "end": 950}] if draw.random() < 0.4 else []
     now = draws([0, 0, 200])
     if now:
         held = {"start": draw.randint(0, now), "allocation": [{"node": "n2", "resources": {"cores": 2}}]}
