@@ -49,7 +49,7 @@ class Stops:
         jobs: list[Job] = []
         for job in self.instance.jobs:
             if job.id in self.stopped:
-                jobs.append(replace(job, start_at=self.at))
+                jobs.append(replace(job, start_at=self.at, preemptible=None))
             elif job.id in again:
                 jobs += self._parts_of(job)
             else:
@@ -61,9 +61,10 @@ class Stops:
         if job.running is None or job.preemptible is None:
             return [job]
         at, notice = self.at, self.at - self.instance.now
-        left = job.walltime - job.preemptible.kept(at - job.running.start, notice)
-        steps = (replace(job.steps[0], walltime=left),)
-        waiting = replace(job, steps=steps, running=None, preemptible=None, not_before=at)
+        kept = job.preemptible.kept(at - job.running.start, notice)
+        steps = (replace(job.steps[0], walltime=job.walltime - kept),)
+        expected = None if job.expected is None else max(1, job.expected - kept)
+        waiting = replace(job, steps=steps, expected=expected, running=None, preemptible=None, not_before=at)
         if not notice:
             return [waiting]
         segments = tuple(replace(one, end=min(one.end, at)) for one in job.running.segments if one.start < at)
@@ -71,7 +72,11 @@ class Stops:
         return [replace(job, id=self._before(job), running=running, preemptible=None), waiting]
 
     def _before(self, job: Job) -> str:
-        return f"{job.id} until {self.at}"[:256]
+        """Return the id of a stopped job until it stops, which no other job has."""
+        name, names = f"{self.instance.jobs.index(job)} until {self.at}", {one.id for one in self.instance.jobs}
+        while name in names:
+            name += "'"
+        return name
 
     def stated(self, plan: Plan) -> Plan:
         """Return a plan of the window as one of the instance: with the stops, and what they cost."""
@@ -122,17 +127,23 @@ def _first_plan(stops: Stops) -> Plan:
 
 
 def _starts(stops: Stops, job: Job, others: Sequence[Job]) -> bool:
-    """Tell whether a job can start in time beside what runs, once some running jobs are stopped too."""
+    """Tell whether a job can start in time beside what runs, and the jobs before it, once some running jobs are stopped
+    too.
+    """
     stopped = FrozenMap({**stops.stopped, job.id: tuple(others)})
     window = replace(stops, stopped=stopped).window
     kept = tuple(one for one in window.jobs if one.running is not None or one.id in stopped)
     problem = problem_of(replace(window, jobs=tuple(replace(one, after=()) for one in kept)))
-    return job.id in {one.id for one in PlannerEngine().plan(problem.instance, None).jobs}
+    return stopped.keys() <= {one.id for one in PlannerEngine().plan(problem.instance, None).jobs}
 
 
-def _cheapest(stops: Stops, job: Job) -> tuple[Job, ...]:
-    """Return running jobs that make room for a waiting one when they are stopped, cheapest first and none too many;
-    empty if there are none.
+def _is_late(clock: Budget) -> bool:
+    return clock.seconds > 0 and clock.elapsed > _SHARE * clock.seconds
+
+
+def _cheapest(stops: Stops, job: Job, clock: Budget) -> tuple[Job, ...]:
+    """Return running jobs that make room for a waiting one when they are stopped, cheapest first and none too many, as
+    far as the clock lets it be found out; empty if there are none.
     """
     instance, at, preemption = stops.instance, stops.at, stops.instance.preemption
     gone = {one.id for jobs in stops.stopped.values() for one in jobs}
@@ -156,6 +167,8 @@ def _cheapest(stops: Stops, job: Job) -> tuple[Job, ...]:
         low, high = (low, middle) if _starts(stops, job, found[:middle]) else (middle, high)
     chosen = found[:high]
     for one in reversed(chosen[:-1]):
+        if _is_late(clock):
+            break
         fewer = [other for other in chosen if other is not one]
         chosen = fewer if _starts(stops, job, fewer) else chosen
     return tuple(chosen)
@@ -199,13 +212,15 @@ def stops_of(instance: Instance, clock: Budget) -> Stops:
     plan, found = _first_plan(none), none
     in_time = {job.id for job in plan.jobs if job.start <= none.at}
     for job in urgent:
-        if clock.seconds and clock.elapsed > _SHARE * clock.seconds:
+        if _is_late(clock):
             break
-        chosen = () if job.id in in_time else _cheapest(found, job)
-        if chosen:
+        fits = (job.id in in_time and not any(found.stopped.values())) or _starts(found, job, ())
+        chosen = () if fits else _cheapest(found, job, clock)
+        if chosen or (fits and job.id in in_time):
             found = replace(found, stopped=FrozenMap({**found.stopped, job.id: chosen}))
-    best = _better(replace(found, first=plan), found.stopped)
-    for name, jobs in found.stopped.items() if best is None and len(found.stopped) > 1 else ():
+    chosen_for = {name: jobs for name, jobs in found.stopped.items() if jobs}
+    best = _better(replace(none, first=plan), chosen_for)
+    for name, jobs in chosen_for.items() if best is None and len(chosen_for) > 1 else ():
         best = _better(replace(none, first=plan) if best is None else best, {name: jobs}) or best
     if best is None or best.first is None:
         return none

@@ -66,7 +66,8 @@ class Case:
         short. What earlier runs have kept of the work is done.
         """
         notice, resume = (-1, False) if (given := self.instance.preemption) is None else (given.notice, given.resume)
-        fails = {(node, outage.start) for outage in self.instance.outages for node in outage.nodes}
+        outages = self.instance.outages if self.plan.is_record else ()
+        fails = {(node, outage.start) for outage in outages for node in outage.nodes}
         runs: dict[str, list[Booking]] = {}
         for booking in (*self.plan.attempts, *self.planned):
             if booking.job.preemptible is not None:
@@ -87,7 +88,7 @@ class Case:
                 kept = 0
                 if run.is_cut and job.preemptible is not None:
                     kept = job.preemptible.kept(seconds, -1 if cause == "outage" else notice)
-                left -= kept
+                left = max(1, left - kept)
                 wall = job.walltime if cause == "walltime" else wall - kept
         return lives
 

@@ -136,8 +136,9 @@ class PlanReader:
 
     def _read_attempts(self) -> tuple[Booking, ...]:
         """Read what was cut short, in order of the starts; of a running job the first is no choice, what follows is."""
-        read = [one for item in self._items("attempts") if (one := self._read_run(item)) is not None]
-        for item in self._items("attempts") if len(read) < len(self._items("attempts")) else ():
+        items = self._items("attempts")
+        read = [one for item in items if (one := self._read_run(item)) is not None]
+        for item in items if len(read) < len(items) else ():
             name = item.value.get("id") if isinstance(item.value, dict) else None
             if isinstance(name, str) and name not in self._instance.jobs:
                 self.violations.append(Violation("presence", name, "the instance has no such job"))

@@ -26,12 +26,18 @@ that the whole machine needs for the queue, whichever is longer. EASY has the sa
 without nodes, of which a job takes its share; what depends on runtimes that are not known has not happened there yet.
 They come before all without promises, in the order in which they became eligible. The index of others falls to 1 until
 then, by the third power of the wait.
+
+Jobs that may stop others come before the pass, those of the highest level first, each level in the order of the queue
+up to the first that can not start. A job takes what is free, else the place of running jobs: of those that may be
+stopped the cheapest until it fits, without those that are not needed, the dearest first; the prices are seconds of lost
+work times weight, or times cores too, whichever choice loses less in the end. With notice they are told, and nothing
+starts until it is over; the choice is made anew then, those that were told first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil, exp, frexp, inf, log, log2, log10, sqrt
 from typing import NamedTuple
 
@@ -61,11 +67,14 @@ class Run(NamedTuple):
 
 
 class Story(NamedTuple):
-    """What happened: how each job ended, the runs that came to an end, and those that an outage cut short."""
+    """What happened: how each job ended, the runs that came to an end, those that were cut short, and the seconds of
+    work that jobs have lost by that.
+    """
 
     endings: dict[str, Ending]
     runs: dict[str, Run]
     attempts: list[tuple[str, Run]]
+    lost: dict[str, int]
 
 
 @dataclass
@@ -96,6 +105,10 @@ class _Life:
     takes: _Amounts = field(default_factory=dict)
     #: What it can run by; `job` is one of these, and the first one while it waits.
     choices: tuple[Job, ...] = ()
+    #: Since when it knows that it will be stopped, how often it was, and the seconds of work that it has lost.
+    told: int | None = None
+    stops: int = 0
+    lost: int = 0
 
     def take(self, choice: Job) -> None:
         """Run by a choice from now on, or wait."""
@@ -191,6 +204,11 @@ class _Play:
         self.now = instance.now
         #: Whether one has arrived for whom the whole queue is looked through.
         self.is_new = False
+        #: Until when jobs have notice; when a job may be stopped that has not run for long enough yet.
+        self.notice: int | None = None
+        self.woken: int | None = None
+        self.stated = {life.job.id: life.job for life in self.lives}
+        self.levels = {name: self.level(job) for name, job in self.stated.items()}
         if predicts is None and rule.expect is not Expectation.WALLTIME:
             self.predicts = Prediction.ORDER
 
@@ -232,10 +250,12 @@ class _Play:
             ]
             if self.rule.due_after is not None:
                 self.replay_easy(now)
-            if any(happens) and self.rule.backfill is BackfillRule.RESERVING:
-                self.serve_reserving(now)
-            elif any(happens):
-                self.serve(now)
+            happens.append(self.serve_urgent(now))
+            if self.notice is None and any(happens):
+                if self.rule.backfill is BackfillRule.RESERVING:
+                    self.serve_reserving(now)
+                else:
+                    self.serve(now)
             now = self.next_second(now)
         return Story(
             {life.job.id: life.ending for life in self.lives},
@@ -245,6 +265,7 @@ class _Play:
                 if life.start is not None and life.ending in (Ending.COMPLETED, Ending.KILLED)
             },
             sorted(self.attempts),
+            {life.job.id: life.lost for life in self.lives},
         )
 
     # ---- events ----
@@ -289,6 +310,7 @@ class _Play:
             times += [life.end, life.believed]
         times += [int(life.latest) + 1 for life in self.waiting() if life.latest < inf]
         times += [start for start, _, _ in self.booked.values()]
+        times += [time for time in (self.notice, self.woken) if time is not None]
         is_alive = times or self.waiting()
         if is_alive and self.changes:
             times.append(self.changes[0][0])
@@ -300,8 +322,11 @@ class _Play:
         """End the jobs that end now."""
         ended = [life for life in self.running() if life.end == now]
         for life in ended:
-            self.change(self.free, life.takes, 1)
             is_killed = life.job.runtime is not None and life.job.runtime > life.job.walltime
+            if is_killed and self.resumes(life):
+                self.cut(life, self.told_before(), now)
+                continue
+            self.change(self.free, life.takes, 1)
             life.ending = Ending.KILLED if is_killed else Ending.COMPLETED
             assert life.start is not None
             self.history.setdefault(life.job.user, []).append(now - life.start)
@@ -398,14 +423,139 @@ class _Play:
         """Cut those short who are on a node, and put it out of use."""
         for life in self.running():
             if name in life.takes:
-                self.change(self.free, life.takes, 1)
-                assert life.start is not None
-                self.attempts.append((life.job.id, Run(life.start, now, life.mapped)))
-                life.start = None
-                life.take(life.choices[0])
-                if self._is_refused(life.job) or life.latest < now:
-                    life.ending = Ending.REFUSED
+                self.cut(life, -1, now)
         assert self.free.pop(name) == self._capacity(name)
+
+    # ---- stops ----
+
+    def told_before(self) -> int:
+        """Return how long before a stop a job is told."""
+        return -1 if self.instance.preemption is None else self.instance.preemption.notice
+
+    @staticmethod
+    def kept(life: _Life, seconds: int, told: int) -> int:
+        """Return how much of a run of some seconds is left for the next one, if it was told so long before its end."""
+        way = life.job.preemptible
+        if way is None or way.interval is None:
+            return 0
+        written = [*range(0, seconds + 1, way.interval), *([seconds - way.cost] if told >= way.cost else [])]
+        return max(0, max(written) - way.cost)
+
+    def resumes(self, life: _Life) -> bool:
+        """Return whether a job whose walltime is over comes again; one that ran at the beginning does not."""
+        given = self.instance.preemption
+        may_come = given is not None and given.resume and life.mapped is not None
+        return may_come and self.kept(life, life.job.walltime, self.told_before()) > 0
+
+    def cut(self, life: _Life, told: int, now: int) -> None:
+        """End the run of a job before its work is done, of which it was told so long before; it waits again."""
+        assert life.start is not None
+        self.change(self.free, life.takes, 1)
+        self.attempts.append((life.job.id, Run(life.start, now, life.mapped)))
+        seconds, life.start, life.told = now - life.start, None, None
+        kept = self.kept(life, seconds, told)
+        life.lost += seconds - kept
+        if life.job.preemptible is not None and life.job.preemptible.interval is not None:
+            own, job = self.stated[life.job.id], life.job
+            left = own.walltime if seconds == job.walltime else job.walltime - kept
+            runtime = None if job.runtime is None else max(1, job.runtime - kept)
+            life.job = replace(job, steps=(replace(job.steps[0], walltime=left),), runtime=runtime)
+            life.choices, life.estimate = (life.job,), left
+        life.take(life.choices[0])
+        if self._is_refused(life.job) or life.latest < now:
+            life.ending = Ending.REFUSED
+
+    def level(self, job: Job) -> int:
+        """Return how far a job is above those that it may stop, 0 if there are none."""
+        given = self.instance.preemption
+        if given is None or not any(self.instance.may_stop(job, other) for other in self.stated.values()):
+            return 0
+        if not given.queues:
+            return 10**9 + self.instance.priority(job)
+        depth, names = -1, {job.queue or ""}
+        while names:
+            depth, names = depth + 1, {below for name in names for below in given.queues.get(name, ())}
+        return depth
+
+    def serve_urgent(self, now: int) -> bool:
+        """Start jobs that may stop others, unless jobs have notice; return whether something has changed."""
+        self.woken = None
+        if self.notice is not None and now < self.notice:
+            return False
+        has_changed, self.notice = self.notice is not None, None
+        for level in sorted({*self.levels.values()} - {0}, reverse=True):
+            queue = [life for life in self.waiting() if self.levels[life.job.id] == level]
+            for life in sorted(queue, key=lambda life: (life.key, life.rank)):
+                if not self.start_by_stops(life, now):
+                    break
+                has_changed, self.reservation = True, None
+            if self.notice is not None:
+                return has_changed
+        for life in self.running():
+            life.told = None
+        return has_changed
+
+    def start_by_stops(self, life: _Life, now: int) -> bool:
+        """Start a job where it fits, or in the place of others; tell whether it has started."""
+        if self.start_first(life, self.room_now, now):
+            return True
+        chosen, notice = self.stops_for(life, now), self.told_before()
+        untold = [other for other in chosen if notice and other.told is None]
+        for other in untold:
+            other.told, self.notice = now, now + notice
+        if untold or not chosen:
+            return False
+        for other in chosen:
+            other.stops += 1
+            self.cut(other, notice, now)
+        assert self.start_first(life, self.room_now, now)
+        return True
+
+    def stops_for(self, life: _Life, now: int) -> list[_Life]:
+        """Return the jobs to stop for a job, none if all are not enough."""
+        given, able = self.instance.preemption, list[_Life]()
+        assert given is not None
+        for other in self.running():
+            assert other.start is not None
+            may_stop = self.instance.may_stop(life.job, other.job) and not self._is_refused(other.job)
+            first = other.start + max(1, given.exempt)
+            if may_stop and (given.stops is None or other.stops < given.stops):
+                able += [other] if now >= first else []
+                self.woken = first if first > now and (self.woken is None or first < self.woken) else self.woken
+        tries = [self.needed(life, sorted(able, key=self.price(now, by)), now) for by in (False, True)]
+        return min(tries, key=lambda chosen: sum(self.price(now, True)(other)[0] for other in chosen))
+
+    def price(self, now: int, is_whole: bool) -> Callable[[_Life], tuple[float, int]]:
+        """Return what it costs to stop a job now, in cores or not."""
+
+        def price_of(life: _Life) -> tuple[float, int]:
+            assert life.start is not None
+            if life.told is not None:
+                return -1.0, life.rank
+            seconds = now - life.start
+            lost = 1 + seconds - self.kept(life, seconds, self.told_before())
+            cores = float(life.job.request.totals.get("cores", 0)) if is_whole else 1.0
+            return lost * float(self.instance.own_weight(life.job)) * cores, life.rank
+
+        return price_of
+
+    def needed(self, life: _Life, able: list[_Life], now: int) -> list[_Life]:
+        """Return the first jobs without which another one fits, without those that are not needed; none if all are not
+        enough.
+        """
+
+        def fits(stopped: list[_Life]) -> bool:
+            free = _copied(self.free)
+            for other in stopped:
+                self.change(free, other.takes, 1)
+            return self.mapped(life.job, self.room_until(free, life.job.walltime)) is not None
+
+        count = next((count for count in range(1, len(able) + 1) if fits(able[:count])), 0)
+        chosen = able[:count]
+        for other in reversed(chosen[:-1]):
+            fewer = [one for one in chosen if one is not other]
+            chosen = fewer if fits(fewer) else chosen
+        return chosen
 
     def arrive(self, now: int) -> bool:
         """Process the arrivals of now."""

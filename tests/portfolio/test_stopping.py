@@ -28,9 +28,13 @@ def running(name: str, node: str, since: int, way: Any) -> Any:
     return {"id": name, **asks, "running": held, **keys}
 
 
+def urgent(name: str, **keys: Any) -> Any:
+    """Return a waiting job that may stop others."""
+    return {"id": name, "submit": 990, "walltime": 600, "request": "ncpus=4", "queue": "urgent", **keys}
+
+
 def window(*jobs: Any, **keys: Any) -> Instance:
     """Return a window of two nodes at second 1000, with an urgent job."""
-    urgent = {"id": "u", "submit": 990, "walltime": 600, "request": "ncpus=4", "queue": "urgent"}
     queues = {"urgent": {"expected_wait": 60, "priority": 9}, "long": {"expected_wait": 3600}}
     document = {
         "format": "cpsched-instance/1",
@@ -38,7 +42,7 @@ def window(*jobs: Any, **keys: Any) -> Instance:
         "now": 1000,
         "cluster": {"nodes": [{"names": "n[1-2]", "resources": {"cores": 4}}]},
         "queues": queues,
-        "jobs": [*jobs, urgent],
+        "jobs": [*jobs, urgent("u")],
         "preemption": {"queues": {"urgent": ["long"]}},
     }
     return parse_instance(document | keys)
@@ -79,6 +83,20 @@ def test_the_cheapest_job_is_stopped(rules: Any, cut: Any, urgent: int, again: A
 def test_every_engine_plans_what_is_stopped(engine: str) -> None:
     """An engine that knows no stops plans the window in which the stopped job waits."""
     assert [one.id for one in planned(window(LOST, KEPT), engine).attempts] == ["a"]
+
+
+@pytest.mark.parametrize(
+    "jobs",
+    [
+        (LOST, KEPT | {"expected": 3500}),
+        (LOST, KEPT, urgent("v", preemptible={"by": "requeue"}, weight=9)),
+        (LOST, KEPT | {"id": "a" * 256}, urgent("0 until 1030", queue="long")),
+    ],
+    ids=["expected", "preemptible", "ids"],
+)
+def test_the_window_of_stops_is_in_order(jobs: Any) -> None:
+    """Whatever else the jobs have, a window with stops is one that every reader takes."""
+    assert planned(window(*jobs, preemption={"queues": {"urgent": ["long"]}, "notice": 30})).attempts
 
 
 def test_nothing_is_stopped_in_vain() -> None:

@@ -32,7 +32,8 @@ def story_of(instance: Instance, history: History) -> Story:
 
     attempts = sorted(run(one) for one in record.attempts)
     endings = zip(history.runs.ids, map(Ending, history.runs.ending.tolist()), strict=True)
-    return Story(dict(endings), dict(map(run, record.jobs)), attempts)
+    lost = dict(zip(history.runs.ids, history.runs.lost.tolist(), strict=True))
+    return Story(dict(endings), dict(map(run, record.jobs)), attempts, lost)
 
 
 def starts(history: History) -> dict[str, int]:

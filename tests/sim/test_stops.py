@@ -9,10 +9,24 @@ import pytest
 
 from cpsched.domain import Instance, PlannedJob
 from cpsched.errors import UnsupportedError
-from cpsched.formats import parse_instance
+from cpsched.formats import instance_to_document, parse_instance
 from cpsched.lab.policies import make_scheduler
-from cpsched.lab.sim import BackfillRule, Checkpoint, History, Order, QueueRule, Scheduler, simulate
-from tests.sim.played import played
+from cpsched.lab.sim import (
+    BackfillRule,
+    Checkpoint,
+    Decision,
+    History,
+    News,
+    Order,
+    QueueRule,
+    Scheduler,
+    Site,
+    simulate,
+)
+from tests.oracle.naive_simulator import play_naively
+from tests.sim.charged import Clock, charged
+from tests.sim.played import played, story_of
+from tests.sizes import seeds
 
 pytestmark = pytest.mark.kernels
 
@@ -58,7 +72,9 @@ URGENT = job("u", 100, 50, "high")
         (SAVED, {}, (100, 150), (150, 265), 15),
         # it writes one more before it stops at 110: 105 s are saved
         (SAVED, {"notice": 10}, (110, 160), (160, 260), 10),
-        (SAVED, {"exempt": 101}, (200, 250), None, 0),
+        # nothing else happens at 101
+        (SAVED, {"exempt": 101}, (101, 151), (151, 266), 16),
+        (SAVED, {"exempt": 201}, (200, 250), None, 0),
     ],
 )
 def test_what_a_stop_costs(way: Any, rules: Any, urgent: Any, again: Any, lost: int) -> None:
@@ -109,6 +125,45 @@ def test_nothing_starts_while_jobs_have_notice() -> None:
     assert runs["z"][0] == 130
 
 
+class Slow:
+    """Starts what fits, in the order of the queue, after five seconds."""
+
+    name = "slow"
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def begin(self, site: Site) -> None:
+        """Know nothing."""
+
+    def decide(self, site: Site, news: News) -> Decision:
+        """Start what fits."""
+        self._clock.seconds += 5
+        draft = site.draft()
+        for one in site.queue.tolist():
+            draft.start(one)
+        return draft.decision()
+
+
+def test_a_decision_waits_for_the_end_of_a_notice() -> None:
+    """What a slow scheduler has decided has no effect while jobs have notice, and time goes on."""
+    jobs = [job("a", 0, 500, preemptible=LOST), job("z", 60, 30), job("u", 62, 50, "high", "2:ncpus=4")]
+    clock = Clock()
+    runs, cut = story(charged(workload(*jobs, nodes=2, notice=20), Slow(clock), clock))
+    assert (runs["u"], cut) == ((82, 132), [("a", 5, 82)])
+    assert runs["z"][0] == 137
+
+
+def test_levels_without_jobs_count() -> None:
+    """A job may stop others however many queues without jobs are between theirs."""
+    between = {"high": ["a", "low"], "a": ["b"], "b": ["c"], "c": ["low"]}
+    document = _with(workload(job("x", 0, 500, preemptible=LOST), job("u", 60, 50, "high")))
+    document["queues"] |= {name: {"expected_wait": 60} for name in "abc"}
+    document["preemption"] = {"queues": between}
+    runs, _ = story(played(parse_instance(document), EASY))
+    assert runs["u"] == (60, 110)
+
+
 def test_a_job_is_not_stopped_too_often() -> None:
     """After so many stops a job runs to its end."""
     jobs = [job("a", 0, 100, preemptible=LOST), job("u", 10, 20, "high"), job("v", 50, 20, "high")]
@@ -138,8 +193,6 @@ def test_checkpoints_survive_outages() -> None:
 
 
 def _with(instance: Instance, **keys: Any) -> Any:
-    from cpsched.formats import instance_to_document
-
     return instance_to_document(instance) | keys
 
 
@@ -167,10 +220,25 @@ def drawn(seed: int) -> Instance:
     who = draws([{"high": ["low", "best"], "low": ["best"]}, {"high": ["best"]}, {}])
     rules = {"notice": draws([0, 0, 5, 12]), "exempt": draws([0, 0, 30]), "resume": draw.random() < 0.5, "queues": who}
     rules |= {"stops": draw.randint(1, 2)} if draw.random() < 0.5 else {}
-    outages = [{"nodes": "n1", "start": draw.randint(10, 900), "end": 950}] if draw.random() < 0.4 else []
-    document = _with(workload(nodes=3), jobs=jobs, outages=outages, preemption=rules)
+    outages: list[Any] = [{"nodes": "n1", "start": draw.randint(10, 900), "end": 950}] if draw.random() < 0.4 else []
+    now = draws([0, 0, 200])
+    if now:
+        held = {"start": draw.randint(0, now), "allocation": [{"node": "n2", "resources": {"cores": 2}}]}
+        keys = {"preemptible": draws([LOST, {"by": "checkpoint", "cost": 3, "interval": 20}]), "walltime": 600}
+        jobs.append(job("on", 0, draw.randint(1, 800), "best", "ncpus=2", running=held, **keys))
+        outages = [one | {"start": now + one["start"], "end": now + 950} for one in outages]
+    document = _with(workload(nodes=3), jobs=jobs, outages=outages, preemption=rules, now=now)
     document["queues"]["best"] = {"expected_wait": 3600, "priority": -5, "weight": 0.1}
     return parse_instance(document)
+
+
+@pytest.mark.parametrize("seed", seeds(200))
+def test_stops_are_played_as_by_the_naive_twin(seed: int) -> None:
+    """Starts, ends, nodes, what is cut short when, and the work that is lost are the same."""
+    ways, orders = list(BackfillRule)[:3], [Order.SUBMISSION, Order.WALLTIME]
+    rule = QueueRule(name="drawn", backfill=ways[seed % 3], order=orders[seed // 3 % 2])
+    instance = drawn(seed)
+    assert story_of(instance, played(instance, rule)) == play_naively(instance, rule, predicts=None)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -123,6 +123,12 @@ def test_a_plan_stops_running_jobs_only() -> None:
     assert verify(given, plan_of) == ()
     assert {one.rule for one in verify({**given, "preemption": {"exempt": 51}}, plan_of)} == {"stop"}
     assert {one.rule for one in verify({k: v for k, v in given.items() if k != "preemption"}, plan_of)} >= {"record"}
+    # an outage that is to come is no reason to stop it
+    cut = run | {"end": 20, "segments": [segment(-50, 20, on("n1", None, None, cores=4))]}
+    down = {**given, "outages": [{"nodes": "n1", "start": 20, "end": 25}]}
+    moved = plan([whole("a", 25, 44), whole("u", 70, 100)], [], attempts=[cut])
+    assert "stop" in {one.rule for one in verify(down, moved)}
+    assert len(verify(given, {**plan_of, "attempts": 5})) == len(verify(given, {**plan_of, "attempts": []})) + 1
 
 
 @pytest.mark.parametrize(

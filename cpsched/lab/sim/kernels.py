@@ -549,6 +549,7 @@ def next_event(s):
         now = min(now, next_change(s))
     if s.clock[C.NOTICE] >= 0:
         now = min(now, s.clock[C.NOTICE])
+    now = min(now, s.clock[C.EXEMPT])
     return now if now == FOREVER else max(now, s.clock[C.NOW])
 
 

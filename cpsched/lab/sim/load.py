@@ -485,7 +485,7 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.SimState:
     columns = len(load.timeline.free_at(0)[0])
     clock = np.zeros(C.CLOCK, dtype=np.int64)
     clock[C.FIXED] = len(load.fixed.columns)
-    clock[C.SPARE], clock[C.REPLAYED], clock[C.NOTICE] = load.spare, -FOREVER, -1
+    clock[C.SPARE], clock[C.REPLAYED], clock[C.NOTICE], clock[C.EXEMPT] = load.spare, -FOREVER, -1, FOREVER
     clock[C.NOW], clock[C.UNTIL], clock[C.HEAD], clock[C.RESERVED] = (
         load.now,
         load.now - 1,

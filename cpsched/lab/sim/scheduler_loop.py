@@ -53,6 +53,8 @@ class _Loop:
         if (notice := self._world.notice) is not None:
             if self._wake is not None:
                 self._wake = max(self._wake, notice)
+            if self._decided is not None:
+                self._decided = max(self._decided[0], notice), self._decided[1]
             return
         if self._decided is not None:
             if self._decided[0] > now:

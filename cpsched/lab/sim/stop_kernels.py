@@ -30,7 +30,7 @@ from cpsched.lab.sim.run_kernels import (
     spell_job,
     take_choice,
 )
-from cpsched.rusv import inner_kernel, instant_kernels, kernel, kernels
+from cpsched.rusv import FOREVER, inner_kernel, instant_kernels, kernel, kernels
 
 copy = kernels.copy
 change, map_now = instant_kernels.change, instant_kernels.map_now
@@ -61,8 +61,7 @@ def keep_work(job, is_told, now, s):
     seconds, walltime = now - s.runs[job, R.START], s.jobs[job, J.WALLTIME]
     kept = kept_of(job, seconds, is_told, s)
     next_walltime = s.stops[job, S.WALLTIME] if seconds == walltime else walltime - kept
-    s.stops[job, S.LEFT] -= kept
-    left = s.stops[job, S.LEFT]
+    left = s.stops[job, S.LEFT] = max(1, s.stops[job, S.LEFT] - kept)
     s.jobs[job, J.WALLTIME], s.jobs[job, J.LENGTH] = next_walltime, min(left, next_walltime)
     s.jobs[job, J.ENDING] = COMPLETED if left <= next_walltime else KILLED
     s.estimate[job] = next_walltime if s.estimate[job] == walltime else min(s.estimate[job], next_walltime)
@@ -107,11 +106,16 @@ def resumes(job, s):
 
 @inner_kernel
 def can_stop(job, other, now, s, t, x):
-    """Tell whether a job may stop a running one now; what that has of amounts that are set aside would not be free."""
-    ran = now - s.runs[other, R.START]
+    """Tell whether a job may stop a running one now; what that has of amounts that are set aside would not be free.
+    One that may be stopped when it has run for longer is looked at again then.
+    """
     if not s.may_stop[s.stops[job, S.CLASS], s.stops[other, S.CLASS]] or s.demand[other] < 0:
         return False
-    if ran <= 0 or ran < s.stop_rules[P.EXEMPT] or s.stops[other, S.COUNT] >= s.stop_rules[P.STOPS]:
+    if s.stops[other, S.COUNT] >= s.stop_rules[P.STOPS]:
+        return False
+    first = s.runs[other, R.START] + max(1, s.stop_rules[P.EXEMPT])
+    if now < first:
+        s.clock[C.EXEMPT] = min(s.clock[C.EXEMPT], first)
         return False
     if s.aside_columns.shape[0] > 0:
         level = s.clock[C.LEVEL]
@@ -240,11 +244,12 @@ def serve_urgent(now, rule, s, m, t, x):
     """
     if s.may_stop.shape[0] == 0:
         return True
+    s.clock[C.EXEMPT] = FOREVER
     if now < s.clock[C.NOTICE]:
         return False
     if s.clock[C.NOTICE] >= 0:
         s.clock[C.NOTICE], s.clock[C.IS_FULL] = -1, 1
-    level = s.may_stop.shape[0] + 1
+    level = FOREVER
     while level > 0 and s.clock[C.NOTICE] < 0 and not s.clock[C.LACKS]:
         below = 0
         for i in range(s.clock[C.QUEUED]):
