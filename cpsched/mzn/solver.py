@@ -153,10 +153,16 @@ class _Loop(asyncio.SelectorEventLoop):
         self._sessions: list[int] = []
 
     async def subprocess_exec(self, *args: Any, **options: Any) -> Any:
-        """Start a program; its session is known even if nobody waits for it any more before it has begun."""
+        """Start a program; where nobody waits for it any more before it has begun, it is ended again."""
         begun = self.create_task(super().subprocess_exec(*args, **options, start_new_session=True))
         try:
             return await asyncio.shield(begun)
+        except asyncio.CancelledError:
+            transport, _ = await begun
+            transport.close()
+            while transport.get_returncode() is None:
+                await asyncio.sleep(_LOOK)
+            raise
         finally:
             transport, _ = await begun
             self._sessions.append(transport.get_pid())

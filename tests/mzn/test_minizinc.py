@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 import threading
@@ -27,7 +28,7 @@ from cpsched.domain import (
 from cpsched.engine import Improver
 from cpsched.errors import EngineError
 from cpsched.mzn import MiniZinc, MiniZincParams, model_path, solver
-from cpsched.mzn.solver import Verdict, verdict_of
+from cpsched.mzn.solver import Verdict, _Loop, verdict_of
 from tests.mzn.modelled import needs_minizinc, postponed
 from tests.search.searched import board_of, planned
 from tests.workloads.tiny import tiny_cases
@@ -164,6 +165,23 @@ def test_a_solver_that_does_not_end(fake_solver: Path, tmp_path: Path) -> None:
     while _is_alive(process) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not _is_alive(process)
+
+
+def test_a_program_for_which_nobody_waits_any_more_is_ended() -> None:
+    """Cancelled before it has begun, it leaves neither a process nor an open pipe, and its session is known."""
+    loop = _Loop()
+
+    async def begin_and_cancel() -> bool:
+        task = asyncio.create_task(asyncio.create_subprocess_exec("sleep", "100", stdout=asyncio.subprocess.PIPE))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        return task.cancelled()
+
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        assert runner.run(begin_and_cancel())
+    (session,) = loop._sessions
+    assert not _is_alive(Path("/proc") / str(session))
 
 
 @needs_minizinc
