@@ -280,7 +280,9 @@ class Columns:
         for kind, of_kind in enumerate(runs):
             for run in of_kind:
                 parts.setdefault(groups[run], [[] for _ in runs])[kind].append(run)
-        sizes = Counter(group for group, length in zip(groups, self._run_length, strict=True) for _ in range(length))
+        sizes = Counter[str]()
+        for group, length in zip(groups, self._run_length, strict=True):
+            sizes[group] += length
         for group in sorted(parts, key=sizes.__getitem__)[::-1]:
             if all(parts[group]):
                 number = self._add_orders(request, held, needs, parts[group], otherwise=number)

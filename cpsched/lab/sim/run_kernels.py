@@ -62,15 +62,23 @@ def take_choice(job, k, s):
 
 
 @inner_kernel
+def map_beside(job, free, sfree, now, s, m, t, x):
+    """Map a job to what would be free now, and by changes of the machine until its walltime is over; return the number
+    of entries, 0 if it does not fit.
+    """
+    end = now + s.jobs[job, J.WALLTIME]
+    if end <= next_change(s):
+        return map_now(s.demand[job], free, sfree, t, x)
+    room_until(end, free, sfree, s, m, t)
+    return map_now(s.demand[job], m.room, m.sroom, t, x)
+
+
+@inner_kernel
 def map_from_now(job, now, s, m, t, x):
     """Map a job to what is free from now on until its walltime is over; return the number of entries, 0 if it does not
     fit.
     """
-    end = now + s.jobs[job, J.WALLTIME]
-    if end <= next_change(s):
-        return map_now(s.demand[job], m.free, m.sfree, t, x)
-    room_until(end, m.free, m.sfree, s, m, t)
-    return map_now(s.demand[job], m.room, m.sroom, t, x)
+    return map_beside(job, m.free, m.sfree, now, s, m, t, x)
 
 
 @inner_kernel

@@ -19,12 +19,12 @@ from cpsched.lab.sim.arrays import (
     enqueue,
     sort_by_key,
 )
-from cpsched.lab.sim.hold_kernels import next_change, room_until
 from cpsched.lab.sim.queue_kernels import key_of
 from cpsched.lab.sim.run_kernels import (
     begin_run,
     close_gaps,
     leave,
+    map_beside,
     map_first,
     map_from_now,
     spell_job,
@@ -33,7 +33,7 @@ from cpsched.lab.sim.run_kernels import (
 from cpsched.rusv import FOREVER, inner_kernel, instant_kernels, kernel, kernels
 
 copy = kernels.copy
-change, map_now = instant_kernels.change, instant_kernels.map_now
+change = instant_kernels.change
 
 
 @inner_kernel
@@ -143,16 +143,6 @@ def price_of(job, now, is_whole, s):
 
 
 @inner_kernel
-def fits_without(job, now, s, m, t, x):
-    """Map a job to what is free now once some jobs are stopped (`low`); return the number of entries."""
-    end = now + s.jobs[job, J.WALLTIME]
-    if end <= next_change(s):
-        return map_now(s.demand[job], m.low, m.slow, t, x)
-    room_until(end, m.low, m.slow, s, m, t)
-    return map_now(s.demand[job], m.room, m.sroom, t, x)
-
-
-@inner_kernel
 def choose_stops(job, count, now, is_whole, s, m, t, x):
     """Choose of the first `count` stoppable jobs those to stop for a job, cheapest first, then without those that are
     not needed, the dearest first. Put them first; return how many they are, 0 if all are not enough.
@@ -163,7 +153,7 @@ def choose_stops(job, count, now, is_whole, s, m, t, x):
     copy(m.low, m.free)
     copy(m.slow, m.sfree)
     taken = 0
-    while fits_without(job, now, s, m, t, x) == 0:
+    while map_beside(job, m.low, m.slow, now, s, m, t, x) == 0:
         if taken == count:
             return 0
         change(m.low, m.slow, spell_job(s.stoppable[0, taken], s, t, x), 1, x)
@@ -172,7 +162,7 @@ def choose_stops(job, count, now, is_whole, s, m, t, x):
     while i >= 0:
         other = s.stoppable[0, i]
         change(m.low, m.slow, spell_job(other, s, t, x), -1, x)
-        if fits_without(job, now, s, m, t, x) > 0:
+        if map_beside(job, m.low, m.slow, now, s, m, t, x) > 0:
             for k in range(i, taken - 1):
                 s.stoppable[0, k] = s.stoppable[0, k + 1]
             s.stoppable[0, taken - 1] = other
@@ -266,9 +256,7 @@ def serve_urgent(now, rule, s, m, t, x):
                 s.clock[C.IS_FULL], s.clock[C.RESERVED] = 1, -1
             i += 1
     close_gaps(s)
-    if s.clock[C.LACKS]:
-        return False
-    if s.clock[C.NOTICE] >= 0:
+    if s.clock[C.LACKS] or s.clock[C.NOTICE] >= 0:
         return False
     for i in range(s.clock[C.RUNNING]):
         s.stops[s.ends[i, 1], S.TOLD] = -1  # its place is not needed any more
