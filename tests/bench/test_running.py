@@ -78,11 +78,14 @@ def test_the_cell_of_a_killed_worker_is_run_again(client: Client, store: Store, 
 
 @pytest.mark.slow
 def test_a_cell_that_always_kills_its_worker_fails(client: Client, store: Store, tmp_path: Path) -> None:
-    """Where it was more workers than Dask allows for (one in these tests), the campaign does not go on for ever."""
+    """Where it was more workers than Dask allows for (one in these tests), the campaign does not go on for ever.
+
+    A worker that Dask itself gives up on a busy machine, before it has begun the cell, counts among those.
+    """
     cells = {"k": fake_cell(tmp_path, "always-kills")}
     (failure,) = run_cells(cells, store, client, work=fake_work)
     assert failure.error.startswith("KilledWorker: ")
-    assert runs_of(tmp_path, cells["k"]) == 2
+    assert 1 <= runs_of(tmp_path, cells["k"]) <= 2
 
 
 def test_a_file_that_is_no_result_is_not_written_over(store: Store, tmp_path: Path) -> None:
