@@ -159,6 +159,11 @@ class Model:
         name = plain_argument(name, str, name="name")
         self._document["cluster"].setdefault("licenses", {})[name] = plain(count)
 
+    def add_topology(self, level: str, groups: Mapping[str, str]) -> None:
+        """Add a level of the topology: its groups of nodes, by name: ``{"s1": "n[1-4]", "s2": "n[5-8]"}``."""
+        level = plain_argument(level, str, name="level")
+        self._document["cluster"].setdefault("topology", {})[level] = plain(groups)
+
     def add_queue(
         self,
         name: str,

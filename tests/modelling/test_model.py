@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from inspect import signature
@@ -34,6 +35,29 @@ def small_model() -> Model:
     return model
 
 
+@pytest.mark.parametrize(
+    ("noun", "method", "elsewhere"),
+    [
+        ("Instance", Model.__init__, {"format", "cluster", "queues", "jobs", "limits", "free_pools", "reservations"}),
+        ("NodeClass", Model.add_nodes, set()),
+        ("Queue", Model.add_queue, set()),
+        ("Job", Model.add_job, set()),
+        ("Limit", Model.add_limit, {"consumer"}),
+        ("FreePool", Model.add_pool, set()),
+        ("Reservation", Model.add_reservation, set()),
+    ],
+)
+def test_a_model_can_say_each_key_of_a_document(noun: str, method: Callable[..., object], elsewhere: set[str]) -> None:
+    """What a key of the document is, a keyword is too, but for what other methods or words say."""
+    assert instance_schema()["$defs"][noun]["properties"].keys() - elsewhere <= signature(method).parameters.keys()
+
+
+def test_a_model_can_say_each_key_of_a_cluster() -> None:
+    """Nodes, licences and topology have methods; states of nodes are said with the nodes."""
+    keys = instance_schema()["$defs"]["Cluster"]["properties"].keys()
+    assert keys == {"nodes", "licenses", "topology", "states"}
+
+
 def solved(model: Model) -> Plan:
     """Return the planner's plan of a model, verified."""
     plan, instance = model.solve(engine="planner"), model.instance()
@@ -55,6 +79,7 @@ def test_every_entry_is_that_of_a_document() -> None:
     model = Model("all", now=np.int64(10), objective={"wait": 1.0}, epoch="2026-01-01T00:00:00+00:00", time_zone="UTC")
     model.add_nodes(["n1", "n2", "n3"], {"state": 5}, cores=np.int64(8), gpus=2, priority=1, state="up")
     model.add_license("abaqus", 3)
+    model.add_topology("switch", {"s1": "n[1-2]"})
     model.add_queue("short", 600, max_wait={"seconds": 3600}, nodes="n[1-2]")
     model.add_job({"resources": {"cores": 2}}, np.int32(60), queue="short", user="eve", told=50, id="a")
     model.add_job([{"count": 2, "resources": {"cores": 1}, "where": {}}], 60, array="0-3", licenses={"abaqus": 1})
@@ -79,6 +104,7 @@ def test_every_entry_is_that_of_a_document() -> None:
                     {"names": "n[1-3]", "resources": {"state": 5, "cores": 8, "gpus": 2}, "priority": 1, "state": "up"}
                 ],
                 "licenses": {"abaqus": 3},
+                "topology": {"switch": {"s1": "n[1-2]"}},
             },
             "queues": {"short": {"expected_wait": 600, "max_wait": {"seconds": 3600}, "nodes": "n[1-2]"}},
             "jobs": [
