@@ -7,12 +7,13 @@ their hashes, so that not even a flaw in the escaping could run a name as code.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
+from itertools import groupby, pairwise
 
 from cpsched.arguments import at_the_door
 from cpsched.charts import duration
-from cpsched.domain import Instance, Job, Placement, Plan, PlannedJob, Segment
+from cpsched.domain import Cluster, Instance, Job, Placement, Plan, PlannedJob, Segment
 from cpsched.metrics import Summary, available, jobs_by_id, summarise, usage_over_time
 from cpsched.report.page_parts import as_html, asset, embedded, filled, source_of
 from cpsched.report.words import basis_of, change_description, figures, request_text, share_text, value_text
@@ -79,7 +80,8 @@ class _PageData:
     def __init__(self, instance: Instance, plan: Plan) -> None:
         self.instance = instance
         self.plan = plan
-        self.node_index = {name: index for index, name in enumerate(instance.cluster.node_names)}
+        self.nodes = _by_place(instance.cluster)
+        self.node_index = {name: index for index, name in enumerate(self.nodes)}
         self.resources = tuple(instance.cluster.totals)
         self.entries = jobs_by_id(instance)
         self.texts = _numbers()
@@ -118,7 +120,8 @@ class _PageData:
             "waiting": [[job.id, str(job.reason), job.detail] for job in plan.waiting_room],
             "resources": self._resources(summary),
             "classes": self._classes(),
-            "nodes": instance.cluster.node_names,
+            "levels": self._levels(),
+            "nodes": self.nodes,
             "jobs": jobs,
             "reserved": [
                 [piece.id, piece.start, piece.end, self._runs(piece.allocation)]
@@ -183,9 +186,9 @@ class _PageData:
         return runs
 
     def _begins_class(self, index: int) -> bool:
-        """Return whether a node is the first of its class: runs do not cross classes."""
-        name = self.instance.cluster.node_names[index]
-        return self.instance.cluster.class_of[name].names[0] == name
+        """Return whether a node is of another class than the one above it: runs do not cross classes."""
+        kinds = self.instance.cluster.class_of
+        return index == 0 or kinds[self.nodes[index]] is not kinds[self.nodes[index - 1]]
 
     def _resources(self, summary: Summary) -> list[dict[str, object]]:
         rows: list[dict[str, object]] = []
@@ -196,14 +199,17 @@ class _PageData:
         return rows
 
     def _classes(self) -> list[dict[str, object]]:
-        """Return the node classes; ``basis`` is the resource by whose share jobs are stacked on a node, or -1."""
+        """Return runs of nodes of a class; ``basis``: the resource by whose share jobs are stacked on a node, or -1."""
         rows: list[dict[str, object]] = []
-        for node_class in self.instance.cluster.classes:
+        starts = [index for index in range(len(self.nodes)) if self._begins_class(index)]
+        for first, after in pairwise([*starts, len(self.nodes)]):
+            node_class = self.instance.cluster.class_of[self.nodes[first]]
             basis = basis_of(node_class.resources)
             rows.append(
                 {
-                    "first": self.node_index[node_class.names[0]],
-                    "count": len(node_class.names),
+                    "first": first,
+                    "count": after - first,
+                    "alike": len(node_class.names),
                     "amounts": [node_class.resources.get(name, 0) for name in self.resources],
                     "basis": -1 if basis is None else self.resources.index(basis),
                     "state": str(node_class.state),
@@ -211,6 +217,32 @@ class _PageData:
                 }
             )
         return rows
+
+    def _levels(self) -> list[list[object]]:
+        """Return the levels of the topology, widest groups first: name, and runs of nodes as (group, first, number)."""
+        levels: list[list[object]] = []
+        for level, groups in _widest_first(self.instance.cluster):
+            group_of = {node: group for group, nodes in groups.items() for node in nodes}
+            rows: list[list[object]] = []
+            for group, run in groupby(enumerate(self.nodes), key=lambda each: group_of.get(each[1])):
+                places = [index for index, _ in run]
+                if group is not None:
+                    rows.append([group, places[0], len(places)])
+            levels.append([level, rows])
+        return levels
+
+
+def _widest_first(cluster: Cluster) -> list[tuple[str, Mapping[str, tuple[str, ...]]]]:
+    return sorted(cluster.topology.items(), key=lambda item: len(item[1]))
+
+
+def _by_place(cluster: Cluster) -> tuple[str, ...]:
+    """Return the nodes such that those of a group are neighbours, otherwise in document order."""
+    levels = [
+        {node: number for number, nodes in enumerate(groups.values()) for node in nodes}
+        for _, groups in _widest_first(cluster)
+    ]
+    return tuple(sorted(cluster.node_names, key=lambda name: [places.get(name, len(places)) for places in levels]))
 
 
 def _queue_name(queue: str | None) -> str:

@@ -26,7 +26,9 @@ const readableOn = (hex) => { const [r, g, b] = rgb(hex); return 0.3 * r + 0.59 
 function drawPlot() {
   height = Math.max(300, innerHeight - at("plot").getBoundingClientRect().top - scrollY - chartsHeight() - AXIS - Math.max(30, at("keys").offsetHeight + 10));
   const ctx = sized(plot, height + AXIS);
-  gutter = at("stage").clientWidth < 600 ? 84 : 148;
+  const isNarrow = at("stage").clientWidth < 600;
+  columns = levels.slice(isNarrow ? -1 : -3);
+  gutter = (isNarrow ? 84 : 148) + COLUMN * columns.length;
   width = at("stage").clientWidth - gutter - MARGIN;
   ctx.fillStyle = ink.idle;
   ctx.fillRect(gutter, AXIS, width, height);
@@ -287,18 +289,23 @@ function drawGutter(ctx, rowHeight) {
   ctx.clip();
   const every = rowHeight >= 11 ? 1 : [2, 4, 8, 16, 32, 50, 100, 200, 500, 1000].find((n) => n * rowHeight >= 14) ??
     1000 * Math.ceil(14 / rowHeight / 1000);
+  const names = COLUMN * (1 + columns.length);
   let last = -Infinity;
+  columns.forEach(([, groups], column) => groups.forEach(([name, first, count], index) => {
+    drawSpan(ctx, COLUMN * column, first, count, index, [name]);
+  }));
   data.classes.forEach((kind, index) => {
     const top = Math.max(yOf(kind.first), AXIS), bottom = Math.min(yOf(kind.first + kind.count), AXIS + height);
     if (bottom <= top) return;
-    drawClass(ctx, kind, index, top, bottom);
+    const label = [kind.count > 1 ? `${number(kind.count)} nodes` : "1 node", amounts(kind.amounts), kind.state === "up" ? "" : kind.state];
+    drawSpan(ctx, names - COLUMN, kind.first, kind.count, index, [label.filter(Boolean).join(" · "), label[0]]);
     ctx.textAlign = "right";
     ctx.fillStyle = ink.soft;
     const from = Math.max(kind.first, kind.first + Math.floor((view.top - kind.first) / every) * every);
     for (let node = from; node < Math.min(kind.first + kind.count, view.bottom + 1); node += every) {
       const y = yOf(node) + (every === 1 ? rowHeight / 2 : 6);
       if (y + 4 > bottom || y - last < 11) continue;
-      ctx.fillText(shortened(data.nodes[node], Math.floor((gutter - 28) / 7)), gutter - 7, y);
+      ctx.fillText(shortened(data.nodes[node], Math.floor((gutter - names - 12) / 7)), gutter - 7, y);
       last = y;
     }
   });
@@ -307,22 +314,22 @@ function drawGutter(ctx, rowHeight) {
 
 const shortened = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
-function drawClass(ctx, kind, index, top, bottom) {
+/** Draw some nodes of one class or group as a part of a column, with the first of some labels that has room. */
+function drawSpan(ctx, left, first, count, index, labels) {
+  const top = Math.max(yOf(first), AXIS), bottom = Math.min(yOf(first + count), AXIS + height);
+  if (bottom <= top) return;
   ctx.fillStyle = index % 2 ? ink.line : ink.raised;
-  ctx.fillRect(0, top, 16, bottom - top);
-  if (kind.first > 0 && top > AXIS) { ctx.fillStyle = ink.line; ctx.fillRect(0, top, gutter + width, 1); }
-  const label = [kind.count > 1 ? `${number(kind.count)} nodes` : "1 node", amounts(kind.amounts), kind.state === "up" ? "" : kind.state];
-  for (const text of [label.filter(Boolean).join(" · "), label[0]]) {
-    if (ctx.measureText(text).width > bottom - top - 6) continue;
-    ctx.save();
-    ctx.translate(8.5, (top + bottom) / 2);
-    ctx.rotate(-Math.PI / 2);
-    ctx.textAlign = "center";
-    ctx.fillStyle = ink.ink;
-    ctx.fillText(text, 0, 0);
-    ctx.restore();
-    return;
-  }
+  ctx.fillRect(left, top, COLUMN, bottom - top);
+  if (first > 0 && top > AXIS) { ctx.fillStyle = ink.line; ctx.fillRect(left, top, gutter + width - left, 1); }
+  const text = labels.find((label) => ctx.measureText(label).width <= bottom - top - 6);
+  if (!text) return;
+  ctx.save();
+  ctx.translate(left + 8.5, (top + bottom) / 2);
+  ctx.rotate(-Math.PI / 2);
+  ctx.textAlign = "center";
+  ctx.fillStyle = ink.ink;
+  ctx.fillText(text, 0, 0);
+  ctx.restore();
 }
 
 const shown = data.resources.filter(({ total, amounts: used }) => total > 0 || used.some((value) => value > 0));

@@ -24,6 +24,10 @@ const colourOf = (queue) => PALETTE[queue] ?? OTHERS;
 const classOf = new Int32Array(nodeCount);
 data.classes.forEach((kind, index) => classOf.fill(index, kind.first, kind.first + kind.count));
 
+/** The levels of the topology, widest groups first: name and groups, each a name, its first node and the number of nodes. */
+const levels = data.levels;
+const groupAt = (groups, node) => groups.find(([, first, count]) => node >= first && node < first + count);
+
 /** A piece is one job on `count` neighbouring nodes in [start, end), holding the same on each of them. */
 const pieces = [];
 const jobs = data.jobs.map(([id, user, group, project, queue, submit, walltime, request, running, licenses, changes, segments]) => {

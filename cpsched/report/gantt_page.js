@@ -99,8 +99,17 @@ function hover(event) {
   } else if (event.currentTarget === plot && x < gutter && y > AXIS && node >= 0 && node < nodeCount) {
     const kind = data.classes[classOf[node]];
     showTip(x, y, data.nodes[node], [["has", amounts(kind.amounts)], ["state", kind.state], ["properties", kind.properties],
-      ["like it", `${number(kind.count)} nodes`]]);
+      ...levels.map(([level, groups]) => [level, groupAt(groups, node)?.[0] ?? ""]), ["like it", `${number(kind.alike)} nodes`]]);
   } else at("tip").hidden = true;
+}
+
+/** Choose a job, or show the nodes of one group alone. */
+function press(x, y) {
+  const [, groups] = x >= 0 && y > AXIS ? columns[Math.floor(x / COLUMN)] ?? [] : [];
+  const found = groups && groupAt(groups, Math.floor(nodeAt(y)));
+  if (!found) { chooseAndLink(hit(x, y)?.job ?? null); return; }
+  Object.assign(view, { top: found[1], bottom: found[1] + found[2] });
+  refresh();
 }
 
 function leave() {
@@ -129,7 +138,7 @@ for (const canvas of [plot, charts]) {
   canvas.addEventListener("pointerup", (event) => {
     canvas.classList.remove("dragging");
     const box = canvas.getBoundingClientRect();
-    if (canvas === plot && drag && !drag.moved) chooseAndLink(hit(event.clientX - box.left, event.clientY - box.top)?.job ?? null);
+    if (canvas === plot && drag && !drag.moved) press(event.clientX - box.left, event.clientY - box.top);
     drag = null;
   });
   canvas.addEventListener("pointercancel", () => { drag = null; });
@@ -233,6 +242,7 @@ fillTable(at("events"), ["after", "by", "what"], data.events);
 fillTable(at("room"), ["job", "reason", "detail"], data.waiting);
 at("track").setAttribute("aria-label", data.found.length ? `Value of the best plan: ${data.found[0][2]} at first, ` +
   `${data.found[data.found.length - 1][2]} at last${data.bound ? `; no plan is below ${data.bound[1]}` : ""}` : "");
+if (levels.length) at("keys").append(" A click on a group left of the nodes shows these alone.");
 restyle();
 drawPlot();
 drawCharts();

@@ -8,6 +8,10 @@ const view = { ...all };
 const first = jobs.reduce((least, job) => Math.min(least, job.start), all.from);
 /** Pixels left of the chart, for names: fewer where the page is narrow, as on a phone. */
 let gutter = 148;
+/** Pixels of a column that names classes, or the groups of a level of the topology. */
+const COLUMN = 16;
+/** The levels that have a column: on a narrow page only the one of the smallest groups. */
+let columns = [];
 let width = 0, height = 0, matched = null, chosen = null, hoverTime = null, ink = {};
 
 const xOf = (time) => gutter + (time - view.from) / (view.to - view.from) * width;

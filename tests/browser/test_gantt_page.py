@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from cpsched.domain import Incumbent, Instance, Plan
+from cpsched.domain import FrozenMap, Incumbent, Instance, Plan
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.report import gantt_html
 from cpsched.verify import verify
@@ -163,6 +163,27 @@ def test_pointer_and_wheel(charts: Charts) -> None:
     assert drawn(page) == 30
     page.mouse.move(5, 5)
     assert page.locator("#tip").is_hidden()
+
+
+def test_groups_of_nodes_are_neighbours(charts: Charts) -> None:
+    """Nodes stand by switch, which a column names; a click on it shows its nodes alone, a double click shows all."""
+    instance, plan = numbered(4, nodes=4)
+    names = instance.cluster.node_names
+    switches = {"one": names[0::2], "two": names[1::2]}
+    cluster = replace(instance.cluster, topology=FrozenMap({"switch": FrozenMap(switches)}))
+    page = charts.open(replace(instance, cluster=cluster), plan)
+    box = page.locator("#plot").bounding_box()
+    assert box is not None
+    low = box["y"] + box["height"] - 10
+    page.mouse.move(box["x"] + 40, low)
+    assert page.locator("#tip").inner_text().startswith(f"{names[3]}\n")
+    assert "switch\ntwo" in page.locator("#tip").inner_text()
+    page.mouse.click(box["x"] + 8, low)
+    page.wait_for_function("document.documentElement.dataset.drawn === '3'")
+    page.mouse.move(box["x"] + 40, box["y"] + 40)
+    assert page.locator("#tip").inner_text().startswith(f"{names[1]}\n")
+    page.mouse.dblclick(box["x"] + 300, low)
+    page.wait_for_function("document.documentElement.dataset.drawn === '4'")
 
 
 def test_dragging_moves_the_chart(charts: Charts) -> None:

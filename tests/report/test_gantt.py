@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from cpsched.domain import FrozenMap, NodeState
 from cpsched.report import gantt_html
 from cpsched.text import printable
 from tests.report.report_plans import HOSTILE, a_plan
@@ -56,6 +57,33 @@ def test_neighbours_with_the_same_are_one_run() -> None:
     assert second[-1] == [[600, 1800, [1, 1, 0]]]
     assert data["held"] == [[4, 2048]]
     assert "2:ncpus=4:mem=2g:a=a" in data["texts"]
+
+
+def test_nodes_of_a_group_are_neighbours() -> None:
+    """Nodes stand by group, the widest groups first, those in none last; runs of jobs and classes follow."""
+    instance, plan = a_plan(("a", "b"), nodes=5)
+    names = instance.cluster.node_names
+    (kind,) = instance.cluster.classes
+    other = replace(kind, names=(names[1],), state=NodeState.DRAIN)
+    classes = (replace(kind, names=(names[0],)), other, replace(kind, names=names[2:]))
+    levels = {
+        "switch": FrozenMap({"s1": (names[0], names[3]), "s2": (names[1],), "s3": (names[2],)}),
+        "rack": FrozenMap({"r1": (names[0], names[3], names[2]), "r2": (names[1],)}),
+    }
+    cluster = replace(instance.cluster, classes=classes, topology=FrozenMap(levels))
+    data = embedded(gantt_html(replace(instance, cluster=cluster), plan))
+    assert data["nodes"] == [names[place] for place in (0, 3, 2, 1, 4)]
+    assert data["levels"] == [
+        ["rack", [["r1", 0, 3], ["r2", 3, 1]]],
+        ["switch", [["s1", 0, 2], ["s3", 2, 1], ["s2", 3, 1]]],
+    ]
+    assert [(row["first"], row["count"], row["alike"], row["state"]) for row in data["classes"]] == [
+        (0, 1, 1, "up"),
+        (1, 2, 3, "up"),
+        (3, 1, 1, "drain"),
+        (4, 1, 3, "up"),
+    ]
+    assert data["jobs"][0][-1] == [[-60, 1140, [0, 1, 0, 3, 1, 0]]]
 
 
 def test_use_of_resources_is_in_the_page() -> None:
