@@ -159,7 +159,7 @@ def test_jobs_under_one_switch() -> None:
     """A job that no longer waits for a switch starts on the free nodes of two; one that does is planned under one, and
     starts there, before a wider job that came earlier, as it was ordered.
     """
-    with started("--topology", "--multifactor") as lab:
+    with started("--topology", "tree", "--multifactor") as lab:
         manager = SlurmManager(lab.client, only_ranks=True)
         submit = partial(lab.submit, "--exclusive", seconds=900)
         blockers = [submit("-N3", f"--nodelist={nodes}", "--time=60") for nodes in ("g[1-3]", "m[1-2],c1")]
@@ -184,6 +184,32 @@ def test_jobs_under_one_switch() -> None:
         facts = lab.manager.snapshot().jobs
         assert set(facts[near].nodes) <= set(groups["s2"])
         assert facts[wide].state is JobState.WAITING
+
+
+@pytest.mark.skipif(not OTHER, reason="22.05 has no blocks")
+def test_jobs_in_one_block() -> None:
+    """Slurm lets a job that a block can hold wait for one, and it is planned so; a wider one has nodes of two."""
+    with started("--topology", "block", "--multifactor") as lab:
+        manager = SlurmManager(lab.client, only_ranks=True)
+        submit = partial(lab.submit, "--exclusive", seconds=900)
+        blockers = [submit("-N3", f"--nodelist={nodes}", "--time=60") for nodes in ("g[1-3]", "m[1-2],c1")]
+        lab.wait(lambda: all(lab.facts(job).state is JobState.RUNNING for job in blockers))
+        wide, near = submit("-N5", "--time=50"), submit("-N2", "--time=10")
+        snapshot = manager.snapshot()
+        groups = snapshot.instance.cluster.topology["block"]
+        assert groups == {"b1": ("g1", "g2", "g3", "g4"), "b2": ("m1", "m2", "f1", "c1")}
+        plan = cpsched.solve(snapshot.instance, engine="planner")
+        assert verify(instance_to_document(snapshot.instance), plan_to_document(plan)) == ()
+        planned = {one.id: one for one in plan}
+        assert planned[near].start > snapshot.taken_at
+        assert [len(set(planned[near].nodes) & set(group)) for group in groups.values()] in ([2, 0], [0, 2])
+        order = Rank(job=near, priority=snapshot.jobs[wide].priority + 1000)
+        assert results(manager.apply([order])) == [Result.DONE]
+        lab.run("scancel", blockers[1])
+        lab.wait(lambda: lab.facts(near).state is JobState.RUNNING)
+        assert set(lab.facts(near).nodes) <= set(groups["b2"])
+        lab.run("scancel", blockers[0], near)
+        lab.wait(lambda: lab.facts(wide).state is JobState.RUNNING)
 
 
 def test_the_gate(lab: Laboratory) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from cpsched.domain import FrozenMap
 from cpsched.errors import DocumentError
 from cpsched.formats import instance_to_document, parse_instance
 from cpsched.site.bridge import Snapshot
@@ -15,7 +16,7 @@ from cpsched.site.bridge.slurm import make_snapshot, read_directory
 from cpsched.site.bridge.slurm.json_reader import read_answer
 from cpsched.site.bridge.slurm.snapshot import SnapshotMaker
 from cpsched.site.bridge.slurm.text_reader import read_text
-from cpsched.site.bridge.slurm.topology import read_topology
+from cpsched.site.bridge.slurm.topology import Topology, read_topology
 from tests.bridge.slurm.answers import NOW, node, number, waiting
 
 SHOWN = """SwitchName=s0 Level=0 LinkSpeed=1 Nodes=n[1-2]
@@ -59,13 +60,31 @@ AggregatedBlock=b[1-2] BlockIndex=2 Nodes=n[1-4] BlockSize=4
 def test_a_tree_is_the_same_in_each_form(text: str) -> None:
     """Switches by their height, each with all nodes below it, the highest first."""
     found = read_topology(text, "test")
-    assert found == TREE
-    assert list(found) == ["switch1", "switch"]
+    assert found == Topology(levels=FrozenMap(TREE))
+    assert list(found.levels) == ["switch1", "switch"]
 
 
 def test_blocks() -> None:
-    """Blocks are a level; what Slurm makes of several of them is none."""
-    assert read_topology(BLOCKS, "test") == {"block": {"b1": ("n1", "n2"), "b2": ("n3", "n4")}}
+    """Blocks are a level, with the least of their sizes; what Slurm makes of several of them is none."""
+    blocks = {"block": {"b1": ("n1", "n2"), "b2": ("n3", "n4")}}
+    assert read_topology(BLOCKS, "test") == Topology(levels=FrozenMap(blocks), block_size=2)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "least"), [("BlockSizes=4", 4), ("", 3), ("blocksizes=2,4", 2)], ids=["given", "none given", "several"]
+)
+def test_the_least_size_of_blocks(sizes: str, least: int) -> None:
+    """That of topology.conf, or the number of nodes of the smallest block."""
+    text = f"BlockName=b1 Nodes=n[1-4]\nBlockName=b2 Nodes=n[5-7]\n{sizes}\n"
+    assert read_topology(text, "test").block_size == least
+
+
+def test_the_size_of_blocks_in_yaml() -> None:
+    """The first of the list, in either of YAML's forms."""
+    for sizes in ("[4, 8]", "\n      - 4\n      - 8"):
+        blocks = "    blocks:\n      - block: b1\n        nodes: n[1-5]\n"
+        text = f"- topology: b\n  block:\n    block_sizes: {sizes}\n{blocks}"
+        assert read_topology(text, "test").block_size == 4
 
 
 @pytest.mark.parametrize("text", ["SwitchName=a Switches=b\nSwitchName=b Switches=a\n", "SwitchName=a Nodes=n[1-\n"])
@@ -97,6 +116,9 @@ def asking(nodes: int, **fields: Any) -> dict[str, Any]:
         (SHOWN, asking(1, required_switches=1), None),
         (SHOWN, asking(3), None),
         (BLOCKS, asking(2, segment_size=2, maximum_switch_wait_time=0), "block"),
+        (BLOCKS, asking(2), "block"),
+        (BLOCKS, asking(1), None),
+        (BLOCKS, asking(3), None),
         (SHOWN, asking(3, required_switches=1, maximum_switch_wait_time=601), "switch"),
         (SHOWN, asking(3, required_switches=1, maximum_switch_wait_time=600), None),
         (SHOWN, asking(4, required_switches=1, maximum_switch_wait_time=600), None),
@@ -104,7 +126,7 @@ def asking(nodes: int, **fields: Any) -> dict[str, Any]:
     ],
 )
 def test_one_switch_or_block_is_a_place(topology: str, job: dict[str, Any], level: str | None) -> None:
-    """``--switches=1`` until its time has passed since the submission, and ``--segment`` of all nodes of the job."""
+    """``--switches=1`` until its time has passed since the submission, and a job not wider than blocks are at least."""
     snapshot = look(topology, job)
     assert not snapshot.left
     assert snapshot.instance.jobs[0].request.place.within == level

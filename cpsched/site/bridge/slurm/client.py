@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from cpsched.domain import FrozenMap
 from cpsched.errors import BridgeError, DocumentError
 from cpsched.site.bridge.commands import Answer, run
 from cpsched.site.bridge.slurm.answer_reader import AnswerReader
@@ -18,7 +17,7 @@ from cpsched.site.bridge.slurm.lines import FORMAT
 from cpsched.site.bridge.slurm.records import JobRecord, SlurmRecords
 from cpsched.site.bridge.slurm.rest import RestServer
 from cpsched.site.bridge.slurm.text_reader import read_config, read_text
-from cpsched.site.bridge.slurm.topology import Levels, read_topology
+from cpsched.site.bridge.slurm.topology import FLAT, Topology, read_topology
 from cpsched.text import printable
 
 _VERSION = re.compile(r"(\d+)\.(\d+)")
@@ -141,10 +140,10 @@ class SlurmClient:
                 found[int(number)] = int(site), int(priority)
         return found
 
-    def _topology(self, config: Mapping[str, str]) -> Levels:
+    def _topology(self, config: Mapping[str, str]) -> Topology:
         """Ask for the topology, where there is one."""
         if not any(kind in config.get("TopologyPlugin", "") for kind in ("tree", "block")):
-            return FrozenMap()
+            return FLAT
         arguments = ("scontrol", "show", "topology")
         try:
             return read_topology(self.command(*arguments).out, " ".join(arguments))

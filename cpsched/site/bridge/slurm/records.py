@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cpsched.domain import Amounts, FrozenMap, NodeState
+from cpsched.domain import Amounts, NodeState
 from cpsched.errors import Fault, SyntaxFault
 from cpsched.formats import expand_hostlist, format_indices
 from cpsched.site.bridge.protocol import JobState
 from cpsched.site.bridge.slurm.limits import SlurmLimits
-from cpsched.site.bridge.slurm.topology import Levels
+from cpsched.site.bridge.slurm.topology import FLAT, Topology
 
 #: The most nodes of a job that has no limit, and was given one: Slurm cannot be told that there is none.
 MANY_NODES = 500_000
@@ -241,8 +241,8 @@ class SlurmRecords:
     free_licenses: Amounts = Amounts()
     #: ``scontrol show config``, by key; empty where it is not known.
     config: Amounts | dict[str, str] | None = None
-    #: ``scontrol show topology``: the nodes by level and group.
-    topology: Levels = FrozenMap()
+    #: ``scontrol show topology``.
+    topology: Topology = FLAT
     #: The limits of QOS and associations; None where they are not known, or not enforced.
     limits: SlurmLimits | None = None
     #: Which records cannot be read, and why.

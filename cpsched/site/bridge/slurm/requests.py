@@ -17,7 +17,7 @@ from cpsched.site.bridge.leaving import Inexpressible
 from cpsched.site.bridge.slurm.amounts import license_amounts, tres_requests
 from cpsched.site.bridge.slurm.records import JobRecord, NodeRecord, PartitionRecord
 from cpsched.site.bridge.slurm.states import CLOSED
-from cpsched.site.bridge.slurm.topology import Levels
+from cpsched.site.bridge.slurm.topology import BLOCK, FLAT, Topology
 
 _NOTHING = Amounts()
 #: The property that names a node which some job requires.
@@ -70,8 +70,7 @@ class Site:
     #: Whether it is known how Slurm selects.
     is_configured: bool = False
     described: Mapping[str, PartitionRecord] = field(default_factory=dict)
-    #: The nodes by level and group.
-    topology: Levels = FrozenMap()
+    topology: Topology = FLAT
     #: What was found already, by partition, features and excluded nodes: many jobs ask alike. Mutable: a cache.
     usable: dict[tuple[str, str, str], Sequence[tuple[NodeRecord, int]]] = field(
         default_factory=dict, compare=False, repr=False
@@ -246,8 +245,8 @@ def request_of(job: JobRecord, site: Site) -> Request:
         kind = Amounts(amounts), FrozenMap({**where, name[0]: name[1]} if name else where)
         kinds[kind] += number
     arrangement = Arrangement.SCATTER if len(parts) > 1 else Arrangement.FREE
-    within = job.within if len(parts) > 1 else ""
-    groups = site.topology.get(within, FrozenMap()).values()
+    within = job.within or (BLOCK if len(parts) <= site.topology.block_size else "") if len(parts) > 1 else ""
+    groups = site.topology.levels.get(within, FrozenMap()).values()
     if within and not any(len({*group}.intersection(site.partitions[partition])) >= len(parts) for group in groups):
         raise Inexpressible(f"no {within} has the {len(parts)} nodes that it asks for under one")
     chunks = tuple(Chunk(count=count, resources=amounts, where=at) for (amounts, at), count in kinds.items())

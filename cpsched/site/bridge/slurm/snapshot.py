@@ -297,7 +297,7 @@ class SnapshotMaker:
             marked = {**{outside_property(text): every.difference(hosts_of(text)) for text in texts}, **members}
             counters = {(node, counter_of(name)): most for name, nodes, most in counted for node in hosts_of(nodes)}
             cluster = cluster_of(records.nodes, hosts, marked, either, counters, licenses)
-            self._cluster = of, replace(cluster, topology=records.topology).of(cluster.classes, licenses)
+            self._cluster = of, replace(cluster, topology=records.topology.levels).of(cluster.classes, licenses)
         return self._cluster[1]
 
 

@@ -15,9 +15,26 @@ LEAF, BLOCK = "switch", "block"
 #: What the lines of each form begin with.
 _BEGINS = re.compile(r"\s*(?:#.*\n|---\s*\n|\s)*(?:SwitchName=|BlockName=|- topology:)", re.IGNORECASE)
 _PAIR = re.compile(r"([A-Za-z_]+)(?:=|:\s+)(\S+)")
+#: The first of the sizes of blocks, the least.
+_SIZE = re.compile(r"block_?sizes?(?:=|:[\s\[-]*)(\d+)", re.IGNORECASE)
 _KINDS = {"switchname": LEAF, "switch": LEAF, "blockname": BLOCK, "block": BLOCK}
 
-Levels = FrozenMap[str, FrozenMap[str, tuple[str, ...]]]
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """Which nodes are near each other."""
+
+    #: Nodes by level and group.
+    levels: FrozenMap[str, FrozenMap[str, tuple[str, ...]]] = FrozenMap()
+    #: A job on so many nodes or fewer is always in one block, as Slurm 24.11 does it; 0: there are no blocks.
+    block_size: int = 0
+
+    def __len__(self) -> int:
+        return len(self.levels)
+
+
+#: No node is nearer to another one than to all.
+FLAT = Topology()
 
 
 @dataclass(slots=True)
@@ -34,7 +51,7 @@ def is_topology(text: str) -> bool:
     return _BEGINS.match(text) is not None
 
 
-def read_topology(text: str, source: str) -> Levels:
+def read_topology(text: str, source: str) -> Topology:
     """Return the nodes below each switch, by the height of the switch, and those of each block.
 
     Of several topologies in a ``topology.yaml`` that of the whole cluster, which is marked or the first. Raises
@@ -58,7 +75,12 @@ def read_topology(text: str, source: str) -> Levels:
     except (SyntaxFault, ValueError) as error:
         raise DocumentError(source, [Fault("", f"Expected a topology, got: {error}")]) from None
     ordered = sorted(levels, key=lambda level: (len(level), level), reverse=True)
-    return FrozenMap({level: FrozenMap(levels[level]) for level in ordered})
+    size = _SIZE.search(text)
+    smallest = min(map(len, levels.get(BLOCK, {}).values()), default=0)
+    return Topology(
+        levels=FrozenMap({level: FrozenMap(levels[level]) for level in ordered}),
+        block_size=int(size[1]) if size and smallest else smallest,
+    )
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str, str]]:
