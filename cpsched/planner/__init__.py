@@ -1,11 +1,11 @@
 """The RUSV planner: conservative planning of a whole queue, backfilling, and the waiting room.
 
-May import: `booking`, `problem`, `engine`, `rusv`, `domain`, `errors`. Begin with `planner.py`; `admission_result.py`
-has the jobs that may be planned at all and the outcome of each, `support.py` the refused features, `costs.py` the costs
-of starts, `shrink.py` shrinks malleable jobs, `live.py` keeps a plan up to date, `warm.py` begins from an earlier plan,
-`problems.py` compiles a window, `beside.py` has the windows of some jobs beside a plan of others, `insertion.py` finds
-starts there for jobs that an engine left out, `advance.py` advances a window in time, `events.py` applies an event
-to it, `profile.py` changes the steps of a running job, `compiling.py` compiles the kernels ahead of time.
+Begin with `planner.py`; `admission_result.py` has the jobs that may be planned at all and the outcome of each,
+`support.py` the refused features, `costs.py` the costs of starts, `shrink.py` shrinks malleable jobs, `live.py` keeps a
+plan up to date, `warm.py` begins from an earlier plan, `problems.py` compiles a window, `beside.py` has the windows of
+some jobs beside a plan of others, `insertion.py` finds starts there for jobs that an engine left out, `advance.py`
+advances a window in time, `events.py` applies an event to it, `profile.py` changes the steps of a running job,
+`compiling.py` compiles the kernels ahead of time.
 """
 
 from typing import TYPE_CHECKING

@@ -5,8 +5,7 @@ it, with `window.py` and `planning.py` for plans, `judging.py` for the verifier 
 must survive, and `heartbeat.py` for the case that it does not. `site.py` reads the site's file, and `replay.py` the
 history that the store has seen.
 
-May import: `arguments`, `bridge`, `portfolio`, `planner`, `formats`, `engine`, `domain`, `verify`, `text`, `writing`,
-`errors`; from outside SQLAlchemy, Alembic, structlog, prometheus-client and pydantic. Begin with `core.py`.
+Begin with `core.py`.
 """
 
 from typing import TYPE_CHECKING

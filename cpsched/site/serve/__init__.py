@@ -6,8 +6,7 @@ before everything: tokens, limits, security headers. `reading.py`, `asking.py`, 
 the endpoints; `answering.py` answers questions in a thread of its own, and `child.py` plans in a process of its own.
 ``static/`` has the page, which knows nothing but the API.
 
-May import: `arguments`, `answers`, `daemon`, `portfolio` and what is below them; from outside FastAPI, Starlette,
-uvicorn, pydantic and prometheus-client. Begin with `app.py`.
+Begin with `app.py`.
 """
 
 from typing import TYPE_CHECKING
@@ -16,8 +15,7 @@ from cpsched.doors import opener
 
 if TYPE_CHECKING:
     from cpsched.site.serve.access import Token, Visibility, read_tokens
-    from cpsched.site.serve.app import make_app
-    from cpsched.site.serve.running import is_loopback, refuse_open_host, run_server
+    from cpsched.site.serve.app import is_loopback, make_app, refuse_open_host, run_server
     from cpsched.site.serve.settings import ServeSettings
     from cpsched.site.serve.sources import DocumentSource, Opened, Source, StoreSource, open_source
 
