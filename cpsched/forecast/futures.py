@@ -219,7 +219,7 @@ class _Scene:
     def play(self, futures: int, random: np.random.Generator) -> Iterator[Ints]:
         """Yield the starts of the waiting jobs in each future, in seconds from now on, -1: never."""
         lengths = self._lengths.samples(futures, random)
-        days = random.integers(1, 1 + self._days, size=futures) * _DAY
+        days = random.integers(1, 1 + max(1, min(_MOST_DAYS, self._span // _DAY)), size=futures) * _DAY
         for number in range(futures):
             yield self._start_times(lengths[:, number], min(int(days[number]), self._span))
 
@@ -227,10 +227,6 @@ class _Scene:
     def _span(self) -> int:
         """The seconds of the past."""
         return int(-self._when[0]) if len(self._when) else 0
-
-    @property
-    def _days(self) -> int:
-        return max(1, min(_MOST_DAYS, self._span // _DAY))
 
     def _start_times(self, lengths: Ints, period: int) -> Ints:
         """Return the starts of the waiting jobs in a future; the last `period` seconds are repeated."""

@@ -28,10 +28,7 @@ _FADING = 0.99
 
 
 class Chooser(Generic[Way]):
-    """Draws ways by their gain per second; mutable.
-
-    `ways`: at least one.
-    """
+    """Draws ways by their gain per second; mutable. `ways`: at least one."""
 
     def __init__(self, ways: Sequence[Way]) -> None:
         self.ways = tuple(ways)

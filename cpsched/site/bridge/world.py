@@ -11,17 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from itertools import groupby
 
-from cpsched.domain import (
-    Cluster,
-    Dependency,
-    DependencyType,
-    Instance,
-    Job,
-    NodeState,
-    Placement,
-    Running,
-    Segment,
-)
+from cpsched.domain import Cluster, Dependency, DependencyType, Instance, Job, NodeState, Placement, Running, Segment
 from cpsched.errors import BridgeError
 from cpsched.site.bridge.own_scheduler import Shop, own_starts
 from cpsched.site.bridge.protocol import JobFacts, JobState

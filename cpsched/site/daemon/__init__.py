@@ -21,14 +21,7 @@ if TYPE_CHECKING:
     from cpsched.site.daemon.preflight import check_site
     from cpsched.site.daemon.replay import watched
     from cpsched.site.daemon.service import Daemon, Settings
-    from cpsched.site.daemon.site import (
-        daemon_of,
-        manager_of,
-        read_site,
-        refuse_root,
-        store_url,
-        watchdog_of,
-    )
+    from cpsched.site.daemon.site import daemon_of, manager_of, read_site, refuse_root, store_url, watchdog_of
     from cpsched.site.daemon.site_model import SiteModel
     from cpsched.site.daemon.state import Policy, State
     from cpsched.site.daemon.store import Cycle, Present, Store, StoredRecord
