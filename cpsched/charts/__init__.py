@@ -1,8 +1,8 @@
 """Charts as data, and their two drawings: by plotly for a page, and by matplotlib as a picture.
 
 `chart.py` has the nouns: a chart says what is drawn, and has the same as a table. `units.py` has numbers in words and
-the ticks of durations; `plotly_figure.py` and `pictures.py` draw. `gantt_figure.py` draws what nodes do over time.
-Figures that are no charts are begun and saved as pictures are: `empty_figure`, `picture_settings` and `figure_bytes`.
+the ticks of durations; `plotly_figure.py` and `pictures.py` draw. Figures that are no charts are begun and saved as
+pictures are: `empty_figure`, `picture_settings` and `figure_bytes`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """When waiting jobs will start, with intervals: how long jobs run is learnt, futures are sampled and played.
 
-Begin with `forecasts.py`, what users are told; `runtimes.py` learns how long jobs run, `futures.py` samples and plays,
-with the kernels of `kernels.py`; `calibration.py` sets intervals by what became of the forecasts before.
+Begin with `forecasts.py`, what users are told, with intervals set by what became of the forecasts before; `runtimes.py`
+learns how long jobs run, `futures.py` samples and plays, with the kernels of `kernels.py`.
 """
 
 from typing import TYPE_CHECKING

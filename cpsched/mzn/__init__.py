@@ -1,8 +1,8 @@
 """The window as a MiniZinc model (``models/*.mzn``), solved by any solver that MiniZinc knows.
 
-Begin with the models and ``docs/minizinc.md``; then `engine.py`, the improver. `window.py` writes a window of rigid
-jobs as the models' data and reads solutions, with `data.py`, `times.py` and `prices.py` for its parts; `evolving.py`
-does so for windows with evolving jobs. `support.py` has what is refused, `solver.py` is the border to MiniZinc.
+Begin with the models and ``docs/minizinc.md``; then `engine.py`, the improver, which says what is refused, writes a
+window of rigid jobs as the models' data and reads solutions, with `data.py`, `times.py` and `prices.py` for its parts;
+`evolving.py` does so for windows with evolving jobs. `solver.py` is the border to MiniZinc.
 """
 
 from typing import TYPE_CHECKING
