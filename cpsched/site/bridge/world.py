@@ -323,13 +323,8 @@ class World:
     def _hold_nodes(self, entry: WorldJob, allocation: tuple[Placement, ...], start: int) -> None:
         """Give a job its nodes from a second on, and note when it gives them back."""
         self.changes += 1
-        entry.state, entry.start, entry.allocation, entry.due, entry.seen = (
-            JobState.RUNNING,
-            start,
-            allocation,
-            None,
-            None,
-        )
+        entry.state, entry.start, entry.allocation = JobState.RUNNING, start, allocation
+        entry.due = entry.seen = None
         self.shop.take(entry.job, allocation)
         runtime = entry.job.walltime if entry.job.runtime is None else min(entry.job.runtime, entry.job.walltime)
         self._events.add(max(start + runtime, self.now + 1), _Kind.END, entry.job.id, entry.restarts)
