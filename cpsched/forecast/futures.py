@@ -80,23 +80,11 @@ def play_futures(
     """Play futures of a window: each job runs for as long as a sample of its distribution says, new ones arrive as they
     did in some of the last days, and the rule is EASY backfilling by walltimes.
 
-    Parameters
-    ----------
-    instance
-        The window: jobs that run and wait now.
-    learner
-        What is known of runtimes.
-    past
-        The jobs that were submitted before `now`, as they were then, with their runtimes if they have ended; an array
-        has one. None: no job arrives.
-    futures
-        How many are played, at least 1.
-    seed
-        Where samples begin: the same one gives the same starts.
-    order
-        Returns a number for a job, the smallest is served first; equal ones in the order of submission.
-    is_over
-        Called with the number of futures that have been played; returns whether that is enough.
+    `instance`: the window: jobs that run and wait now. `learner`: what is known of runtimes. `past`: the jobs that were
+    submitted before `now`, as they were then, with their runtimes if they have ended; an array has one. None: no job
+    arrives. `futures`: how many are played, at least 1. `seed`: where samples begin: the same one gives the same
+    starts. `order`: returns a number for a job, the smallest is served first; equal ones in the order of submission.
+    `is_over`: called with the number of futures that have been played; returns whether that is enough.
     """
     if futures < 1:
         raise ValueError(f"Expected at least 1 future, got {futures}")

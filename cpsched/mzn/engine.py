@@ -107,10 +107,7 @@ class MiniZinc:
     def prepare(self) -> None:
         """Find MiniZinc and the solver.
 
-        Raises
-        ------
-        EngineError
-            If one of them is missing; the message says how to get it.
+        Raises `EngineError` if one of them is missing; the message says how to get it.
         """
         find_solver(self.params.solver)
 

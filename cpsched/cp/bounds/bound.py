@@ -67,18 +67,10 @@ def lower_bound(
 
     Raises `ValueError` if a job is not a waiting job of the instance.
 
-    Parameters
-    ----------
-    jobs
-        Ids of waiting jobs, array elements by their own; a plan that the bound is compared with plans all of them.
-    seconds
-        The time limit; the bound by the jobs' own earliest starts is always computed.
-    seed
-        Chooses the begin of the search for prices.
-    evaluations
-        Stop after this many evaluations of the dual function, for answers that do not depend on the clock.
-    clock
-        Counts the seconds.
+    `jobs`: ids of waiting jobs, array elements by their own; a plan that the bound is compared with plans all of them.
+    `seconds`: the time limit; the bound by the jobs' own earliest starts is always computed. `seed`: chooses the begin
+    of the search for prices. `evaluations`: stop after this many evaluations of the dual function, for answers that do
+    not depend on the clock. `clock`: counts the seconds.
     """
     if any(weight < 0 for weight in instance.objective.weights.values()):
         return None

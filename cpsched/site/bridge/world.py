@@ -109,15 +109,10 @@ class World:
 
     Raises `BridgeError` if a job is evolving: this world has none.
 
-    Parameters
-    ----------
-    instance
-        The machine at its `now`: jobs that run, that wait, and those whose `submit` is still to come; their runtimes
-        (without one a job takes its walltime); outages. Limits, free pools and reservations are only passed on.
-    gate_is_closed
-        Whether waiting jobs, and those to come, are steered.
-    remember
-        Seconds for which a job that is over is still known.
+    `instance`: the machine at its `now`: jobs that run, that wait, and those whose `submit` is still to come; their
+    runtimes (without one a job takes its walltime); outages. Limits, free pools and reservations are only passed on.
+    `gate_is_closed`: whether waiting jobs, and those to come, are steered. `remember`: seconds for which a job that is
+    over is still known.
     """
 
     def __init__(self, instance: Instance, *, gate_is_closed: bool = False, remember: int = 3600) -> None:
