@@ -1,11 +1,10 @@
 """Answers about a plan: why a job does not start earlier, when a new one would start, and what a change would cost.
 
-May import: `arguments`, `portfolio` and what is below it; numpy. Begin with `answers.py`. `world.py` keeps a plan
-booked (`occupation.py`), and a job is looked for in one of its `queries.py`; `inquiry.py` finds the cause second by
-second, `blockers.py` the jobs behind it, `changes.py` what would change it, `chain.py` the jobs behind
-those jobs; `submission.py` is about a job that does
-not exist yet, and `whatif.py` about changes that are planned again, `machine_changes.py` about other nodes, and
-`history_changes.py` about changes of a whole history. `explanation.py` has what is answered, `words.py` says it.
+Begin with `answers.py`. `world.py` keeps a plan booked (`occupation.py`), and a job is looked for in one of its
+`queries.py`; `inquiry.py` finds the cause second by second, `blockers.py` the jobs behind it, `changes.py` what would
+change it, `chain.py` the jobs behind those jobs; `submission.py` is about a job that does not exist yet, and
+`whatif.py` about changes that are planned again, `machine_changes.py` about other nodes, and `history_changes.py` about
+changes of a whole history. `explanation.py` has what is answered, `words.py` says it.
 """
 
 from typing import TYPE_CHECKING

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -96,6 +96,18 @@ class Comparison:
         """Return how many jobs start later (1) or earlier (-1), and by how many seconds together."""
         shifts = [job.seconds * sign for job in self.jobs if job.seconds is not None and job.seconds * sign > 0]
         return len(shifts), sum(shifts)
+
+    def as_document(self, jobs: Sequence[JobChange]) -> dict[str, Any]:
+        """Return the comparison as values of JSON, with some of its jobs."""
+        later, earlier = (dict(zip(("jobs", "seconds"), self.seconds(sign), strict=True)) for sign in (1, -1))
+        return {
+            "objective": self.plan.objective.name,
+            "value_before": self.value_before,
+            "value_after": self.value_after,
+            "later": later,
+            "earlier": earlier,
+            "jobs": [asdict(job) | {"seconds": job.seconds} for job in jobs],
+        }
 
 
 @at_the_door

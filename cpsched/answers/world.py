@@ -11,17 +11,7 @@ from cpsched.answers.blockers import Question
 from cpsched.answers.counters import Counter
 from cpsched.answers.occupation import Occupation, Uses
 from cpsched.answers.queries import form_of
-from cpsched.domain import (
-    FOR_EVER,
-    Amounts,
-    DependencyType,
-    Instance,
-    Job,
-    NodeClass,
-    NodeState,
-    Plan,
-    PlannedJob,
-)
+from cpsched.domain import FOR_EVER, Amounts, DependencyType, Instance, Job, NodeClass, NodeState, Plan, PlannedJob
 from cpsched.errors import DocumentError, Fault, UnsupportedError
 from cpsched.planner import unsupported
 from cpsched.problem import Choice, Problem, Rule, compiled, exchanged, refusal, with_licenses, without_rules

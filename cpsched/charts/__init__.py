@@ -1,10 +1,8 @@
 """Charts as data, and their two drawings: by plotly for a page, and by matplotlib as a picture.
 
-May import: `errors` and `text`; numpy, and inside functions plotly and matplotlib, which are not installed with cpsched
-by default. `chart.py` has the nouns: a chart says what is drawn, and has the same as a table. `units.py` has numbers in
-words and the ticks of durations; `plotly_figure.py` and `pictures.py` draw.
-`gantt_figure.py` draws what nodes do over time. Figures that are no charts are begun and saved as pictures are:
-`empty_figure`, `picture_settings` and `figure_bytes`.
+`chart.py` has the nouns: a chart says what is drawn, and has the same as a table. `units.py` has numbers in words and
+the ticks of durations; `plotly_figure.py` and `pictures.py` draw. Figures that are no charts are begun and saved as
+pictures are: `empty_figure`, `picture_settings` and `figure_bytes`.
 """
 
 from __future__ import annotations
@@ -24,7 +22,14 @@ from cpsched.charts.chart import (
     ReferenceLine,
     Table,
 )
-from cpsched.charts.gantt_figure import gantt_figure
-from cpsched.charts.pictures import PICTURE_FORMATS, empty_figure, figure_bytes, picture, picture_settings, pictures
+from cpsched.charts.pictures import (
+    PICTURE_FORMATS,
+    empty_figure,
+    figure_bytes,
+    gantt_figure,
+    picture,
+    picture_settings,
+    pictures,
+)
 from cpsched.charts.plotly_figure import plotly_figure, plotly_script
 from cpsched.charts.units import Unit, duration, shortened, unit_text

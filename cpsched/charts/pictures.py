@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from cpsched.charts.chart import COLOURS, DASHES, SYMBOLS, Axis, Bars, Box, Chart, Heat, Layer, Line, ReferenceLine
-from cpsched.charts.units import Unit, date_ticks, duration_ticks, shortened, unit_text
+from cpsched.charts.units import Unit, date_ticks, duration, duration_ticks, shortened, unit_text
 from cpsched.errors import ReportError
 from cpsched.text import how_to_install, printable
 
@@ -30,8 +30,8 @@ _WIDTH, _HEIGHT, _NAME_HEIGHT = 7.0, 4.0, 0.28
 _LEGEND_COLUMNS = 3
 _LONGEST = 28
 _DOTS_PER_INCH = 144
-#: The most ticks of durations along x and along y.
-_MOST_TICKS = {"x": 6, "y": 6}
+#: The most ticks of durations.
+_MOST_TICKS = 6
 _GREY, _DARK = "#dddddd", "#222222"
 #: The size of a symbol; points alone that are more than this are smaller.
 _MARK = 5
@@ -308,11 +308,10 @@ def _scale(axes: Axes, name: str, axis: Axis, *, is_down: bool) -> None:
         getattr(axes, f"set_{name}lim")(axis.span)
     if axis.unit in (Unit.DATE, Unit.SECONDS):
         low, high = getattr(axes, f"get_{name}lim")()
-        most = _MOST_TICKS[name]
         if axis.unit is Unit.DATE:
-            ticks = date_ticks(low, high, most=most)
+            ticks = date_ticks(low, high, most=_MOST_TICKS)
         else:
-            places = duration_ticks(low, high, most=most, is_log=axis.is_log)
+            places = duration_ticks(low, high, most=_MOST_TICKS, is_log=axis.is_log)
             ticks = [(place, _tick(axis, place)) for place in places]
         drawn.set_ticks([place for place, _ in ticks], [label for _, label in ticks])
         drawn.set_ticks([], minor=True)
@@ -331,3 +330,44 @@ def _tick(axis: Axis, value: float) -> str:
     """Return the label of a duration; the least one of an axis with a floor stands for all below it, too."""
     text = unit_text(axis.unit, value)
     return f"≤ {text}" if axis.floor is not None and value <= axis.floor * 1.001 else text
+
+
+#: Inches: the width, the height of a row and of all else, and the most height.
+_GANTT_WIDTH, _ROW, _AROUND, _HIGHEST = 8.0, 0.2, 1.0, 40.0
+_GANTT_TICKS = 8
+#: So many nodes have names.
+_MOST_NAMES = 100
+
+
+def gantt_figure(title: str, rows: Sequence[str], bars: Sequence[tuple[int, str, int, int]], *, now: int) -> Figure:
+    """Return a figure with a row for each name, and bars of a number (which has one colour), row, start and end.
+
+    Raises `ReportError` if matplotlib is not installed.
+
+    `now`: where the dashed line is, from which time is counted. All times are seconds.
+    """
+    with picture_settings():
+        from matplotlib.collections import PolyCollection
+
+        figure = empty_figure(_GANTT_WIDTH, min(_AROUND + _ROW * max(1, len(rows)), _HIGHEST))
+        axes = figure.add_subplot()
+        places = {name: place for place, name in enumerate(rows)}
+        boxes = [
+            [(start - now, y - 0.4), (end - now, y - 0.4), (end - now, y + 0.4), (start - now, y + 0.4)]
+            for _, row, start, end in bars
+            for y in (places[row],)
+        ]
+        colours = [COLOURS[number % len(COLOURS)] for number, *_ in bars]
+        axes.add_collection(PolyCollection(boxes, facecolors=colours, edgecolors="#444444", linewidths=0.3))
+        axes.axvline(0, color="#444444", linestyle="--", linewidth=0.8)
+        low = min((start - now for _, _, start, _ in bars), default=0)
+        high = max((end - now for _, _, _, end in bars), default=1)
+        axes.set_xlim(min(low, 0), max(high, 1))
+        axes.set_ylim(max(len(rows), 1) - 0.5, -0.5)
+        ticks = duration_ticks(min(low, 0), max(high, 1), most=_GANTT_TICKS, is_log=False)
+        axes.set_xticks(ticks, [duration(tick) for tick in ticks])
+        is_named = len(rows) <= _MOST_NAMES
+        axes.set_yticks(range(len(rows)) if is_named else [], [printable(row) for row in rows] if is_named else [])
+        axes.set_xlabel("time from now", loc="left")
+        axes.set_title(printable(title), loc="left", fontsize=10, parse_math=False)
+        return figure

@@ -10,9 +10,8 @@ from __future__ import annotations
 import importlib
 import shlex
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType, TracebackType
+from traceback import walk_tb
 
 #: The exit code of commands that find a damaged file.
 EXIT_CODE = 10
@@ -29,7 +28,7 @@ def damage_of(error: BaseException) -> str | None:
     Returns None where the error is not from a damaged file. Source that is truncated or missing counts only where
     packages are installed: elsewhere somebody may be writing it.
     """
-    frames = list(_frames(error.__traceback__))
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
     for frame in frames:
         if frame.f_code.co_filename in _IMPORTERS and frame.f_code.co_name == "_compile_bytecode":
             source, bytecode = (str(frame.f_locals.get(name)) for name in ("source_path", "bytecode_path"))
@@ -43,7 +42,8 @@ def damage_of(error: BaseException) -> str | None:
     elif isinstance(error, ModuleNotFoundError):
         what = f"needs {error.name}, which is missing"
     elif isinstance(error, ImportError):
-        path, what = error.path, "is empty" if error.path and _is_empty(Path(error.path)) else ""
+        is_empty = error.path and Path(error.path).is_file() and Path(error.path).stat().st_size == 0
+        path, what = error.path, "is empty" if is_empty else ""
     distributions = _distributions_of(Path(path)) if path is not None and what else None
     if not distributions:
         return None
@@ -52,19 +52,9 @@ def damage_of(error: BaseException) -> str | None:
     return _told(str(path), what, ["pip", "install", "--force-reinstall", *distributions])
 
 
-def _frames(traceback: TracebackType | None) -> Iterator[FrameType]:
-    while traceback is not None:
-        yield traceback.tb_frame
-        traceback = traceback.tb_next
-
-
 def _told(path: str, what: str, command: list[str]) -> str:
     mends = shlex.join([sys.executable, "-m", *command])
     return f"{path} {what}: the installation has lost something, as on a full disk\nmend it with: {mends}"
-
-
-def _is_empty(path: Path) -> bool:
-    return path.is_file() and path.stat().st_size == 0
 
 
 def _package_of(source: Path) -> Path:

@@ -19,7 +19,7 @@ import click
 
 from cpsched.cli.damage import damage_of
 from cpsched.cli.exits import ExitCode
-from cpsched.cli.streams import mend_streams, never_fail_on_encoding
+from cpsched.cli.streams import mend_streams
 from cpsched.errors import BridgeError, CpschedError, DiskFullError, EngineError, SolverWarning, UnverifiedError
 from cpsched.text import did_you_mean, how_to_install, printable
 from cpsched.writing import NO_ROOM
@@ -96,7 +96,6 @@ class CommandGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; print errors without a traceback, unless they are bugs, and solvers that died in a line."""
-        never_fail_on_encoding()
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = partial(_show_warning, warnings.showwarning)

@@ -70,14 +70,6 @@ def _text(kind: type[io.TextIOWrapper], raw: io.FileIO, before: TextIO | None) -
     return kind(
         io.BufferedWriter(raw),
         encoding="utf-8" if before is None else before.encoding,
-        errors="backslashreplace",
+        errors="backslashreplace",  # an escape for each character that the terminal cannot show
         line_buffering=raw.fileno() == 2 or raw.isatty(),
     )
-
-
-def never_fail_on_encoding() -> None:
-    """Print an escape for each character that the terminal cannot show, instead of ending in an UnicodeEncodeError."""
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(errors="backslashreplace")

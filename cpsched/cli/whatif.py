@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,6 @@ from cpsched.errors import SyntaxFault
 from cpsched.text import printable
 
 if TYPE_CHECKING:
-    from cpsched.answers import Comparison
     from cpsched.domain import Instance, Plan
 
 
@@ -90,7 +88,8 @@ def command(
     if output is not None:
         put_document(plan_to_document(comparison.plan), output)
     if as_json:
-        echo_output("whatif", _document(before, comparison, output))
+        written = {"plan": None if output is None else str(output)}
+        echo_output("whatif", comparison.as_document(comparison.jobs) | written)
         return
     for line in comparison_lines(window, comparison, before.objective.name):
         click.echo(line, err=output == STDOUT)
@@ -148,16 +147,3 @@ def _submit(window: Instance, plan: Plan, text: str, *, as_json: bool) -> None:
         return
     for line in submission_lines(window, submission):
         click.echo(line)
-
-
-def _document(before: Plan, comparison: Comparison, output: Path | None) -> dict[str, object]:
-    later, earlier = comparison.seconds(1), comparison.seconds(-1)
-    return {
-        "objective": before.objective.name,
-        "value_before": comparison.value_before,
-        "value_after": comparison.value_after,
-        "later": {"jobs": later[0], "seconds": later[1]},
-        "earlier": {"jobs": earlier[0], "seconds": earlier[1]},
-        "jobs": [asdict(job) | {"seconds": job.seconds} for job in comparison.jobs],
-        "plan": None if output is None else str(output),
-    }

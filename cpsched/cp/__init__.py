@@ -1,9 +1,8 @@
 """The CP-SAT optimizer, and proofs: lower bounds on what any plan can reach.
 
-May import: `planner`, `booking`, `problem`, `metrics`, `engine`, `domain`, `errors`; ortools (when a model is built),
-numpy. Begin with `model.py`, the table of contents of the model, and `improver.py`, which solves it in a process
-of its own (`process.py`, `worker.py`); `neighbourhoods/improver.py` improves parts of plans of any size;
-`bounds/bound.py` is the recipe of the bounds; `orders.py` solves windows of a few jobs at once.
+Begin with `model.py`, the table of contents of the model, and `improver.py`, which solves it in a process of its own
+(`process.py`, `worker.py`); `neighbourhoods/improver.py` improves parts of plans of any size; `bounds/bound.py` is the
+recipe of the bounds; `orders.py` solves windows of a few jobs at once.
 
 Nothing is imported before it is asked for: the worker is on its way the sooner the less it loads.
 """

@@ -173,10 +173,7 @@ class _Meant:
 
 
 def costs_of(instance: Instance, tasks: Sequence[Task], *, horizon: int) -> TaskCosts:
-    """Return the objective over some tasks.
-
-    `horizon`: No makespan is larger.
-    """
+    """Return the objective over some tasks. `horizon`: No makespan is larger."""
     from cpsched.cp.bounds.costs import sum_down
 
     meant = [_meant_of(instance, task) for task in tasks]

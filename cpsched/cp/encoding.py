@@ -20,16 +20,7 @@ from cpsched.cp.running import running_modes, totals_of
 from cpsched.cp.sites import Pool, Site, licenses_of, machine_of, sites_of
 from cpsched.cp.task_modes import TaskMode, waiting_modes
 from cpsched.cp.tight_starts import Pieces, tight_starts
-from cpsched.domain import (
-    Arrangement,
-    ChunkLayer,
-    Instance,
-    Job,
-    NodeClass,
-    Request,
-    chunk_layers,
-    modes,
-)
+from cpsched.domain import Arrangement, ChunkLayer, Instance, Job, NodeClass, Request, chunk_layers, modes
 from cpsched.domain import PlannedJob as Planned
 from cpsched.problem import (
     Column,

@@ -40,10 +40,7 @@ _VERDICTS = {
 
 
 def verdict_of(status: cp_model.CpSolverStatus) -> Verdict:
-    """Return the verdict for a status of CP-SAT.
-
-    Raises `ValueError` if CP-SAT has a new one.
-    """
+    """Return the verdict for a status of CP-SAT. Raises `ValueError` if CP-SAT has a new one."""
     if status not in _VERDICTS:
         raise ValueError(f"Expected a status out of {[str(known) for known in _VERDICTS]}, got {status}")
     return _VERDICTS[status]

@@ -1,8 +1,7 @@
 """The nouns: cluster, request, job, rules, instance and plan. All frozen.
 
-May import: `arguments`, `doors` and `text`. Nothing here reads or writes; documents become these values in
-`cpsched.formats`, where they are checked once. Begin with `instance.py` and `plan.py`: they are the two documents of
-``docs/formats.md``.
+Nothing here reads or writes; documents become these values in `cpsched.formats`, where they are checked once. Begin
+with `instance.py` and `plan.py`: they are the two documents of ``docs/formats.md``.
 """
 
 from cpsched.domain.annotations import (
@@ -76,6 +75,7 @@ from cpsched.domain.plan import (
     PlannedJob,
     ReservedSlice,
     Score,
+    SolveParams,
     SolverWork,
     WaitingJob,
     WaitingReason,
@@ -109,5 +109,4 @@ from cpsched.domain.rules import (
     Usage,
     Validity,
 )
-from cpsched.domain.solve_params import SolveParams
 from cpsched.domain.states import RequestState, state_of

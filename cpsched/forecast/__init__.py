@@ -1,8 +1,7 @@
 """When waiting jobs will start, with intervals: how long jobs run is learnt, futures are sampled and played.
 
-May import: `doors`, `domain`, `problem`, `rusv`, `booking` and `planner`. Begin with `forecasts.py`, what users are
-told; `runtimes.py` learns how long jobs run, `futures.py` samples and plays, with the kernels of `kernels.py`;
-`calibration.py` sets intervals by what became of the forecasts before.
+Begin with `forecasts.py`, what users are told, with intervals set by what became of the forecasts before; `runtimes.py`
+learns how long jobs run, `futures.py` samples and plays, with the kernels of `kernels.py`.
 """
 
 from typing import TYPE_CHECKING
@@ -10,8 +9,7 @@ from typing import TYPE_CHECKING
 from cpsched.doors import opener
 
 if TYPE_CHECKING:
-    from cpsched.forecast.calibration import Calibration, Quantiles
-    from cpsched.forecast.forecasts import Forecast, forecast, learnt_from, warm_up_forecasts
+    from cpsched.forecast.forecasts import Calibration, Forecast, Quantiles, forecast, learnt_from, warm_up_forecasts
     from cpsched.forecast.futures import Futures, by_priority, by_smith, play_futures
     from cpsched.forecast.runtimes import Kind, RuntimeLearner
 

@@ -80,23 +80,11 @@ def play_futures(
     """Play futures of a window: each job runs for as long as a sample of its distribution says, new ones arrive as they
     did in some of the last days, and the rule is EASY backfilling by walltimes.
 
-    Parameters
-    ----------
-    instance
-        The window: jobs that run and wait now.
-    learner
-        What is known of runtimes.
-    past
-        The jobs that were submitted before `now`, as they were then, with their runtimes if they have ended; an array
-        has one. None: no job arrives.
-    futures
-        How many are played, at least 1.
-    seed
-        Where samples begin: the same one gives the same starts.
-    order
-        Returns a number for a job, the smallest is served first; equal ones in the order of submission.
-    is_over
-        Called with the number of futures that have been played; returns whether that is enough.
+    `instance`: the window: jobs that run and wait now. `learner`: what is known of runtimes. `past`: the jobs that were
+    submitted before `now`, as they were then, with their runtimes if they have ended; an array has one. None: no job
+    arrives. `futures`: how many are played, at least 1. `seed`: where samples begin: the same one gives the same
+    starts. `order`: returns a number for a job, the smallest is served first; equal ones in the order of submission.
+    `is_over`: called with the number of futures that have been played; returns whether that is enough.
     """
     if futures < 1:
         raise ValueError(f"Expected at least 1 future, got {futures}")
@@ -219,7 +207,7 @@ class _Scene:
     def play(self, futures: int, random: np.random.Generator) -> Iterator[Ints]:
         """Yield the starts of the waiting jobs in each future, in seconds from now on, -1: never."""
         lengths = self._lengths.samples(futures, random)
-        days = random.integers(1, 1 + self._days, size=futures) * _DAY
+        days = random.integers(1, 1 + max(1, min(_MOST_DAYS, self._span // _DAY)), size=futures) * _DAY
         for number in range(futures):
             yield self._start_times(lengths[:, number], min(int(days[number]), self._span))
 
@@ -227,10 +215,6 @@ class _Scene:
     def _span(self) -> int:
         """The seconds of the past."""
         return int(-self._when[0]) if len(self._when) else 0
-
-    @property
-    def _days(self) -> int:
-        return max(1, min(_MOST_DAYS, self._span // _DAY))
 
     def _start_times(self, lengths: Ints, period: int) -> Ints:
         """Return the starts of the waiting jobs in a future; the last `period` seconds are repeated."""

@@ -6,7 +6,6 @@ outcome of each job of a workload. `summary.py`, `fairness.py` and `series.py` c
 says how near it is to what happened, `intervals.py` combines those of several seeds, `unserved.py` has the jobs that
 count before all figures, `files.py` writes them, also as a log, and `run_file.py` keeps a whole simulation for reports.
 
-May import: `arguments`, `domain`, `errors`; numpy, and inside functions pandas and networkx, which are slow to load.
 Begin with `objective_value`, the number that engines compare, and with `runs_summary`.
 """
 

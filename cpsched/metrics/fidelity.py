@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -34,10 +34,14 @@ def fidelity(real: Runs, simulated: Runs, only: NDArray[np.bool_]) -> Fidelity |
 
     `real`, `simulated`: the same jobs in the same order. `only`: those that count.
     """
+    import pandas as pd
+
     both = only & real.over & simulated.over
     if not both.any():
         return None
     wait, replayed = (runs.wait[both] for runs in (real, simulated))
+    ranks = [pd.Series(waits).rank() for waits in (wait, replayed)]
+    is_constant = any(one.nunique() == 1 for one in ranks)
     apart = np.abs(real.start - simulated.start)[both]
     return Fidelity(
         jobs=int(both.sum()),
@@ -45,20 +49,5 @@ def fidelity(real: Runs, simulated: Runs, only: NDArray[np.bool_]) -> Fidelity |
         simulated_wait=float(replayed.mean()),
         within_minute=float((apart <= 60).mean()),
         within_hour=float((apart <= 3600).mean()),
-        correlation=_correlation(_ranks(wait), _ranks(replayed)),
+        correlation=None if is_constant else float(ranks[0].corr(ranks[1])),
     )
-
-
-def _ranks(values: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the rank of each value; equal values have the mean of theirs."""
-    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(count)
-    found: NDArray[np.float64] = (last - (count - 1) / 2)[place]
-    return found
-
-
-def _correlation(one: NDArray[np.float64], other: NDArray[np.float64]) -> float | None:
-    """Return Pearson's correlation; None where one is constant."""
-    one, other = one - one.mean(), other - other.mean()
-    size: Any = np.sqrt((one**2).sum() * (other**2).sum())
-    return float((one * other).sum() / size) if size else None

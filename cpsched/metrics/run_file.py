@@ -128,10 +128,7 @@ def write_run(
 
 
 def read_run(path: str | Path) -> SimulatedRun:
-    """Read what `write_run` has written.
-
-    Raises `DocumentError` if it is no such file.
-    """
+    """Read what `write_run` has written. Raises `DocumentError` if it is no such file."""
     try:
         with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as members:
             columns = {name: members[name] for name in members.files}

@@ -1,7 +1,6 @@
 """A window built in Python, line by line, and solved: `Model`.
 
-May import: `arguments`, `portfolio` and what is below it; pandas. Begin with `model.py`, the builder; `frames.py` has
-its jobs as a table.
+Begin with `model.py`, the builder; `frames.py` has its jobs as a table.
 """
 
 from typing import TYPE_CHECKING

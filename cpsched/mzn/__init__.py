@@ -1,10 +1,8 @@
 """The window as a MiniZinc model (``models/*.mzn``), solved by any solver that MiniZinc knows.
 
-May import: `planner`, `problem`, `metrics`, `engine`, `domain`, `errors`; it is the home of the `minizinc` package,
-which is loaded when it is needed. Begin with the models and ``docs/minizinc.md``; then `engine.py`, the improver.
-`window.py` writes a window of rigid jobs as the models' data and reads solutions, with `data.py`, `times.py` and
-`prices.py` for its parts; `evolving.py` does so for windows with evolving jobs. `support.py` has what is refused,
-`solver.py` is the border to MiniZinc.
+Begin with the models and ``docs/minizinc.md``; then `engine.py`, the improver, which says what is refused, writes a
+window of rigid jobs as the models' data and reads solutions, with `data.py`, `times.py` and `prices.py` for its parts;
+`evolving.py` does so for windows with evolving jobs. `solver.py` is the border to MiniZinc.
 """
 
 from typing import TYPE_CHECKING
@@ -12,8 +10,7 @@ from typing import TYPE_CHECKING
 from cpsched.doors import opener
 
 if TYPE_CHECKING:
-    from cpsched.mzn.engine import MiniZinc, MiniZincParams, window_of
+    from cpsched.mzn.engine import MiniZinc, MiniZincParams, Window, window_of
     from cpsched.mzn.solver import model_path
-    from cpsched.mzn.window import Window
 
 __getattr__ = opener(__name__)

@@ -7,16 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from cpsched.domain import (
-    Arrangement,
-    Chunk,
-    Instance,
-    Job,
-    NodeClass,
-    NodeState,
-    PlannedJob,
-    repeated,
-)
+from cpsched.domain import Arrangement, Chunk, Instance, Job, NodeClass, NodeState, PlannedJob, repeated
 from cpsched.mzn.prices import MOST_INTEGER
 from cpsched.problem import chunks_on_empty_node, is_optional, taken_licenses, taken_on_nodes
 

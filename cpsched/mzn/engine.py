@@ -2,19 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 from cpsched import planner
-from cpsched.domain import Instance, PlannedJob
+from cpsched.domain import Instance, Job, ObjectiveTerm, PlannedJob, Segment, modes, resumable
 from cpsched.engine import Board
 from cpsched.errors import EngineError
-from cpsched.mzn.evolving import EvolvingWindow
+from cpsched.metrics import objective_value
+from cpsched.mzn.data import kept_data, kinds_of, license_data, machine_data, request_data, running_data
+from cpsched.mzn.evolving import EvolvingWindow, can_be_held
+from cpsched.mzn.prices import MOST_INTEGER, Prices, prices_of
 from cpsched.mzn.solver import Answer, Verdict, find_solver, solutions
-from cpsched.mzn.support import has_evolving, unsupported
-from cpsched.mzn.window import Window
-from cpsched.problem import given
+from cpsched.mzn.times import Times
+from cpsched.problem import Precedences, awaited_ends, given, in_segments, placements
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """An instance as a model's data; `data` has a value for each name that the model declares."""
+
+    instance: Instance
+    #: The jobs that are planned, by their starts in the known plan.
+    jobs: tuple[Job, ...]
+    data: Mapping[str, Any]
+    prices: Prices
+    #: The part of the objective's value that is not in the model's cost.
+    base: Fraction
+
+    model = "window"
+
+    @classmethod
+    def of(cls, instance: Instance, known: Sequence[PlannedJob]) -> Window:
+        """Return the window of the waiting jobs that a known plan has starts for.
+
+        `instance`: an instance without unsupported features. `known`: the jobs of any plan. The model is asked for a
+        plan that is no worse.
+        """
+        starts = {planned.id: planned.start - instance.now for planned in known}
+        waiting = [job for job in instance.elements() if job.running is None and job.id in starts]
+        jobs = tuple(sorted(waiting, key=lambda job: starts[job.id]))
+        times = Times.of(instance, jobs)
+        prices = prices_of(instance, jobs, times.earliest, times.horizon)
+        known_starts = [starts[job.id] for job in jobs]
+        last_end = max((start + job.walltime for start, job in zip(known_starts, jobs, strict=True)), default=0)
+        data = {
+            **machine_data(instance),
+            **request_data(instance, jobs),
+            **running_data(instance),
+            **kept_data(instance),
+            **license_data(instance, jobs),
+            **times.data,
+            "num_prices": len(prices.prices),
+            "price_job": [price.job + 1 for price in prices.prices],
+            "price_from": [price.from_ for price in prices.prices],
+            "price": list(prices.integers),
+            "end_price": prices.end_integer,
+            "most_cost": prices.integer_cost(known_starts, last_end),
+        }
+        value = math.nextafter(objective_value(instance, known), -math.inf)  # the value was rounded, possibly up
+        base = Fraction(value) - prices.cost(known_starts, last_end)
+        return cls(instance=instance, jobs=jobs, data=data, prices=prices, base=base)
+
+    def bound_of(self, cost: int) -> float:
+        """Return the bound on the objective's value that a lower bound on the model's cost gives."""
+        return max(0.0, math.nextafter(float(self.base + cost / self.prices.scale), -math.inf))
+
+    def planned(self, solution: Any) -> Iterator[PlannedJob]:
+        """Yield the jobs of a solution: from their starts, and the number of chunks of each kind on each node."""
+        names = self.instance.cluster.node_names
+        units: list[list[tuple[str, int, int]]] = [[] for _ in self.jobs]
+        for kind, row in zip(kinds_of(self.jobs), solution.count, strict=True):
+            units[kind.job] += ((name, kind.number, count) for name, count in zip(names, row, strict=True) if count)
+        for job, start, held in zip(self.jobs, solution.start, units, strict=True):
+            begin, allocation = self.instance.now + start, placements(job.request.chunks, held)
+            yield in_segments(job.id, [Segment(start=begin, end=begin + job.walltime, allocation=allocation)])
+
 
 #: Events for a solver that has finished with a model that does not have all plans of a window: nothing is proven then.
 _ENDS = {
@@ -41,10 +107,7 @@ class MiniZinc:
     def prepare(self) -> None:
         """Find MiniZinc and the solver.
 
-        Raises
-        ------
-        EngineError
-            If one of them is missing; the message says how to get it.
+        Raises `EngineError` if one of them is missing; the message says how to get it.
         """
         find_solver(self.params.solver)
 
@@ -108,3 +171,85 @@ def _conclude(window: Window, answer: Answer, board: Board, jobs: Collection[str
     if answer.verdict is Verdict.OPTIMAL and answer.cost is not None:
         rounding = "" if window.prices.is_exact else ", of prices rounded down"
         board.prove(window.bound_of(answer.cost), over=jobs, how=f"MiniZinc, {solver}: optimal{rounding}", by=by)
+
+
+#: A model has a number for each kind of chunks and each node, and a distance for each two jobs of which one waits for
+#: the other; with more of them MiniZinc takes minutes to read it.
+_MOST_PLACEMENTS = 100_000
+
+
+def unsupported(instance: Instance) -> tuple[str, ...]:
+    """Return the features of an instance that the models do not have, each with its path.
+
+    They have all features of the planner but these. Sizes are checked last, since they need the others.
+    """
+    others = (
+        *planner.unsupported(instance),
+        *planner.within_groups(instance),
+        *_changed(instance),
+        *_malleable(instance),
+        *_slowed(instance),
+    )
+    return others or tuple(_too_large(instance))
+
+
+def has_evolving(instance: Instance) -> bool:
+    """Return whether any waiting job evolves: the model for such windows is another one."""
+    return any(job.is_evolving for job in instance.jobs if job.running is None)
+
+
+def _malleable(instance: Instance) -> list[str]:
+    """Return the jobs that a plan may run or continue on a share of their cores: the models have all cores only."""
+    return [
+        f"job {job.id}: can run on fewer cores"
+        for job in instance.jobs
+        if (not job.is_evolving and len(modes(job)) > 1 if job.running is None else resumable(job, instance.now))
+    ]
+
+
+def _changed(instance: Instance) -> list[str]:
+    """Return the running jobs whose allocation changes between now and their end."""
+    return [
+        f"job {job.id}: its running allocation changes over time"
+        for job in instance.jobs
+        if job.running is not None and sum(segment.end > instance.now for segment in job.running.segments) > 1
+    ]
+
+
+def _slowed(instance: Instance) -> list[str]:
+    """Return the jobs whose steps can be held where that changes their slowdown, which is then not linear."""
+    if ObjectiveTerm.SLOWDOWN not in instance.objective.weights:
+        return []
+    awaited = awaited_ends(instance)
+    return [
+        f"job {job.id}: slowdown of a job whose steps can be held"
+        for job in instance.elements()
+        if job.running is None and can_be_held(job, is_awaited=job.id in awaited)
+    ]
+
+
+def _too_large(instance: Instance) -> list[str]:
+    """Return the figures that exceed the size or the integers of a model."""
+    elements = (job for job in instance.elements() if job.running is None)
+    jobs = [max(job.choices, key=lambda one: one.walltime) for job in elements]
+    requests = [step.request for job in jobs for step in job.steps]
+    placements = sum(len(request.chunks) for request in requests) * len(instance.cluster.node_names)
+    amounts = [*instance.cluster.totals.values(), *instance.cluster.licenses.values()]
+    if placements > _MOST_PLACEMENTS:
+        return [f"jobs: {placements} pairs of a kind of chunks and a node; the model takes {_MOST_PLACEMENTS}"]
+    pairs = sum(len(one.before) * len(one.after) for one in Precedences(instance, jobs).milestones())
+    if pairs > _MOST_PLACEMENTS:
+        return [f"jobs: {pairs} pairs of jobs of which one waits for the other; the model takes {_MOST_PLACEMENTS}"]
+    features = []
+    if max(amounts, default=0) > MOST_INTEGER:
+        features.append(f"cluster: {max(amounts)} of one resource; the model takes {MOST_INTEGER}")
+    horizon = _horizon(instance, jobs)
+    if horizon > MOST_INTEGER:
+        features.append(f"jobs: together they may take {horizon} s; the model takes {MOST_INTEGER} s")
+    return features
+
+
+def _horizon(instance: Instance, jobs: Sequence[Job]) -> int:
+    """Return the seconds of the longest plan of a model."""
+    held = sum(seconds or 0 for job in jobs for seconds in job.longest_steps) if has_evolving(instance) else 0
+    return Times.of(instance, jobs, longer=held).horizon

@@ -1,11 +1,11 @@
 """The RUSV planner: conservative planning of a whole queue, backfilling, and the waiting room.
 
-May import: `booking`, `problem`, `engine`, `rusv`, `domain`, `errors`. Begin with `planner.py`; `admission_result.py`
-has the jobs that may be planned at all and the outcome of each, `support.py` the refused features, `costs.py` the costs
-of starts, `shrink.py` shrinks malleable jobs, `live.py` keeps a plan up to date, `warm.py` begins from an earlier plan,
-`problems.py` compiles a window, `beside.py` has the windows of some jobs beside a plan of others, `insertion.py` finds
-starts there for jobs that an engine left out, `advance.py` advances a window in time, `events.py` applies an event
-to it, `profile.py` changes the steps of a running job, `compiling.py` compiles the kernels ahead of time.
+Begin with `planner.py`; `admission_result.py` has the jobs that may be planned at all and the outcome of each,
+`support.py` the refused features, `costs.py` the costs of starts, `shrink.py` shrinks malleable jobs, `live.py` keeps a
+plan up to date, `warm.py` begins from an earlier plan, `problems.py` compiles a window, `insertion.py` has the windows
+of some jobs beside a plan of others, and starts there for jobs that an engine left out, `advance.py` advances a window
+in time, `events.py` applies an event to it, `profile.py` changes the steps of a running job, `compiling.py` compiles
+the kernels ahead of time.
 """
 
 from typing import TYPE_CHECKING
@@ -15,7 +15,6 @@ from cpsched.doors import opener
 if TYPE_CHECKING:
     from cpsched.planner.admission_result import AdmissionResult
     from cpsched.planner.advance import advanced, with_slices
-    from cpsched.planner.beside import Beside
     from cpsched.planner.compiling import (
         compile_from_now_on,
         interprets,
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from cpsched.planner.costs import FIRST_KINK, LEVEL, RATE, costs_at, end_price, start_costs
     from cpsched.planner.events import EXPECTED_STATES, Aftermath, after_event
     from cpsched.planner.infeasible import placeable_beside
-    from cpsched.planner.insertion import elements_apart, inserted, most_tried, never_placed
+    from cpsched.planner.insertion import Beside, elements_apart, inserted, most_tried, never_placed
     from cpsched.planner.live import Concern, LivePlanner, replanned
     from cpsched.planner.planner import Planner
     from cpsched.planner.planner_engine import PlannerEngine

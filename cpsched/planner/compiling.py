@@ -4,19 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cpsched.domain import (
-    Amounts,
-    Chunk,
-    Cluster,
-    Instance,
-    Job,
-    NodeClass,
-    Placement,
-    Request,
-    Running,
-    Segment,
-    Step,
-)
+from cpsched.domain import Amounts, Chunk, Cluster, Instance, Job, NodeClass, Placement, Request, Running, Segment, Step
 from cpsched.planner.live import LivePlanner
 from cpsched.planner.planner import Planner
 from cpsched.rusv import interpret

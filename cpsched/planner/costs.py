@@ -21,17 +21,11 @@ def start_costs(
 ) -> NDArray[np.float64]:
     """Return how the cost of each job grows with its start, in seconds from `now`: convex, never falling, with kinks.
 
-    Parameters
-    ----------
-    durations
-        How long each job takes (s), where that is not its walltime: it may be shrunk or held.
+    `durations`: how long each job takes (s), where that is not its walltime: it may be shrunk or held.
 
-    Returns
-    -------
-    float64 (jobs, 2 + 2 * kinks)
-        Cost per second, cost at any start (of another duration than the walltime; less than 0 where that is worth
-        more), then (more cost per second, second from which on) by ascending second, as many for each job as one of
-        them has; without effect, at second 0, those that a job does not have.
+    Returns float64 (jobs, 2 + 2 * kinks): cost per second, cost at any start (of another duration than the walltime;
+    less than 0 where that is worth more), then (more cost per second, second from which on) by ascending second, as
+    many for each job as one of them has; without effect, at second 0, those that a job does not have.
     """
     rates: list[float] = []
     levels: list[float] = []

@@ -1,12 +1,11 @@
 """From an instance to a verified plan: the planner first, then solvers that work in parallel, never worse than the
 planner.
 
-May import: `arguments`, `planner`, `rules`, `search`, `cp`, `mzn`, `formats`, `metrics`, `verify`, `engine`,
-`domain`, `errors`. Begin with `recipe.py`; `teams.py` has the solvers of each engine, `lanes.py` runs them in
-parallel, `dask_lanes.py` on the workers of a Dask cluster as well. `scoring.py` values plans, `leftovers.py` finds
-starts for jobs that engines left out, and `repair.py` judges a plan last of all. `live.py` has the plan that follows
-windows and events, `replanning.py` applies events to documents, and `window_planner.py` plans one window after the
-other; `outside.py` loads engines and policies of others.
+Begin with `recipe.py`; `teams.py` has the solvers of each engine, `lanes.py` runs them in parallel, `dask_lanes.py` on
+the workers of a Dask cluster as well. `scoring.py` values plans, `leftovers.py` finds starts for jobs that engines left
+out, and `repair.py` judges a plan last of all. `live.py` has the plan that follows windows and events, `replanning.py`
+applies events to documents, and `window_planner.py` plans one window after the other; `outside.py` loads engines and
+policies of others.
 """
 
 from typing import TYPE_CHECKING

@@ -17,10 +17,7 @@ from cpsched.planner import Beside, PlannerEngine, inserted
 
 
 class Classes:
-    """The plan of a strict window, made from its highest class on; mutable.
-
-    `instance`: the window, for engines.
-    """
+    """The plan of a strict window, made from its highest class on; mutable. `instance`: the window, for engines."""
 
     def __init__(self, instance: Instance) -> None:
         self._instance = instance

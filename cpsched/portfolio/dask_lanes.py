@@ -161,14 +161,8 @@ def with_dask_lanes(team: Team, engine: str, address: str) -> Iterator[Team]:
     Raises `EngineError` if `distributed` is not installed, if no scheduler with workers is at the address, or if these
     have another version of cpsched or cannot be prepared.
 
-    Parameters
-    ----------
-    team
-        The team at home.
-    engine
-        The engine whose team works on each worker; it has lanes.
-    address
-        Of the scheduler, ``tcp://HOST:8786``. Its workers need the same version of cpsched.
+    `team`: the team at home. `engine`: the engine whose team works on each worker; it has lanes. `address`: of the
+    scheduler, ``tcp://HOST:8786``. Its workers need the same version of cpsched.
     """
     if find_spec("distributed") is None:
         raise EngineError(

@@ -42,18 +42,10 @@ def delays(
     The cause is the first of: what the event says of the job; a node that is not up; a job that it waits for; a job
     that has its nodes then, or of the same licence or limit, and did not have it before; a reservation; the event.
 
-    Parameters
-    ----------
-    instance
-        The window after the event.
-    takes
-        The licences that jobs take, those that stand for limits and free pools included, by job.
-    before, after
-        The plans before and after the event, without jobs that have ended.
-    slices
-        What reservations got before and after.
-    touched, words
-        What the event says of single jobs, and the event itself.
+    `instance`: the window after the event. `takes`: the licences that jobs take, those that stand for limits and free
+    pools included, by job. `before`, `after`: the plans before and after the event, without jobs that have ended.
+    `slices`: what reservations got before and after. `touched`, `words`: what the event says of single jobs, and the
+    event itself.
     """
     new = {job.id: job for job in after}
     known = {job.id: job for job in instance.elements()}

@@ -32,16 +32,9 @@ def run_lanes(
 ) -> bool:
     """Run all lanes until their work or the board's budget is over; return whether the user ended them.
 
-    Parameters
-    ----------
-    lanes
-        The solvers of each, in the order in which they work.
-    seed
-        Each solver gets a seed of its own, derived from this one.
-    deadline
-        When lanes that have not ended are abandoned, some time after the board's budget.
-    on_plan
-        Called repeatedly.
+    `lanes`: the solvers of each, in the order in which they work. `seed`: each solver gets a seed of its own, derived
+    from this one. `deadline`: when lanes that have not ended are abandoned, some time after the board's budget.
+    `on_plan`: called repeatedly.
 
     Notes
     -----

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cpsched.domain import (
@@ -15,7 +15,6 @@ from cpsched.domain import (
     Plan,
     PromisedStart,
     ReservedSlice,
-    Segment,
     WindowEvent,
 )
 from cpsched.engine import Outcome
@@ -237,7 +236,7 @@ def _check_extended(
     if is_overcommitted(window) and not is_overcommitted(_unextended(window, event)):
         raise EngineError(f"{refused}: its nodes are promised to other running jobs then")
     jobs = {job.id: job for job in window.elements()}
-    (last,) = [segment for job, segment in _last_segments(window) if job == event.job]
+    (last,) = [job.running.segments[-1] for job in window.jobs if job.id == event.job and job.running is not None]
     nodes = {held.node for held in last.allocation}
     for slice_ in slices:
         is_then = slice_.start < last.end and slice_.end > last.end - event.seconds
@@ -247,13 +246,6 @@ def _check_extended(
     for name in late:
         if name in jobs and (jobs[name].start_at is not None or window.priority(jobs[name]) >= most):
             raise EngineError(f"{refused}: job {name}, which is not of lower priority, has its nodes then")
-
-
-def _last_segments(instance: Instance) -> Iterator[tuple[str, Segment]]:
-    """Yield the last segment of each running job."""
-    for job in instance.jobs:
-        if job.running is not None:
-            yield job.id, job.running.segments[-1]
 
 
 def _unextended(window: Instance, event: JobExtended) -> Instance:

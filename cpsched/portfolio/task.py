@@ -98,22 +98,11 @@ class Task:
     ) -> Board:
         """Return the board for plans of a window for engines, with a first one on it.
 
-        Parameters
-        ----------
-        window
-            The window of the task, a part of it, or the same with another objective.
-        jobs, by
-            Those of the first plan, and its finder.
-        violations
-            Holds the jobs of a plan of the stated window to the rules.
-        budget
-            The time for better plans.
-        beside
-            Jobs that have their places already, and are judged with each plan.
-        placeable
-            The jobs that a plan could have.
-        value_of, least_of
-            The value of a plan, and a bound of those with the same jobs; None: by the window's objective.
+        `window`: the window of the task, a part of it, or the same with another objective. `jobs`, `by`: those of the
+        first plan, and its finder. `violations`: holds the jobs of a plan of the stated window to the rules. `budget`:
+        The time for better plans. `beside`: jobs that have their places already, and are judged with each plan.
+        `placeable`: the jobs that a plan could have. `value_of`, `least_of`: the value of a plan, and a bound of those
+        with the same jobs; None: by the window's objective.
         """
         board = Board(
             jobs,

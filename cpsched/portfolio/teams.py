@@ -81,16 +81,9 @@ def team_of(engine: str, *, workers: int = 2, solver: str = "gecode", steps: int
     Raises `EngineError` if there is no such engine. Raises `DocumentError` if one from outside cannot be loaded, or is
     no engine.
 
-    Parameters
-    ----------
-    engine
-        One of `ENGINES`, the name of one that another distribution announces, or ``module:name``.
-    workers
-        The number of CPU cores to use.
-    solver
-        The solver for MiniZinc.
-    steps
-        Those after which the search ends, on one core; None: only the budget ends it.
+    `engine`: one of `ENGINES`, the name of one that another distribution announces, or ``module:name``. `workers`: the
+    number of CPU cores to use. `solver`: the solver for MiniZinc. `steps`: those after which the search ends, on one
+    core; None: only the budget ends it.
     """
     return Team(first=first_of(engine), lanes=_lanes_of(engine, workers, solver, steps))
 

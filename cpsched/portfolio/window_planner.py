@@ -59,7 +59,11 @@ class WindowPlanner:
 
     def head(self, window: Instance) -> Instance:
         """Return a window with those of its waiting jobs that are planned."""
-        return _head(window, self.most)
+        waiting = [job for job in window.jobs if job.running is None]
+        if self.most is None or len(waiting) <= self.most:
+            return window
+        chosen = {job.id for job in _most_urgent(window, waiting)[: self.most]}
+        return replace(window, jobs=tuple(job for job in window.jobs if job.running is not None or job.id in chosen))
 
     def follow(self, window: Instance, before: Plan | LivePlan) -> Plan:
         """Keep the start and nodes of all jobs, or move them up, as far as possible; a plan that lives follows."""
@@ -96,15 +100,6 @@ class _Better:
             return usual
         other = self._other.plan(instance, None)
         return min(usual, other, key=lambda outcome: rank(instance, outcome.jobs))
-
-
-def _head(window: Instance, most: int | None) -> Instance:
-    """Return a window with at most this many of its waiting jobs."""
-    waiting = [job for job in window.jobs if job.running is None]
-    if most is None or len(waiting) <= most:
-        return window
-    chosen = {job.id for job in _most_urgent(window, waiting)[:most]}
-    return replace(window, jobs=tuple(job for job in window.jobs if job.running is not None or job.id in chosen))
 
 
 def _most_urgent(window: Instance, jobs: Sequence[Job]) -> list[Job]:

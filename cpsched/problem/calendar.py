@@ -47,21 +47,12 @@ def intervals(validity: Validity, instance: Instance, until: int) -> Intervals:
 
     Raises `ValueError` if a cron expression is given and the instance has no epoch.
 
-    Parameters
-    ----------
-    validity
-        The times, as the document says them.
-    instance
-        Has the clock: `epoch`, `time_zone` and `now`.
-    until
-        The end of the times that are enumerated, in seconds on the instance's clock.
+    `validity`: the times, as the document says them. `instance`: has the clock: `epoch`, `time_zone` and `now`.
+    `until`: the end of the times that are enumerated, in seconds on the instance's clock.
 
-    Returns
-    -------
-    Intervals
-        Sorted, in seconds on the instance's clock. The work is bounded: of a cron expression with more than
-        `MOST_INTERVALS` intervals, or beyond `MOST_DAYS` days, what follows is one interval up to the end, as if the
-        rule held always from then on.
+    Returns sorted times, in seconds on the instance's clock. The work is bounded: of a cron expression with more than
+    `MOST_INTERVALS` intervals, or beyond `MOST_DAYS` days, what follows is one interval up to the end, as if the rule
+    held always from then on.
     """
     found: list[tuple[int, int]] = []
     for some in _intervals(validity, instance, until):

@@ -192,18 +192,10 @@ def compiled(
 ) -> Problem:
     """Compile an instance for engines, which have other means than rules: licences, guards, and amounts set aside.
 
-    Parameters
-    ----------
-    instance
-        The window, as documents state it.
-    slices
-        What its reservations got.
-    soft
-        Whether soft limits are kept, too.
-    record
-        Whether the jobs are played, not planned. An outstanding area is then that of the jobs that run at a time; a job
-        that runs may start again, when it has been cut short; a soft limit holds for jobs together, not for one; and
-        running jobs that do not fit are left as they are.
+    `instance`: the window, as documents state it. `slices`: what its reservations got. `soft`: whether soft limits are
+    kept, too. `record`: whether the jobs are played, not planned. An outstanding area is then that of the jobs that run
+    at a time; a job that runs may start again, when it has been cut short; a soft limit holds for jobs together, not
+    for one; and running jobs that do not fit are left as they are.
     """
     instance, alternatives = _settled(instance, of_all=record and has_rules(instance), are_played=record)
     if has_rules(instance):

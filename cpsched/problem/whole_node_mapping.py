@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from heapq import heapify, heappop, heappush
 
-from cpsched.domain import Instance, Job, PlannedJob, Segment
-from cpsched.problem.placing import in_segments, placements
+from cpsched.domain import Amounts, Chunk, Instance, Job, Placement, PlannedJob, Segment
 from cpsched.problem.whole_nodes import Machine
 
 
@@ -82,3 +81,28 @@ def planned_on_nodes(
         for step, held in zip(steps, nodes, strict=True)
     )
     return in_segments(job.id, segments)
+
+
+def placements(
+    chunks: Sequence[Chunk] | Mapping[int, Chunk], units: Iterable[tuple[str, int, int]]
+) -> tuple[Placement, ...]:
+    """Return an allocation, which has one entry for each node and kind of chunks.
+
+    `chunks`: the chunks by kind. `units`: (node, kind, how many chunks of it).
+    """
+    counts: dict[tuple[str, int], int] = {}
+    for node, kind, count in units:
+        counts[node, kind] = counts.get((node, kind), 0) + count
+    taken: dict[tuple[int, int], Amounts] = {}  # most nodes hold the same: one value serves them all
+    found = []
+    for (node, kind), count in counts.items():
+        if (kind, count) not in taken:
+            taken[kind, count] = chunks[kind].taken(count)
+        found.append(Placement(node=node, chunk=kind, count=count, resources=taken[kind, count]))
+    return tuple(found)
+
+
+def in_segments(job_id: str, segments: Iterable[Segment], alternative: int = 0) -> PlannedJob:
+    """Return the planned job of some segments, one after the other, by one of the job's alternatives."""
+    held = tuple(segments)
+    return PlannedJob(id=job_id, start=held[0].start, end=held[-1].end, segments=held, alternative=alternative)

@@ -1,8 +1,7 @@
 """Plans and simulations for people: reports as pages and pictures, Gantt charts, and tables for the terminal.
 
-May import: `arguments`, `charts`, `domain`, `errors`, `formats`, `metrics` and `text`; numpy and rich. Names from
-documents never reach a page as markup, nor a terminal as markup or escape codes. Begin with `gantt.py` and its
-``gantt_*.js`` (a plan as one interactive chart), with `tables.py` and `terminal.py`, with `workflow_report.py` (its
+Names from documents never reach a page as markup, nor a terminal as markup or escape codes. Begin with `gantt.py` and
+its ``gantt_*.js`` (a plan as one interactive chart), with `tables.py` and `terminal.py`, with `workflow_report.py` (its
 dependencies), or with `report.py`, the nouns of a report: `plan_report.py`, `run_report.py`, `campaign_report.py` and
 `replay_report.py` make them, `page.py` and its ``page.js`` show them.
 """

@@ -16,6 +16,7 @@ from cpsched.charts import duration
 from cpsched.domain import Cluster, Instance, Job, Placement, Plan, PlannedJob, Segment
 from cpsched.metrics import Summary, available, jobs_by_id, summarise, usage_over_time
 from cpsched.report.page_parts import as_html, asset, embedded, filled, source_of
+from cpsched.report.run_groups import NO_QUEUE
 from cpsched.report.words import basis_of, change_description, figures, request_text, share_text, value_text
 
 #: The parts of the page's one script, in order.
@@ -110,7 +111,7 @@ class _PageData:
             "facts": figures(plan, summary),
             "sentence": plan_sentence(instance, summary),
             "waits": [
-                [_queue_name(row.queue), f"{row.count:,}", *(duration(s) for s in (row.mean, row.median, row.max))]
+                [row.queue or NO_QUEUE, f"{row.count:,}", *(duration(s) for s in (row.mean, row.median, row.max))]
                 for row in summary.waits
             ],
             "found": [[one.at, one.value, value_text(one.value), one.by] for one in plan.incumbents],
@@ -141,7 +142,7 @@ class _PageData:
         return [
             planned.id,
             *(number(text) for text in (job.user, job.group, job.project)),
-            self.queues[_queue_name(job.queue)],
+            self.queues[job.queue or NO_QUEUE],
             job.submit,
             chosen.walltime,
             number(request_text(chosen)),
@@ -243,10 +244,6 @@ def _by_place(cluster: Cluster) -> tuple[str, ...]:
         for _, groups in _widest_first(cluster)
     ]
     return tuple(sorted(cluster.node_names, key=lambda name: [places.get(name, len(places)) for places in levels]))
-
-
-def _queue_name(queue: str | None) -> str:
-    return "(no queue)" if queue is None else queue
 
 
 def plan_sentence(instance: Instance, summary: Summary) -> str:

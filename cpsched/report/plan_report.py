@@ -12,15 +12,7 @@ from numpy.typing import NDArray
 from cpsched.charts import Axis, Bars, Chart, Line, Table, Unit, duration, unit_text
 from cpsched.domain import Instance, Plan, WaitingReason
 from cpsched.metrics import jobs_by_id, summarise, usage_over_time
-from cpsched.report.distributions import (
-    binning,
-    box_chart,
-    clock_times,
-    ecdf_chart,
-    line_table,
-    step_points,
-    use_chart,
-)
+from cpsched.report.distributions import binning, box_chart, clock_times, ecdf_chart, line_table, step_points, use_chart
 from cpsched.report.gantt import gantt_html, plan_sentence
 from cpsched.report.report import Frame, Report, Section
 from cpsched.report.run_groups import NO_QUEUE, by_queue

@@ -15,6 +15,7 @@ from cpsched.formats import fold_hostlist
 from cpsched.metrics import RunsSummary, jobs_by_id, summarise
 from cpsched.report.campaign_report import MAIN_LABELS, OVERVIEW
 from cpsched.report.report import Report
+from cpsched.report.run_groups import NO_QUEUE
 from cpsched.report.words import figures, moment, value_text
 from cpsched.text import printable
 
@@ -82,7 +83,7 @@ def summary_table(instance: Instance, plan: Plan) -> RenderableType:
     if not summary.waits:
         return Group(*parts)
     waits = [
-        (row.queue or "(no queue)", f"{row.count:,}", duration(row.mean), duration(row.median), duration(row.max))
+        (row.queue or NO_QUEUE, f"{row.count:,}", duration(row.mean), duration(row.median), duration(row.max))
         for row in summary.waits
     ]
     headings = ("queue", "jobs", "mean", "median", "longest")
@@ -135,11 +136,9 @@ def runs_table(title: str, summaries: Mapping[str, RunsSummary]) -> Table:
     return grid(title, ("", *summaries), rows, right=range(1, len(columns) + 1))
 
 
-def _in_seconds(seconds: float) -> str:
-    return f"{seconds:,.0f} s"
-
-
-def run_figures(summary: RunsSummary, *, seconds: Callable[[float], str] = _in_seconds) -> Iterator[tuple[str, str]]:
+def run_figures(
+    summary: RunsSummary, *, seconds: Callable[[float], str] = "{:,.0f} s".format
+) -> Iterator[tuple[str, str]]:
     """Yield the figures of a simulation as (label, value), waits written by `seconds`; a dash where one is missing."""
     total, overhead = summary.total, summary.decisions
     for label, count in (

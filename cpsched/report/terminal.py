@@ -13,6 +13,7 @@ from rich.text import Text
 from cpsched.charts import duration
 from cpsched.domain import Amounts, Instance, Plan
 from cpsched.metrics import jobs_by_id
+from cpsched.report.run_groups import NO_QUEUE
 from cpsched.report.words import basis_of
 from cpsched.text import printable
 
@@ -117,7 +118,7 @@ def terminal_gantt(instance: Instance, plan: Plan, *, width: int, most_rows: int
     return TerminalGantt(
         width=width,
         labels=labels,
-        queues=tuple("(no queue)" if name is None else printable(name) for name in queues),
+        queues=tuple(NO_QUEUE if name is None else printable(name) for name in queues),
         seconds=end - instance.now,
         shares=shares,
     )

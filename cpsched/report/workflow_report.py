@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from rich.table import Table
 
 from cpsched.arguments import at_the_door
-from cpsched.charts import duration
+from cpsched.charts import duration, shortened
 from cpsched.domain import Instance, Plan
 from cpsched.metrics import WorkflowJob, dependency_graph, workflow_of
 from cpsched.report.page_parts import as_html, asset, filled, source_of
@@ -75,7 +75,7 @@ def _drawing(instance: Instance, rows: Sequence[WorkflowJob]) -> Iterator[str]:
     for number, one in enumerate(rows):
         top = _ROW * number + 5
         yield f'<g class="{_KINDS[one.is_critical]}"><title>{as_html(_words(instance, one))}</title>'
-        yield f'<text x="{_NAMES - 8}" y="{top + 11}" text-anchor="end">{as_html(_short(one.id))}</text>'
+        yield f'<text x="{_NAMES - 8}" y="{top + 11}" text-anchor="end">{as_html(shortened(one.id, 30))}</text>'
         if one.start is not None and one.end is not None:
             length = max(_LEAST, round((one.end - one.start) * scale, 1))
             yield f'<rect x="{at(one.start)}" y="{top}" width="{length}" height="{_BAR}" rx="2"/>'
@@ -113,8 +113,3 @@ def _words(instance: Instance, one: WorkflowJob) -> str:
     slack = "on the critical path" if one.is_critical else f"slack {duration(one.slack)}"
     waits = f"; waits for {', '.join(one.after)}" if one.after else ""
     return f"{one.id}: {moment(instance, one.start)} to {moment(instance, one.end)}, {slack}{waits}"
-
-
-def _short(name: str) -> str:
-    """Return a name, or its beginning if it is long."""
-    return name if len(name) <= 30 else f"{name[:29]}…"

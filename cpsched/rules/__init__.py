@@ -1,10 +1,9 @@
 """Rules for windows: each plans one window as a rule-based scheduler would, with all jobs known and walltimes taken as
 runtimes.
 
-May import: `planner`, `problem`, `booking`, `engine`, `rusv`, `domain`, `errors`. Begin with `window_rules.py`, the
-table of rules that work a queue off. `policy.py` says what such a rule is, makes an engine of it, and serves a queue
-job by job, `counting.py` by numbers of nodes, `event_loop.py` event by event.
-`evolving` and `sd` have rules for jobs that change. Their on-line forms are in `policies`.
+Begin with `window_rules.py`, the table of rules that work a queue off, also by numbers of nodes. `policy.py` says what
+such a rule is, makes an engine of it, and serves a queue job by job, `event_loop.py` event by event. `evolving` and
+`sd` have rules for jobs that change. Their on-line forms are in `policies`.
 """
 
 from typing import TYPE_CHECKING

@@ -16,10 +16,7 @@ _ENDLESS = 1 << 40
 class Compression:
     """Repeated `Timeline.backfill` that tries only jobs that can gain; mutable.
 
-    Parameters
-    ----------
-    timeline, table
-        The jobs of the table that have a start are booked on the timeline.
+    `timeline`, `table`: the jobs of the table that have a start are booked on the timeline.
 
     Notes
     -----

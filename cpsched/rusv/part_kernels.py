@@ -11,17 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.rusv.jit import inner_kernel, kernel
-from cpsched.rusv.kernels import (
-    BLOCK,
-    H_BLOCKS,
-    HIGH,
-    LAZY,
-    LOW,
-    add_break,
-    drop_break,
-    locate,
-    summarise_system,
-)
+from cpsched.rusv.kernels import BLOCK, H_BLOCKS, HIGH, LAZY, LOW, add_break, drop_break, locate, summarise_system
 
 # places in `sizes`: the numbers of parts and of node columns
 Z_PARTS, Z_COLUMNS = 0, 1

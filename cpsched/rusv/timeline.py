@@ -125,23 +125,12 @@ class Demands:
     ) -> int:
         """Add a demand and return its number.
 
-        Parameters
-        ----------
-        kinds
-            The kinds of chunks, in the order of mapping.
-        system
-            (system column, amount) pairs that hold at each moment of any feasible window: the filter of phase 1. They
-            are not booked.
-        licenses
-            (system column, amount) pairs that the demand takes.
-        exclusive
-            Whether the demand takes whole, idle nodes.
-        scatter
-            Whether a node takes at most one chunk, of any kind.
-        otherwise
-            A demand for the same chunks in other orders, which is tried where this one's orders fail.
-        within
-            Whether all chunks are in one group of nodes: `otherwise` is a demand for the first of the groups.
+        `kinds`: the kinds of chunks, in the order of mapping. `system`: (system column, amount) pairs that hold at each
+        moment of any feasible window: the filter of phase 1. They are not booked. `licenses`: (system column, amount)
+        pairs that the demand takes. `exclusive`: whether the demand takes whole, idle nodes. `scatter`: whether a node
+        takes at most one chunk, of any kind. `otherwise`: A demand for the same chunks in other orders, which is tried
+        where this one's orders fail. `within`: whether all chunks are in one group of nodes: `otherwise` is a demand
+        for the first of the groups.
         """
         rows = self._rows
         flags = kernels.EXCLUSIVE * exclusive + kernels.SCATTER * scatter + kernels.JOINT * (len(kinds) > 1)
@@ -337,12 +326,8 @@ class Booking:
 class JobTable:
     """A table of jobs with their places; mutable: the kernels write `starts` and the placements.
 
-    Parameters
-    ----------
-    rows
-        For each job (demand, earliest start, latest start, duration).
-    links
-        The milestones between the jobs, see `links.links_of`; they have no cycle. None: there are none.
+    `rows`: for each job (demand, earliest start, latest start, duration). `links`: the milestones between the jobs, see
+    `links.links_of`; they have no cycle. None: there are none.
 
     Attributes
     ----------
@@ -454,10 +439,7 @@ class TimelineMark(NamedTuple):
 class Timeline:
     """The free amounts of every column from second 0 on; mutable.
 
-    Parameters
-    ----------
-    demands
-        The demands that can be searched for; more may be added later.
+    `demands`: the demands that can be searched for; more may be added later.
 
     Notes
     -----

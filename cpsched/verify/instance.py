@@ -54,10 +54,7 @@ COUNTED_JOBS = ("jobs", "arrayjobs", "*")
 
 
 def read_instance(document: object, source: str) -> Instance:
-    """Read an instance.
-
-    Raises `DocumentError` at its first fault, with the path.
-    """
+    """Read an instance. Raises `DocumentError` at its first fault, with the path."""
     top = Cursor(document, "", source)
     if top.mapping().get("format") != FORMAT:
         refuse_format(Cursor(top.mapping().get("format"), "format", source), FORMAT)

@@ -14,8 +14,8 @@ from cpsched.formats import instance_to_document, parse_instance, parse_plan
 from cpsched.portfolio import solve
 from cpsched.site.bridge import LeftJob, Snapshot
 from cpsched.site.daemon import State
-from cpsched.site.daemon import live_state as module
-from cpsched.site.daemon.live_state import Presenter
+from cpsched.site.daemon import journal as module
+from cpsched.site.daemon.journal import Presenter
 from cpsched.site.daemon.state import PlannedStart
 from tests.bridge.small_world import job, site
 

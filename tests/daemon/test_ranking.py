@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.site.daemon import Planner
-from cpsched.site.daemon.ranking import changed_priorities
+from cpsched.site.daemon.orders import changed_priorities
 from tests.bridge.played_world import PlayedWorld
 from tests.bridge.small_world import job, site
 from tests.daemon.making import LIVE, daemon_on, finish, planner

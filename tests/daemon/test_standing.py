@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from cpsched.site.bridge import HandBack, MemoryManager, Order, Rank, Snapshot
 from cpsched.site.daemon import Planner, Policy
-from cpsched.site.daemon.ranking import rank_orders
+from cpsched.site.daemon.orders import rank_orders
 from cpsched.site.daemon.standing import bands, standings
 from tests.bridge.played_world import PlayedWorld
 from tests.bridge.small_world import job, site, world

@@ -17,7 +17,7 @@ import uvicorn
 from cpsched.domain import Instance
 from cpsched.site.daemon import Daemon
 from cpsched.site.serve import DocumentSource, ServeSettings, Source, Visibility, make_app
-from cpsched.site.serve.running import tcp_listener
+from cpsched.site.serve.app import tcp_listener
 from cpsched.site.serve.sources import Opened
 from tests.bridge.played_world import PlayedWorld
 from tests.daemon.making import LIVE, Lines, daemon_on

@@ -148,7 +148,7 @@ def test_a_port_that_is_taken_is_an_error(tmp_path: Path) -> None:
 
 def test_answers_are_not_delayed() -> None:
     """Connections are known to be of TCP, without which asyncio leaves Nagle's algorithm on."""
-    from cpsched.site.serve.running import tcp_listener
+    from cpsched.site.serve.app import tcp_listener
 
     with tcp_listener("localhost", 0) as listener:
         listener.listen()

@@ -12,8 +12,8 @@ import numpy as np
 from cpsched.cp.bounds.ascent import climb, smith
 from cpsched.cp.bounds.costs import least_cost, round_down, sum_down
 from cpsched.cp.bounds.earliest import earliest_starts
-from cpsched.cp.bounds.makespan import shortest_makespan
 from cpsched.cp.bounds.running import with_least_running
+from cpsched.cp.bounds.surrogates import Ints, Profile
 from cpsched.cp.bounds.tasks import Relaxation, relax
 from cpsched.cp.bounds.together import longest_together
 from cpsched.domain import Instance, Job, ObjectiveTerm
@@ -67,18 +67,10 @@ def lower_bound(
 
     Raises `ValueError` if a job is not a waiting job of the instance.
 
-    Parameters
-    ----------
-    jobs
-        Ids of waiting jobs, array elements by their own; a plan that the bound is compared with plans all of them.
-    seconds
-        The time limit; the bound by the jobs' own earliest starts is always computed.
-    seed
-        Chooses the begin of the search for prices.
-    evaluations
-        Stop after this many evaluations of the dual function, for answers that do not depend on the clock.
-    clock
-        Counts the seconds.
+    `jobs`: ids of waiting jobs, array elements by their own; a plan that the bound is compared with plans all of them.
+    `seconds`: the time limit; the bound by the jobs' own earliest starts is always computed. `seed`: chooses the begin
+    of the search for prices. `evaluations`: stop after this many evaluations of the dual function, for answers that do
+    not depend on the clock. `clock`: counts the seconds.
     """
     if any(weight < 0 for weight in instance.objective.weights.values()):
         return None
@@ -184,3 +176,36 @@ class _Clock:
             self._slowest = max(now[1] - before[1], 0.9 * self._slowest)
         self._last = now
         return self._budget.remaining < 0.05 + 0.02 * self._budget.seconds + _PROOF * self._slowest
+
+
+#: Earliest starts from which on the area of what is left is looked at.
+_MOST_HEADS = 32
+
+
+def shortest_makespan(relaxation: Relaxation) -> int:
+    """Return seconds from now before which not all tasks can have ended, by area.
+
+    What starts at `head` or later has its whole area after it, for each of some heads: the capacity from there on must
+    hold it.
+    """
+    tasks = relaxation.tasks
+    heads = np.unique(tasks.earliest)
+    heads = heads[:: max(1, -(-len(heads) // _MOST_HEADS))]
+    longest = 0
+    for row, profile in enumerate(relaxation.profiles):
+        areas = tasks.usage[tasks.kinds, row] * tasks.durations * tasks.counts
+        for head in heads:
+            area = int(areas[tasks.earliest >= head].sum())
+            if area:
+                longest = max(longest, _first_second(profile, area + int(profile.area(np.array([head]))[0])))
+    return longest
+
+
+def _first_second(profile: Profile, area: int) -> int:
+    """Return the first whole second until which the capacity times time is at least `area`; 0 if it never is."""
+    reached: Ints = profile.area(profile.times)
+    piece = int(np.searchsorted(reached, area, side="left")) - 1
+    amount = int(profile.amounts[piece])
+    if not amount:
+        return 0
+    return int(profile.times[piece]) + -(-(area - int(reached[piece])) // amount)

@@ -2,7 +2,7 @@
 
 Begin with `improver.py`, the solver as others know it, and `descent.py`, the loop in its worker process.
 `occupation.py` has the plan and what is free beside it, `restriction.py` the window that some of its jobs are,
-`kinds.py` chooses the jobs and the nodes, `choice.py` learns which kind gains most.
+`kinds.py` chooses the jobs and the nodes.
 """
 
 from cpsched.cp.neighbourhoods.positions import Positions, positions_in

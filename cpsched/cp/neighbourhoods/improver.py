@@ -74,10 +74,7 @@ class _Run:
         )
 
     def work(self, worker: Worker, until: float) -> None:
-        """Improve the best plan in a worker until a second of the budget.
-
-        Raises `EngineError` if the worker fails.
-        """
+        """Improve the best plan in a worker until a second of the budget. Raises `EngineError` if the worker fails."""
         budget = self._board.budget
         self._begin(worker, until, is_new=True)
         while not (self._board.is_over or self.is_done) and budget.elapsed < until:

@@ -1,11 +1,9 @@
 """Campaigns: many workloads, policies and seeds, simulated in parallel, with tables and charts of the results.
 
-May import: `arguments`, `sim`, `portfolio`, `workloads`, `report`, `charts`, `metrics`, `formats`, `domain`, `errors`;
-Dask and pyarrow, which are not installed with cpsched by default, inside functions. Begin with `campaigns.py`, the
-recipe, and `campaign.py`, the nouns. `reading.py` makes a campaign from a TOML file: `campaign_model.py` defines its
-keys; `replicas.py` makes one of a single workload, and `replaying.py` plays the days of a history again. `loading.py`
-is the work of the workers; `running.py` runs cells on one of `clusters.py` and keeps their results; `figures.py` and
-`results.py` name and gather them; `tables.py` and `plots.py` show it.
+Begin with `campaigns.py`, the recipe, and `campaign.py`, the nouns. `reading.py` makes a campaign from a TOML file:
+`campaign_model.py` defines its keys; `replicas.py` makes one of a single workload, and `replaying.py` plays the days of
+a history again. `loading.py` is the work of the workers; `running.py` runs cells on one of `clusters.py` and keeps
+their results; `figures.py` and `results.py` name and gather them; `tables.py` and `plots.py` show it.
 """
 
 from typing import TYPE_CHECKING

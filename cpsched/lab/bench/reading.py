@@ -16,14 +16,7 @@ from cpsched.errors import DocumentError
 from cpsched.formats import DocumentModel, Faults, Location, add_shape, keys_of_models, load_toml, shown
 from cpsched.formats.logs import LogOptions, MemoryField, Selection
 from cpsched.lab.bench import campaign_model
-from cpsched.lab.bench.campaign import (
-    Campaign,
-    Contender,
-    Generated,
-    InstanceFile,
-    LogFile,
-    Workload,
-)
+from cpsched.lab.bench.campaign import Campaign, Contender, Generated, InstanceFile, LogFile, Workload
 from cpsched.lab.bench.campaign_model import (
     CampaignModel,
     GeneratedModel,
@@ -253,23 +246,19 @@ def _read_sources(
 def _read_log(reading: _Reading, model: LogFileModel, selection: SelectionModel, at: Location) -> LogFile:
     options = LogOptions(
         cluster=None if model.cluster is None else reading.file((*at, "cluster"), model.cluster),
-        selection=_read_selection(selection),
+        selection=Selection(
+            statuses=None if selection.statuses is None else frozenset(selection.statuses),
+            queues=None if selection.queues is None else frozenset(selection.queues),
+            partitions=None if selection.partitions is None else frozenset(selection.partitions),
+            submitted=None if selection.submitted is None else (selection.submitted[0], selection.submitted[1]),
+            first=selection.first,
+            jobs=selection.jobs,
+        ),
         cores_per_chunk=model.cores_per_chunk,
         memory_field=MemoryField(model.memory_field),
         dependencies=model.dependencies,
     )
     return LogFile(path=reading.file((*at, "log"), model.log), options=options)
-
-
-def _read_selection(model: SelectionModel) -> Selection:
-    return Selection(
-        statuses=None if model.statuses is None else frozenset(model.statuses),
-        queues=None if model.queues is None else frozenset(model.queues),
-        partitions=None if model.partitions is None else frozenset(model.partitions),
-        submitted=None if model.submitted is None else (model.submitted[0], model.submitted[1]),
-        first=model.first,
-        jobs=model.jobs,
-    )
 
 
 def _read_generated(reading: _Reading, model: GeneratedModel, at: Location) -> Generated:

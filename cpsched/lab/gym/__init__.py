@@ -1,7 +1,6 @@
 """An environment of gymnasium: an agent picks which waiting job is next.
 
-May import: `domain`, `doors`, `metrics`, `sim` and `text`; numpy and gymnasium, which is not installed with cpsched by
-default. Begin with `environment.py`.
+Begin with `environment.py`.
 """
 
 from typing import TYPE_CHECKING

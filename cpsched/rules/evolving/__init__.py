@@ -1,6 +1,6 @@
 """List scheduling of evolving applications (Klein and Pérez), with the published variants as rules.
 
-May import what `rules` may. Begin with `lists.py`; `engine.py` makes engines of the variants.
+Begin with `lists.py`; `engine.py` makes engines of the variants.
 """
 
 from cpsched.rules.evolving.engine import EvolvingEngine

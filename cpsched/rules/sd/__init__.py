@@ -1,7 +1,7 @@
 """SD-Policy (D'Amico, Jokanovic, Corbalan, ICPP 2019): running malleable jobs lend cores, so that others start earlier.
 
-May import what `rules` may. Begin with `rule.py`, the parameters and the choice of mates, and `event_loop.py`,
-the engine for windows. `partners.py` decides which jobs may be guests or mates, and how they run.
+Begin with `rule.py`, the parameters and the choice of mates, and `event_loop.py`, the engine for windows. `partners.py`
+decides which jobs may be guests or mates, and how they run.
 """
 
 from cpsched.rules.sd.event_loop import SdEngine

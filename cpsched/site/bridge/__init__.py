@@ -1,7 +1,7 @@
 """The resource manager outside: the protocol that cpsched speaks with it, and a manager in memory.
 
-May import: `domain`, `errors`. Begin with `protocol.py`; `memory.py` is a manager for trying out and for tests, the
-machine behind it is `world.py`, and `own_scheduler.py` is what starts jobs there that nobody steers.
+Begin with `protocol.py`; `memory.py` is a manager for trying out and for tests, the machine behind it is `world.py`,
+and `own_scheduler.py` is what starts jobs there that nobody steers.
 """
 
 from cpsched.site.bridge.files import FilesManager

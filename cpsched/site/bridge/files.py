@@ -48,10 +48,7 @@ _Object = dict[str, Any]
 
 
 class FilesManager:
-    """A manager behind a directory.
-
-    `directory`: where the two files are; it must exist.
-    """
+    """A manager behind a directory. `directory`: where the two files are; it must exist."""
 
     name = "files"
 

@@ -11,17 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from cpsched.domain import (
-    Access,
-    Amounts,
-    Cluster,
-    FreePool,
-    Instance,
-    ItemBound,
-    Job,
-    Step,
-    Validity,
-)
+from cpsched.domain import Access, Amounts, Cluster, FreePool, Instance, ItemBound, Job, Step, Validity
 
 #: There are so many of the licences that say whose job a job is.
 _ENOUGH = 10**6

@@ -11,17 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from itertools import groupby
 
-from cpsched.domain import (
-    Cluster,
-    Dependency,
-    DependencyType,
-    Instance,
-    Job,
-    NodeState,
-    Placement,
-    Running,
-    Segment,
-)
+from cpsched.domain import Cluster, Dependency, DependencyType, Instance, Job, NodeState, Placement, Running, Segment
 from cpsched.errors import BridgeError
 from cpsched.site.bridge.own_scheduler import Shop, own_starts
 from cpsched.site.bridge.protocol import JobFacts, JobState
@@ -119,15 +109,10 @@ class World:
 
     Raises `BridgeError` if a job is evolving: this world has none.
 
-    Parameters
-    ----------
-    instance
-        The machine at its `now`: jobs that run, that wait, and those whose `submit` is still to come; their runtimes
-        (without one a job takes its walltime); outages. Limits, free pools and reservations are only passed on.
-    gate_is_closed
-        Whether waiting jobs, and those to come, are steered.
-    remember
-        Seconds for which a job that is over is still known.
+    `instance`: the machine at its `now`: jobs that run, that wait, and those whose `submit` is still to come; their
+    runtimes (without one a job takes its walltime); outages. Limits, free pools and reservations are only passed on.
+    `gate_is_closed`: whether waiting jobs, and those to come, are steered. `remember`: seconds for which a job that is
+    over is still known.
     """
 
     def __init__(self, instance: Instance, *, gate_is_closed: bool = False, remember: int = 3600) -> None:
@@ -333,13 +318,8 @@ class World:
     def _hold_nodes(self, entry: WorldJob, allocation: tuple[Placement, ...], start: int) -> None:
         """Give a job its nodes from a second on, and note when it gives them back."""
         self.changes += 1
-        entry.state, entry.start, entry.allocation, entry.due, entry.seen = (
-            JobState.RUNNING,
-            start,
-            allocation,
-            None,
-            None,
-        )
+        entry.state, entry.start, entry.allocation = JobState.RUNNING, start, allocation
+        entry.due = entry.seen = None
         self.shop.take(entry.job, allocation)
         runtime = entry.job.walltime if entry.job.runtime is None else min(entry.job.runtime, entry.job.walltime)
         self._events.add(max(start + runtime, self.now + 1), _Kind.END, entry.job.id, entry.restarts)

@@ -5,8 +5,7 @@ it, with `window.py` and `planning.py` for plans, `judging.py` for the verifier 
 must survive, and `heartbeat.py` for the case that it does not. `site.py` reads the site's file, and `replay.py` the
 history that the store has seen.
 
-May import: `arguments`, `bridge`, `portfolio`, `planner`, `formats`, `engine`, `domain`, `verify`, `text`, `writing`,
-`errors`; from outside SQLAlchemy, Alembic, structlog, prometheus-client and pydantic. Begin with `core.py`.
+Begin with `core.py`.
 """
 
 from typing import TYPE_CHECKING
@@ -22,14 +21,7 @@ if TYPE_CHECKING:
     from cpsched.site.daemon.preflight import check_site
     from cpsched.site.daemon.replay import watched
     from cpsched.site.daemon.service import Daemon, Settings
-    from cpsched.site.daemon.site import (
-        daemon_of,
-        manager_of,
-        read_site,
-        refuse_root,
-        store_url,
-        watchdog_of,
-    )
+    from cpsched.site.daemon.site import daemon_of, manager_of, read_site, refuse_root, store_url, watchdog_of
     from cpsched.site.daemon.site_model import SiteModel
     from cpsched.site.daemon.state import Policy, State
     from cpsched.site.daemon.store import Cycle, Present, Store, StoredRecord

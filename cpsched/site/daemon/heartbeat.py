@@ -58,18 +58,10 @@ def hand_back(manager: ResourceManager) -> HandedBack:
 class Watchdog:
     """Looks after one daemon.
 
-    Parameters
-    ----------
-    manager
-        The resource manager, which is asked only when the heart has stopped.
-    heartbeat
-        The file.
-    dead_after
-        Seconds without a heartbeat after which the daemon is dead; the first ones count from now.
-    log
-        Where it says what it does.
-    clock
-        Returns seconds; it counts when the file was seen to change, so that no jump of the system's clock matters.
+    `manager`: the resource manager, which is asked only when the heart has stopped. `heartbeat`: the file.
+    `dead_after`: seconds without a heartbeat after which the daemon is dead; the first ones count from now. `log`:
+    Where it says what it does. `clock`: returns seconds; it counts when the file was seen to change, so that no jump of
+    the system's clock matters.
     """
 
     def __init__(

@@ -29,10 +29,7 @@ _LOOKS = 10
 
 
 def read_site(path: Path) -> SiteModel:
-    """Read the site's file.
-
-    Raises `DocumentError` with everything that is wrong with it.
-    """
+    """Read the site's file. Raises `DocumentError` with everything that is wrong with it."""
     site, faults = read_settings(path, SiteModel, _KEYS)
     if "://" in site.store.url and "@" in site.store.url and ":" in site.store.url.split("://")[1].split("@")[0]:
         others = path.stat().st_mode & 0o077

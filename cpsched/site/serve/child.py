@@ -10,7 +10,6 @@ import json
 import os
 import sys
 import threading
-from dataclasses import asdict
 from typing import Any, BinaryIO
 
 from cpsched.answers import WhatIf, comparison_lines, what_if
@@ -84,16 +83,8 @@ def _compared(task: dict[str, Any]) -> dict[str, Any]:
         limit=tuple(task["limit"]),
     )
     found = what_if(instance, plan, asked, budget=task["budget"])
-    later, earlier = found.seconds(1), found.seconds(-1)
-    return {
-        "objective": plan.objective.name,
-        "value_before": found.value_before,
-        "value_after": found.value_after,
-        "later": {"jobs": later[0], "seconds": later[1]},
-        "earlier": {"jobs": earlier[0], "seconds": earlier[1]},
-        "jobs": [asdict(job) | {"seconds": job.seconds} for job in found.moved[:_MOST_JOBS]],
-        "words": list(comparison_lines(instance, found, plan.objective.name)),
-    }
+    words = list(comparison_lines(instance, found, plan.objective.name))
+    return found.as_document(found.moved[:_MOST_JOBS]) | {"words": words}
 
 
 if __name__ == "__main__":

@@ -29,11 +29,7 @@ _MOST_SIGHTS = 16
 
 
 class Parts:
-    """All that an application has. Mutable.
-
-    `settings`: of the server.
-    `log`: where it says what happens.
-    """
+    """All that an application has. Mutable. `settings`: of the server. `log`: where it says what happens."""
 
     def __init__(self, opened: Opened, settings: ServeSettings, log: Log) -> None:
         self.opened, self.settings, self.log = opened, settings, log

@@ -1,4 +1,4 @@
-"""The endpoints that only read: health, state, jobs, the plan, the nodes."""
+"""The endpoints that only read: health, state, jobs, the plan, the nodes, events as they happen, and metrics."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path, Query, Response
+from fastapi import APIRouter, Depends, Header, Path, Query, Response
+from fastapi.responses import StreamingResponse
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from cpsched.domain import Instance, Plan
 from cpsched.formats import fold_hostlist, instance_to_document, plan_to_document
@@ -263,3 +265,57 @@ async def gantt(parts: AllParts, viewer: Reader) -> Response:
     page = await parts.made(view, "gantt", lambda one: gantt_html(one.instance, one.plan))
     # the page has a policy of its own, which admits its one script and its one style by their hashes
     return Response(page, media_type="text/html", headers={"Content-Security-Policy": "frame-ancestors 'none'"})
+
+
+@router.get(
+    "/events",
+    summary="What changes, as it changes",
+    response_class=StreamingResponse,
+    responses={**problem_responses(422), 200: {"content": {"text/event-stream": {}}, "description": "Does not end"}},
+)
+async def events(
+    parts: AllParts, viewer: Reader, last_event_id: Annotated[str | None, Header(max_length=64)] = None
+) -> StreamingResponse:
+    """Stream server-sent events: `state` when the state is another one, `heartbeat` when nothing happens.
+
+    A new stream begins with the newest event; with `Last-Event-ID` it goes on after that one.
+    """
+    stream = parts.streams.open(viewer.key, last_event_id)
+    return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+
+
+@router.get(
+    "/metrics",
+    summary="Figures for Prometheus",
+    response_class=Response,
+    responses={**problem_responses(), 200: {"content": {"text/plain": {}}, "description": "Prometheus's format"}},
+)
+async def metrics(parts: AllParts) -> Response:
+    """Return figures of the server, and of what it serves."""
+    return Response(_metrics_text(parts), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _metrics_text(parts: Parts) -> bytes:
+    """Return the figures of now."""
+    registry = CollectorRegistry()
+
+    def gauge(name: str, words: str, value: float) -> None:
+        Gauge(f"cpsched_serve_{name}", words, registry=registry).set(value)
+
+    view = parts.view_or_none
+    gauge("ready", "1 if something is known", float(view is not None))
+    gauge("event_streams", "Open event streams", parts.streams.num_open)
+    gauge("questions_waiting", "Questions that wait for an answer", parts.answering.num_waiting)
+    gauge("plans_queued", "Submitted instances that wait", parts.submissions.num_queued)
+    if view is not None:
+        jobs = Gauge("cpsched_serve_jobs", "Jobs, by state", ["state"], registry=registry)
+        for state, count in view.counts.items():
+            jobs.labels(state).set(count)
+        gauge("plan_value", "The objective of the last plan", view.made.objective.value)
+        if view.made.objective.gap is not None:
+            gauge("plan_gap", "The gap of the last plan", view.made.objective.gap)
+        if view.cycle is not None:
+            gauge("cycle_seconds", "Seconds of the last cycle", view.cycle.seconds)
+            gauge("cycle_lag_seconds", "Seconds since the last cycle", view.lag)
+            gauge("cycle_fallbacks", "Fallbacks in the last 100 cycles", view.cycle.fallbacks)
+    return generate_latest(registry)

@@ -48,7 +48,14 @@ class Sight:
         rows = self.view.rows
         if self._visibility is Visibility.OWN:
             rows = tuple(row for row in rows if self._is_own(row))
-        return tuple(replace(row, moved=self.moves(row.moved)) if self._is_own(row) else _masked(row) for row in rows)
+        return tuple(
+            replace(row, moved=self.moves(row.moved))
+            if self._is_own(row)
+            else replace(
+                row, id=_other_name(row.id), user=None, group=None, project=None, moved=(), num_moves=0, detail=None
+            )
+            for row in rows
+        )
 
     def moves(self, moves: Sequence[MoveModel]) -> tuple[MoveModel, ...]:
         """Return how a job's planned start moved, without the reasons where these may name the jobs of others."""
@@ -94,17 +101,3 @@ class Sight:
             )
             blocked.append(replace(one, cause=replace(one.cause, holders=holders)))
         return replace(told, blocked=tuple(blocked))
-
-
-def _masked(row: JobRow) -> JobRow:
-    """Return the row of another one's job: when and where it runs, and what it takes."""
-    return replace(
-        row,
-        id=_other_name(row.id),
-        user=None,
-        group=None,
-        project=None,
-        moved=(),
-        num_moves=0,
-        detail=None,
-    )

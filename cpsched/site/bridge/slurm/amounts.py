@@ -63,10 +63,6 @@ def _count(text: str) -> int:
     return int(match[1]) * _THOUSANDS[match[2].upper()]
 
 
-def _is_count(text: str) -> bool:
-    return _COUNT.fullmatch(text) is not None
-
-
 def gres_amounts(text: str, *, prefixes: bool = False) -> Amounts:
     """Read generic resources, ``gpu:k20:2(S:0-1),mic:2``.
 
@@ -90,7 +86,7 @@ def gres_amounts(text: str, *, prefixes: bool = False) -> Amounts:
         pieces = [] if match is None else [piece for piece in re.split("[:=]", match[2]) if piece]
         if match is not None and match[3] is not None and match[3].startswith("CNT:"):
             pieces.append(match[3][4:])
-        count = _count(pieces.pop()) if pieces and _is_count(pieces[-1]) else 1
+        count = _count(pieces.pop()) if pieces and _COUNT.fullmatch(pieces[-1]) is not None else 1
         if _FREE in pieces:  # jobs take nothing of it
             pieces.remove(_FREE)
             count = _ENOUGH

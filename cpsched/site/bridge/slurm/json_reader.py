@@ -47,6 +47,12 @@ _SHARED = (
     "tasks_per_node", "tasks_per_socket", "threads_per_core", "time_limit", "tres_per_job", "tres_per_node",
     "tres_per_socket", "tres_per_task", "tres_req_str", "user_id", "user_name",
 )  # fmt: skip
+#: Those that records have by the same name: texts, and numbers of which 0 says that there is none.
+_TEXTS = (
+    "account", "cpus_per_tres", "dependency", "excluded_nodes", "features", "memory_per_tres", "qos", "required_nodes",
+    "tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task",
+)  # fmt: skip
+_NUMBERS = "cpus_per_task", "memory_per_cpu", "memory_per_node", "tasks_per_node"
 _HELD = frozenset({"JobHeldUser", "JobHeldAdmin", "JobHoldMaxRequeue"})
 
 
@@ -269,8 +275,6 @@ def _shared(entry: Fields) -> tuple[JobRecord, bool]:
         reason=reason if not entry.text("state_description") else f"{reason}: {entry.text('state_description')}",
         user=entry.text("user_name") or str(entry.number("user_id") or 0),
         group=entry.text("group_name") or str(entry.number("group_id") or 0),
-        account=entry.text("account"),
-        qos=entry.text("qos"),
         partitions=entry.texts("partition"),
         array=entry.number("array_job_id") or None,
         tasks_text=entry.text("array_task_string"),
@@ -282,22 +286,8 @@ def _shared(entry: Fields) -> tuple[JobRecord, bool]:
         max_nodes=_most_nodes(entry.number("max_nodes")),
         cpus=entry.number("cpus") or 1,
         tasks=entry.number("tasks") or 1,
-        cpus_per_task=entry.number("cpus_per_task") or None,
-        tasks_per_node=entry.number("tasks_per_node") or None,
         cpus_per_node=entry.number("minimum_cpus_per_node") or 1,
-        memory_per_cpu=entry.number("memory_per_cpu") or None,
-        memory_per_node=entry.number("memory_per_node") or None,
-        tres_per_job=entry.text("tres_per_job"),
-        tres_per_node=entry.text("tres_per_node"),
-        tres_per_socket=entry.text("tres_per_socket"),
-        tres_per_task=entry.text("tres_per_task"),
-        cpus_per_tres=entry.text("cpus_per_tres"),
-        memory_per_tres=entry.text("memory_per_tres"),
-        features=entry.text("features"),
-        required_nodes=entry.text("required_nodes"),
-        excluded_nodes=entry.text("excluded_nodes"),
         licenses=_licenses(entry, state),
-        dependency=entry.text("dependency"),
         reservation=entry.text("resv_name"),
         exclusive=_exclusive(entry),
         threads_per_core=entry.number("threads_per_core") or (1 if _has_core_each(entry) else None),
@@ -307,6 +297,7 @@ def _shared(entry: Fields) -> tuple[JobRecord, bool]:
         het=entry.number("het_job_id") or None,
         restarts=entry.number("restart_cnt") or 0,
     )
+    job = job.but(**{key: entry.text(key) for key in _TEXTS}, **{key: entry.number(key) or None for key in _NUMBERS})
     return job, entry.flag("hold") or reason in _HELD
 
 

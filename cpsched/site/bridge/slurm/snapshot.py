@@ -10,15 +10,7 @@ from datetime import UTC, datetime
 from operator import attrgetter
 from typing import NamedTuple
 
-from cpsched.domain import (
-    Amounts,
-    Cluster,
-    Dependency,
-    FrozenMap,
-    Instance,
-    Job,
-    Queue,
-)
+from cpsched.domain import Amounts, Cluster, Dependency, FrozenMap, Instance, Job, Queue
 from cpsched.errors import Fault
 from cpsched.formats import trusted
 from cpsched.site.bridge.leaving import Inexpressible, without_awaited
@@ -31,19 +23,8 @@ from cpsched.site.bridge.slurm.limiting import Take, kept, limited, with_license
 from cpsched.site.bridge.slurm.limits import SlurmLimits, are_enforced
 from cpsched.site.bridge.slurm.machine import cluster_of, queues_of, site_of, unions_of
 from cpsched.site.bridge.slurm.marker import user_view
-from cpsched.site.bridge.slurm.records import (
-    JobRecord,
-    ReservationRecord,
-    SlurmRecords,
-    hosts_of,
-)
-from cpsched.site.bridge.slurm.requests import (
-    Site,
-    alternatives,
-    counter_of,
-    outside_property,
-    partition_property,
-)
+from cpsched.site.bridge.slurm.records import JobRecord, ReservationRecord, SlurmRecords, hosts_of
+from cpsched.site.bridge.slurm.requests import Site, alternatives, counter_of, outside_property, partition_property
 from cpsched.site.bridge.slurm.reservations import with_reservations
 from cpsched.site.bridge.slurm.site import SlurmModel
 from cpsched.site.bridge.slurm.steering import Leaving, changes_at, job_facts, why_left

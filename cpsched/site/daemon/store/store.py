@@ -96,7 +96,7 @@ class Present:
     #: The second on the manager's clock, and when it was written in seconds of Unix time.
     at: int
     clock: float
-    #: As `cpsched.site.daemon.live_state` makes it.
+    #: As `cpsched.site.daemon.journal` makes it.
     document: Mapping[str, Any]
 
 

@@ -112,7 +112,7 @@ PRESENT = Table(
     Column("at", BigInteger, nullable=False),
     #: When it was written, in seconds of Unix time.
     Column("clock", Float(precision=53), nullable=False),
-    #: Gzipped JSON, as `cpsched.site.daemon.live_state` makes it.
+    #: Gzipped JSON, as `cpsched.site.daemon.journal` makes it.
     Column("document", LargeBinary, nullable=False),
 )
 

@@ -7,8 +7,6 @@ from alembic import op
 
 revision = "0001"
 down_revision = None
-branch_labels = None
-depends_on = None
 
 #: A number that the database counts up; SQLite does so for this type only.
 _COUNTED = sa.BigInteger().with_variant(sa.Integer, "sqlite")
@@ -69,9 +67,3 @@ def upgrade() -> None:
         sa.Column("at", sa.BigInteger, nullable=False, index=True),
         sa.Column("document", sa.LargeBinary, nullable=False),
     )
-
-
-def downgrade() -> None:
-    """Remove all tables."""
-    for table in ("snapshots", "cycles", "history", "orders", "promises", "plan"):
-        op.drop_table(table)

@@ -7,8 +7,6 @@ from alembic import op
 
 revision = "0003"
 down_revision = "0002"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
@@ -26,8 +24,3 @@ def upgrade() -> None:
         sa.Column("waited", sa.BigInteger, nullable=False),
         sa.Column("start", sa.BigInteger),
     )
-
-
-def downgrade() -> None:
-    """Remove it."""
-    op.drop_table("forecasts")
