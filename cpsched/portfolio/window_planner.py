@@ -27,8 +27,8 @@ _DUE_AFTER = 2
 class Waited:
     """For how long jobs have waited in one window after the other; mutable."""
 
-    #: By id: the first second at which the job could have started, and for how many seconds the whole machine was needed
-    #: at most since then, for all else that ran and waited.
+    #: By id: since when the job could have started, and the most seconds for which the whole machine was needed since
+    #: then, for all else that ran and waited.
     _known: dict[str, tuple[int, float]] = field(default_factory=dict)
 
     def due(self, window: Instance) -> set[str]:
@@ -93,13 +93,13 @@ class WindowPlanner:
 
         first = planner.plan(replace(window, jobs=tuple(filter(is_first, window.jobs))), None)
         ends = {job.id: job.end for job in first.jobs}
-        deadlines = {
-            job.id: max(ends[one] for one in job.element_ids)
-            for job in window.jobs
-            if job.id in due and ends.keys() >= set(job.element_ids)
-        }
-        jobs = (replace(job, deadline=deadlines[job.id]) if job.id in deadlines else job for job in window.jobs)
-        return replace(window, jobs=tuple(jobs))
+
+        def bounded(job: Job) -> Job:
+            if job.id not in due or not ends.keys() >= set(job.element_ids):
+                return job
+            return replace(job, deadline=max(ends[one] for one in job.element_ids))
+
+        return replace(window, jobs=tuple(map(bounded, window.jobs)))
 
     def plan(self, window: Instance, before: Plan | None) -> Plan:
         """Plan the first jobs of a window; those that are due come in time, if the engine finds a place for each."""
@@ -126,7 +126,11 @@ class WindowPlanner:
 
     def head(self, window: Instance) -> Instance:
         """Return a window with those of its waiting jobs that are planned."""
-        return _head(window, self.most)
+        waiting = [job for job in window.jobs if job.running is None]
+        if self.most is None or len(waiting) <= self.most:
+            return window
+        chosen = {job.id for job in _most_urgent(window, waiting)[: self.most]}
+        return replace(window, jobs=tuple(job for job in window.jobs if job.running is not None or job.id in chosen))
 
     def follow(self, window: Instance, before: Plan | LivePlan) -> Plan:
         """Keep the start and nodes of all jobs, or move them up, as far as possible; a plan that lives follows."""
@@ -165,17 +169,10 @@ class _Better:
         return min(usual, other, key=lambda outcome: rank(instance, outcome.jobs))
 
 
-def _head(window: Instance, most: int | None) -> Instance:
-    """Return a window with at most this many of its waiting jobs."""
-    waiting = [job for job in window.jobs if job.running is None]
-    if most is None or len(waiting) <= most:
-        return window
-    chosen = {job.id for job in _most_urgent(window, waiting)[:most]}
-    return replace(window, jobs=tuple(job for job in window.jobs if job.running is not None or job.id in chosen))
-
-
 def _most_urgent(window: Instance, jobs: Sequence[Job]) -> list[Job]:
-    """Order jobs: by their classes where priorities are strict; overdue jobs first, then by Smith's rule."""
+    """Order jobs: by their classes where priorities are strict; those with a deadline and overdue ones first, then by
+    Smith's rule.
+    """
     classes = priority_classes(window) if window.has_strict_priorities else {}
 
     def urgency(job: Job) -> tuple[int, bool]:

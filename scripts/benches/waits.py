@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from benches.sim import LOGS, Log, whole_logs
 from benchmarking.measure import print_table, say
+from numpy.typing import NDArray
 
 from cpsched.domain import Instance
 from cpsched.lab.policies import label_of, make_scheduler
@@ -25,7 +26,7 @@ DAY, MOVED = 86_400, 600
 #: The yardsticks of weighted queue time, and that of the longest wait.
 WSPT, NO_PROMISE, EASY = ("wspt", {"backfill": "easy"}), ("smith", {"due_after": None}), ("easy", {})
 HEADER = ["workload", "jobs", "policy", "weighted queue time to no promise", "to WSPT+EASY", "bounded slowdown to it",
-          "longest wait, days", "to EASY's"]  # fmt: skip
+          "longest wait, days", "to EASY's", "jobs beyond EASY's"]  # fmt: skip
 #: The logs on which the promise was chosen; all others are held back.
 CHOSEN_ON = ("CEA-Curie", "CTC-SP2", "KTH-SP2", "SDSC-SP2")
 HELD_BACK = (Log(name="RICC", rules=()), Log(name="Theta-2023.first", rules=()))
@@ -52,6 +53,8 @@ class _Waits:
     weighted: tuple[float, float]
     slowdown: tuple[float, float]
     longest: tuple[float, float]
+    #: Of each job, s.
+    all: NDArray[np.int64]
 
 
 def run(options: argparse.Namespace) -> None:
@@ -89,7 +92,9 @@ def rows_of(name: str, workload: Instance, options: argparse.Namespace, replicas
             for one in played
         ]  # fmt: skip
         figures = np.mean([[_ratios(row[k], row[k + 1]) for k in range(0, len(row), 2)] for row in ratios], axis=0)
-        yield [name, f"{len(workload.jobs):,}", label_of(*policy), *(f"{a:.2f} ({b:.2f})" for a, b in figures)]
+        beyond = np.mean([np.count_nonzero(one[place].all > one[0].longest[0]) for one in played])
+        figures = [f"{a:.2f} ({b:.2f})" for a, b in figures]
+        yield [name, f"{len(workload.jobs):,}", label_of(*policy), *figures, f"{beyond:,.1f}"]
 
 
 def _ratios(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
@@ -111,4 +116,5 @@ def waits(workload: Instance, name: str, parameters: dict[str, Any]) -> _Waits:
         weighted=(float(weighted.sum()), float(weighted[late].sum())),
         slowdown=(float(slowdown.mean()), float(slowdown[late].mean())),
         longest=(float(wait.max()), float(wait[late].max())),
+        all=wait,
     )
