@@ -125,11 +125,17 @@ def stream(number: int) -> Instance:
 
 def test_a_wide_job_starts_beside_a_stream_of_narrow_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is due when it has waited for twice what the machine needs for the others, however long the stream is; also
-    where one job is planned at a time, and where a search looks for better plans. If none is due it waits for the end
-    of the stream.
+    where one job is planned at a time. If none is due it waits for the end of the stream.
     """
     assert starts(stream(14), "wspt_list")["big"] == starts(stream(18), "wspt_list")["big"] == 12
     assert starts(stream(14), "wspt_list", window=1)["big"] == 12
+    monkeypatch.setattr(window_planner, "_DUE_AFTER", 1000)
+    assert starts(stream(14), "wspt_list")["big"] >= 28
+
+
+@pytest.mark.slow
+def test_a_search_starves_no_wide_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans that are worth more, but start the job later, are none; steps end the search, and no clock."""
     team = Team(first=PlannerEngine(), lanes=((Search(SearchParams(max_steps=5)),),))
     monkeypatch.setattr(window_planner, "team_of", lambda *_, **__: team)
     assert starts(stream(14), "search", budget=600)["big"] == 12
