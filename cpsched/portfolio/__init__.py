@@ -25,6 +25,6 @@ if TYPE_CHECKING:
     from cpsched.portfolio.replanning import replan
     from cpsched.portfolio.scoring import plan_of
     from cpsched.portfolio.teams import Team, engine_names, team_of
-    from cpsched.portfolio.window_planner import Waited, WindowPlanner
+    from cpsched.portfolio.window_planner import WindowPlanner
 
 __getattr__ = opener(__name__)

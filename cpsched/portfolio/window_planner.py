@@ -23,27 +23,6 @@ from cpsched.rules import POLICIES, by_smith
 _DUE_AFTER = 2
 
 
-@dataclass(slots=True)
-class Waited:
-    """For how long jobs have waited in one window after the other; mutable."""
-
-    #: By id: since when the job could have started, and the most seconds for which the whole machine was needed since
-    #: then, for all else that ran and waited.
-    _known: dict[str, tuple[int, float]] = field(default_factory=dict)
-
-    def due(self, window: Instance) -> set[str]:
-        """Return the jobs that have waited longer than their limit."""
-        work = {job.id: _work(window, job) for job in window.jobs}
-        total, now, known = sum(work.values()), window.now, self._known
-        self._known = {
-            job.id: (since, max(most, total - work[job.id]))
-            for job in window.jobs
-            if job.running is None and not job.after and window.earliest_start(job) == now
-            for since, most in (known.get(job.id, (now, 0.0)),)
-        }
-        return {name for name, (since, most) in self._known.items() if now - since > _DUE_AFTER * most}
-
-
 def _work(window: Instance, job: Job) -> float:
     """Return for how many seconds the whole machine is needed for a job, by its walltime."""
     if job.running is not None:
@@ -65,8 +44,9 @@ class WindowPlanner:
     most: int | None = None
     workers: int = 1
     seed: int = 0
-    #: Jobs that have waited too long for others come first.
-    waited: Waited = field(default_factory=Waited, compare=False)
+    #: By id, of the waiting jobs of the window before: since when the job could have started, and the most seconds for
+    #: which the whole machine was needed since then, for all else that ran and waited. Mutable.
+    waited: dict[str, tuple[int, float]] = field(default_factory=dict, compare=False)
 
     @property
     def is_rule(self) -> bool:
@@ -83,8 +63,16 @@ class WindowPlanner:
         """Return a window in which the jobs that are due have deadlines: the ends that they have if they are planned
         first, in their turn. Strict priorities come before that.
         """
-        due, planner = self.waited.due(window), PlannerEngine()
-        due = {job.id for job in window.jobs if job.id in due and window.latest_start(job) is None}
+        work = {job.id: _work(window, job) for job in window.jobs}
+        total, now, known, planner = sum(work.values()), window.now, dict(self.waited), PlannerEngine()
+        self.waited.clear()
+        due = set[str]()
+        for job in window.jobs:
+            if job.running is None and not job.after and window.earliest_start(job) == now:
+                since, most = known.get(job.id, (now, 0.0))
+                self.waited[job.id] = since, (most := max(most, total - work[job.id]))
+                if now - since > _DUE_AFTER * most and window.latest_start(job) is None:
+                    due.add(job.id)
         if not due or window.has_strict_priorities or planner.unsupported(window):
             return window
 

@@ -13,7 +13,7 @@ from cpsched.engine import Budget, Outcome
 from cpsched.errors import EngineError
 from cpsched.lab.policies.queue_rules import DUE_AFTER, smith
 from cpsched.lab.sim import BackfillRule, Change, Decision, News, NextStep, Order, QueueRule, RuleChoice, Site, Start
-from cpsched.portfolio import LivePlan, Waited, WindowPlanner, team_of
+from cpsched.portfolio import LivePlan, WindowPlanner, team_of
 
 
 class Planning(Protocol):
@@ -264,7 +264,7 @@ class _Cycles:
     def begin(self) -> None:
         """Forget all plans, and who has waited."""
         self._plan = self._live = None
-        self._engine = replace(self._engine, waited=Waited())
+        self._engine.waited.clear()
 
     def plan(self, window: Instance) -> Plan | Outcome:
         """Plan the first jobs of a window."""
