@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from cpsched.domain import Instance, Job, Plan, priority_classes
+from cpsched.domain import Instance, Job, Plan, WaitingReason, priority_classes
 from cpsched.engine import Budget, Engine, Outcome, Progress
 from cpsched.formats import instance_to_document
-from cpsched.planner import problem_of, warmup_following
+from cpsched.planner import PlannerEngine, problem_of, warmup_following
 from cpsched.portfolio.classes import rank
 from cpsched.portfolio.live import LivePlan
 from cpsched.portfolio.preparing import prepare
@@ -16,7 +16,20 @@ from cpsched.portfolio.recipe import solve
 from cpsched.portfolio.scoring import plan_of
 from cpsched.portfolio.teams import team_of
 from cpsched.portfolio.warm_start import WarmStart
+from cpsched.problem import dominant_share
 from cpsched.rules import POLICIES, by_smith
+
+#: A job is due when it has waited for so many times the seconds that the machine needed for all others.
+_DUE_AFTER = 2
+
+
+def _work(window: Instance, job: Job) -> float:
+    """Return for how many seconds the whole machine is needed for a job, by its walltime."""
+    if job.running is not None:
+        seconds, count = max(0, job.running.segments[-1].end - window.now), 1
+    else:
+        seconds, count = job.walltime, len(job.element_ids)
+    return seconds * count * (1.0 if job.is_evolving else float(dominant_share(window.cluster, job)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +44,9 @@ class WindowPlanner:
     most: int | None = None
     workers: int = 1
     seed: int = 0
+    #: By id, of the waiting jobs of the window before: since when the job could have started, and the most seconds for
+    #: which the whole machine was needed since then, for all else that ran and waited. Mutable.
+    waited: dict[str, tuple[int, float]] = field(default_factory=dict, compare=False)
 
     @property
     def is_rule(self) -> bool:
@@ -43,8 +59,47 @@ class WindowPlanner:
         prepare(self.name, workers=self.workers, changing=False, linked=False)
         warmup_following()
 
+    def promised(self, window: Instance) -> Instance:
+        """Return a window in which the jobs that are due have deadlines: the ends that they have if they are planned
+        first, in their turn. Strict priorities come before that.
+        """
+        work = {job.id: _work(window, job) for job in window.jobs}
+        total, now, known, planner = sum(work.values()), window.now, dict(self.waited), PlannerEngine()
+        self.waited.clear()
+        due = set[str]()
+        for job in window.jobs:
+            if job.running is None and not job.after and window.earliest_start(job) == now:
+                since, most = known.get(job.id, (now, 0.0))
+                self.waited[job.id] = since, (most := max(most, total - work[job.id]))
+                if now - since > _DUE_AFTER * most and window.latest_start(job) is None:
+                    due.add(job.id)
+        if not due or window.has_strict_priorities or planner.unsupported(window):
+            return window
+
+        def is_first(job: Job) -> bool:
+            return job.running is not None or job.id in due or window.latest_start(job) is not None
+
+        first = planner.plan(replace(window, jobs=tuple(filter(is_first, window.jobs))), None)
+        ends = {job.id: job.end for job in first.jobs}
+
+        def bounded(job: Job) -> Job:
+            if job.id not in due or not ends.keys() >= set(job.element_ids):
+                return job
+            return replace(job, deadline=max(ends[one] for one in job.element_ids))
+
+        return replace(window, jobs=tuple(map(bounded, window.jobs)))
+
     def plan(self, window: Instance, before: Plan | None) -> Plan:
-        """Plan the first jobs of a window."""
+        """Plan the first jobs of a window; those that are due come in time, if the engine finds a place for each."""
+        promised = self.promised(window)
+        plan = self._planned(promised, before)
+        if promised is window or all(one.reason is not WaitingReason.TOO_LATE for one in plan.waiting_room):
+            return plan
+        other = self._planned(window, before)
+        return other if len(other.jobs) > len(plan.jobs) else plan
+
+    def _planned(self, window: Instance, before: Plan | None) -> Plan:
+        """Plan the first jobs of a window as it is."""
         changing, linked = any(job.changes for job in window.jobs), any(job.after for job in window.jobs)
         if changing or linked:
             prepare(self.name, workers=self.workers, changing=changing, linked=linked)
@@ -103,11 +158,13 @@ class _Better:
 
 
 def _most_urgent(window: Instance, jobs: Sequence[Job]) -> list[Job]:
-    """Order jobs: by their classes where priorities are strict; overdue jobs first, then by Smith's rule."""
+    """Order jobs: by their classes where priorities are strict; those with a deadline and overdue ones first, then by
+    Smith's rule.
+    """
     classes = priority_classes(window) if window.has_strict_priorities else {}
 
     def urgency(job: Job) -> tuple[int, bool]:
         due = window.due(job)
-        return -classes.get(job.id, 0), due is None or due >= window.now
+        return -classes.get(job.id, 0), job.deadline is None and (due is None or due >= window.now)
 
     return sorted(by_smith(window, jobs), key=urgency)

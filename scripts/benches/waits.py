@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from benches.sim import LOGS, Log, whole_logs
 from benchmarking.measure import print_table, say
+from numpy.typing import NDArray
 
 from cpsched.domain import Instance
 from cpsched.lab.policies import label_of, make_scheduler
@@ -25,7 +26,7 @@ DAY, MOVED = 86_400, 600
 #: The yardsticks of weighted queue time, and that of the longest wait.
 WSPT, NO_PROMISE, EASY = ("wspt", {"backfill": "easy"}), ("smith", {"due_after": None}), ("easy", {})
 HEADER = ["workload", "jobs", "policy", "weighted queue time to no promise", "to WSPT+EASY", "bounded slowdown to it",
-          "longest wait, days", "to EASY's"]  # fmt: skip
+          "longest wait, days", "to EASY's", "jobs beyond EASY's"]  # fmt: skip
 #: The logs on which the promise was chosen; all others are held back.
 CHOSEN_ON = ("CEA-Curie", "CTC-SP2", "KTH-SP2", "SDSC-SP2")
 HELD_BACK = (Log(name="RICC", rules=()), Log(name="Theta-2023.first", rules=()))
@@ -42,6 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--due-after", type=float, nargs="*", default=[1.5, 2.0, 3.0], help="the promises of smith")
     parser.add_argument("--replicas", type=int, default=3, help="the replicas of each log")
     parser.add_argument("--no-portfolio", action="store_true", help="leave it out: it takes ten times as long")
+    parser.add_argument("--knowledge", action="store_true", help="smith by true runtimes, too: what nobody can know")
     parser.add_argument("--lublin", type=int, default=0, help="so many jobs of Lublin's model on 256 nodes, too")
 
 
@@ -52,6 +54,8 @@ class _Waits:
     weighted: tuple[float, float]
     slowdown: tuple[float, float]
     longest: tuple[float, float]
+    #: Of each job, s.
+    all: NDArray[np.int64]
 
 
 def run(options: argparse.Namespace) -> None:
@@ -78,18 +82,33 @@ def rows_of(name: str, workload: Instance, options: argparse.Namespace, replicas
     """Yield a row for each policy."""
     policies = [EASY, WSPT, NO_PROMISE, *(("smith", {"due_after": promise}) for promise in options.due_after)]
     policies += [] if options.no_portfolio else [("portfolio", {})]
+    names = [label_of(*policy) for policy in policies] + ["smith, true runtimes"] * options.knowledge
     played = [
         [waits(replica, *policy) for policy in policies]
+        + [waits(known(replica), "smith", {}) for _ in range(options.knowledge)]
         for replica in (moved(workload, MOVED, seed) for seed in range(1, replicas + 1))
     ]
-    for place, policy in enumerate(policies):
+    for place, policy in enumerate(names):
         ratios = [
             (one[place].weighted, one[2].weighted, one[place].weighted, one[1].weighted, one[place].slowdown,
              one[1].slowdown, one[place].longest, (DAY, DAY), one[place].longest, one[0].longest)
             for one in played
         ]  # fmt: skip
         figures = np.mean([[_ratios(row[k], row[k + 1]) for k in range(0, len(row), 2)] for row in ratios], axis=0)
-        yield [name, f"{len(workload.jobs):,}", label_of(*policy), *(f"{a:.2f} ({b:.2f})" for a, b in figures)]
+        beyond = np.mean([np.count_nonzero(one[place].all > one[0].longest[0]) for one in played])
+        figures = [f"{a:.2f} ({b:.2f})" for a, b in figures]
+        yield [name, f"{len(workload.jobs):,}", policy, *figures, f"{beyond:,.1f}"]
+
+
+def known(workload: Instance) -> Instance:
+    """Return a workload in which each job asks for the time that it takes; its queue and so its expected wait stay."""
+    jobs = (
+        replace(job, steps=tuple(replace(step, walltime=min(job.walltime, job.runtime)) for step in job.steps))
+        if job.runtime
+        else job
+        for job in workload.jobs
+    )
+    return replace(workload, jobs=tuple(jobs))
 
 
 def _ratios(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
@@ -111,4 +130,5 @@ def waits(workload: Instance, name: str, parameters: dict[str, Any]) -> _Waits:
         weighted=(float(weighted.sum()), float(weighted[late].sum())),
         slowdown=(float(slowdown.mean()), float(slowdown[late].mean())),
         longest=(float(wait.max()), float(wait[late].max())),
+        all=wait,
     )

@@ -409,6 +409,28 @@ def test_a_promise_moves_later_only_for_a_gain_that_is_worth_it() -> None:
         assert ("better plan" in why) is (winner is better)
 
 
+def test_a_job_that_has_waited_too_long_comes_first_whatever_the_plan_loses() -> None:
+    """Beside a stream of short jobs, each of which is worth more, the long one is due after twice their work; then no
+    gain is asked for, though their promises move.
+    """
+    made, plan, found = planner(gain=0.0, engine="wspt_list"), None, dict[int, tuple[int, bool]]()
+    for now in range(0, 100, 10):
+        told = {} if plan is None else {job.id: {"start": job.start, "price": 0.0} for job in plan.jobs}
+        shorts = (
+            job(f"s{n}", walltime=10, submit=max(0, 10 * n - 10), told=told.get(f"s{n}"))
+            for n in range(now // 10, now // 10 + 2)
+        )
+        entries = [job("long", walltime=200, told=told.get("long")), *shorts]
+        window = site(*({k: v for k, v in one.items() if v is not None} for one in entries), nodes="n1", now=now)
+        followed = made.follow(window, plan, "why")
+        assert followed is not None
+        plan = followed.plan
+        start = next(one.start for one in plan.jobs if one.id == "long")
+        found[now] = start - now, "waited too long" in followed.why
+    assert found[40][0] > 0
+    assert found[50] == (0, True)
+
+
 def _sequence(window: Instance, *order: str) -> Plan:
     """Plan jobs one after the other."""
     from cpsched.domain import PlannedJob, Segment

@@ -17,7 +17,7 @@ from cpsched.formats import instance_to_document, plan_to_document, read_instanc
 from cpsched.lab.policies import make_engine_scheduler
 from cpsched.lab.sim import Prediction, simulate
 from cpsched.planner import PlannerEngine
-from cpsched.portfolio import ENGINES, Team, solve, window_planner
+from cpsched.portfolio import ENGINES, Team, WindowPlanner, solve, window_planner
 from cpsched.rules import PolicyEngine
 from cpsched.search import Search, SearchParams
 from cpsched.verify import verify
@@ -112,6 +112,50 @@ def test_rules_for_windows_play_too() -> None:
     """Smith's rule plans the window anew in each cycle; without a solver a budget means nothing."""
     jobs = core("a", 0, 10), core("b", 1, 30), core("c", 2, 10), core("d", 5, 5)
     assert starts(one_core(*jobs), "wspt_list", budget=100.0) == {"a": 0, "d": 10, "c": 15, "b": 25}
+
+
+def stream(number: int) -> Instance:
+    """Return a workload of two cores: short jobs of one core, one after the other, and one of both, which is worth
+    less.
+    """
+    jobs = (waiting(f"s{place}", 4, chunk(cores=1), submit=2 * place, runtime=4) for place in range(number))
+    big = waiting("big", 20, chunk(cores=2), submit=3, runtime=20)
+    return window([nodes("n", cores=2)], *jobs, big)
+
+
+def test_a_wide_job_starts_beside_a_stream_of_narrow_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is due when it has waited for twice what the machine needs for the others, however long the stream is; also
+    where one job is planned at a time. If none is due it waits for the end of the stream.
+    """
+    assert starts(stream(14), "wspt_list")["big"] == starts(stream(18), "wspt_list")["big"] == 12
+    assert starts(stream(14), "wspt_list", window=1)["big"] == 12
+    monkeypatch.setattr(window_planner, "_DUE_AFTER", 1000)
+    assert starts(stream(14), "wspt_list")["big"] >= 28
+
+
+@pytest.mark.slow
+def test_a_search_starves_no_wide_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans that are worth more, but start the job later, are none; steps end the search, and no clock."""
+    team = Team(first=PlannerEngine(), lanes=((Search(SearchParams(max_steps=5)),),))
+    monkeypatch.setattr(window_planner, "team_of", lambda *_, **__: team)
+    assert starts(stream(14), "search", budget=600)["big"] == 12
+    monkeypatch.setattr(window_planner, "_DUE_AFTER", 1000)
+    assert starts(stream(14), "search", budget=600)["big"] >= 28
+
+
+def test_jobs_that_are_due_come_first_in_their_turn() -> None:
+    """What a job needs itself is no reason to wait; and in the window the deadlines are those of all that are due."""
+    engine = WindowPlanner(name="wspt_list", budget=0.0)
+    jobs = core("a", 0, 100), core("b", 1, 9), core("c", 2, 1)
+    seen = one_core(*jobs)
+    assert engine.promised(seen) is seen
+    for now, due in ((20, {}), (21, {"a": 100}), (224, {"a": 100, "b": 109}), (240, {"a": 100, "b": 109, "c": 110})):
+        later = replace(seen, now=now)
+        found = {job.id: job.deadline - now for job in engine.promised(later).jobs if job.deadline is not None}
+        assert found == due
+        assert [job.id for job in engine.plan(later, None).jobs if job.start == now] == (["a"] if due else ["c"])
+    strict = replace(seen, now=300, has_strict_priorities=True)
+    assert engine.promised(strict) is strict
 
 
 def test_no_more_jobs_are_planned_than_wanted(monkeypatch: pytest.MonkeyPatch) -> None:

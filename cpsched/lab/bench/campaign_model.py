@@ -173,11 +173,21 @@ class PolicyModel(DocumentModel):
     charge_overhead: Omittable[bool] = Field(None, description="Default: as in [simulation]")
 
 
-class Table(DocumentModel):
-    """A table: a row for each policy, a column for each figure, also divided by those of one policy (BRIDI-23)."""
+class Titled(DocumentModel):
+    """What tables and charts share."""
 
     name: FileName = Field(description="Of its files")
     title: Omittable[OneLine] = Field(None, description="Default: its name")
+
+    @property
+    def heading(self) -> str:
+        """The title, or else the name."""
+        return self.title or self.name
+
+
+class Table(Titled):
+    """A table: a row for each policy, a column for each figure, also divided by those of one policy (BRIDI-23)."""
+
     figures: Different[OneLine] = Field(description="Its columns")
     by: Literal["total", "queue", "size", "user", "class"] = Field(
         "total", description="The groups of jobs that have rows of their own"
@@ -188,24 +198,12 @@ class Table(DocumentModel):
         None, description="Policies: one more row is that of them which has the least of the figure won in the mean"
     )
 
-    @property
-    def heading(self) -> str:
-        """The title, or else the name."""
-        return self.title or self.name
 
-
-class Plot(DocumentModel):
+class Plot(Titled):
     """A chart of one figure for each workload."""
 
-    name: FileName = Field(description="Of its file")
-    title: Omittable[OneLine] = Field(None, description="Default: its name")
     figure: OneLine = Field(description="What is drawn")
     over: Omittable[Literal["load", "malleable"]] = Field(None, description="The axis of the chart; default: bars")
-
-    @property
-    def heading(self) -> str:
-        """The title, or else the name."""
-        return self.title or self.name
 
 
 class Published(DocumentModel):

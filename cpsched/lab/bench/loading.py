@@ -62,7 +62,7 @@ def load_workload(workload: Workload, seed: int | None) -> Loaded:
     Raises `DocumentError` if a file is refused; `ValueError` if a generator refuses its parameters, or the load cannot
     be changed.
     """
-    loaded = _from_source(workload.source, seed)
+    loaded = _from_source(workload.source, seed if isinstance(workload.source, Generated) else None)
     instance = loaded.instance
     if workload.resampled is not None:
         instance = _RESAMPLED[workload.resampled](instance, seed or 0)
@@ -75,8 +75,9 @@ def load_workload(workload: Workload, seed: int | None) -> Loaded:
     return Loaded(instance=instance, remarks=loaded.remarks)
 
 
+@lru_cache(maxsize=1)
 def _from_source(source: InstanceFile | LogFile | Generated, seed: int | None) -> Loaded:
-    """Read or generate a workload, unchanged."""
+    """Read or generate a workload, unchanged; seeds only move the jobs of a log, which is read once."""
     match source:
         case InstanceFile():
             instance, notes = read_workload(source.path)

@@ -242,21 +242,17 @@ def make_engine_scheduler(
         raise ValueError(f"Expected a window of 1 job or more, got {window}")
     solves = bool(team_of(name, workers=workers).lanes)
     budget = Budget(budget).seconds if solves else 0.0
-    cycles = _Cycles(name, budget=budget, most=window, workers=workers, seed=seed)
-    return Rolling(cycles, min_interval=min_interval)
+    engine = WindowPlanner(name=name, budget=budget, most=window, workers=workers, seed=seed)
+    return Rolling(_Cycles(engine), min_interval=min_interval)
 
 
 class _Cycles:
-    """An engine that plans one window after the other; mutable.
+    """An engine that plans one window after the other; mutable."""
 
-    `name`, `budget`, `most`, `workers`, `seed`: as `make_engine_scheduler` has them; `most` is its `window`.
-    """
-
-    def __init__(self, name: str, *, budget: float, most: int | None, workers: int, seed: int) -> None:
-        self.name = name
-        self._engine = WindowPlanner(name=name, budget=budget, most=most, workers=workers, seed=seed)
+    def __init__(self, engine: WindowPlanner) -> None:
+        self.name, self._engine = engine.name, engine
         #: Whether each cycle is more than to bring the last plan up to date.
-        self._plans_anew = bool(team_of(name, workers=workers).lanes) or self._engine.is_rule
+        self._plans_anew = bool(team_of(engine.name, workers=engine.workers).lanes) or engine.is_rule
         #: The plan of the last cycle, and that which follows the windows since then.
         self._plan: Plan | None = None
         self._live: LivePlan | None = None
@@ -266,8 +262,9 @@ class _Cycles:
         self._engine.prepare()
 
     def begin(self) -> None:
-        """Forget all plans."""
+        """Forget all plans, and who has waited."""
         self._plan = self._live = None
+        self._engine.waited.clear()
 
     def plan(self, window: Instance) -> Plan | Outcome:
         """Plan the first jobs of a window."""

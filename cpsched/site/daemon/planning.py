@@ -108,6 +108,7 @@ class Planner:
     def _bettered(self, followed: Made, window: Instance, why: str, *, budget: float = 0.0) -> Made:
         """Return the plan of the engine where that is worth it, and the one that it begins from otherwise."""
         engine, plan = replace(self.engine, budget=budget), followed.plan
+        window = engine.promised(window)
         made = self._first_of({engine.name: lambda: engine.plan(window, plan), "nothing": lambda: plan}, why)
         if made is None:
             return followed
@@ -135,6 +136,9 @@ class Planner:
             return (better, why) if len(better.jobs) > len(followed.jobs) else (followed, why)
         told = {job.id: job.told.start for job in window.jobs if job.told is not None}
         starts = {job.id: job.start for job in followed.jobs}
+        due = {job.id: job.deadline for job in window.jobs if job.deadline is not None}
+        if any(job.end > due.get(job.id, job.end) for job in followed.jobs):
+            return better, f"a job has waited too long ({why})"
         is_later = any(job.start > max(told[job.id], starts.get(job.id, 0)) for job in better.jobs if job.id in told)
         if not is_later:
             return better, why
