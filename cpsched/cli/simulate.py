@@ -79,7 +79,7 @@ def _list_policies(ctx: click.Context, param: click.Parameter, wanted: bool) -> 
     "reservations too (all).  [without a value: order]",
 )
 @click.option("--charge-overhead", is_flag=True, help="Add the real seconds of each decision to the simulated time.")
-@log_options(cluster=True)
+@log_options(cluster=True, feedback=True)
 @click.option(
     "-o",
     "--output",
@@ -177,8 +177,10 @@ def command(
         from cpsched.lab.bench import replicas_campaign
 
         policed = [(one.name, one.parameters) for one in chosen]
+        # the options of the log say whether there is feedback
         campaign = replicas_campaign(instance.name, workload, options, policed, replicas=replicas, **conditions)
         ctx.exit(_play_replicas(campaign, output, as_json=as_json, quiet=quiet))
+    conditions["feedback"] = options.feedback
     targets = [] if output is None else _targets(output, instance, chosen, conditions)
     with compiling_announced(lambda: say_first_start(quiet=quiet)):
         warm_up_simulation()
@@ -207,13 +209,14 @@ def command(
                 about, made = {**identity, **about}, history.record() if record and is_whole else None
                 write_results(folder, instance, history, summary, label=contender.label, about=about, record=made)
                 played[-1]["folder"] = str(folder)
-                if number == 0 and is_log(workload):
-                    write_instance(instance, output / "workload.json.gz")
+                if options.feedback or (number == 0 and is_log(workload)):
+                    place = folder if options.feedback else output
+                    write_instance(history.workload, place / "workload.json.gz")
         if not is_whole or is_interrupted():
             code = ExitCode.INTERRUPTED
             break
         if is_verified:
-            played[-1]["violations"] = _violations(instance, contender, history, quiet=quiet)
+            played[-1]["violations"] = _violations(contender, history, quiet=quiet)
             if played[-1]["violations"]:
                 code = ExitCode.VIOLATIONS
     if checkpoint is not None and code is not ExitCode.INTERRUPTED:
@@ -222,7 +225,12 @@ def command(
         for entry, summary in zip(played, summaries.values(), strict=True):
             entry["summary"] = summary.as_document()
             entry["violations"] = entry["violations"] and list(map(asdict, entry["violations"]))
-        content = {"workload": instance.name, **conditions, "notes": dict(remarks.counts), "policies": played}
+        content = {
+            "workload": instance.name,
+            **conditions,
+            "notes": dict(remarks.counts),
+            "policies": played,
+        }
         echo_output("simulate", content)
     elif not quiet:
         how = "".join(f", {key}={parameter_text(value)}" for key, value in conditions.items() if value)
@@ -289,11 +297,11 @@ def _rules_in_words(uses: Sequence[RuleUse], begin: int) -> Iterator[str]:
         yield f"{use.rule} from day {(use.since - begin) / 86_400:.1f} on: {why}"
 
 
-def _violations(instance: Instance, contender: Contender, history: History, *, quiet: bool) -> tuple[Violation, ...]:
+def _violations(contender: Contender, history: History, *, quiet: bool) -> tuple[Violation, ...]:
     from cpsched.formats import instance_to_document, plan_to_document
     from cpsched.verify import verify
 
-    violations = verify(instance_to_document(instance), plan_to_document(history.record()))
+    violations = verify(instance_to_document(history.workload), plan_to_document(history.record()))
     if violations:
         click.echo(f"{contender.label}: ", err=True, nl=False)
         echo_violations(violations, err=True)

@@ -114,10 +114,18 @@ class History:
     rules: Sequence[RuleUse]
     _world: SimWorld
 
+    @property
+    def workload(self) -> Instance:
+        """The workload that was played: with feedback, jobs that followed others have the times of their submission."""
+        load, runs = self._world.load, self.runs
+        followed = {load.jobs[index].id for index in np.flatnonzero(load.follows).tolist()}
+        times = {name: submit for name, submit in zip(runs.ids, runs.submit.tolist(), strict=True) if name in followed}
+        jobs = (replace(job, submit=times.get(job.element_ids[0], job.submit)) for job in load.stated.jobs)
+        return replace(load.stated, jobs=tuple(jobs)) if times else load.stated
+
     def record(self) -> Plan:
         """Return the history as a plan document that `cpsched verify` can check against the workload."""
-        world, load = self._world, self._world.load
-        instance = load.stated
+        world, load, instance = self._world, self._world.load, self.workload
         ended = {run[0]: self._run(*run) for run in world.placements()}
         jobs, waiting = [], []
         for job in np.argsort(load.places, kind="stable").tolist():
@@ -259,6 +267,7 @@ def simulate(
     *,
     predict: Prediction | None = None,
     charge_overhead: bool = False,
+    feedback: bool = False,
     progress: Callable[[Moment], None] | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> History:
@@ -279,6 +288,9 @@ def simulate(
     charge_overhead
         Decisions take effect only after the (whole) seconds that they take. The passes of queue rules take
         microseconds, and count as 0.
+    feedback
+        Jobs with dependencies are submitted when these release them, and wait from then on: the jobs of users who look
+        at results first. False: they have waited since their `submit`.
     progress
         Called repeatedly.
     checkpoint
@@ -302,13 +314,15 @@ def simulate(
     """
     instance = replace(checked(instance), set_aside=instance.set_aside)
     began = time.perf_counter()
-    world = SimWorld(Load(instance))
+    world = SimWorld(Load(instance, feedback=feedback))
     if isinstance(scheduler, QueueRule) and scheduler.key is not None:
         world.order_by(scheduler.key)
     if world.load.evolving:
         _check_evolving(world, scheduler, is_charged=charge_overhead, is_kept=checkpoint is not None)
     if checkpoint is not None and instance.fair_share is not None:
         raise UnsupportedError("simulation", ["fair_share: usage that decays, with a checkpoint"])
+    if checkpoint is not None and feedback:
+        raise UnsupportedError("simulation", ["feedback, with a checkpoint"])
     if checkpoint is not None and len(world.load.stops):
         raise UnsupportedError("simulation", ["preemptible jobs, with a checkpoint of the simulation"])
     count, seconds, uses = len(world.load.jobs), list[float](), list[RuleUse]()
