@@ -150,8 +150,8 @@ def command(
     from cpsched.formats import write_instance
     from cpsched.formats.logs import is_log, read_workload
     from cpsched.lab.policies import parameter_text
-    from cpsched.lab.sim import Prediction, unkept, warm_up_simulation
-    from cpsched.planner import compiling_announced
+    from cpsched.lab.sim import Prediction, interprets_simulations, unkept, warm_up_simulation
+    from cpsched.planner import compiling_announced, own_interpretation
     from cpsched.report import runs_table
 
     if record and output is None:
@@ -182,7 +182,9 @@ def command(
         ctx.exit(_play_replicas(campaign, output, as_json=as_json, quiet=quiet))
     conditions["feedback"] = options.feedback
     targets = [] if output is None else _targets(output, instance, chosen, conditions)
-    with compiling_announced(lambda: say_first_start(quiet=quiet)):
+    ctx.with_resource(compiling_announced(lambda: say_first_start(quiet=quiet)))
+    ctx.with_resource(own_interpretation())
+    if checkpoint is not None or not interprets_simulations(instance, [one.scheduler for one in chosen]):
         warm_up_simulation()
     code, summaries, played, said = ExitCode.FINE, {}, list[dict[str, Any]](), list[str]()
     for number, contender in enumerate(chosen):

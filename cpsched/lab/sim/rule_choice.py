@@ -26,10 +26,12 @@ from cpsched.lab.sim.rules import BackfillRule, Order, Prediction, QueueRule
 from cpsched.lab.sim.scheduler import Decision, News, Scheduler
 from cpsched.lab.sim.site import Site
 from cpsched.lab.sim.world import SimWorld
-from cpsched.rusv import EqualNodes
+from cpsched.rusv import EqualNodes, is_interpreting
 
 #: Passes between two looks at the clock.
 _PORTION = 2_000
+#: The same where Python interprets the kernels.
+_INTERPRETED_PORTION = 5
 #: So often, at least, usage changes the weights of jobs in a simulation, by the number of jobs.
 _WEIGHED = 200
 
@@ -46,13 +48,13 @@ def play_rule(
     """Run the simulation under a rule; tell whether it has come to its end.
 
     `world`: the state of the simulation, from which it continues.
-    `seconds`: a list to which the mean seconds of a pass are added, for each portion of passes.
+    `seconds`: a list to which the mean seconds of a pass are added, for each portion of passes of compiled kernels.
     `predicts`: the use of predicted runtimes; None: none, jobs are expected to take their walltimes.
     `look`: called repeatedly.
     `portion`: the number of passes after which it pauses; None: it is played to its end.
     """
     numbers = rule.in_numbers(predicts=predicts, is_counted=is_counted(world, rule))
-    most = portion or _PORTION
+    most = portion or (_PORTION if not is_interpreting() else _INTERPRETED_PORTION)
     if world.load.instance.fair_share is not None:
         most = max(1, min(most, len(world.load.jobs) // _WEIGHED))
     while True:
@@ -61,7 +63,7 @@ def play_rule(
         before, began = int(world.state.clock[C.PASSES]), time.perf_counter()
         told = kernels.advance(numbers, most, world.state, world.machine, world.tables, world.scratch)
         passes = int(world.state.clock[C.PASSES]) - before
-        if passes:
+        if passes and not is_interpreting():
             seconds.append((time.perf_counter() - began) / passes)
         if told == arrays.FINISHED:
             return True
