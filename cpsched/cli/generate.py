@@ -40,31 +40,13 @@ MOLDABLE = click.option(
 )
 
 
-def _checked(name: str) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
-    """Return a callback that refuses what the function of `workloads` cannot read."""
-
-    def check(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
-        from cpsched.lab import workloads
-
-        try:
-            if text is not None:
-                {"walltimes": workloads.check_walltimes, "failures": workloads.Failures.of}[name](text)
-        except ValueError as error:
-            raise click.BadParameter(f"{error}.") from None
-        return text
-
-    return check
-
-
 WALLTIMES = click.option(
     "--walltimes",
-    callback=_checked("walltimes"),
     metavar="MODEL",
     help="What jobs ask for: accurate, their runtimes; f=NUMBER, up to 1 + f times that; modal, popular round times.",
 )
 FAILURES = click.option(
     "--failures",
-    callback=_checked("failures"),
     metavar="NUMBERS",
     help="Nodes fail: 'mtbf=SECONDS mttr=SECONDS', exponential; with shape=NUMBER Weibull, with group=NODES together.",
 )
@@ -238,13 +220,13 @@ def _write(
         workload = workloads.with_malleable(workload, seed, share=malleable)
     if moldable is not None:
         workload = workloads.with_moldable(workload, seed, share=moldable)
-    if walltimes is not None:
-        workload = workloads.with_walltimes(workload, seed, walltimes)
-    if failures is not None:
-        try:
+    try:
+        if walltimes is not None:
+            workload = workloads.with_walltimes(workload, seed, walltimes)
+        if failures is not None:
             workload = workloads.with_failures(workload, seed, workloads.Failures.of(failures))
-        except ValueError as error:
-            raise click.UsageError(f"{error}.") from None
+    except ValueError as error:
+        raise click.UsageError(f"{error}.") from None
     put_document(instance_to_document(workload), output)
     counts = {
         "malleable": None if malleable is None else sum(job.malleability is not None for job in workload.jobs),

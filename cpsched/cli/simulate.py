@@ -227,12 +227,7 @@ def command(
         for entry, summary in zip(played, summaries.values(), strict=True):
             entry["summary"] = summary.as_document()
             entry["violations"] = entry["violations"] and list(map(asdict, entry["violations"]))
-        content = {
-            "workload": instance.name,
-            **conditions,
-            "notes": dict(remarks.counts),
-            "policies": played,
-        }
+        content = {"workload": instance.name, **conditions, "notes": dict(remarks.counts), "policies": played}
         echo_output("simulate", content)
     elif not quiet:
         how = "".join(f", {key}={parameter_text(value)}" for key, value in conditions.items() if value)

@@ -49,17 +49,13 @@ def own_interpretation() -> Iterator[None]:
         _is_interpreting.reset(token)
 
 
-def is_interpreting() -> bool:
-    """Tell whether Python interprets the kernels."""
-    return _is_interpreting.get()
-
-
-def interpret(*, wanted: bool) -> bool:
-    """Have Python interpret the kernels from now on, in this thread, or numba compile them.
+def interpret(*, wanted: bool | None = None) -> bool:
+    """Have Python interpret the kernels from now on, in this thread, or numba compile them; None: as now.
 
     Returns whether they are interpreted: not if the process has compiled ones.
     """
-    _is_interpreting.set(wanted and not _Kernel.has_compiled)
+    if wanted is not None:
+        _is_interpreting.set(wanted and not _Kernel.has_compiled)
     return _is_interpreting.get()
 
 

@@ -55,7 +55,17 @@ def test_groups_of_nodes_fail_together() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "mtbf=1", "mtbf=0 mttr=1", "mtbf=1 mttr=x", "mtbf=1 mttr=1 mttr=2", "mtbf=9 mttr=9 group=1.5", "a"]
+    "text",
+    [
+        "",
+        "mtbf=1",
+        "mtbf=0 mttr=1",
+        "mtbf=1 mttr=x",
+        "mtbf=1 mttr=1 mttr=2",
+        "mtbf=9 mttr=9 group=1.5",
+        "mtbf=9 mttr=.",
+        "a",
+    ],
 )
 def test_what_no_failures_are(text: str) -> None:
     """Both means are needed, all numbers are above 0, and each name is there once."""
@@ -71,7 +81,7 @@ def test_more_failures_than_anybody_reads_are_refused() -> None:
 
 def test_what_runs_on_a_node_that_fails_is_cut_short() -> None:
     """The judge reads the outages of the workload, and finds no fault with the runs that were cut short."""
-    workload = with_failures(eurora_stream(60, 1), 1, Failures.of("mtbf=40000 mttr=2000 group=8 shape=0.7"))
+    workload = with_failures(eurora_stream(60, 1), 1, Failures.of("mtbf=40000 mttr=2000 shape=0.7 group=8"))
     history = played(workload, make_scheduler("easy", {}))
     assert history.record().attempts
 

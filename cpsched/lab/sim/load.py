@@ -62,13 +62,9 @@ def unsupported(instance: Instance) -> tuple[str, ...]:
 def _unfollowed(instance: Instance) -> tuple[str, ...]:
     """Return the features of jobs that rest on the second of their submission, which feedback leaves open."""
     return tuple(
-        f"job {job.id}: follows others, and {what}"
+        f"job {job.id}: follows others, and evolves, or has a hard max_wait"
         for job in instance.jobs
-        for what, is_so in (
-            ("evolves over several steps", job.is_evolving),
-            ("its queue has a hard max_wait", instance.must_start_by(job) is not None),
-        )
-        if is_so and job.after
+        if job.after and (job.is_evolving or instance.must_start_by(job) is not None)
     )
 
 

@@ -41,11 +41,9 @@ from cpsched.lab.sim.scheduler_loop import play_scheduler
 from cpsched.lab.sim.world import SimWorld
 from cpsched.metrics import Runs, RunsSummary, runs_summary, score_of
 from cpsched.problem import stated_node
-from cpsched.rusv import interpret, is_interpreting
+from cpsched.rusv import interpret
 
-#: The most jobs, and the most of these times nodes, of a simulation whose kernels Python interprets, and for how long
-#: (s of processor time): as long as it takes to load compiled ones, or while they would be compiled.
-_MOST_JOBS, _MOST_PAIRS = 1_500, 300_000
+#: How long it takes to load compiled kernels, and to compile them (s of processor time): Python interprets as long.
 _LOADING, _COMPILING = 1.5, 20.0
 
 
@@ -320,7 +318,7 @@ def simulate(
         If the user interrupts.
     """
     instance = replace(checked(instance), set_aside=instance.set_aside)
-    began, until = time.perf_counter(), time.process_time() + _LOADING
+    began, loaded = time.perf_counter(), time.process_time() + _LOADING
     world = SimWorld(Load(instance, feedback=feedback))
     if isinstance(scheduler, QueueRule) and scheduler.key is not None:
         world.order_by(scheduler.key)
@@ -340,8 +338,10 @@ def simulate(
     def look() -> None:
         nonlocal is_at_rest
         is_at_rest = True
-        if is_interpreting() and time.process_time() > until:
-            _end_interpretation(until)
+        late = time.process_time() - loaded
+        if interpret() and late > 0 and (late > _COMPILING or kernels.advance.is_kept):  # type: ignore[attr-defined]
+            interpret(wanted=False)
+            warm_up_simulation()
         if progress is not None:
             progress(Moment(now=world.now, done=world.num_done, jobs=count, queued=world.num_waiting))
         if keeper is not None:
@@ -369,34 +369,12 @@ def simulate(
         else:
             play_scheduler(world, scheduler, seconds, predicts=predict, charges=charge_overhead, look=look)
     except KeyboardInterrupt:
-        if is_interpreting() and not is_at_rest:
+        if interpret() and not is_at_rest:
             raise  # in the middle of a pass; all of it took a second
         if keeper is not None:
             keeper.write()
         raise Interrupted(history(is_whole=False)) from None
     return history(is_whole=True)
-
-
-def _end_interpretation(until: float) -> None:
-    """Load the compiled kernels, if they were compiled before or interpretation has taken as long as to compile them.
-
-    `until`: when they would have been loaded, on the clock of the process.
-    """
-    if time.process_time() - until > _COMPILING - _LOADING or kernels.advance.is_kept:  # type: ignore[attr-defined]
-        interpret(wanted=False)
-        warm_up_simulation()
-
-
-def interprets_simulations(instance: Instance, schedulers: Sequence[QueueRule | Scheduler]) -> bool:
-    """Have Python interpret the kernels of simulations of few jobs (in an `own_interpretation`) until that has taken as
-    long as to load compiled ones; tell whether it does.
-
-    What comes out is the same: it is not done with rules whose keys may differ in the last bit.
-    """
-    are_exact = all(isinstance(one, QueueRule) and one.is_exact for one in schedulers)
-    jobs = len(schedulers) * len(instance.elements())
-    is_small = jobs <= _MOST_JOBS and jobs * len(instance.cluster.class_of) <= _MOST_PAIRS
-    return interpret(wanted=are_exact and is_small)
 
 
 def warm_up_simulation() -> None:

@@ -6,12 +6,15 @@ What is drawn is part of the workload, as if the document had it: outages, and w
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from random import Random
 
 from cpsched.domain import Instance, Job, Outage
 
+_NUMBER = r"(\d+(?:\.\d+)?)"
+_FAILURES = re.compile(rf"mtbf={_NUMBER} mttr={_NUMBER}(?: shape={_NUMBER})?(?: group=(\d+))?")
 #: The most failures that are drawn for one workload.
 _MOST = 1_000_000
 #: The round walltimes (min) that are popular in each of four logs (Tsafrir, Etsion and Feitelson, JSSPP 2005), and the
@@ -38,24 +41,18 @@ class Failures:
 
     def __post_init__(self) -> None:
         for one in fields(self):
-            value = getattr(self, one.name)
-            if not 0 < value < math.inf:
-                raise ValueError(f"Expected {one.name} > 0, got {value:g}")
+            value, least = getattr(self, one.name), 0.1 if one.name == "shape" else 1
+            if not least <= value <= 1e9:
+                raise ValueError(f"Expected {one.name} from {least} to 1e9, got {value:g}")
 
     @classmethod
     def of(cls, text: str) -> Failures:
         """Read ``mtbf=2592000 mttr=3600 shape=0.7 group=4``; the last two may be left out."""
-        kinds = {"mtbf": float, "mttr": float, "shape": float, "group": int}
-        given = [part.partition("=")[::2] for part in text.split()]
-        try:
-            values = {name: kinds[name](value) for name, value in given}
-            if len(values) < len(given) or not {"mtbf", "mttr"} <= set(values):
-                raise ValueError
-        except (KeyError, ValueError):
-            raise ValueError(
-                f"Expected mtbf=SECONDS mttr=SECONDS, and shape=NUMBER and group=NODES or not, got {text!r}"
-            ) from None
-        return cls(**values)  # type: ignore[arg-type] # group is the one that is an int
+        match = _FAILURES.fullmatch(text)
+        if match is None:
+            raise ValueError(f"Expected mtbf=SECONDS mttr=SECONDS, then shape=NUMBER group=NODES or not, got {text!r}")
+        mtbf, mttr, shape, group = match.groups()
+        return cls(mtbf=float(mtbf), mttr=float(mttr), shape=float(shape or 1), group=int(group or 1))
 
 
 def with_failures(workload: Instance, seed: int, failures: Failures) -> Instance:
@@ -63,11 +60,11 @@ def with_failures(workload: Instance, seed: int, failures: Failures) -> Instance
 
     All nodes are new at `now`. Raises `ValueError` if there would be more than a million failures.
     """
-    names, jobs = workload.cluster.node_names, workload.jobs
-    until = max((job.submit for job in jobs), default=0) + max((job.walltime for job in jobs), default=0)
-    expected = (until - workload.now) / failures.mtbf * len(names) / failures.group
-    if expected > _MOST:
-        raise ValueError(f"Expected at most {_MOST} failures, got about {expected:.0f}")
+    names = workload.cluster.node_names
+    last = [(job.submit, job.walltime) for job in workload.jobs] or [(workload.now, 0)]
+    until = max(submit for submit, _ in last) + max(walltime for _, walltime in last)
+    if (until - workload.now) / failures.mtbf * len(names) / failures.group > _MOST:
+        raise ValueError(f"Expected at most {_MOST} failures, got more: a larger mtbf is needed")
     draw = Random(f"failures {seed}")  # noqa: S311 - a workload, not a secret
     scale = failures.mtbf / math.gamma(1 + 1 / failures.shape)
 
@@ -83,20 +80,11 @@ def with_failures(workload: Instance, seed: int, failures: Failures) -> Instance
 
 
 def check_walltimes(model: str) -> float | None:
-    """Return the factor of the model ``f=NUMBER``, None of ``accurate`` and ``modal``.
-
-    Raises `ValueError` if it is none of these.
-    """
-    if model in ("accurate", "modal"):
-        return None
-    name, _, text = model.partition("=")
-    try:
-        factor = float(text)
-    except ValueError:
-        factor = -1.0
-    if name != "f" or not 0 <= factor < math.inf:
-        raise ValueError(f"Expected accurate, modal, or f=NUMBER with a number >= 0, got {model!r}")
-    return factor
+    """Return the factor of the model ``f=NUMBER``, None of ``accurate`` and ``modal``; `ValueError` of all others."""
+    match = re.fullmatch(f"accurate|modal|f={_NUMBER}", model)
+    if match is None:
+        raise ValueError(f"Expected accurate, modal, or f=NUMBER, got {model!r}")
+    return None if match[1] is None else float(match[1])
 
 
 def with_walltimes(workload: Instance, seed: int, model: str) -> Instance:
