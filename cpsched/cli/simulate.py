@@ -177,7 +177,6 @@ def command(
         from cpsched.lab.bench import replicas_campaign
 
         policed = [(one.name, one.parameters) for one in chosen]
-        # the options of the log say whether there is feedback
         campaign = replicas_campaign(instance.name, workload, options, policed, replicas=replicas, **conditions)
         ctx.exit(_play_replicas(campaign, output, as_json=as_json, quiet=quiet))
     conditions["feedback"] = options.feedback
@@ -212,8 +211,7 @@ def command(
                 write_results(folder, instance, history, summary, label=contender.label, about=about, record=made)
                 played[-1]["folder"] = str(folder)
                 if options.feedback or (number == 0 and is_log(workload)):
-                    place = folder if options.feedback else output
-                    write_instance(history.workload, place / "workload.json.gz")
+                    write_instance(history.workload, (folder if options.feedback else output) / "workload.json.gz")
         if not is_whole or is_interrupted():
             code = ExitCode.INTERRUPTED
             break

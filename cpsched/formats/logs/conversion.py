@@ -62,8 +62,7 @@ class LogOptions:
     #: Whether jobs wait for their preceding jobs, and then for their think times (fields 17 and 18). The submit times
     #: of a log have these in them already, as they were then.
     dependencies: bool = False
-    #: Whether jobs follow the ends of those whose results their users waited for (`with_feedback`), in logs of all
-    #: kinds that say when jobs started. Of an instance its own dependencies count.
+    #: Whether jobs follow the ends of others (`with_feedback`), in all logs that say when jobs started.
     feedback: bool = False
 
     def __post_init__(self) -> None:

@@ -107,9 +107,8 @@ def play(cell: Cell) -> dict[str, Any]:
     if not loaded.instance.jobs:
         raise ValueError(f"the workload {cell.workload.label} has no jobs")
     _warm_up(cell.contender)
-    source = cell.workload.source
-    is_fed_back = isinstance(source, LogFile) and source.options.feedback
-    history = _simulated(loaded.instance, cell.contender, feedback=is_fed_back)
+    options = getattr(cell.workload.source, "options", None)
+    history = _simulated(loaded.instance, cell.contender, feedback=options is not None and options.feedback)
     summary = history.summary(warm_up=cell.warm_up, cool_down=cell.cool_down).as_document()
     return {
         "cell": cell.label,

@@ -294,8 +294,7 @@ def simulate(
         Decisions take effect only after the (whole) seconds that they take. The passes of queue rules take
         microseconds, and count as 0.
     feedback
-        Jobs with dependencies are submitted when these release them, and wait from then on: the jobs of users who look
-        at results first. False: they have waited since their `submit`.
+        Jobs with dependencies are submitted when these release them. False: they have waited since their `submit`.
     progress
         Called repeatedly.
     checkpoint

@@ -1,13 +1,9 @@
-"""What goes wrong: nodes that fail, and users who do not know how long their jobs run, both drawn from distributions.
-
-What is drawn is part of the workload, as if the document had it: outages, and walltimes.
-"""
+"""What goes wrong, drawn from distributions: nodes fail, and users do not know how long their jobs run."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from random import Random
 
@@ -25,16 +21,12 @@ _LONGEST_SHARE = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failures:
-    """How often nodes fail, and for how long.
+    """How often nodes fail, and for how long. Raises `ValueError` if it makes no sense."""
 
-    Raises `ValueError` if it makes no sense.
-    """
-
-    #: The mean seconds from a return to the next failure, and of a repair.
+    #: The mean seconds from a return to the next failure, and of a repair, which is exponential.
     mtbf: float
     mttr: float
-    #: The shape of the Weibull distribution of the former; 1: exponential, below 1: failures come in bursts. Repairs
-    #: are exponential.
+    #: The shape of the Weibull distribution of the former; 1: exponential, below 1: failures come in bursts.
     shape: float = 1.0
     #: The number of nodes, neighbours in the document, that fail together.
     group: int = 1
@@ -51,14 +43,14 @@ class Failures:
         match = _FAILURES.fullmatch(text)
         if match is None:
             raise ValueError(f"Expected mtbf=SECONDS mttr=SECONDS, then shape=NUMBER group=NODES or not, got {text!r}")
-        mtbf, mttr, shape, group = match.groups()
-        return cls(mtbf=float(mtbf), mttr=float(mttr), shape=float(shape or 1), group=int(group or 1))
+        mtbf, mttr, shape, group = (float(text or 1) for text in match.groups())
+        return cls(mtbf=mtbf, mttr=mttr, shape=shape, group=int(group))
 
 
 def with_failures(workload: Instance, seed: int, failures: Failures) -> Instance:
-    """Return a workload whose nodes fail, up to its last submission and the longest walltime after that.
+    """Return a workload whose nodes fail, new at `now`, up to the last submission and the longest walltime after that.
 
-    All nodes are new at `now`. Raises `ValueError` if there would be more than a million failures.
+    Raises `ValueError` if there would be more than a million failures.
     """
     names = workload.cluster.node_names
     last = [(job.submit, job.walltime) for job in workload.jobs] or [(workload.now, 0)]
@@ -68,15 +60,13 @@ def with_failures(workload: Instance, seed: int, failures: Failures) -> Instance
     draw = Random(f"failures {seed}")  # noqa: S311 - a workload, not a secret
     scale = failures.mtbf / math.gamma(1 + 1 / failures.shape)
 
-    def outages() -> Iterator[Outage]:
-        for first in range(0, len(names), failures.group):
-            nodes, end = names[first : first + failures.group], workload.now
-            while (start := end + max(1, round(draw.weibullvariate(scale, failures.shape)))) < until:
-                end = start + max(1, round(draw.expovariate(1 / failures.mttr)))
-                yield Outage(nodes=nodes, start=start, end=end)
-
-    drawn = sorted(outages(), key=lambda outage: outage.start)
-    return replace(workload, outages=(*workload.outages, *drawn))
+    drawn = list(workload.outages)
+    for first in range(0, len(names), failures.group):
+        nodes, end = names[first : first + failures.group], workload.now
+        while (start := end + max(1, round(draw.weibullvariate(scale, failures.shape)))) < until:
+            end = start + max(1, round(draw.expovariate(1 / failures.mttr)))
+            drawn.append(Outage(nodes=nodes, start=start, end=end))
+    return replace(workload, outages=tuple(sorted(drawn, key=lambda outage: outage.start)))
 
 
 def check_walltimes(model: str) -> float | None:
@@ -91,14 +81,12 @@ def with_walltimes(workload: Instance, seed: int, model: str) -> Instance:
     """Return a workload whose rigid jobs ask for other walltimes, and run for what they ran, none beyond its walltime.
 
     ``accurate``: for their runtimes. ``f=NUMBER``: for these times a number that is even between 1 and 1 + f (Feitelson
-    and Mu'alem Weil, IPPS 1998). ``modal``: one job of five for the longest walltime of the workload, the others for
-    round ones that are no shorter than their runtimes: Tsafrir's `MODES`, all as popular. No walltime is longer than
-    the longest of the workload.
+    and Mu'alem Weil, IPPS 1998). ``modal``: one of five for the longest walltime of the workload, which no model
+    exceeds, the others for round ones no shorter than their runtimes: Tsafrir's `MODES`, all as popular.
 
     Raises `ValueError` if there is no such model.
     """
-    factor = check_walltimes(model)
-    draw = Random(f"walltimes {seed}")  # noqa: S311 - a workload, not a secret
+    factor, draw = check_walltimes(model), Random(f"walltimes {seed}")  # noqa: S311 - a workload, not a secret
     longest = max((job.walltime for job in workload.jobs), default=0)
 
     def changed(job: Job) -> Job:
@@ -109,9 +97,8 @@ def with_walltimes(workload: Instance, seed: int, model: str) -> Instance:
         if factor is not None:
             asked = math.ceil(ran * (1 + factor * draw.random()))
         elif model == "modal":
-            modes = [60 * minutes for minutes in MODES if ran <= 60 * minutes < longest]
-            is_longest = draw.random() < _LONGEST_SHARE or not modes
-            asked = longest if is_longest else draw.choice(modes)
+            modes = [60 * minutes for minutes in MODES if ran <= 60 * minutes < longest] or [longest]
+            asked = longest if draw.random() < _LONGEST_SHARE else draw.choice(modes)
         (step,) = job.steps
         return replace(job, steps=(replace(step, walltime=min(asked, longest)),), runtime=ran)
 
