@@ -486,10 +486,8 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.SimState:
     arrival = np.maximum(release, load.now)
     is_refused = (load.demand < 0) & ~is_running
     by_itself = (awaited == 0) & (arrival == np.maximum(load.submit, load.now)) & ~is_refused & ~is_running
-    later = np.where(load.follows, arrays.SUBMITTED_LATER, arrays.RELEASED_LATER)
-    jobs = np.stack(
-        [load.submit, np.where(by_itself, arrival, later), load.walltime, load.lengths, load.endings], axis=1
-    )
+    arrival = np.where(by_itself, arrival, np.where(load.follows, arrays.SUBMITTED_LATER, -1))
+    jobs = np.stack([load.submit, arrival, load.walltime, load.lengths, load.endings], axis=1)
     runs = np.full((count, 6), -1, dtype=np.int64)
     runs[:, R.ENDING] = np.where(is_refused, Ending.REFUSED, Ending.WAITING)
     runs[:, R.STARTS :] = 0
