@@ -40,6 +40,18 @@ MOLDABLE = click.option(
 )
 
 
+WALLTIMES = click.option(
+    "--walltimes",
+    metavar="MODEL",
+    help="What jobs ask for: accurate, their runtimes; f=NUMBER, up to 1 + f times that; modal, popular round times.",
+)
+FAILURES = click.option(
+    "--failures",
+    metavar="NUMBERS",
+    help="Nodes fail: 'mtbf=SECONDS mttr=SECONDS', exponential; with shape=NUMBER Weibull, with group=NODES together.",
+)
+
+
 def _load(default: float | None = None) -> Decorator:
     return click.option(
         "--load",
@@ -79,11 +91,11 @@ def _model(name: str, example: str, *options: Decorator, scales: bool = True) ->
 
     def make(draw: Callable[..., Instance]) -> click.Command:
         def run(output: Path, seed: int, as_json: bool, **given: Any) -> None:
-            changes = {key: given.pop(key, None) for key in ("malleable", "moldable")}
+            changes = {key: given.pop(key, None) for key in ("malleable", "moldable", "walltimes", "failures")}
             changes["load"] = given.pop("load") if scales else None
             _write(draw(seed=seed, **given), output, seed, as_json=as_json, **changes)
 
-        shared = (_load(), MALLEABLE, MOLDABLE) if scales else ()
+        shared = (_load(), MALLEABLE, MOLDABLE, WALLTIMES, FAILURES) if scales else ()
         made: Any = run
         for option in reversed((NEW_INSTANCE, *options, *shared, SEED, AS_JSON)):
             made = option(made)
@@ -165,7 +177,7 @@ def eurora(jobs: int, seed: int) -> Instance:
 
 
 @_model("log", "log.swf.gz --cluster machine.json --moldable 0.5 -o choices.json.gz",
-        click.argument("source", metavar="LOG", type=INPUT_FILE), log_options(cluster=True))  # fmt: skip
+        click.argument("source", metavar="LOG", type=INPUT_FILE), log_options(cluster=True, feedback=True))  # fmt: skip
 def log(seed: int, *, source: Path, options: LogOptions) -> Instance:
     """Take the jobs of a log, or of an instance, as they arrived."""
     from cpsched.formats.logs import read_workload
@@ -191,9 +203,11 @@ def _write(
     load: float | None,
     malleable: float | None,
     moldable: float | None,
+    walltimes: str | None,
+    failures: str | None,
     as_json: bool,
 ) -> None:
-    """Scale a workload, make jobs malleable or moldable, write it, and print its figures."""
+    """Scale a workload, make jobs malleable or moldable, let things go wrong, write it, and print its figures."""
     from cpsched.formats import instance_to_document
     from cpsched.lab import workloads
 
@@ -206,10 +220,18 @@ def _write(
         workload = workloads.with_malleable(workload, seed, share=malleable)
     if moldable is not None:
         workload = workloads.with_moldable(workload, seed, share=moldable)
+    try:
+        if walltimes is not None:
+            workload = workloads.with_walltimes(workload, seed, walltimes)
+        if failures is not None:
+            workload = workloads.with_failures(workload, seed, workloads.Failures.of(failures))
+    except ValueError as error:
+        raise click.UsageError(f"{error}.") from None
     put_document(instance_to_document(workload), output)
     counts = {
         "malleable": None if malleable is None else sum(job.malleability is not None for job in workload.jobs),
         "moldable": None if moldable is None else sum(bool(job.alternatives) for job in workload.jobs),
+        "failures": None if failures is None else len(workload.outages),
     }
     offered = None if _is_at_once(workload) else workloads.offered_load(workload)
     if as_json:

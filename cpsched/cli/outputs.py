@@ -141,11 +141,13 @@ OUTPUTS: Mapping[str, dict[str, Schema]] = {
     },
     "snapshot": _TAKEN,
     "convert": _TAKEN | {"adjusted": _FAULTS, "too_large": _FAULTS, "kept_out": _COUNTS},
-    "generate": {"output": _TEXT, "jobs": _INTEGER, "malleable": _START, "moldable": _START, "load": _or_null(_NUMBER)},
+    "generate": {"output": _TEXT, "jobs": _INTEGER, "load": _or_null(_NUMBER)}
+    | dict.fromkeys(("malleable", "moldable", "failures"), _START),
     "simulate": {
         "workload": _TEXT,
         "predict": _or_null(_TEXT),
         "charge_overhead": _BOOLEAN,
+        "feedback": _BOOLEAN,
         "notes": _COUNTS,
         "policies": _list(
             _object(

@@ -79,7 +79,7 @@ def _list_policies(ctx: click.Context, param: click.Parameter, wanted: bool) -> 
     "reservations too (all).  [without a value: order]",
 )
 @click.option("--charge-overhead", is_flag=True, help="Add the real seconds of each decision to the simulated time.")
-@log_options(cluster=True)
+@log_options(cluster=True, feedback=True)
 @click.option(
     "-o",
     "--output",
@@ -150,8 +150,8 @@ def command(
     from cpsched.formats import write_instance
     from cpsched.formats.logs import is_log, read_workload
     from cpsched.lab.policies import parameter_text
-    from cpsched.lab.sim import Prediction, unkept, warm_up_simulation
-    from cpsched.planner import compiling_announced
+    from cpsched.lab.sim import Prediction, interprets_simulations, unkept, warm_up_simulation
+    from cpsched.planner import compiling_announced, own_interpretation
     from cpsched.report import runs_table
 
     if record and output is None:
@@ -179,8 +179,11 @@ def command(
         policed = [(one.name, one.parameters) for one in chosen]
         campaign = replicas_campaign(instance.name, workload, options, policed, replicas=replicas, **conditions)
         ctx.exit(_play_replicas(campaign, output, as_json=as_json, quiet=quiet))
+    conditions["feedback"] = options.feedback
     targets = [] if output is None else _targets(output, instance, chosen, conditions)
-    with compiling_announced(lambda: say_first_start(quiet=quiet)):
+    ctx.with_resource(compiling_announced(lambda: say_first_start(quiet=quiet)))
+    ctx.with_resource(own_interpretation())
+    if checkpoint is not None or not interprets_simulations(instance, [one.scheduler for one in chosen]):
         warm_up_simulation()
     code, summaries, played, said = ExitCode.FINE, {}, list[dict[str, Any]](), list[str]()
     for number, contender in enumerate(chosen):
@@ -207,13 +210,13 @@ def command(
                 about, made = {**identity, **about}, history.record() if record and is_whole else None
                 write_results(folder, instance, history, summary, label=contender.label, about=about, record=made)
                 played[-1]["folder"] = str(folder)
-                if number == 0 and is_log(workload):
-                    write_instance(instance, output / "workload.json.gz")
+                if options.feedback or (number == 0 and is_log(workload)):
+                    write_instance(history.workload, (folder if options.feedback else output) / "workload.json.gz")
         if not is_whole or is_interrupted():
             code = ExitCode.INTERRUPTED
             break
         if is_verified:
-            played[-1]["violations"] = _violations(instance, contender, history, quiet=quiet)
+            played[-1]["violations"] = _violations(contender, history, quiet=quiet)
             if played[-1]["violations"]:
                 code = ExitCode.VIOLATIONS
     if checkpoint is not None and code is not ExitCode.INTERRUPTED:
@@ -289,11 +292,11 @@ def _rules_in_words(uses: Sequence[RuleUse], begin: int) -> Iterator[str]:
         yield f"{use.rule} from day {(use.since - begin) / 86_400:.1f} on: {why}"
 
 
-def _violations(instance: Instance, contender: Contender, history: History, *, quiet: bool) -> tuple[Violation, ...]:
+def _violations(contender: Contender, history: History, *, quiet: bool) -> tuple[Violation, ...]:
     from cpsched.formats import instance_to_document, plan_to_document
     from cpsched.verify import verify
 
-    violations = verify(instance_to_document(instance), plan_to_document(history.record()))
+    violations = verify(instance_to_document(history.workload), plan_to_document(history.record()))
     if violations:
         click.echo(f"{contender.label}: ", err=True, nl=False)
         echo_violations(violations, err=True)

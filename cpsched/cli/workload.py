@@ -82,22 +82,28 @@ _OPTIONS: Mapping[str, Decorator] = {
         help="Jobs wait for their preceding jobs and think times (fields 17 and 18 of SWF).",
     ),
 }
+_FEEDBACK: Decorator = click.option(
+    "--feedback",
+    is_flag=True,
+    help="A user submits a job that followed the end of an earlier one in the log as long after its end.",
+)
 
 
-def log_options(*, cluster: bool) -> Decorator:
+def log_options(*, cluster: bool, feedback: bool = False) -> Decorator:
     """Add the options for reading a log to a command, which gets them together as ``options``.
 
     `cluster`: whether ``--cluster`` is one of them; else the command has an argument ``cluster``.
+    `feedback`: whether ``--feedback`` is.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
         def collecting(**given: Any) -> None:
-            given_options = {name: given.pop(name) for name in (*_OPTIONS, "cluster")}
+            given_options = {name: given.pop(name) for name in (*_OPTIONS, "cluster", *["feedback"] * feedback)}
             command(options=_log_options(**given_options), **given)
 
         made: Callable[..., Any] = collecting
-        for option in reversed((*([_CLUSTER] if cluster else []), *_OPTIONS.values())):
+        for option in reversed((*[_CLUSTER] * cluster, *_OPTIONS.values(), *[_FEEDBACK] * feedback)):
             made = option(made)
         return made
 

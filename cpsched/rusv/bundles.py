@@ -27,6 +27,18 @@ class Bundle(types.Type):
         self.fields = fields
         super().__init__(name=f"Bundle({kind.__module__}.{kind.__qualname__}, {', '.join(str(f) for f in fields)})")
 
+    #: Its hash, once it was asked for: that of a hundred fields, which numba asks for again and again.
+    _hash: int | None = None
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash(self.key)
+        return self._hash
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is written with compiled code: a hash is of one process."""
+        return {**self.__dict__, "_hash": None}
+
     @property
     def key(self) -> tuple[type, tuple[Any, ...]]:
         """The class of the tuples, and the types of their fields."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from numba.core import config, sigutils, types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 from numba.core.runtime.nrt import rtsys
 
@@ -48,8 +49,16 @@ class _Dispatcher(CPUDispatcher):
         args = tuple(sigutils.normalize_signature(sig)[0])  # type: ignore[no-untyped-call]
         if args in self.overloads:
             return super().compile(sig)
-        with uncollected():
-            entry = super().compile(sig)
+        with uncollected(), global_compiler_lock:
+            # numba's own method measures how long it waits for locks, anew in each kernel that is loaded for others
+            loaded = self._cache.load_overload(sig, self.targetctx)
+            if loaded is None:
+                entry = super().compile(sig)
+            else:
+                self._cache_hits[args] += 1
+                self.targetctx.insert_user_function(loaded.entry_point, loaded.fndesc, [loaded.library])
+                self.add_overload(loaded)
+                entry = loaded.entry_point
         symbols.register(self, args)
         return entry
 

@@ -14,6 +14,8 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from cpsched.rusv import kernel_cache
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 _is_interpreting = ContextVar("_is_interpreting", default=False)
@@ -47,13 +49,18 @@ def own_interpretation() -> Iterator[None]:
         _is_interpreting.reset(token)
 
 
-def interpret(*, wanted: bool) -> bool:
-    """Have Python interpret the kernels from now on, in this thread, or numba compile them.
+def interpret(*, wanted: bool | None = None) -> bool:
+    """Have Python interpret the kernels from now on, in this thread, or numba compile them; None: as now.
 
     Returns whether they are interpreted: not if the process has compiled ones.
     """
-    _is_interpreting.set(wanted and not _Kernel.has_compiled)
+    if wanted is not None:
+        _is_interpreting.set(wanted and not _Kernel.has_compiled)
     return _is_interpreting.get()
+
+
+#: What most kernels return, as it is.
+_PLAIN = frozenset({int, float, bool, type(None)})
 
 
 class _Kernel:
@@ -67,7 +74,10 @@ class _Kernel:
 
     def __call__(self, *args: object) -> Any:
         """Interpret the function, or call what is compiled."""
-        return _plain(self._function(*args)) if _is_interpreting.get() else self._compiled(*args)
+        if not _is_interpreting.get():
+            return self._compiled(*args)
+        result = self._function(*args)
+        return result if type(result) in _PLAIN else _plain(result)
 
     @cached_property
     def _compiled(self) -> Any:
@@ -75,6 +85,12 @@ class _Kernel:
 
         _Kernel.has_compiled = True
         return compiled(self._function, self._options)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the function was compiled on this machine before."""
+        folder = kernel_cache.folder_of_module(self._function.__globals__)
+        return any(folder.glob(f"*.{self._function.__name__}-*.nbi"))
 
     def __getattr__(self, name: str) -> Any:
         """Return an attribute of what is compiled; by ``_numba_type_`` numba takes the one for the other."""

@@ -20,7 +20,6 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 
@@ -68,6 +67,8 @@ def _digest(name: str, module_globals: Mapping[str, object]) -> str:
     numba itself looks only at the file of the function that it compiles, so a caller would go stale when a kernel in
     another file changes.
     """
+    from importlib.metadata import version  # only now, as it takes a while
+
     digest = hashlib.sha256(version("numba").encode())
     digest.update(Path(str(module_globals["__file__"])).read_bytes())
     for key, value in sorted(module_globals.items()):

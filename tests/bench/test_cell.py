@@ -15,7 +15,16 @@ from cpsched.formats.logs import LogOptions, Selection, read_workload
 from cpsched.lab.bench.campaign import Cell, Contender, Generated, InstanceFile, LogFile, Workload
 from cpsched.lab.bench.figures import rows_of
 from cpsched.lab.bench.loading import GENERATORS, load_workload, play
-from cpsched.lab.workloads import eurora_stream, moved, offered_load, resampled_users, resampled_weeks
+from cpsched.lab.workloads import (
+    Failures,
+    eurora_stream,
+    moved,
+    offered_load,
+    resampled_users,
+    resampled_weeks,
+    with_failures,
+    with_walltimes,
+)
 from tests.formats.job_logs import TORQUE
 
 CASES = Path(__file__).parents[1] / "cases"
@@ -165,6 +174,24 @@ def test_each_generator_takes_a_seed(name: str) -> None:
     parameters = FrozenMap({"jobs": 5} if name in ("lublin", "cirne-like", "openccs", "eurora") else {})
     workload = workload_of(Generated(generator=name, parameters=parameters))
     assert load_workload(workload, 1).instance.jobs != load_workload(workload, 2).instance.jobs
+
+
+def test_what_goes_wrong_is_drawn_for_each_seed(log: LogFile) -> None:
+    """Walltimes and outages are those of the models and of the cell's seed."""
+    workload = replace(workload_of(log), walltimes="f=9", failures="mtbf=100 mttr=10")
+    plain = load_workload(workload_of(log), None).instance
+    for seed in (1, 2):
+        expected = with_failures(with_walltimes(plain, seed, "f=9"), seed, Failures(mtbf=100, mttr=10))
+        assert load_workload(workload, seed).instance == expected
+        assert expected.outages
+
+
+def test_users_look_at_results_first(log: LogFile) -> None:
+    """With feedback the second job of user 8 comes 5 s after the first one ends, which it does 25 s before the log."""
+    told = LogFile(path=log.path, options=LogOptions(feedback=True))
+    log.path.write_text(LOG.replace("3 60 5 60 8", "3 120 5 60 8").replace("2 30 5 60", "2 30 25 60"))
+    both = [rows_of(play(cell_of(workload_of(source))))[0].figures for source in (log, told)]
+    assert [figures["makespan"] for figures in both] == [180, 155]
 
 
 def test_a_workload_without_jobs_is_refused(log: LogFile) -> None:

@@ -176,6 +176,19 @@ def test_a_workload_is_read_with_each_model(tmp_path: Path) -> None:
     assert fault == "workload[2].model: Expected 'ideal' or 'worst', got \"best\""
 
 
+def test_a_workload_is_read_with_each_error_and_failure(tmp_path: Path) -> None:
+    """They multiply the workloads, and are in their names; what cannot be read is told with its place."""
+    text = 'malleable = 0.5\nwalltimes = ["accurate", "f=2"]\nfailures = "mtbf=9000 mttr=60"'
+    found = read(tmp_path, WHOLE.replace("malleable = 0.5", text)).workloads[-2:]
+    assert [(one.name, one.walltimes, one.failures) for one in found] == [
+        (f"lublin, walltimes {model}, failures mtbf=9000 mttr=60", model, "mtbf=9000 mttr=60")
+        for model in ("accurate", "f=2")
+    ]
+    for key, what in (("walltimes", "Expected accurate, modal, or f=NUMBER"), ("failures", "Expected mtbf=SECONDS")):
+        (fault,) = faults_of(tmp_path, WHOLE.replace("malleable = 0.5", f'{key} = "often"'))
+        assert fault.startswith(f"workload[2].{key}: {what}")
+
+
 SD_CAMPAIGNS = ("sd-cirne", "sd-cirne-ideal", "sd-ricc", "sd-curie", "sd-models", "sd-classes", "sd-value")
 
 

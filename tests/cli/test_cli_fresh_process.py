@@ -60,7 +60,7 @@ def run_alone(folder: Path, *arguments: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("policy", some(["smith", "easy", "slurm"], 3))
+@pytest.mark.parametrize("policy", some(["smith", "f1", "slurm"], 3))
 def test_a_simulation_loads_its_kernels(policy: str, folder: Path) -> None:
     """The second process compiles nothing, and every job has the same start in it."""
     for out in ("first", "second"):

@@ -12,6 +12,7 @@ from cpsched.cli.exits import ExitCode
 from cpsched.cli.generate import command
 from cpsched.formats import read_instance
 from cpsched.lab.workloads import (
+    Failures,
     agent_workload,
     cirne_like,
     eurora_stream,
@@ -20,8 +21,10 @@ from cpsched.lab.workloads import (
     lublin,
     offered_load,
     openccs_workload,
+    with_failures,
     with_malleable,
     with_moldable,
+    with_walltimes,
 )
 from tests.cli.conftest import Run
 
@@ -88,6 +91,16 @@ def test_a_log_with_choices(run: Run, tmp_path: Path) -> None:
     assert with_moldable(before, 1, share=0.5) == workload
 
 
+def test_what_goes_wrong_is_written_out(run: Run, tmp_path: Path) -> None:
+    """Failures are outages of the document, and counted; other walltimes are those of its jobs."""
+    out, options = tmp_path / "workload.json", ("--walltimes", "f=2", "--failures", "mtbf=500000 mttr=600 group=8")
+    shown = run("generate", "lublin", "--jobs", 40, "--seed", 1, *options, "-o", out)
+    failures = Failures(mtbf=500_000, mttr=600, group=8)
+    expected = with_failures(with_walltimes(lublin(40, 1), 1, "f=2"), 1, failures)
+    assert read_instance(out) == expected
+    assert shown.stdout.startswith(f"40 jobs, {len(expected.outages)} failures, load ")
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -105,6 +118,9 @@ def test_a_log_with_choices(run: Run, tmp_path: Path) -> None:
         (("cirne-like", "--nodes", 64), "Expected at most all 64 nodes, got 128"),
         (("job-mix", "--jobs", 10), "--jobs"),
         (("evolving", "--load", 1), "--load"),
+        (("lublin", "--walltimes", "exact"), "Expected accurate, modal, or f=NUMBER"),
+        (("lublin", "--failures", "mtbf=1"), "Expected mtbf=SECONDS mttr=SECONDS"),
+        (("lublin", "--failures", "mtbf=1 mttr=1"), "Expected at most 1000000 failures"),
         (("evolving", "--nodes", 74), "74"),
     ],
 )

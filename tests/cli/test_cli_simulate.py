@@ -535,3 +535,27 @@ def test_jobs_of_a_log_wait_for_their_preceding_jobs(run: Run, tmp_path: Path) -
         assert ("1 x waits for its preceding job" in shown.stderr) is bool(options)
         rows = list(csv.DictReader((folder / "jobs.csv").read_text().splitlines()))
         assert float(rows[1]["starting_time"]) == start
+
+
+def test_users_look_at_results_first(run: Run, tmp_path: Path) -> None:
+    """A job that came 20 s after the end of another one in the log does so in the simulation, from the log and from
+    what `generate log` wrote; the record is judged by the workload that was played, which can be played again.
+    """
+    log, made = tmp_path / "log.swf", tmp_path / "made.json"
+    jobs = (f"{job} 1 -1 -1 1 60 -1 1 1 1 -1 -1 -1 -1 -1\n" for job in ("1 0 30 50", "2 100 0 5"))
+    log.write_text("".join(["; MaxProcs: 4\n", *jobs]))
+    assert run("generate", "log", log, "--feedback", "-o", made).exit_code == 0
+    both = ("--policy", "easy", "--policy", "fcfs")
+    for source, policies in ((log, both), (made, both), (tmp_path / "0" / "easy" / "workload.json.gz", both)):
+        folder = tmp_path / str(len(list(tmp_path.iterdir())) - 2)
+        shown = run("simulate", source, "--feedback", *policies, "-o", folder, "--record", "--verify")
+        assert shown.exit_code == 0, shown.stderr
+        for policy in ("easy", "fcfs"):
+            place = folder / policy
+            rows = list(csv.DictReader((place / "jobs.csv").read_text().splitlines()))
+            assert [float(row["submission_time"]) for row in rows] == [0, 70]
+            assert run("verify", place / "workload.json.gz", place / "record.json.gz").exit_code == 0
+        again = run("simulate", source, *policies, "-o", folder)
+        assert again.exit_code == ExitCode.BAD_INPUT
+    replicas = run("simulate", log, "--feedback", "--replicas", 2, "-o", tmp_path / "replicas", "--quiet")
+    assert replicas.exit_code == 0, replicas.stderr

@@ -135,3 +135,53 @@ def test_gpus_are_on_the_nodes_that_had_them() -> None:
     assert cluster.class_of["g1"].resources["gpus"] == 2
     assert "gpus" not in cluster.class_of["c1"].resources
     assert cluster.class_of["c1"].resources["scratch_local"] == 10 * 1024
+
+
+#: A pod on two whole GPUs, one on a part of one, one that still runs, one that never ran; two rows that are none.
+PODS = """\
+name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time
+a,12000,16384,2,1000,,LS,Running,0,500,20
+b,1500,1000,1,460,V100M16,BE,Succeeded,100,400,100
+c,1000,1000,0,0,,BE,Running,150,,160
+d,1000,1000,0,0,,BE,Failed,150,200,
+e,many,1000,0,0,,BE,Running,150,300,200
+f,1000,1000,0,0,,BE,Running,,300,200
+"""
+TASKS = """\
+job_name,task_name,inst_num,status,start_time,end_time,plan_cpu,plan_mem,plan_gpu,gpu_type
+x,worker,3.0,Terminated,1000.0,1060.0,600.0,29.5,50.0,V100
+y,tensorflow,1.0,Failed,1200.0,1300.0,,,,
+"""
+
+
+def test_pods_of_alibaba_are_a_workload(tmp_path: Path) -> None:
+    """Milli-CPUs become cores, rounded up, part of a GPU a whole one; a run time is the walltime; faults are named."""
+    table, cluster = tmp_path / "pods.csv", tmp_path / "cluster.json"
+    table.write_text(PODS)
+    nodes = [{"names": "n[1-2]", "resources": {"cores": 32, "mem": 64000, "gpus": 2}}]
+    cluster.write_text(json.dumps({"format": "cpsched-instance/1", "name": "m", "cluster": {"nodes": nodes}}))
+    assert kind_of(table) is LogKind.SACCT
+    instance = workload(table, cluster)
+    first, second = instance.jobs
+    assert instance.epoch is None
+    assert (first.id, first.submit, first.walltime, first.runtime) == ("a", 0, 480, 480)
+    assert dict(first.request.totals) == {"cores": 12, "mem": 16384, "gpus": 2}
+    assert (second.id, second.submit, second.runtime) == ("b", 100, 300)
+    assert dict(second.request.totals) == {"cores": 2, "mem": 1000, "gpus": 1}
+    read = log_of(table, LogKind.SACCT)
+    assert [anomaly for anomaly, _ in read.left_out] == [LogAnomaly.CANCELLED]
+    assert [(fault.path, fault.message) for fault in read.faults] == [
+        ("line 6", 'Expected a number in the column cpu_milli, got "many"'),
+        ("line 7", "Expected a time of submission (the column Submit), got none"),
+    ]
+
+
+def test_tasks_of_alibaba_are_a_workload(tmp_path: Path) -> None:
+    """Hundredths become cores and GPUs of each instance, which have a node each."""
+    table = tmp_path / "tasks.csv"
+    table.write_text(TASKS)
+    first, second = log_of(table, LogKind.SACCT).jobs
+    assert (first.id, first.submit, first.start, first.runtime) == ("x.worker", 1001, 1001, 60)
+    (chunk,) = first.request.chunks
+    assert (chunk.count, dict(chunk.resources)) == (3, {"cores": 6, "mem": 30208, "gpus": 1})
+    assert (second.id, dict(second.request.totals)) == ("y.tensorflow", {"cores": 1})

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from cpsched.formats.logs import LogOptions, read_workload
+
 Fetch = Callable[..., subprocess.CompletedProcess[str]]
 
 KTH = "/l_kth_sp2/KTH-SP2-1996-2.1-cln.swf.gz"
@@ -190,3 +192,22 @@ def test_bad_record_and_unknown_log_are_refused(fetch: Fetch, tmp_path: Path) ->
     result = fetch()
     assert result.returncode == 1
     assert "line 1" in result.stderr
+
+
+def test_tables_of_a_gpu_cluster_become_a_workload(fetch: Fetch, archive: Archive, tmp_path: Path) -> None:
+    """Pods and nodes are fetched, and the cluster file holds the pods; other columns are told."""
+    at = "/cluster-trace-gpu-v2023/csv/openb_"
+    pods = "name,cpu_milli,memory_mib,num_gpu,creation_time,deletion_time,scheduled_time"
+    archive.files[f"{at}pod_list_default.csv"] = f"{pods}\np,2000,10,1,5,65,6\n".encode()
+    archive.files[f"{at}node_list_all_node.csv"] = b"sn,cpu_milli,memory_mib,gpu\na,4000,100,2\nb,4000,100,2\n"
+    assert fetch("Alibaba-GPU-2023").stderr == ""
+    cluster = tmp_path / "openb.cluster.json"
+    instance, _ = read_workload(tmp_path / "openb_pod_list_default.csv", LogOptions(cluster=cluster))
+    (machine,), (pod,) = instance.cluster.classes, instance.jobs
+    assert (machine.names, dict(machine.resources)) == (("a", "b"), {"cores": 4, "mem": 100, "gpus": 2})
+    assert (pod.runtime, dict(pod.request.totals)) == (59, {"cores": 2, "mem": 10, "gpus": 1})
+    for name in ("SHA256SUMS", "openb_node_list_all_node.csv"):
+        (tmp_path / name).unlink()
+    archive.files[f"{at}node_list_all_node.csv"] = b"name\na\n"
+    told = fetch("Alibaba-GPU-2023")
+    assert (told.returncode, "expected a table with sn" in told.stderr) == (1, True)

@@ -26,6 +26,7 @@ from cpsched.domain import (
 from cpsched.errors import Fault
 from cpsched.formats.faults import shown
 from cpsched.formats.instance_reader import trusted
+from cpsched.formats.logs.feedback import with_feedback
 from cpsched.formats.logs.jobs import JobLog, LogAnomaly, LogJob, LogKind, Note, NotTaken
 from cpsched.formats.logs.selection import Logged, Selection
 from cpsched.formats.logs.swf_jobs import MemoryField, SwfTranslator
@@ -61,6 +62,8 @@ class LogOptions:
     #: Whether jobs wait for their preceding jobs, and then for their think times (fields 17 and 18). The submit times
     #: of a log have these in them already, as they were then.
     dependencies: bool = False
+    #: Whether jobs follow the ends of others (`with_feedback`), in all logs that say when jobs started.
+    feedback: bool = False
 
     def __post_init__(self) -> None:
         if self.cores_per_chunk is not None and self.cores_per_chunk < 1:
@@ -151,7 +154,7 @@ def log_to_instance(
         epoch=epoch,
         now=(first if arriving else last) if now is None else now - converter.origin,
         queues=FrozenMap(converter.queues),
-        jobs=tuple(converter.jobs),
+        jobs=tuple(with_feedback(converter.jobs, converter.ends()) if options.feedback else converter.jobs),
     )
     return LogWindow(
         instance=trusted(instance),
@@ -176,6 +179,8 @@ class _Converter:
         self.origin = 0
         self.jobs: list[Job] = []
         self.starts: dict[str, int] = {}
+        #: The jobs that the machine can never run.
+        self._never: set[str] = set()
         self.left_out: list[Fault] = []
         self.adjusted: list[Fault] = []
         self.oversized: list[Fault] = []
@@ -208,6 +213,11 @@ class _Converter:
                 self._note(self.adjusted, line, LogAnomaly.OUT_OF_ORDER, message)
             latest = max(latest, line.submit)
         self.jobs.sort(key=lambda job: job.submit)
+
+    def ends(self) -> dict[str, int]:
+        """Return when jobs ended in the log, as far as it says so, without those that the machine can never run."""
+        known = (job for job in self.jobs if job.id in self.starts and job.id not in self._never)
+        return {job.id: self.starts[job.id] + job.runtime for job in known if job.runtime is not None}
 
     def leave_out(self, named: Iterable[tuple[LogAnomaly, Fault]]) -> None:
         """Note the jobs about which the log has too little information, before the others that were left out."""
@@ -251,6 +261,7 @@ class _Converter:
         for anomaly, message in notes:
             self._note(self.adjusted, log_job, anomaly, message)
         if demand.size_fault is not None:
+            self._never.add(log_job.id)
             self._note(self.oversized, log_job, LogAnomaly.TOO_LARGE, demand.size_fault)
         return Job(
             id=log_job.id,

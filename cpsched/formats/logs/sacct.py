@@ -1,4 +1,6 @@
-"""Slurm's accounting: the text of ``sacct -P`` (``--parsable2``), with any columns, and ``sacct --json``.
+"""Slurm's accounting: the text of ``sacct -P`` (``--parsable2``), with any columns, and ``sacct --json``; and tables of
+GPU clusters of Alibaba (github.com/alibaba/clusterdata: pods of 2023, tasks of 2020 with their header), whose columns
+become those of sacct.
 
 Dates without offset are taken to be of UTC, which only shifts the log. Steps of jobs (``17.batch``) are not read.
 Columns and keys are those of sacct(1), 21.08 to 25.05.
@@ -9,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +28,50 @@ HEADER = re.compile(r"(?:\w+\|)*JobID(?:Raw)?(?:\|.*)?", re.IGNORECASE)
 _NOTHING = frozenset({"", "unknown", "none", "n/a", "(null)", "invalid"})
 _NO_LIMIT = frozenset({"partition_limit", "unlimited", "infinite", "not_set"})
 _MEMORY = re.compile(r"([0-9]+(?:\.[0-9]+)?)([KMGTP]?)([nc]?)", re.IGNORECASE)
+_NUMBER = re.compile(r"[0-9]{1,12}(?:\.[0-9]+)?")
 _UNITS = {"": 1.0, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
 _STATUS = {"COMPLETED": 1, "CANCELLED": 5}
 
 _Fields = Mapping[str, str]
+
+#: Tables with commas, by the first columns of their headers: the columns that are ours, and what a row asks for: the
+#: column with the number of equal parts, and of each part (name, column, how many are one of ours, unit).
+_TABLES: Mapping[str, tuple[dict[str, str], str, tuple[tuple[str, str, float, str], ...]]] = {
+    "name,cpu_milli,memory_mib": (
+        {"jobid": "name", "submit": "creation_time", "start": "scheduled_time", "end": "deletion_time", "qos": "qos"},
+        "",
+        (("cpu", "cpu_milli", 1000, ""), ("mem", "memory_mib", 1, "M"), ("gres/gpu", "num_gpu", 1, "")),
+    ),
+    "job_name,task_name,inst_num,status": (
+        {"jobid": "job_name", "step": "task_name", "submit": "start_time", "start": "start_time", "end": "end_time"},
+        "inst_num",
+        (("cpu", "plan_cpu", 100, ""), ("mem", "plan_mem", 1 / 1024, "M"), ("gres/gpu", "plan_gpu", 100, "")),
+    ),
+}
+
+
+def table_of(header: str) -> str | None:
+    """Return how the header of a table begins that is read here; None: it is none."""
+    return next((begin for begin in _TABLES if header.startswith(f"{begin},")), None)
+
+
+def _row(begin: str, row: _Fields) -> _Fields:
+    """Return the columns of sacct of a row of a table. Second 0 of the table is 1: Slurm's 0 is no time."""
+
+    def number(column: str) -> float:
+        text = row.get(column) or "0"
+        if not _NUMBER.fullmatch(text):
+            raise UnusableLine(f"Expected a number in the column {column}, got {shown(text)}")
+        return float(text)
+
+    columns, parts, asked = _TABLES[begin]
+    fields = {ours: row.get(column, "") for ours, column in columns.items()}
+    times = {key: str(1 + int(number(columns[key]))) for key in ("submit", "start", "end") if fields[key]}
+    count = max(1, int(number(parts))) if parts else 1
+    tres = [f"{name}={count * ceil(number(column) / each)}{unit}" for name, column, each, unit in asked]
+    name = ".".join(filter(None, (fields["jobid"], fields.get("step"))))
+    done = {"state": "COMPLETED" if "end" in times else "RUNNING", "reqtres": ",".join([*tres, f"node={count}"])}
+    return {**fields, **times, **done, "jobid": name}
 
 
 def read_sacct(path: str | Path) -> JobLog:
@@ -42,7 +85,8 @@ def read_sacct(path: str | Path) -> JobLog:
     left_out: list[tuple[LogAnomaly, Fault]] = []
 
     def read(fields: _Fields, number: int) -> None:
-        job = _job(fields, number)
+        begin = table_of(",".join(fields))
+        job = _job(fields if begin is None else _row(begin, fields), number)
         if job.start is None and job.status is not None:
             fault = Fault(f"line {number}", f"job {shown(job.id)[1:-1]}: never started")
             left_out.append((LogAnomaly.CANCELLED, fault))
@@ -50,7 +94,7 @@ def read_sacct(path: str | Path) -> JobLog:
             jobs[job.id] = job
 
     faults = read_each(_entries(Path(path)), read)
-    others = {"left_out": tuple(left_out), "has_unix_times": True}
+    others = {"left_out": tuple(left_out), "has_unix_times": table_of(next(read_lines(Path(path)))) is None}
     return log_of(path, LogKind.SACCT, jobs.values(), faults, expected="jobs of sacct -P or sacct --json", **others)
 
 
@@ -64,6 +108,10 @@ def _entries(path: Path) -> Iterator[tuple[int, _Fields]]:
     """Yield the columns of each job in small letters; of JSON what the columns would be."""
     lines = ((number, text) for number, text in enumerate(read_lines(path), start=1) if text)
     first = next(lines, (0, ""))
+    if table_of(first[1]) is not None:
+        names = first[1].split(",")
+        yield from ((number, dict(zip(names, text.split(","), strict=False))) for number, text in lines)
+        return
     if not HEADER.fullmatch(first[1]):
         document = load_json(path)
         found: Iterable[Any] = document.get("jobs", ()) if isinstance(document, dict) else ()

@@ -69,7 +69,7 @@ def read_workload(
             starts=taken.starts,
         )
         return trusted(replace(taken.instance, name=name)), notes
-    if options != LogOptions():
+    if replace(options, feedback=False) != LogOptions():
         message = "Expected a log (.swf, .acct, .events), since there are options for logs; got none"
         raise DocumentError(str(path), [Fault("", message)])
     warnings: list[Fault] = []
@@ -95,6 +95,8 @@ def take_jobs(path: Path, options: LogOptions, *, arriving: bool, now: int | Non
         found = machine_of_jobs(log) if isinstance(log, JobLog) else machine_of_log(log)
         machine, assumed = found.machine, found.assumed
     window = log_to_instance(log, machine, options, arriving=arriving, now=now)
+    if options.feedback and not window.starts:
+        raise DocumentError(str(path), [Fault("", f"Expected a log that says when jobs started, got {kind}")])
     return replace(window, assumed=assumed)
 
 

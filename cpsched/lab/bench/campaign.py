@@ -62,13 +62,16 @@ class Workload:
     #: is moved at random; None: nothing, none.
     resampled: str | None = None
     moved: int | None = None
+    #: How walltimes are wrong, and how often nodes fail, as `cpsched.lab.workloads` reads it; both are in the name.
+    walltimes: str | None = None
+    failures: str | None = None
     #: The name of its file, where several are instances of the same; else None.
     sample: str | None = None
 
     @property
     def is_random(self) -> bool:
         """Whether it differs for each seed."""
-        changes = (self.malleable, self.resampled, self.moved)
+        changes = (self.malleable, self.resampled, self.moved, self.walltimes, self.failures)
         return isinstance(self.source, Generated) or any(change is not None for change in changes)
 
     @property
@@ -179,6 +182,8 @@ def digest_of(cell: Cell, content: Callable[[Path], str]) -> str:
         "model": cell.workload.model,
         "resampled": cell.workload.resampled,
         "moved": cell.workload.moved,
+        "walltimes": cell.workload.walltimes,
+        "failures": cell.workload.failures,
         "scheduler": contender.scheduler,
         "parameters": contender.parameters,
         "predict": contender.predict,

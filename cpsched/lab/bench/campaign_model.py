@@ -131,6 +131,12 @@ class WorkloadModel(DocumentModel):
     resampled: Omittable[Literal["users", "weeks"]] = Field(
         None, description="What is drawn with replacement, for each seed anew"
     )
+    walltimes: Omittable[OneOrMore[OneLine]] = Field(
+        None, description="What jobs ask for: accurate, modal, or f=NUMBER, as in cpsched generate"
+    )
+    failures: Omittable[OneOrMore[OneLine]] = Field(
+        None, description="mtbf=SECONDS mttr=SECONDS shape=NUMBER group=NODES, for each seed anew"
+    )
     optional: bool = Field(False, description="Whether it is left out where its file is not found")
 
 
@@ -153,6 +159,7 @@ class LogFileModel(WorkloadModel):
         "kb-per-processor", description="Meaning and unit of field 10 (SWF only)"
     )
     dependencies: bool = Field(False, description="Whether jobs wait for their preceding jobs (SWF only)")
+    feedback: bool = Field(False, description="Whether users submit jobs after the ends of earlier ones")
 
 
 class GeneratedModel(WorkloadModel):

@@ -14,6 +14,7 @@ from cpsched.lab.bench.campaign import Cell, Contender, Generated, InstanceFile,
 from cpsched.lab.policies import make_scheduler
 from cpsched.lab.sim import History, simulate
 from cpsched.lab.workloads import (
+    Failures,
     agent_workload,
     cirne_like,
     eurora_stream,
@@ -25,7 +26,9 @@ from cpsched.lab.workloads import (
     resampled_users,
     resampled_weeks,
     scaled,
+    with_failures,
     with_malleable,
+    with_walltimes,
 )
 
 #: Generators by their names in ``cpsched generate``.
@@ -72,6 +75,10 @@ def load_workload(workload: Workload, seed: int | None) -> Loaded:
         instance = moved(instance, workload.moved, seed or 0)
     if workload.malleable is not None:
         instance = with_malleable(instance, seed or 0, share=workload.malleable, model=workload.model)
+    if workload.walltimes is not None:
+        instance = with_walltimes(instance, seed or 0, workload.walltimes)
+    if workload.failures is not None:
+        instance = with_failures(instance, seed or 0, Failures.of(workload.failures))
     return Loaded(instance=instance, remarks=loaded.remarks)
 
 
@@ -101,7 +108,8 @@ def play(cell: Cell) -> dict[str, Any]:
     if not loaded.instance.jobs:
         raise ValueError(f"the workload {cell.workload.label} has no jobs")
     _warm_up(cell.contender)
-    history = _simulated(loaded.instance, cell.contender)
+    options = getattr(cell.workload.source, "options", None)
+    history = _simulated(loaded.instance, cell.contender, feedback=options is not None and options.feedback)
     summary = history.summary(warm_up=cell.warm_up, cool_down=cell.cool_down).as_document()
     return {
         "cell": cell.label,
@@ -119,11 +127,12 @@ def _warm_up(contender: Contender) -> None:
     _simulated(eurora_stream(3, 0), contender)
 
 
-def _simulated(workload: Instance, contender: Contender) -> History:
+def _simulated(workload: Instance, contender: Contender, *, feedback: bool = False) -> History:
     """Simulate a workload with a new scheduler."""
     return simulate(
         workload,
         make_scheduler(contender.scheduler, contender.parameters),
         predict=contender.predict,
         charge_overhead=contender.charge_overhead,
+        feedback=feedback,
     )

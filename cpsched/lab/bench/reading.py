@@ -40,6 +40,7 @@ from cpsched.lab.policies import (
     parameter_text,
     scheduler_names,
 )
+from cpsched.lab.workloads import Failures, check_walltimes
 
 _KEYS = keys_of_models(vars(campaign_model))
 #: The keys of a workload that say where it is from, and what such a workload looks like.
@@ -203,11 +204,19 @@ def _read_workloads(reading: _Reading, table: object, at: Location) -> list[Work
     if model.optional and not all(map(reading.found, files)):
         reading.left_out.append(model.name)
         return []
+    disturbed = {}
+    for key, check in (("walltimes", check_walltimes), ("failures", Failures.of)):
+        disturbed[key] = _listed(cast(str | list[str] | None, getattr(model, key)))
+        for text in disturbed[key]:
+            try:
+                check(text)
+            except ValueError as error:
+                reading.faults.add((*at, key), str(error))
     sources = _read_sources(reading, model, at)
     runtime_models = tuple(map(RuntimeModel, models))
     return [
         Workload(
-            name=model.name,
+            name=", ".join([model.name, *(f"{key} {text}" for key, text in wrong.items() if text)]),
             source=source,
             load=load,
             malleable=share,
@@ -215,10 +224,16 @@ def _read_workloads(reading: _Reading, table: object, at: Location) -> list[Work
             resampled=model.resampled,
             moved=model.moved,
             sample=_sample(source, sources, at=number),
+            **wrong,
         )
-        for load, share, kind, (number, source) in product(
-            _listed(model.load) or (None,), shares or (None,), runtime_models or (None,), enumerate(sources)
+        for load, share, kind, (number, source), *texts in product(
+            _listed(model.load) or (None,),
+            shares or (None,),
+            runtime_models or (None,),
+            enumerate(sources),
+            *(texts or (None,) for texts in disturbed.values()),
         )
+        for wrong in (dict(zip(disturbed, texts, strict=True)),)
     ]
 
 
@@ -257,6 +272,7 @@ def _read_log(reading: _Reading, model: LogFileModel, selection: SelectionModel,
         cores_per_chunk=model.cores_per_chunk,
         memory_field=MemoryField(model.memory_field),
         dependencies=model.dependencies,
+        feedback=model.feedback,
     )
     return LogFile(path=reading.file((*at, "log"), model.log), options=options)
 

@@ -38,9 +38,6 @@ class ConservativeOnNodes:
     def begin(self, site: Site) -> None:
         """Make ready for a simulation."""
         self._site = site
-        self._rank = site.ranks()
-        #: Whether any job precedes one that was submitted earlier: if not, the queue is in order already.
-        self._has_priorities = bool((np.diff(self._rank) < 0).any())
         #: The reservations of waiting jobs: times and nodes.
         self._table = JobTable([(demand, 0, site.latest(job), 1) for job, demand in enumerate(site.demand.tolist())])
         #: The future free resources with the reservations booked, and the compression of these.
@@ -48,9 +45,7 @@ class ConservativeOnNodes:
 
     def decide(self, site: Site, news: News) -> Decision:
         """Start the jobs whose reservations begin now."""
-        now, queue, table = news.now, site.queue, self._table
-        if self._has_priorities:
-            queue = queue[np.argsort(self._rank[queue])]
+        now, queue, table = news.now, site.by_priority, self._table
         table.jobs[queue, 1] = now
         outlook = self._follow(queue, news)
         starts = table.starts[queue]
@@ -136,8 +131,6 @@ class _ConservativeByCounts:
     def begin(self, site: Site) -> None:
         """Make ready for a simulation."""
         count, columns = len(site.jobs), self._units.num_columns
-        self._rank = site.ranks()
-        self._has_priorities = bool((np.diff(self._rank) < 0).any())
         self._reserved = count_kernels.Reservations(
             demand=site.demand,
             released=np.zeros(count, dtype=np.int64),
@@ -160,9 +153,7 @@ class _ConservativeByCounts:
 
     def decide(self, site: Site, news: News) -> Decision:
         """Start the jobs whose reservations begin now."""
-        queue, starts = site.queue, self._reserved.starts
-        if self._has_priorities:
-            queue = queue[np.argsort(self._rank[queue])]
+        queue, starts = site.by_priority, self._reserved.starts
         arguments = (self._profile, self._units.asks, self._reserved, *self._scratch)
         if self._follow(site, news, queue):
             if not self._is_settled:

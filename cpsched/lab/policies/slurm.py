@@ -100,8 +100,7 @@ class Slurm:
         self._outlook = Outlook(site)
         self._demands = site.demand.astype(np.int64)
         self._estimates = np.array([site.estimate(job) for job in range(len(site.jobs))], dtype=np.int64)
-        self._rank = site.ranks()
-        self._tiers = np.array([site.instance.priority(job) for job in site.jobs], dtype=np.int64)
+        self._tiers = site.priority
         #: The priorities of ``priority/multifactor``, and the time at which all are calculated next.
         self._priority = np.zeros(len(site.jobs), dtype=np.int64)
         self._next_priorities = site.now
@@ -128,14 +127,14 @@ class Slurm:
         """Return the waiting jobs in order; of jobs that have come, and now and then of all, after new priorities."""
         queue = site.queue
         if not self._has_factors:
-            return queue[np.argsort(self._rank[queue])]
+            return site.by_priority
         is_due = news.now >= self._next_priorities
         new = queue if is_due else np.array(news.arrived, dtype=np.int64)
         if is_due:
             self._next_priorities = news.now + self.calc_period
         if len(new):
             self._priority[new] = priorities(site, new, self)
-        return queue[np.lexsort((queue, -self._priority[queue], -self._tiers[queue]))]
+        return queue[np.lexsort((-self._priority[queue], -self._tiers[queue]))]
 
     def _in_order(self, queue: NDArray[np.int64], now: int) -> Iterator[Start]:
         """Start jobs from the front of the queue, up to the first one that does not fit."""

@@ -49,6 +49,9 @@ EXPECTS_USER, EXPECTS_CLASSES = 0, 1
 
 PAUSED, FINISHED, LACKS_ROOM = 0, 1, 2
 
+# the arrival of a job that is submitted when other jobs release it
+SUBMITTED_LATER = -2
+
 
 class RuleNumbers(NamedTuple):
     """A queue rule in numbers."""
@@ -76,8 +79,8 @@ class SimState(NamedTuple):
 
     #: int64 (CLOCK,): counters and the state of the pass, see `C`.
     clock: NDArray[Any]
-    #: int64 (jobs, 5): submission; arrival (-1: when the jobs that it waits for release it); walltime; real length;
-    #: real ending.
+    #: int64 (jobs, 5): submission; arrival (below 0: when the jobs that it waits for release it); walltime; real
+    #: length; real ending.
     jobs: NDArray[Any]
     #: int32 (jobs,): its demand; -1: it can never start here.
     demand: NDArray[Any]

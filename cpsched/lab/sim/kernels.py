@@ -25,6 +25,7 @@ from cpsched.lab.sim.arrays import (
     PREDICTS_ALL,
     REFUSED,
     RESERVING,
+    SUBMITTED_LATER,
     WAITING,
     C,
     J,
@@ -598,6 +599,8 @@ def let_come(now, rule, s, m, t, x):
     count = 0
     for k in range(arrivals):
         job = s.arrived[k]
+        if s.jobs[job, J.ARRIVAL] == SUBMITTED_LATER:
+            s.jobs[job, J.SUBMIT] = now
         if now > s.latest[job]:
             s.runs[job, R.ENDING] = REFUSED
         elif s.start_at[job] >= 0:

@@ -59,6 +59,15 @@ def unsupported(instance: Instance) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _unfollowed(instance: Instance) -> tuple[str, ...]:
+    """Return the features of jobs that rest on the second of their submission, which feedback leaves open."""
+    return tuple(
+        f"job {job.id}: follows others, and evolves, or has a hard max_wait"
+        for job in instance.jobs
+        if job.after and (job.is_evolving or instance.must_start_by(job) is not None)
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Fixed:
     """The allocations of jobs that ran before the beginning."""
@@ -75,16 +84,18 @@ class Load:
     """A workload, its jobs in the order of submission (as in the document, where they came in the same second).
 
     Raises `UnsupportedError` if the workload asks for something that no simulation can honour yet.
+
+    `feedback`: whether jobs that wait for others are submitted when these release them.
     """
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: Instance, *, feedback: bool = False) -> None:
         #: The workload as it was given, and what its reservations got; `instance` and `jobs` have licences, guards,
         #: nodes of reservations, and amounts set aside in place of rules.
         self.stated, self.slices = instance, slices_of(instance) if instance.reservations else ()
         self.problem = compiled(instance, self.slices, record=True)
         self.instance = instance = self.problem.instance
         features = unsupported(self.stated)
-        features = features or unsupported(instance)
+        features = features or unsupported(instance) or (_unfollowed(instance) if feedback else ())
         if features:
             raise UnsupportedError("simulation", features)
         self.now = instance.now
@@ -124,6 +135,8 @@ class Load:
         self.users, self.user = _numbered([job.user for job in self.jobs])
         self.latest, self.start_at = self._compile_latest()
         self.before, self.after = self._compile_links()
+        #: bool (jobs,): whether a job is submitted when other jobs release it; `submit` is then what the workload says.
+        self.follows = (np.bincount(self.after[:, 1], minlength=len(self.jobs)) > 0) & feedback
         self.fixed = self._compile_fixed()
         self.timeline = Timeline(self.columns.demands)
         #: What rules set aside.
@@ -466,14 +479,15 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.SimState:
     after_of, after = grouped(load.after, milestones)
     awaited = np.bincount(load.after[:, 1], minlength=count).astype(np.int64)
     is_running = np.array([job.running is not None for job in load.jobs], dtype=np.bool_)
-    release = load.submit.copy()
+    release = np.where(load.follows, load.now, load.submit)
     for index, job in enumerate(load.jobs):
         if job.not_before is not None and job.running is None:
             release[index] = max(release[index], job.not_before)
     arrival = np.maximum(release, load.now)
     is_refused = (load.demand < 0) & ~is_running
     by_itself = (awaited == 0) & (arrival == np.maximum(load.submit, load.now)) & ~is_refused & ~is_running
-    jobs = np.stack([load.submit, np.where(by_itself, arrival, -1), load.walltime, load.lengths, load.endings], axis=1)
+    arrival = np.where(by_itself, arrival, np.where(load.follows, arrays.SUBMITTED_LATER, -1))
+    jobs = np.stack([load.submit, arrival, load.walltime, load.lengths, load.endings], axis=1)
     runs = np.full((count, 6), -1, dtype=np.int64)
     runs[:, R.ENDING] = np.where(is_refused, Ending.REFUSED, Ending.WAITING)
     runs[:, R.STARTS :] = 0

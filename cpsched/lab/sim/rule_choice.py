@@ -9,7 +9,7 @@ is expected to. No decision looks at anything that is not known at its second.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import exp, log
 from random import Random
@@ -26,10 +26,14 @@ from cpsched.lab.sim.rules import BackfillRule, Order, Prediction, QueueRule
 from cpsched.lab.sim.scheduler import Decision, News, Scheduler
 from cpsched.lab.sim.site import Site
 from cpsched.lab.sim.world import SimWorld
-from cpsched.rusv import EqualNodes
+from cpsched.rusv import EqualNodes, interpret
 
 #: Passes between two looks at the clock.
 _PORTION = 2_000
+#: The same where Python interprets the kernels.
+_INTERPRETED_PORTION = 5
+#: The most jobs of simulations whose kernels Python interprets, and the most of these times nodes.
+_MOST_INTERPRETED, _MOST_PAIRS = 1_500, 300_000
 #: So often, at least, usage changes the weights of jobs in a simulation, by the number of jobs.
 _WEIGHED = 200
 
@@ -46,13 +50,13 @@ def play_rule(
     """Run the simulation under a rule; tell whether it has come to its end.
 
     `world`: the state of the simulation, from which it continues.
-    `seconds`: a list to which the mean seconds of a pass are added, for each portion of passes.
+    `seconds`: a list to which the mean seconds of a pass are added, for each portion of passes of compiled kernels.
     `predicts`: the use of predicted runtimes; None: none, jobs are expected to take their walltimes.
     `look`: called repeatedly.
     `portion`: the number of passes after which it pauses; None: it is played to its end.
     """
     numbers = rule.in_numbers(predicts=predicts, is_counted=is_counted(world, rule))
-    most = portion or _PORTION
+    most = portion or (_PORTION if not interpret() else _INTERPRETED_PORTION)
     if world.load.instance.fair_share is not None:
         most = max(1, min(most, len(world.load.jobs) // _WEIGHED))
     while True:
@@ -61,7 +65,7 @@ def play_rule(
         before, began = int(world.state.clock[C.PASSES]), time.perf_counter()
         told = kernels.advance(numbers, most, world.state, world.machine, world.tables, world.scratch)
         passes = int(world.state.clock[C.PASSES]) - before
-        if passes:
+        if passes and not interpret():
             seconds.append((time.perf_counter() - began) / passes)
         if told == arrays.FINISHED:
             return True
@@ -70,6 +74,16 @@ def play_rule(
         look()
         if portion is not None and told == arrays.PAUSED:
             return False
+
+
+def interprets_simulations(instance: Instance, schedulers: Sequence[QueueRule | Scheduler]) -> bool:
+    """Have Python interpret the kernels of simulations of few jobs (in an `own_interpretation`) until that has taken as
+    long as to load compiled ones; tell whether it does. Not under rules whose keys may differ in the last bit.
+    """
+    are_exact = all(isinstance(one, QueueRule) and one.is_exact for one in schedulers)
+    jobs = len(schedulers) * len(instance.elements())
+    pairs = jobs * len(instance.cluster.class_of)
+    return interpret(wanted=are_exact and jobs <= _MOST_INTERPRETED and pairs <= _MOST_PAIRS)
 
 
 def is_counted(world: SimWorld, rule: QueueRule) -> bool:
@@ -272,9 +286,8 @@ def _past(world: SimWorld) -> Instance | None:
             runtime = int(queue_kernels.expected_by_classes(number, s))
             if start >= 0:
                 runtime = max(runtime, world.now - start + 1)
-        jobs.append(
-            replace(job, runtime=runtime, after=(), not_before=None, start_at=None, deadline=None, reservation=None)
-        )
+        none = dict.fromkeys(("not_before", "start_at", "deadline", "reservation"))
+        jobs.append(replace(job, submit=int(s.jobs[number, J.SUBMIT]), runtime=runtime, after=(), **none))
     if not jobs:
         return None
     return replace(instance, now=min(job.submit for job in jobs), jobs=tuple(jobs), outages=())

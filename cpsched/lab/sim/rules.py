@@ -121,6 +121,11 @@ class QueueRule:
         if self.due_after is not None and not (has_lengths and self.backfill is BackfillRule.RESERVING):
             raise ValueError(f"Expected due_after of a rule with reservations by length, area or index, got {self}")
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether Python and compiled kernels compute the same keys to the last bit: those without logarithms."""
+        return self.order not in (Order.F1, Order.UNICEF) and self.due_after is None
+
     def in_numbers(self, *, predicts: Prediction | None, is_counted: bool = False) -> arrays.RuleNumbers:
         """Return the rule as the kernels take it.
 

@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +30,7 @@ from cpsched.domain import (
 )
 from cpsched.errors import UnsupportedError
 from cpsched.formats import checked
-from cpsched.lab.sim import arrays
+from cpsched.lab.sim import arrays, kernels
 from cpsched.lab.sim.arrays import R
 from cpsched.lab.sim.checkpoint import Checkpoint, Keeper
 from cpsched.lab.sim.load import Load
@@ -42,6 +41,10 @@ from cpsched.lab.sim.scheduler_loop import play_scheduler
 from cpsched.lab.sim.world import SimWorld
 from cpsched.metrics import Runs, RunsSummary, runs_summary, score_of
 from cpsched.problem import stated_node
+from cpsched.rusv import interpret
+
+#: How long it takes to load compiled kernels, and to compile them (s of processor time): Python interprets as long.
+_LOADING, _COMPILING = 1.5, 20.0
 
 
 def unkept(instance: Instance, scheduler: QueueRule | Scheduler) -> tuple[str, ...]:
@@ -114,10 +117,20 @@ class History:
     rules: Sequence[RuleUse]
     _world: SimWorld
 
+    @property
+    def workload(self) -> Instance:
+        """The workload that was played: with feedback, jobs that followed others have the times of their submission."""
+        load, runs = self._world.load, self.runs
+        followed = {load.jobs[index].id for index in np.flatnonzero(load.follows).tolist()}
+        times = {name: submit for name, submit in zip(runs.ids, runs.submit.tolist(), strict=True) if name in followed}
+        jobs = (replace(job, submit=times.get(job.element_ids[0], job.submit)) for job in load.stated.jobs)
+        return replace(load.stated, jobs=tuple(jobs)) if times else load.stated
+
     def record(self) -> Plan:
         """Return the history as a plan document that `cpsched verify` can check against the workload."""
-        world, load = self._world, self._world.load
-        instance = load.stated
+        from importlib.metadata import version
+
+        world, load, instance = self._world, self._world.load, self.workload
         ended = {run[0]: self._run(*run) for run in world.placements()}
         jobs, waiting = [], []
         for job in np.argsort(load.places, kind="stable").tolist():
@@ -259,6 +272,7 @@ def simulate(
     *,
     predict: Prediction | None = None,
     charge_overhead: bool = False,
+    feedback: bool = False,
     progress: Callable[[Moment], None] | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> History:
@@ -279,6 +293,8 @@ def simulate(
     charge_overhead
         Decisions take effect only after the (whole) seconds that they take. The passes of queue rules take
         microseconds, and count as 0.
+    feedback
+        Jobs with dependencies are submitted when these release them. False: they have waited since their `submit`.
     progress
         Called repeatedly.
     checkpoint
@@ -301,24 +317,35 @@ def simulate(
         If the user interrupts.
     """
     instance = replace(checked(instance), set_aside=instance.set_aside)
-    began = time.perf_counter()
-    world = SimWorld(Load(instance))
+    began, loaded = time.perf_counter(), time.process_time() + _LOADING
+    world = SimWorld(Load(instance, feedback=feedback))
     if isinstance(scheduler, QueueRule) and scheduler.key is not None:
         world.order_by(scheduler.key)
     if world.load.evolving:
         _check_evolving(world, scheduler, is_charged=charge_overhead, is_kept=checkpoint is not None)
     if checkpoint is not None and instance.fair_share is not None:
         raise UnsupportedError("simulation", ["fair_share: usage that decays, with a checkpoint"])
+    if checkpoint is not None and feedback:
+        raise UnsupportedError("simulation", ["feedback, with a checkpoint"])
     if checkpoint is not None and len(world.load.stops):
         raise UnsupportedError("simulation", ["preemptible jobs, with a checkpoint of the simulation"])
     count, seconds, uses = len(world.load.jobs), list[float](), list[RuleUse]()
     keeper = None if checkpoint is None else Keeper(checkpoint, world, seconds)
 
+    is_at_rest = False
+
     def look() -> None:
+        nonlocal is_at_rest
+        is_at_rest = True
+        late = time.process_time() - loaded
+        if interpret() and late > 0 and (late > _COMPILING or kernels.advance.is_kept):  # type: ignore[attr-defined]
+            interpret(wanted=False)
+            warm_up_simulation()
         if progress is not None:
             progress(Moment(now=world.now, done=world.num_done, jobs=count, queued=world.num_waiting))
         if keeper is not None:
             keeper.look()
+        is_at_rest = False
 
     def history(*, is_whole: bool) -> History:
         return History(
@@ -341,6 +368,8 @@ def simulate(
         else:
             play_scheduler(world, scheduler, seconds, predicts=predict, charges=charge_overhead, look=look)
     except KeyboardInterrupt:
+        if interpret() and not is_at_rest:
+            raise  # in the middle of a pass; all of it took a second
         if keeper is not None:
             keeper.write()
         raise Interrupted(history(is_whole=False)) from None

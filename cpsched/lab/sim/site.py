@@ -88,8 +88,11 @@ class Site:
         )
         #: The machine and its rules, without jobs.
         self.instance = replace(load.instance, jobs=(), outages=(), preemption=None)
-        self.submit, self.walltime, self.cores, self.demand = load.submit, load.walltime, load.cores, load.demand
+        self.walltime, self.cores, self.demand = load.walltime, load.cores, load.demand
+        #: When each job was submitted; of one that follows others it is known when it has arrived.
+        self.submit: NDArray[np.int64] = world.state.jobs[:, J.SUBMIT]
         self.columns = load.columns
+        self.priority: NDArray[np.int64] = np.array(list(map(load.instance.priority, load.jobs)), dtype=np.int64)
         #: The waiting jobs as windows have them, as far as they have been in one.
         self._waiting: dict[int, Job] = {}
         #: Rigid running jobs as windows have them, by index: start, expected end, and the job.
@@ -107,11 +110,11 @@ class Site:
         waiting: NDArray[np.int64] = s.queue[: s.clock[C.QUEUED]].copy()
         return waiting
 
-    def ranks(self) -> NDArray[np.int64]:
-        """Return the rank of each job by its priority (its queue's, if it has none), then by submission."""
-        priorities = np.array([self.instance.priority(job) for job in self.jobs], dtype=np.int64)
-        found: NDArray[np.int64] = np.argsort(np.argsort(-priorities, kind="stable"))
-        return found
+    @property
+    def by_priority(self) -> NDArray[np.int64]:
+        """The waiting jobs by their priorities (their queues', if they have none), then in the order of submission."""
+        queue = self.queue
+        return queue[np.argsort(-self.priority[queue], kind="stable")] if self.priority.any() else queue
 
     @property
     def running(self) -> NDArray[np.int64]:
@@ -308,7 +311,8 @@ class Site:
                 steps = self.jobs[job].steps
                 if walltime is not None:
                     steps = (replace(steps[0], walltime=walltime),)
-                self._waiting[job] = replace(self.jobs[job], steps=steps, after=(), not_before=None, running=None)
+                times = {"submit": int(self.submit[job]), "not_before": None}
+                self._waiting[job] = replace(self.jobs[job], steps=steps, after=(), running=None, **times)
             jobs.append(self._waiting[job])
         aside, shares = self._set_aside(), self.fair_share
         return replace(self.instance, now=self.now, jobs=tuple(jobs), set_aside=aside, fair_share=shares)

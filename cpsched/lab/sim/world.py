@@ -205,11 +205,9 @@ class SimWorld:
         return None if until < 0 else until
 
     def may_begin(self, job: int) -> bool:
-        """Return whether a job is in the queue, which is in the order of submission, and may be started now."""
+        """Return whether a job is in the queue, and may be started now."""
         s = self.state
-        queue = s.queue[: s.clock[C.QUEUED]]
-        place = int(np.searchsorted(queue, job))
-        is_queued = place < len(queue) and queue[place] == job
+        is_queued = job in s.queue[: s.clock[C.QUEUED]]
         return bool(is_queued and s.start_at[job] < 0 and self.now <= s.latest[job])
 
     def why_not(self, start: Start) -> str:
@@ -479,12 +477,15 @@ class SimWorld:
         # a job that is said to have started before it was submitted did not wait
         ran_before = np.array([job.running is not None for job in jobs], dtype=np.bool_)
         first_start, lost = self._first_starts_and_losses()
+        # a job that nothing has released is not submitted yet
+        to_come = load.follows & ((s.awaited > 0) | (s.release > self.now)) & (load.demand >= 0)
+        submit = np.where(to_come, np.maximum(load.submit, self.now + 1), s.jobs[:, J.SUBMIT])[order]
         return Runs(
             ids=tuple(job.id for job in jobs),
             users=tuple(job.user for job in jobs),
             groups=tuple(job.group for job in jobs),
             queues=tuple(job.queue for job in jobs),
-            submit=np.where(ran_before, np.minimum(load.submit[order], found[:, R.START]), load.submit[order]),
+            submit=np.where(ran_before, np.minimum(submit, found[:, R.START]), submit),
             walltime=self._chosen(load.walltime, lambda job: job.walltime)[order],
             runtime=self._chosen(load.runtime, lambda job: -1 if job.runtime is None else job.runtime)[order],
             start=found[:, R.START],

@@ -1,8 +1,8 @@
 """Generated workloads: jobs that arrive over time.
 
 May import: `domain`. Nothing here reads or writes files. A workload is an instance whose jobs have submit times from
-`now` on and runtimes: begin with `lublin`. The common parts of generators are in `assembly.py`; `changing.py` makes one
-workload of another.
+`now` on and runtimes: begin with `lublin`. The common parts of generators are in `assembly.py`; `changing.py` and
+`disturbing.py` make one workload of another.
 """
 
 from cpsched.lab.workloads.agents import agent_workload
@@ -16,6 +16,7 @@ from cpsched.lab.workloads.changing import (
     with_moldable,
 )
 from cpsched.lab.workloads.cirne_like import cirne_like
+from cpsched.lab.workloads.disturbing import Failures, check_walltimes, with_failures, with_walltimes
 from cpsched.lab.workloads.eurora import eurora_cluster, eurora_stream
 from cpsched.lab.workloads.evolving import evolving_window
 from cpsched.lab.workloads.job_mix import job_mix

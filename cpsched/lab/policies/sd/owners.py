@@ -181,7 +181,7 @@ class Owners:
             return None
         of_job = self._site.jobs[job]
         end = self._site.now + guest.seconds + max(0, ceil(work - pace * guest.seconds))
-        since = self._idle[job] if self._by_loss else of_job.submit
+        since = self._idle[job] if self._by_loss else int(self._site.submit[job])
         penalty = Fraction(end - since) / of_job.walltime
         return Mate(job_id=of_job.id, nodes=len(self.of[job].nodes), penalty=penalty)
 
