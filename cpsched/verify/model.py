@@ -142,6 +142,22 @@ class PromisedStart(NamedTuple):
     price: Fraction
 
 
+class Resizable(NamedTuple):
+    """That a job may change its number of chunks while it runs: the seconds without work after that, the least seconds
+    from one change to the next, and what it asks for on each size; first by its own request, with its runtime.
+    """
+
+    cost: int
+    interval: int
+    sizes: Mapping[int, Step]
+    runtime: int | None
+
+    @property
+    def walltime(self) -> int:
+        """The walltime by its own request."""
+        return next(iter(self.sizes.values())).walltime
+
+
 class Preemptible(NamedTuple):
     """That a job may be stopped; of one with checkpoints what they cost, and the seconds between two (else None)."""
 
@@ -198,6 +214,7 @@ class Job:
     malleable: Malleable | None = None
     #: What it can run with in place of its own walltime and request.
     alternatives: tuple[Step, ...] = ()
+    resizable: Resizable | None = None
     running: tuple[Segment, ...] = ()
     reservation: str | None = None
     expected: int | None = None

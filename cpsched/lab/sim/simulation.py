@@ -190,7 +190,8 @@ class History:
         if job.running is not None and not len(entries):
             return _ended(job, end)
         segments = self._world.segments(index, start, end, entries, choice)
-        return PlannedJob(id=job.id, start=start, end=end, segments=segments, alternative=choice)
+        first = self._world.choice_of(index, start, choice)
+        return PlannedJob(id=job.id, start=start, end=end, segments=segments, alternative=first)
 
     def allocations(self) -> list[str]:
         """Return the nodes of each job of `runs`, as ranges of their numbers in the cluster: ``0-3 7``."""
@@ -311,6 +312,8 @@ def simulate(
         raise UnsupportedError("simulation", ["fair_share: usage that decays, with a checkpoint"])
     if checkpoint is not None and len(world.load.stops):
         raise UnsupportedError("simulation", ["preemptible jobs, with a checkpoint of the simulation"])
+    if checkpoint is not None and world.load.resizable.any():
+        raise UnsupportedError("simulation", ["resizable jobs, with a checkpoint of the simulation"])
     count, seconds, uses = len(world.load.jobs), list[float](), list[RuleUse]()
     keeper = None if checkpoint is None else Keeper(checkpoint, world, seconds)
 
