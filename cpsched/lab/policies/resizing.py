@@ -30,13 +30,12 @@ class Sizes:
         self._site, self._known = site, known
         self.draft = site.draft()
         self.room = self.draft.free.get("cores", 0)
-        #: The size of each running job, by its index, and those of the jobs that start.
+        #: The size of each running job, by its index, and what running and starting jobs are to have.
         self.now: dict[int, int] = {}
         for job in site.running.tolist():
             choice = site.choice_of(job)
             self.now[job] = next((i for i, size in enumerate(self.of(job)) if size.choice == choice), 0)
         self.to = dict(self.now)
-        self.starts: dict[int, int] = {}
         self.movable = [job for job in self.now if site.can_resize(job)]
 
     def of(self, job: int) -> tuple[Size, ...]:
@@ -74,18 +73,21 @@ class Sizes:
 
     def start(self, job: int, place: int) -> None:
         """Start a job."""
-        self.starts[job] = place
+        self.to[job] = place
         self.room -= self.of(job)[place].cores
 
     def decision(self, counters: Counter[str]) -> Decision:
         """Return the decision: jobs shrink, others start, others grow."""
-        moves = [(job, self.of(job)[place], place - self.now[job]) for job, place in self.to.items()]
-        for job, size, _ in (move for move in moves if move[2] < 0):
-            counters["shrunk"] += self.draft.resize(job, size.choice)
-        for job, place in self.starts.items():
-            self.draft.start(job, self.of(job)[place].choice)
-        for job, size, _ in (move for move in moves if move[2] > 0):
-            counters["grown"] += self.draft.resize(job, size.choice)
+        moves = [(self.now.get(job), place, job, self.of(job)[place].choice) for job, place in self.to.items()]
+        for before, place, job, choice in moves:
+            if before is not None and place < before:
+                counters["shrunk"] += self.draft.resize(job, choice)
+        for before, _, job, choice in moves:
+            if before is None:
+                self.draft.start(job, choice)
+        for before, place, job, choice in moves:
+            if before is not None and place > before:
+                counters["grown"] += self.draft.resize(job, choice)
         interval = self._site.wait_for_resize
         return self.draft.decision(wake=None if interval is None else self._site.now + interval)
 
@@ -128,7 +130,7 @@ class Malleable:
         sizes = Sizes(site, self._known)
         self._start(site, sizes)
         for job in site.queue.tolist():
-            if job not in sizes.starts:
+            if job not in sizes.to:
                 self._make_room(sizes, job)
         for top in self._tops:
             self._grow(sizes, top)
@@ -192,7 +194,8 @@ class Malleable:
 
     def _grow(self, sizes: Sizes, top: str) -> None:
         """Let jobs grow on what is left, up to a size."""
-        able = [job for job in sizes.movable if sizes.to[job] < self._place(sizes, job, top)]
+        starting = (job for job in sizes.to if job not in sizes.now)
+        able = [job for job in (*sizes.movable, *starting) if sizes.to[job] < self._place(sizes, job, top)]
         while able and sizes.room > 0:
             job = min(able, key=self._rank(sizes))
             most = sizes.to[job] + 1 if self._is_even else self._place(sizes, job, top)

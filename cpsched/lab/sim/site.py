@@ -67,10 +67,10 @@ class Draft:
         it does. It keeps its nodes, as many as it needs, and gets others, cheap ones first.
         """
         world = self._world
-        if job in self._starts or world.load.row_of(job, choice) is None or not world.can_resize(job):
+        row = None if job in self._starts or not world.can_resize(job) else world.load.row_of(job, choice)
+        if row is None or choice == world.state.choice[job]:
             return False
-        rows = world.load.choice_rows[world.load.choices_of[job] : world.load.choices_of[job + 1]]
-        demand = int(rows[world.load.row_of(job, choice) or 0, 0])
+        demand = int(world.load.choice_rows[world.load.choices_of[job] + row, 0])
         _, _, _, _, first, count = world.state.runs[job].tolist()
         entries = self._resized(demand, world.state.pool[first : first + count])
         if entries is None or not world.swap(Start(job, entries, choice=choice), self._machine):

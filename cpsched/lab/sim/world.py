@@ -323,7 +323,12 @@ class SimWorld:
         )
         (chunk,) = self.load.job_by(job, start.choice or 0).request.chunks
         nodes = start.entries[:, 0]
-        if row is None or start.entries[:, 2].sum() != chunk.count or len(np.unique(nodes)) < len(nodes):
+        if (
+            row is None
+            or start.choice == s.choice[job]
+            or start.entries[:, 2].sum() != chunk.count
+            or len(np.unique(nodes)) < len(nodes)
+        ):
             return False
         kept = s.demand[job], s.jobs[job].copy(), s.estimate[job], s.cores[job], s.choice[job]
         first, count = s.runs[job, R.FIRST :].tolist()
