@@ -102,6 +102,9 @@ class Malleable:
     or least; else whole jobs in turn, by the cores that they have beyond `first`.
     """
 
+    #: It changes sizes (`unkept`).
+    resizes = True
+
     def __init__(
         self,
         name: str,
@@ -233,6 +236,7 @@ class Gain:
     """
 
     name = "malleable_gain"
+    resizes = True
 
     def __init__(self, *, steps: int = 2, patience: int = 86_400) -> None:
         self._steps, self._patience = steps, patience

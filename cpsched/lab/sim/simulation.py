@@ -54,9 +54,12 @@ def unkept(instance: Instance, scheduler: QueueRule | Scheduler) -> tuple[str, .
     """
     if isinstance(scheduler, RuleChoice):
         scheduler = scheduler.rules[0] if is_plain(instance) else scheduler.otherwise
+    resizable = sum(len(job.element_ids) for job in instance.jobs if job.resizable is not None)
+    is_resizing, found = getattr(scheduler, "resizes", False), list[str]()
+    if resizable and not is_resizing:
+        found.append(f"resizable jobs ({_jobs(resizable)}), which have one size from start to end")
     if getattr(scheduler, "plans_windows", False):
-        return ()
-    found = []
+        return tuple(found)
     hard = Counter(job.queue for job in instance.jobs if _is_bound(instance, job.queue) and job.running is None)
     for queue, count in hard.items():
         is_first = isinstance(scheduler, QueueRule) and scheduler.order is Order.SMITH
@@ -68,7 +71,7 @@ def unkept(instance: Instance, scheduler: QueueRule | Scheduler) -> tuple[str, .
     if instance.fair_share is not None and not (is_smith or getattr(scheduler, "reads_shares", False)):
         found.append("fair_share, which it does not weigh")
     choosing = sum(len(job.element_ids) for job in instance.jobs if job.alternatives)
-    if choosing and not isinstance(scheduler, QueueRule):
+    if choosing and not isinstance(scheduler, QueueRule) and not is_resizing:
         found.append(f"alternatives ({_jobs(choosing)}): what it does not start by a draft runs by its own request")
     promised = sum(job.told is not None for job in instance.jobs)
     if promised:
