@@ -152,11 +152,6 @@ class Resizable(NamedTuple):
     sizes: Mapping[int, Step]
     runtime: int | None
 
-    @property
-    def walltime(self) -> int:
-        """The walltime by its own request."""
-        return next(iter(self.sizes.values())).walltime
-
 
 class Preemptible(NamedTuple):
     """That a job may be stopped; of one with checkpoints what they cost, and the seconds between two (else None)."""

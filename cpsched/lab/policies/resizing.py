@@ -41,15 +41,10 @@ class Sizes:
     def of(self, job: int) -> tuple[Size, ...]:
         """Return the sizes of a job, ascending; only those that are faster than all smaller ones, and its own."""
         if job not in self._known:
-            stated = self._site.jobs[job]
-            choices = stated.choices if stated.resizable is not None else stated.choices[:1]
-            found = [
-                Size(k, one.request.totals.get("cores", 0), stated.walltime / one.walltime)
-                for k, one in enumerate(choices)
-            ]
-            kept: list[Size] = []
-            for size in sorted(found, key=lambda size: (size.cores, size.choice)):
-                if not kept or size.rate > kept[-1].rate or size.choice == 0:
+            found, kept = self._site.choices_of(job), list[Size]()
+            for number, one in sorted(found, key=lambda one: (one[1].request.totals.get("cores", 0), one[0])):
+                size = Size(number, one.request.totals.get("cores", 0), self._site.jobs[job].walltime / one.walltime)
+                if not kept or size.rate > kept[-1].rate or number == 0:
                     kept.append(size)
             self._known[job] = tuple(kept)
         return self._known[job]
@@ -60,36 +55,23 @@ class Sizes:
 
     def own(self, job: int) -> int:
         """Return the place of the size that a job asks for itself."""
-        return next(i for i, size in enumerate(self.of(job)) if size.choice == 0)
+        return next((i for i, size in enumerate(self.of(job)) if size.choice == 0), 0)
 
-    def fitting(self, job: int, most: int) -> int | None:
-        """Return the place of the largest size up to one for which there is room, None if the least has none."""
-        return next((i for i in range(most, -1, -1) if self.of(job)[i].cores <= self.room), None)
-
-    def set(self, job: int, place: int) -> None:
-        """Let a running job have another size."""
-        self.room += self.cores(job) - self.of(job)[place].cores
+    def put(self, job: int, place: int) -> None:
+        """Let a job have a size: a running one another size, or one that starts."""
+        self.room += (self.cores(job) if job in self.to else 0) - self.of(job)[place].cores
         self.to[job] = place
-
-    def start(self, job: int, place: int) -> None:
-        """Start a job."""
-        self.to[job] = place
-        self.room -= self.of(job)[place].cores
 
     def decision(self, counters: Counter[str]) -> Decision:
         """Return the decision: jobs shrink, others start, others grow."""
-        moves = [(self.now.get(job), place, job, self.of(job)[place].choice) for job, place in self.to.items()]
-        for before, place, job, choice in moves:
-            if before is not None and place < before:
-                counters["shrunk"] += self.draft.resize(job, choice)
-        for before, _, job, choice in moves:
-            if before is None:
+        steps = {job: place - self.now.get(job, place) for job, place in self.to.items()}
+        for job in sorted(steps, key=lambda job: (steps[job] > 0) - (steps[job] < 0)):
+            choice = self.of(job)[self.to[job]].choice
+            if job not in self.now:
                 self.draft.start(job, choice)
-        for before, place, job, choice in moves:
-            if before is not None and place > before:
-                counters["grown"] += self.draft.resize(job, choice)
-        interval = self._site.wait_for_resize
-        return self.draft.decision(wake=None if interval is None else self._site.now + interval)
+            elif steps[job]:
+                counters["grown" if steps[job] > 0 else "shrunk"] += self.draft.resize(job, choice)
+        return self.draft.decision(wake=self._site.next_resize)
 
 
 class Malleable:
@@ -148,16 +130,15 @@ class Malleable:
         for job in site.queue.tolist():
             if sizes.room <= 0:
                 return
-            place = sizes.fitting(job, self._place(sizes, job, self._first))
-            if shadow is None and place is None:
+            fitting = [size.cores <= sizes.room for size in sizes.of(job)[: self._place(sizes, job, self._first) + 1]]
+            if shadow is None and not fitting[0]:
                 shadow, extra = self._reserve(site, sizes, sizes.of(job)[0].cores)
-            if place is None:
-                continue
-            size = sizes.of(job)[place]
-            is_short = shadow is None or site.now + site.jobs[job].walltime / size.rate <= shadow
-            if is_short or size.cores <= extra:
-                sizes.start(job, place)
-                extra -= 0 if is_short else size.cores
+            if fitting[0]:
+                size = sizes.of(job)[sum(fitting) - 1]
+                is_short = shadow is None or site.now + site.jobs[job].walltime / size.rate <= shadow
+                if is_short or size.cores <= extra:
+                    sizes.put(job, sum(fitting) - 1)
+                    extra -= 0 if is_short else size.cores
 
     def _reserve(self, site: Site, sizes: Sizes, cores: int) -> tuple[int, int]:
         """Return when so many cores are free if all jobs end by their walltimes, and how many are left then."""
@@ -176,7 +157,7 @@ class Malleable:
             floors = {one: self._place(sizes, one, floor) for one in sizes.movable}
             if sum(max(0, sizes.cores(one) - sizes.of(one)[least].cores) for one, least in floors.items()) >= lacking:
                 self._shrink(sizes, sizes.of(job)[place].cores, floors)
-                sizes.start(job, place)
+                sizes.put(job, place)
                 return
 
     def _shrink(self, sizes: Sizes, cores: int, floors: Mapping[int, int]) -> None:
@@ -184,15 +165,10 @@ class Malleable:
         able = [job for job in sizes.movable if sizes.to[job] > floors[job]]
         while sizes.room < cores:
             job = max(able, key=self._rank(sizes))
-            place = sizes.to[job] - 1
-            while (
-                not self._is_even
-                and place > floors[job]
-                and (sizes.room + sizes.cores(job) - sizes.of(job)[place].cores < cores)
-            ):
-                place -= 1
-            sizes.set(job, place)
-            if place == floors[job] or not self._is_even:
+            least, rest = floors[job], sizes.room + sizes.cores(job) - cores
+            place = next((k for k in range(sizes.to[job] - 1, least, -1) if sizes.of(job)[k].cores <= rest), least)
+            sizes.put(job, sizes.to[job] - 1 if self._is_even else place)
+            if sizes.to[job] == least or not self._is_even:
                 able.remove(job)
 
     def _grow(self, sizes: Sizes, top: str) -> None:
@@ -201,15 +177,10 @@ class Malleable:
         able = [job for job in (*sizes.movable, *starting) if sizes.to[job] < self._place(sizes, job, top)]
         while able and sizes.room > 0:
             job = min(able, key=self._rank(sizes))
-            most = sizes.to[job] + 1 if self._is_even else self._place(sizes, job, top)
-            fitting = [
-                place
-                for place in range(sizes.to[job] + 1, most + 1)
-                if sizes.of(job)[place].cores - sizes.cores(job) <= sizes.room
-            ]
-            if fitting:
-                sizes.set(job, fitting[-1])
-            if not fitting or not self._is_even or fitting[-1] == self._place(sizes, job, top):
+            before, most, room = sizes.to[job], self._place(sizes, job, top), sizes.room + sizes.cores(job)
+            highest = before + 1 if self._is_even else most
+            sizes.put(job, next((k for k in range(highest, before, -1) if sizes.of(job)[k].cores <= room), before))
+            if not self._is_even or sizes.to[job] in (before, most):
                 able.remove(job)
 
     def _rank(self, sizes: Sizes) -> Callable[[int], tuple[float, int]]:
@@ -260,12 +231,8 @@ class Gain:
         places = self._filled(site, sizes, set())
         near = {job for job in sizes.movable if abs(places[job] - sizes.now[job]) < self._steps}
         places = self._filled(site, sizes, near)
-        for job in sizes.movable:
-            sizes.set(job, places[job])
         for job, place in places.items():
-            if job not in sizes.now:
-                sizes.start(job, place)
-        for job, place in places.items():
+            sizes.put(job, place)
             if sizes.now.get(job) != place:
                 self._done[job] = self._work(site, job), site.now, sizes.of(job)[place].rate
         return sizes.decision(self.counters)

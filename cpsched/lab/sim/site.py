@@ -235,9 +235,13 @@ class Site:
         return self._world.can_resize(job)
 
     @property
-    def wait_for_resize(self) -> int | None:
-        """In how many seconds the next running job may change its size that may not now; None: there is none."""
-        return self._world.wait_for_resize
+    def next_resize(self) -> int | None:
+        """When a running job may change its size that may not for some seconds yet; None: there is none."""
+        return self._world.next_resize
+
+    def choices_of(self, job: int) -> Sequence[tuple[int, Job]]:
+        """Return by which choices a job could start on the empty machine, each as a rigid job with its number."""
+        return self._world.load.choices.get(job) or [(0, self.jobs[job])]
 
     def choice_of(self, job: int) -> int:
         """Return by which of its choices a running job runs."""

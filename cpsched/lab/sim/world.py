@@ -291,13 +291,12 @@ class SimWorld:
         return self.now >= self.since(job) + way.interval
 
     @property
-    def wait_for_resize(self) -> int | None:
-        """In how many seconds the next running job may change its size that may not now; None: there is none."""
-        s = self.state
-        running = s.ends[: s.clock[C.RUNNING], 1].tolist()
-        ways = ((job, self._way(job)) for job in running)
-        waits = (self.since(job) + way.interval - self.now for job, way in ways if way is not None)
-        return min((seconds for seconds in waits if seconds > 0), default=None)
+    def next_resize(self) -> int | None:
+        """When a running job may change its size that may not for some seconds yet; None: there is none."""
+        running = self.state.ends[: self.state.clock[C.RUNNING], 1].tolist()
+        ways = ((job, self._way(job)) for job in running if self.load.resizable[job])
+        times = [self.since(job) + way.interval for job, way in ways if way is not None and way.interval > 1]
+        return min((time for time in times if time > self.now), default=None)
 
     def _way(self, job: int) -> Resizable | None:
         return self.load.choosing[job].resizable if self.load.resizable[job] else None
@@ -314,21 +313,10 @@ class SimWorld:
         """Give a running job other nodes by another choice, on a machine of which only what is free now matters; return
         whether it may have them, and leave the machine as it is if not.
         """
-        s, job, x, tables, row = (
-            self.state,
-            start.job,
-            self.scratch,
-            self.tables,
-            self.load.row_of(start.job, start.choice),
-        )
-        (chunk,) = self.load.job_by(job, start.choice or 0).request.chunks
-        nodes = start.entries[:, 0]
-        if (
-            row is None
-            or start.choice == s.choice[job]
-            or start.entries[:, 2].sum() != chunk.count
-            or len(np.unique(nodes)) < len(nodes)
-        ):
+        s, job, x, tables, choice = self.state, start.job, self.scratch, self.tables, start.choice or 0
+        (chunk,), (nodes, _, chunks) = self.load.job_by(job, choice).request.chunks, start.entries.T
+        row, is_sized = self.load.row_of(job, choice), chunks.sum() == chunk.count
+        if row is None or choice == s.choice[job] or not is_sized or len(np.unique(nodes)) < len(nodes):
             return False
         kept = s.demand[job], s.jobs[job].copy(), s.estimate[job], s.cores[job], s.choice[job]
         first, count = s.runs[job, R.FIRST :].tolist()
@@ -336,9 +324,7 @@ class SimWorld:
         had = instant_kernels.spell_out(*own, tables, x)
         instant_kernels.change(machine.free, machine.sfree, had, 1, x)
         run_kernels.take_choice(job, row, s)
-        s.jobs[job, J.WALLTIME] = (
-            self._resized(job, start.choice or 0).end_of(self.load.choosing[job].walltime) - self.now
-        )
+        s.jobs[job, J.WALLTIME] = self._resized(job, choice).end_of(self.load.choosing[job].walltime) - self.now
         fits = bool(kernels.fits_there(job, start.entries, s, machine, tables, x))
         taken = instant_kernels.spell_out(int(s.demand[job]), start.entries, len(nodes), tables, x) if fits else 0
         s.demand[job], s.jobs[job], s.estimate[job], s.cores[job], s.choice[job] = kept
@@ -377,9 +363,13 @@ class SimWorld:
         s.jobs[job, J.WALLTIME] = s.estimate[job] = work.end_of(stated.walltime) - begun
         run_kernels.book_run(job, now, s, self.machine, self.tables, self.scratch)
 
-    def _sizes_of(self, job: int, start: int, end: int) -> list[tuple[int, int, int, int]]:
-        """Return the sizes of a run of a job that was resized."""
-        return [one for one in self._sizes.get(job, ()) if start <= one[0] < end]
+    def _sizes_of(self, job: int, start: int, end: int) -> list[tuple[int, int, Job, NDArray[np.int32]]]:
+        """Return the sizes of a run of a job that was resized: since, until, the job as it is then, its entries."""
+        sizes = [one for one in self._sizes.get(job, ()) if start <= one[0] < end]
+        return [
+            (time, until, self.load.job_by(job, choice), self.state.pool[first : first + count])
+            for (time, first, count, choice), until in zip(sizes, [*(one[0] for one in sizes[1:]), end], strict=False)
+        ]
 
     def choice_of(self, job: int, start: int, choice: int) -> int:
         """Return by which choice a run of a job has started that ended by some choice."""
@@ -391,13 +381,8 @@ class SimWorld:
         for job in self._sizes:
             start, end = s.runs[job, : R.ENDING].tolist()
             sizes = self._sizes_of(job, start, end)
-            if sizes:
-                ends = [*(time for time, *_ in sizes[1:]), end]
-                held = zip(sizes, ends, strict=True)
-                area = sum(
-                    self.load.job_by(job, one[3]).request.totals.get("cores", 0) * (to - one[0]) for one, to in held
-                )
-                found[job] = round(area / (end - start))
+            area = sum(one.request.totals.get("cores", 0) * (until - time) for time, until, one, _ in sizes)
+            found[job] = round(area / (end - start)) if sizes else found[job]
         return found
 
     # --- evolving jobs --------------------------------------------------------------------------------------------
@@ -682,16 +667,10 @@ class SimWorld:
             )
         sizes = self._sizes_of(job, start, end)
         if sizes:
-            ends = [*(time for time, *_ in sizes[1:]), end]
+            allocation_of = self.load.columns.allocation_of
             return tuple(
-                Segment(
-                    start=time,
-                    end=until,
-                    allocation=self.load.columns.allocation_of(
-                        self.load.job_by(job, number).request, self.state.pool[first : first + count]
-                    ),
-                )
-                for (time, first, count, number), until in zip(sizes, ends, strict=True)
+                Segment(start=time, end=until, allocation=allocation_of(one.request, held))
+                for time, until, one, held in sizes
             )
         of_job, job_modes = self.load.job_by(job, choice), self.load.job_modes.get(job)
         changes = [change for change in self.changes_of(job) if start <= change[0] < end]

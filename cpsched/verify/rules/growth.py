@@ -106,7 +106,7 @@ def _check_sizes(booking: Booking, resizable: Resizable) -> Iterator[Violation]:
     one, not too soon; that it keeps what it had, or some of it; and that its work is done in its last second: on each
     size as fast as the walltimes say, and nothing for some seconds after a change.
     """
-    walltime, name = resizable.walltime, booking.id
+    walltime, name = booking.job.usual or booking.job.walltime, booking.id
     seconds = walltime if resizable.runtime is None else min(walltime, resizable.runtime)
     counts = [count_of(segment) for segment in booking.segments]
     if any(count not in resizable.sizes for count in counts):
