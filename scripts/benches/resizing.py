@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this bench can be told besides ``--quick``."""
     parser.add_argument("folder", type=Path, nargs="?", help="where the logs are (*.swf.gz)")
     parser.add_argument("--only", default="", help="the logs whose names begin so")
+    parser.add_argument("--jobs", type=int, help="the first so many jobs of each")
     parser.add_argument("--cost", type=int, default=0, help="seconds without work after each change (default: 0)")
     parser.add_argument("--policies", nargs="*", default=[*PUBLISHED, *OURS], help="these malleable ones")
 
@@ -49,7 +51,8 @@ def run(options: argparse.Namespace) -> None:
 def logs(options: argparse.Namespace) -> Iterator[Instance]:
     """Yield the logs."""
     wanted = [log for log in LOGS if log.name.startswith(options.only)]
-    return (workload for workload, _ in whole_logs(options.folder, wanted))
+    for workload, _ in whole_logs(options.folder, wanted):
+        yield replace(workload, jobs=workload.jobs[: options.jobs])
 
 
 def rows_of(workload: Instance, cost: int, policies: list[str]) -> Iterator[list[str]]:
