@@ -202,7 +202,6 @@ def _write(
     as_json: bool,
 ) -> None:
     """Scale a workload, make jobs malleable or moldable, write it, and print its figures."""
-    from cpsched.domain import Resizable
     from cpsched.formats import instance_to_document
     from cpsched.lab import workloads
 
@@ -216,8 +215,7 @@ def _write(
     if malleable is not None:
         workload = workloads.with_malleable(workload, seed, share=malleable)
     if moldable is not None:
-        way = None if resizable is None else Resizable(cost=resizable)
-        workload = workloads.with_moldable(workload, seed, share=moldable, resizable=way)
+        workload = workloads.with_moldable(workload, seed, share=moldable, resizable=resizable)
     put_document(instance_to_document(workload), output)
     counts = {
         "malleable": None if malleable is None else sum(job.malleability is not None for job in workload.jobs),

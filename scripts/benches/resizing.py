@@ -15,7 +15,7 @@ import numpy as np
 from benches.sim import Log, whole_logs
 from benchmarking.measure import print_table, say
 
-from cpsched.domain import Instance, Resizable
+from cpsched.domain import Instance
 from cpsched.lab.policies import make_scheduler
 from cpsched.lab.sim import simulate, warm_up_simulation
 from cpsched.lab.workloads import lublin, with_moldable
@@ -57,7 +57,7 @@ def logs(options: argparse.Namespace) -> Iterator[Instance]:
 
 def rows_of(workload: Instance, cost: int, policies: list[str]) -> Iterator[list[str]]:
     """Yield a row for each policy."""
-    malleable = with_moldable(workload, 0, resizable=Resizable(cost=cost))
+    malleable = with_moldable(workload, 0, resizable=cost)
     seconds = np.array(
         [job.walltime if job.runtime is None else min(job.runtime, job.walltime) for job in workload.jobs]
     )

@@ -88,9 +88,8 @@ def test_a_log_with_choices(run: Run, tmp_path: Path) -> None:
     before = replace(workload, jobs=tuple(replace(job, alternatives=()) for job in workload.jobs))
     assert with_moldable(before, 1, share=0.5) == workload
     run("generate", "log", swf, "--moldable", 0.5, "--seed", 1, "--resizable", 30, "-o", out)
-    resizable = Resizable(cost=30)
-    assert with_moldable(before, 1, share=0.5, resizable=resizable) == read_instance(out)
-    assert {job.resizable for job in read_instance(out).jobs if job.alternatives} == {resizable}
+    assert with_moldable(before, 1, share=0.5, resizable=30) == read_instance(out)
+    assert {job.resizable for job in read_instance(out).jobs if job.alternatives} == {Resizable(cost=30)}
 
 
 @pytest.mark.parametrize(

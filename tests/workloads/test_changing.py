@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpsched.domain import FrozenMap, Malleability, Resizable, RuntimeModel, Step, modes, needs_migration
+from cpsched.domain import FrozenMap, Malleability, RuntimeModel, Step, modes, needs_migration
 from cpsched.formats import instance_to_document, parse_instance
 from cpsched.lab.workloads import evolving_window, with_malleable, with_moldable
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
@@ -108,7 +108,7 @@ def test_moldable_jobs_have_sizes_around_their_own(seed: int) -> None:
     jobs = [waiting(f"j{number}", 6000, chunk(4, cores=2), runtime=3000) for number in range(8)]
     bound = waiting("bound", 60, chunk(cores=1), deadline=99), running("r", 9, n1={"cores": 1})
     before = window([nodes("n1 n2 n3 n4 n5", cores=4)], *jobs, *bound)
-    finer = with_moldable(before, seed, share=0.5, resizable=Resizable(cost=3))
+    finer = with_moldable(before, seed, share=0.5, resizable=3)
     assert parse_instance(instance_to_document(finer)) == finer
     assert [job.resizable is not None for job in finer.jobs] == [bool(job.alternatives) for job in finer.jobs]
     made = with_moldable(before, seed, share=0.5)

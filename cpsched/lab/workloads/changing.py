@@ -199,7 +199,7 @@ def with_malleable(
     return changed_share(instance, draw, share, _can_shrink, malleable)
 
 
-def with_moldable(instance: Instance, seed: int, *, share: float = 1.0, resizable: Resizable | None = None) -> Instance:
+def with_moldable(instance: Instance, seed: int, *, share: float = 1.0, resizable: int | None = None) -> Instance:
     """Return a workload in which a share of the waiting jobs may run on other numbers of their chunks.
 
     Choices are a quarter, a half, twice and four times as many chunks as a job asks for, the fastest first, as far as
@@ -208,8 +208,8 @@ def with_moldable(instance: Instance, seed: int, *, share: float = 1.0, resizabl
     0 and 2, where Downey's curves go from an ideal speed-up to a poor one. No log states either of a job: Cirne and
     Berman (2001) asked users for them.
 
-    `resizable`: how the jobs may change their sizes while they run. They have 16 sizes then, a quarter of an octave
-    from each other.
+    `resizable`: what it costs (s) to change a size while the job runs; None: they cannot. Those that can have up to 16
+    other sizes, a quarter of an octave from each other.
 
     A job can have choices if it is rigid, asks for chunks of one kind, and has no deadline and no start of its own. If
     fewer jobs can, all of these have choices.
@@ -231,7 +231,8 @@ def with_moldable(instance: Instance, seed: int, *, share: float = 1.0, resizabl
             if step.walltime not in (own.walltime, *found):
                 found[step.walltime] = step
         alternatives = tuple(found[walltime] for walltime in sorted(found))
-        return replace(job, alternatives=alternatives, resizable=resizable if alternatives else None)
+        way = None if resizable is None or not alternatives else Resizable(cost=resizable)
+        return replace(job, alternatives=alternatives, resizable=way)
 
     return changed_share(instance, draw, share, _can_be_moldable, moldable)
 
