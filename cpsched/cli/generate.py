@@ -39,6 +39,13 @@ MOLDABLE = click.option(
     help="Share of the jobs that may run on other numbers of chunks, by Downey's speed-up.  [default: none]",
 )
 
+RESIZABLE = click.option(
+    "--resizable",
+    type=click.IntRange(min=0),
+    metavar="SECONDS",
+    help="With --moldable: they may change their number of chunks as they run, which costs so long.  [default: never]",
+)
+
 
 WALLTIMES = click.option(
     "--walltimes",
@@ -91,11 +98,13 @@ def _model(name: str, example: str, *options: Decorator, scales: bool = True) ->
 
     def make(draw: Callable[..., Instance]) -> click.Command:
         def run(output: Path, seed: int, as_json: bool, **given: Any) -> None:
-            changes = {key: given.pop(key, None) for key in ("malleable", "moldable", "walltimes", "failures")}
+            changes = {
+                key: given.pop(key, None) for key in ("malleable", "moldable", "resizable", "walltimes", "failures")
+            }
             changes["load"] = given.pop("load") if scales else None
             _write(draw(seed=seed, **given), output, seed, as_json=as_json, **changes)
 
-        shared = (_load(), MALLEABLE, MOLDABLE, WALLTIMES, FAILURES) if scales else ()
+        shared = (_load(), MALLEABLE, MOLDABLE, RESIZABLE, WALLTIMES, FAILURES) if scales else ()
         made: Any = run
         for option in reversed((NEW_INSTANCE, *options, *shared, SEED, AS_JSON)):
             made = option(made)
@@ -203,6 +212,7 @@ def _write(
     load: float | None,
     malleable: float | None,
     moldable: float | None,
+    resizable: int | None,
     walltimes: str | None,
     failures: str | None,
     as_json: bool,
@@ -212,6 +222,8 @@ def _write(
     from cpsched.lab import workloads
 
     check_stdout(output, as_json=as_json)
+    if resizable is not None and moldable is None:
+        raise click.UsageError("--resizable is of the jobs that --moldable makes: say which share of them.")
     if load is not None:
         if _is_at_once(workload):
             raise click.UsageError("All jobs arrive in the same second: there is no load to scale; take more jobs.")
@@ -219,7 +231,7 @@ def _write(
     if malleable is not None:
         workload = workloads.with_malleable(workload, seed, share=malleable)
     if moldable is not None:
-        workload = workloads.with_moldable(workload, seed, share=moldable)
+        workload = workloads.with_moldable(workload, seed, share=moldable, resizable=resizable)
     try:
         if walltimes is not None:
             workload = workloads.with_walltimes(workload, seed, walltimes)

@@ -281,6 +281,9 @@ def _play(
         jobs, seconds = len(history.runs), history.elapsed
         rate = jobs / max(seconds, 1e-9)
         click.echo(f"{contender.label}: {jobs:,} jobs in {seconds:.1f} s, {rate:,.0f} jobs/s", err=True)
+        if history.counters:
+            counted = ", ".join(f"{count:,} {what}" for what, count in sorted(history.counters.items()))
+            click.echo(f"{contender.label}: {counted}", err=True)
     return history, True
 
 

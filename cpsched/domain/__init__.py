@@ -59,6 +59,7 @@ from cpsched.domain.job import (
     Malleability,
     Placement,
     PromisedStart,
+    Resizable,
     Running,
     RuntimeModel,
     Segment,

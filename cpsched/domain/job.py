@@ -123,6 +123,14 @@ class PromisedStart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Resizable:
+    """That a job with choices may change its number of chunks while it runs."""
+
+    cost: Annotated[int, Bounds(0, MAX_DURATION, unit="seconds"), Key("Seconds without work after each change")] = 0
+    interval: Annotated[Duration, Key("The least seconds from its start, or a change, to the next one")] = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """A job: rigid, evolving (steps), malleable, or an array of like jobs."""
 
@@ -152,6 +160,7 @@ class Job:
     malleability: Annotated[Malleability | None, Key(name="malleable")] = None
     #: Of a waiting job: a plan runs it in one of its `choices`, from its start to its end.
     alternatives: tuple[Step, ...] = ()
+    resizable: Annotated[Resizable | None, Key("That its choices are sizes, which may change while it runs")] = None
     #: The licences of each of its choices; empty: all take those of the job.
     licenses_of_choices: tuple[Amounts, ...] = ()
     running: Running | None = None
@@ -210,7 +219,7 @@ class Job:
         for number, step in enumerate((*self.steps, *self.alternatives)):
             runtime = None if self.runtime is None else -(-self.runtime * step.walltime // self.walltime)
             licenses = self.licenses_of(number)
-            rigid = replace(self, steps=(step,), alternatives=(), licenses_of_choices=())
+            rigid = replace(self, steps=(step,), alternatives=(), licenses_of_choices=(), resizable=None)
             found.append(replace(rigid, runtime=runtime, licenses=licenses))
         return tuple(found)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
@@ -13,6 +14,7 @@ from cpsched.domain import (
     MAX_DURATION,
     MAX_NAME,
     Amounts,
+    Arrangement,
     Asks,
     Bounds,
     Chunk,
@@ -52,7 +54,7 @@ from cpsched.formats.request_text import format_request, parse_request
 #: A number of chunks as a key; and the most other sizes of a moldable job.
 _SIZE, _MOST_SIZES = re.compile(r"[1-9][0-9]{0,6}"), 64
 #: What no job has that may be stopped: it would change as it runs, or could not begin again at another time.
-_NEVER_STOPPED = ("steps", "malleable", "alternatives", "moldable", "start_at", "deadline", "reservation")
+_NEVER_STOPPED = ("resizable", "steps", "malleable", "alternatives", "moldable", "start_at", "deadline", "reservation")
 #: A share as a key: a number as JSON or Python writes it.
 _NUMBER = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?(e-?[0-9]{1,3})?")
 #: What a request is, in words.
@@ -77,6 +79,11 @@ def _rule_of_jobs(job: _Entry) -> str | None:
         others = [key for key in others if key != choice and (key, choice) != ("expected", "alternatives")]
         if choice in job and others:
             return f"Expected {choice} in a job without {' and '.join(others)}: a plan chooses one at its start"
+    if "resizable" in job and not {"alternatives", "moldable"} & job.keys():
+        return "Expected resizable in a job with alternatives or moldable: it changes between these"
+    once = [key for key in ("deadline", "start_at", "reservation") if key in job]
+    if "resizable" in job and once:
+        return f"Expected resizable in a job without {' and '.join(once)}"
     if "preemptible" in job:
         others = [key for key in _NEVER_STOPPED if key in job]
         if others:
@@ -109,6 +116,9 @@ def read_job(reading: Reading, location: Location, job: _Entry, said: dict[str, 
             said["licenses_of_choices"] = (own[1], *(licenses for _, licenses in others))
     if "moldable" in job:
         said["alternatives"] = _read_moldable(reading, location, job["moldable"], steps[0])
+    if "resizable" in job and not _are_sizes((*steps, *said["alternatives"])):
+        message = "Expected alternatives that are other numbers of the same chunks, each once, and not packed"
+        reading.faults.add((*location, "resizable"), message)
     if "running" in job:
         said["running"] = _read_running(reading, location, job["running"], steps, said.get("malleability"))
     return Job(steps=steps, **said)
@@ -160,6 +170,15 @@ def _read_alternatives(
             reading.faults.add(at, f"Expected each alternative once, got the same as {path_of(found[choice])}")
         found.setdefault(choice, at)
     return list(found)
+
+
+def _are_sizes(steps: Sequence[Step]) -> bool:
+    """Tell whether steps ask for different numbers of one kind of chunks, in an arrangement that all can have."""
+    counts = {step.request.chunks[0].count for step in steps}
+    kinds = {tuple(replace(chunk, count=1) for chunk in step.request.chunks) for step in steps}
+    places = {step.request.place for step in steps}
+    is_one = len(kinds) == len(places) == 1 and len(*kinds) == 1 and len(counts) == len(steps)
+    return is_one and all(place.arrangement is not Arrangement.PACK and place.within is None for place in places)
 
 
 def _read_moldable(reading: Reading, location: Location, moldable: _Entry, own: Step) -> tuple[Step, ...]:

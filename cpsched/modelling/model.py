@@ -218,6 +218,7 @@ class Model:
         malleable: Sequence[float] | Entry | None = None,
         alternatives: Sequence[tuple[SupportsIndex, Chunks] | Entry] | None = None,
         moldable: Entry | None = None,
+        resizable: Entry | None = None,
         expand_limit: float | None = None,
         array: str | Entry | None = None,
         told: SupportsIndex | Entry | None = None,
@@ -252,7 +253,7 @@ class Model:
             The indices of an array, ``"0-9"``.
         told
             The start that its user was told, or that with a price.
-        queue, user, group, project, priority, weight, place, licenses, reservation, preemptible, running
+        queue, user, group, project, priority, weight, place, licenses, reservation, preemptible, resizable, running
             As in ``jobs``.
         not_before, start_at, deadline
             The seconds before which it does not start, at which it starts, and by which it ends.

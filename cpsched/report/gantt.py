@@ -17,7 +17,7 @@ from cpsched.domain import Cluster, Instance, Job, Placement, Plan, PlannedJob, 
 from cpsched.metrics import Summary, available, jobs_by_id, summarise, usage_over_time
 from cpsched.report.page_parts import as_html, asset, embedded, filled, source_of
 from cpsched.report.run_groups import NO_QUEUE
-from cpsched.report.words import basis_of, change_description, figures, request_text, share_text, value_text
+from cpsched.report.words import basis_of, change_description, figures, request_text, share_text, size_text, value_text
 
 #: The parts of the page's one script, in order.
 _SCRIPTS = ("gantt_model.js", "gantt_view.js", "gantt_drawing.js", "gantt_history.js", "gantt_page.js")
@@ -165,6 +165,8 @@ class _PageData:
         words = f"step {place} of {len(planned.segments)}" if job.is_evolving and job.running is None else share
         if planned.alternative:
             words = f"alternative {planned.alternative} of {len(job.alternatives)}"
+        if len(planned.segments) > 1 and job.resizable is not None:
+            words = size_text(segment)
         return [*row, self.texts[words], int(bool(share))] if words else row
 
     def _runs(self, allocation: Iterable[Placement]) -> list[int]:

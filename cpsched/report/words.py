@@ -40,6 +40,11 @@ def change_description(instance: Instance, job: Job, planned: PlannedJob) -> str
     """Return how a job changes while it runs, or what was chosen for it: ``3 steps``, ``runs at 50 % until …, then at
     100 %``, ``alternative 2 of 3``; else nothing.
     """
+    if job.resizable is not None and len(planned.segments) > 1:
+        return "changes its size: " + ", then ".join(
+            size_text(segment) + (f" until {moment(instance, segment.end)}" if segment.end < planned.end else "")
+            for segment in planned.segments
+        )
     if planned.alternative:
         own = f"{request_text(job.choices[0])} for {duration(job.walltime)}"
         return f"alternative {planned.alternative} of {len(job.alternatives)}; by itself it asks for {own}"
@@ -54,6 +59,12 @@ def change_description(instance: Instance, job: Job, planned: PlannedJob) -> str
         for share, segment in zip(shares, planned.segments, strict=True)
     ]
     return "runs " + ", then ".join(parts)
+
+
+def size_text(segment: Segment) -> str:
+    """Return how many chunks a job has in a segment, as ``4 chunks``."""
+    count = sum(held.count or 0 for held in segment.allocation)
+    return f"{count} chunk{'s' * (count != 1)}"
 
 
 def share_text(job: Job, segment: Segment) -> str:

@@ -106,6 +106,10 @@ class Case:
         """Return how long a job is to run at full share: for its walltime, in a record as long as it really does."""
         return job.seconds if self.plan.is_record else job.walltime
 
+    def is_resizable(self, job: Job) -> bool:
+        """Return whether a job may change its size while it runs; no plan does that."""
+        return self.plan.is_record and job.resizable is not None
+
     def steps_of(self, booking: Booking) -> tuple[Step, ...]:
         """Return the steps of a job, in a record those that it reaches, the last one with the seconds left for it."""
         left = self.seconds_of(booking.job)
@@ -179,7 +183,11 @@ class Case:
         An evolving job whose segments are not one per step yields nothing: the rule ``evolving`` reports that.
         """
         steps = self.steps_of(booking)
-        if not booking.job.is_evolving:
+        if self.is_resizable(booking.job) and booking.job.resizable is not None:
+            for segment in booking.segments:
+                step = booking.job.resizable.sizes.get(count_of(segment), steps[0])
+                yield segment, step.request
+        elif not booking.job.is_evolving:
             for segment in booking.segments:
                 yield segment, steps[0].request
         elif len(steps) == len(booking.segments):
@@ -229,6 +237,11 @@ class Case:
             for placement in slice_.allocation:
                 uses.setdefault(placement.node, []).append(Use(slice_.start, slice_.end, placement.resources, holder))
         return uses
+
+
+def count_of(segment: Segment) -> int:
+    """Return how many chunks a segment has."""
+    return sum(placement.count or 0 for placement in segment.allocation)
 
 
 def _says_the_same(entry: Booking, fact: Booking) -> bool:

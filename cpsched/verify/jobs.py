@@ -24,6 +24,7 @@ from cpsched.verify.model import (
     PromisedStart,
     Request,
     Reservation,
+    Resizable,
     Segment,
     Step,
 )
@@ -36,7 +37,7 @@ T = TypeVar("T")
 JOB_KEYS = (
     *("user", "group", "queue", "project", "walltime", "request", "place", "licenses", "priority", "weight"),
     *("not_before", "start_at", "deadline", "after", "array", "steps", "expand_limit", "malleable", "running"),
-    *("reservation", "told", "expected", "runtime", "alternatives", "moldable", "preemptible"),
+    *("reservation", "told", "expected", "runtime", "alternatives", "moldable", "resizable", "preemptible"),
 )
 SHARE = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?(e-?[0-9]{1,3})?")
 #: The elements of all arrays together: an instance that has more is refused before it fills the memory.
@@ -175,6 +176,9 @@ class JobReader:
             alternatives, others = self._read_alternatives(members["alternatives"], members, steps[0], licenses)
         if "moldable" in members:
             alternatives = _read_moldable(members["moldable"], members, steps[0])
+        resizable = None
+        if "resizable" in members:
+            resizable = _read_resizable(members["resizable"], members, (*steps, *alternatives))
         for level in {step.request.within for step in (*steps, *alternatives)} - {None}:
             if level not in self._levels or {"steps", "malleable"} & members.keys():
                 members["id"].refuse(f"expected a declared level, of a job that does not change, got within={level}")
@@ -197,6 +201,7 @@ class JobReader:
             malleable=malleable,
             alternatives=alternatives,
             alternative_licenses=others,
+            resizable=resizable,
             running=self._read_running(members["running"], steps, malleable) if "running" in members else (),
             reservation=self._declared(members.get("reservation"), self._reservations, "reservation"),
             expected=_read_expected(members["expected"], members, steps) if "expected" in members else None,
@@ -415,9 +420,30 @@ def _read_expected(expected: Cursor, members: Mapping[str, Cursor], steps: Seque
     return seconds
 
 
+def _read_resizable(cursor: Cursor, job: Mapping[str, Cursor], steps: Sequence[Step]) -> Resizable:
+    """Read that a job may change between its choices, which are numbers of the same chunks, while it runs."""
+    _refuse_beside(cursor, ("deadline", "start_at", "reservation"), job)
+    members = cursor.members([], ["cost", "interval"])
+    first = steps[0].request
+    sizes = {sum(chunk.count for chunk in step.request.chunks): step for step in steps}
+    for step in steps:
+        kinds = [replace(chunk, count=0) for chunk in step.request.chunks]
+        is_alike = kinds == [replace(chunk, count=0) for chunk in first.chunks] and step.request.lies_like(first)
+        if len(sizes) < max(2, len(steps)) or len(kinds) != 1 or not is_alike:
+            cursor.refuse("expected alternatives that are other numbers of the same chunks, each once")
+    if first.arrangement == "pack" or first.within is not None:
+        cursor.refuse("expected a job whose chunks are not on one node or near each other")
+    return Resizable(
+        members["cost"].integer(0, MAX_DURATION) if "cost" in members else 0,
+        members["interval"].duration() if "interval" in members else 1,
+        sizes,
+        job["runtime"].duration() if "runtime" in job else None,
+    )
+
+
 def _read_preemptible(cursor: Cursor, job: Mapping[str, Cursor]) -> Preemptible:
     """Read that a job may be stopped, and what it keeps of its work."""
-    others = ("steps", "malleable", "alternatives", "moldable", "start_at", "deadline", "reservation")
+    others = ("steps", "malleable", "alternatives", "moldable", "resizable", "start_at", "deadline", "reservation")
     _refuse_beside(cursor, others, job)
     members = cursor.members(["by"], ["cost", "interval"])
     if members["by"].choice(["requeue", "checkpoint"]) == "requeue":

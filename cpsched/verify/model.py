@@ -142,6 +142,17 @@ class PromisedStart(NamedTuple):
     price: Fraction
 
 
+class Resizable(NamedTuple):
+    """That a job may change its number of chunks while it runs: the seconds without work after that, the least seconds
+    from one change to the next, and what it asks for on each size; first by its own request, with its runtime.
+    """
+
+    cost: int
+    interval: int
+    sizes: Mapping[int, Step]
+    runtime: int | None
+
+
 class Preemptible(NamedTuple):
     """That a job may be stopped; of one with checkpoints what they cost, and the seconds between two (else None)."""
 
@@ -200,6 +211,7 @@ class Job:
     alternatives: tuple[Step, ...] = ()
     #: The licences of each of these.
     alternative_licenses: tuple[Mapping[str, int], ...] = ()
+    resizable: Resizable | None = None
     running: tuple[Segment, ...] = ()
     reservation: str | None = None
     expected: int | None = None

@@ -10,6 +10,7 @@ import pytest
 
 from cpsched.cli.exits import ExitCode
 from cpsched.cli.generate import command
+from cpsched.domain import Resizable
 from cpsched.formats import read_instance
 from cpsched.lab.workloads import (
     Failures,
@@ -89,6 +90,9 @@ def test_a_log_with_choices(run: Run, tmp_path: Path) -> None:
     assert [job.submit for job in workload.jobs] == list(range(0, 800, 100))
     before = replace(workload, jobs=tuple(replace(job, alternatives=()) for job in workload.jobs))
     assert with_moldable(before, 1, share=0.5) == workload
+    run("generate", "log", swf, "--moldable", 0.5, "--seed", 1, "--resizable", 30, "-o", out)
+    assert with_moldable(before, 1, share=0.5, resizable=30) == read_instance(out)
+    assert {job.resizable for job in read_instance(out).jobs if job.alternatives} == {Resizable(cost=30)}
 
 
 def test_what_goes_wrong_is_written_out(run: Run, tmp_path: Path) -> None:
@@ -106,6 +110,7 @@ def test_what_goes_wrong_is_written_out(run: Run, tmp_path: Path) -> None:
     [
         (("lubin",), "lubin"),
         (("lublin", "--moldable", -0.5), "-0.5"),
+        (("lublin", "--resizable", 5), "--moldable"),
         (("lublin", "--nodes", 31), "31"),
         (("lublin", "--jobs", 0), "0"),
         (("lublin", "--jobs", 1, "--load", 0.5), "same second"),

@@ -108,6 +108,9 @@ def test_moldable_jobs_have_sizes_around_their_own(seed: int) -> None:
     jobs = [waiting(f"j{number}", 6000, chunk(4, cores=2), runtime=3000) for number in range(8)]
     bound = waiting("bound", 60, chunk(cores=1), deadline=99), running("r", 9, n1={"cores": 1})
     before = window([nodes("n1 n2 n3 n4 n5", cores=4)], *jobs, *bound)
+    finer = with_moldable(before, seed, share=0.5, resizable=3)
+    assert parse_instance(instance_to_document(finer)) == finer
+    assert [job.resizable is not None for job in finer.jobs] == [bool(job.alternatives) for job in finer.jobs]
     made = with_moldable(before, seed, share=0.5)
     assert made == with_moldable(before, seed, share=0.5)
     assert parse_instance(instance_to_document(made)) == made

@@ -17,6 +17,7 @@ from cpsched.lab.policies.conservative import Conservative, ConservativeOnNodes
 from cpsched.lab.policies.evolving_online import EvolvingOnline
 from cpsched.lab.policies.maui import maui
 from cpsched.lab.policies.queue_rules import QUEUE_RULES, pbs_fifo_starve
+from cpsched.lab.policies.resizing import Gain, malleable_avg, malleable_keep, malleable_min, malleable_pref
 from cpsched.lab.policies.sd import malleable_value, sd_5, sd_10, sd_50, sd_dyn, sd_inf, static_backfill
 from cpsched.lab.policies.slurm import Slurm
 from cpsched.lab.sim import QueueRule, Scheduler
@@ -39,6 +40,11 @@ SCHEDULERS: dict[str, Callable[..., QueueRule | Scheduler]] = {
     "sd_inf": sd_inf,
     "sd_dyn": sd_dyn,
     "malleable_value": malleable_value,
+    "malleable_min": malleable_min,
+    "malleable_pref": malleable_pref,
+    "malleable_keep": malleable_keep,
+    "malleable_avg": malleable_avg,
+    "malleable_gain": Gain,
 }
 
 #: Schedulers that are processes of others. They need more than a name, and are not in `scheduler_names`.

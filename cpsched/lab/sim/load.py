@@ -129,6 +129,10 @@ class Load:
         #: What they can run by: (number, as a rigid job), without those that could not start; and the same as arrays.
         self.choices = {index: possible[job.id] for index, job in self.choosing.items()}
         self.choices_of, self.choice_rows = self._compile_choices()
+        #: Which jobs may change between their choices while they run.
+        self.resizable = np.array(
+            [job.id in choosing and choosing[job.id].resizable is not None for job in self.jobs], dtype=np.bool_
+        )
         #: The modes of malleable jobs, by index.
         self.job_modes = modes_of_jobs(self.jobs, self.demand, self.columns)
         self.cores = np.array([_cores(job) for job in self.jobs], dtype=np.float64)

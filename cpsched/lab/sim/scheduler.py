@@ -65,6 +65,7 @@ class Decision:
     """The jobs that start now, and the latest time of the scheduler's next call (None: at the next event).
 
     Running jobs change in this order, before the others start; steps of evolving jobs begin together, after these.
+    A running job that is resizable continues, in the order of `starts`, by the choice and on the nodes of its entry.
     """
 
     starts: Sequence[Start] = ()

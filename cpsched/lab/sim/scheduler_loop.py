@@ -65,7 +65,7 @@ class _Loop:
         is_woken = self._wake is not None and self._wake <= now
         if is_woken:
             self._wake = None
-        has_work = self._world.num_waiting or self._world.is_shrunk or self._world.evolves
+        has_work = self._world.num_waiting or self._world.is_shrunk or self._world.evolves or self._world.has_resizable
         has_news = self._arrived or self._gone or self._expired or self._has_returned
         if has_work and (is_woken or has_news):
             self._ask(now)

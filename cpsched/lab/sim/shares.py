@@ -47,7 +47,7 @@ class WorkDone:
 
     def at(self, time: int) -> Fraction:
         """Return how much is done at a later time."""
-        return self.done + self.rate * (time - self.since)
+        return self.done + self.rate * max(0, time - self.since)
 
     def end_of(self, seconds: int) -> int:
         """Return when so much is done if nothing changes any more: after `since`."""

@@ -57,9 +57,12 @@ def unkept(instance: Instance, scheduler: QueueRule | Scheduler) -> tuple[str, .
     """
     if isinstance(scheduler, RuleChoice):
         scheduler = scheduler.rules[0] if is_plain(instance) else scheduler.otherwise
+    resizable = sum(len(job.element_ids) for job in instance.jobs if job.resizable is not None)
+    is_resizing, found = getattr(scheduler, "resizes", False), list[str]()
+    if resizable and not is_resizing:
+        found.append(f"resizable jobs ({_jobs(resizable)}), which have one size from start to end")
     if getattr(scheduler, "plans_windows", False):
-        return ()
-    found = []
+        return tuple(found)
     hard = Counter(job.queue for job in instance.jobs if _is_bound(instance, job.queue) and job.running is None)
     for queue, count in hard.items():
         is_first = isinstance(scheduler, QueueRule) and scheduler.order is Order.SMITH
@@ -71,7 +74,7 @@ def unkept(instance: Instance, scheduler: QueueRule | Scheduler) -> tuple[str, .
     if instance.fair_share is not None and not (is_smith or getattr(scheduler, "reads_shares", False)):
         found.append("fair_share, which it does not weigh")
     choosing = sum(len(job.element_ids) for job in instance.jobs if job.alternatives)
-    if choosing and not isinstance(scheduler, QueueRule):
+    if choosing and not isinstance(scheduler, QueueRule) and not is_resizing:
         found.append(f"alternatives ({_jobs(choosing)}): what it does not start by a draft runs by its own request")
     promised = sum(job.told is not None for job in instance.jobs)
     if promised:
@@ -203,7 +206,8 @@ class History:
         if job.running is not None and not len(entries):
             return _ended(job, end)
         segments = self._world.segments(index, start, end, entries, choice)
-        return PlannedJob(id=job.id, start=start, end=end, segments=segments, alternative=choice)
+        first = self._world.choice_of(index, start, choice)
+        return PlannedJob(id=job.id, start=start, end=end, segments=segments, alternative=first)
 
     def allocations(self) -> list[str]:
         """Return the nodes of each job of `runs`, as ranges of their numbers in the cluster: ``0-3 7``."""
@@ -329,6 +333,8 @@ def simulate(
         raise UnsupportedError("simulation", ["feedback, with a checkpoint"])
     if checkpoint is not None and len(world.load.stops):
         raise UnsupportedError("simulation", ["preemptible jobs, with a checkpoint of the simulation"])
+    if checkpoint is not None and world.load.resizable.any():
+        raise UnsupportedError("simulation", ["resizable jobs, with a checkpoint of the simulation"])
     count, seconds, uses = len(world.load.jobs), list[float](), list[RuleUse]()
     keeper = None if checkpoint is None else Keeper(checkpoint, world, seconds)
 

@@ -30,8 +30,10 @@ class Draft:
         self._machine = machine._replace(free=machine.free.copy(), sfree=machine.sfree.copy())
         self._starts: dict[int, Start] = {}
 
-    def start(self, job: int) -> bool:
+    def start(self, job: int, choice: int | None = None) -> bool:
         """Start a job of the queue if it fits, cheap nodes first; return whether it does.
+
+        `choice`: by which of its choices; None: by the first that fits.
 
         It fits where what it asks for is free now, beside the starts that the draft has already, and is not set aside
         before its walltime is over. A malleable job starts at full share, one with alternatives by the first that fits.
@@ -41,7 +43,8 @@ class Draft:
         if job in self._starts or job in world.load.evolving or not world.may_begin(job):
             return False
         first, last = world.load.choices_of[job : job + 2].tolist()
-        has_started = any(self._start_by(job, row) for row in range(max(1, last - first)))
+        rows = range(max(1, last - first)) if choice is None else [world.load.row_of(job, choice)]
+        has_started = any(row is not None and self._start_by(job, row) for row in rows)
         run_kernels.take_choice(job, 0, world.state)
         return has_started
 
@@ -58,6 +61,47 @@ class Draft:
         instant_kernels.change(m.free, m.sfree, filled, -1, x)
         self._starts[int(job)] = Start(int(job), entries, choice=int(world.state.choice[job]))
         return True
+
+    def resize(self, job: int, choice: int) -> bool:
+        """Let a running resizable job continue by another of its choices, if it may change now and fits; return whether
+        it does. It keeps its nodes, as many as it needs, and gets others, cheap ones first.
+        """
+        world = self._world
+        row = None if job in self._starts or not world.can_resize(job) else world.load.row_of(job, choice)
+        if row is None or choice == world.state.choice[job]:
+            return False
+        demand = int(world.load.choice_rows[world.load.choices_of[job] + row, 0])
+        _, _, _, _, first, count = world.state.runs[job].tolist()
+        entries = self._resized(demand, world.state.pool[first : first + count])
+        if entries is None or not world.swap(Start(job, entries, choice=choice), self._machine):
+            return False
+        self._starts[int(job)] = Start(int(job), entries, choice=choice)
+        return True
+
+    def _resized(self, demand: int, entries: NDArray[np.int32]) -> NDArray[np.int32] | None:
+        """Return the entries of a demand of one kind that has those of another number of its chunks; None if too little
+        is free.
+        """
+        t, free = self._world.tables, self._machine.free
+        kind = int(t.demands[demand, 0])
+        need, first, most = t.kinds[kind].tolist()
+        have = np.zeros(len(t.run_of), dtype=np.int64)
+        have[entries[:, 0]] = np.minimum(entries[:, 2], np.maximum(0, need - (entries[:, 2].cumsum() - entries[:, 2])))
+        need -= int(have.sum())
+        for segment in range(first, int(t.kinds[kind + 1, 1])):
+            if need == 0:
+                break
+            node, length, term = t.segments[segment].tolist()
+            terms = t.terms[term : int(t.segments[segment + 1, 2])].tolist()
+            room = np.min([free[column : column + length] // amount for column, amount in terms], axis=0)
+            room = np.clip(np.minimum(room, most - have[node : node + length]), 0, None)
+            room = np.minimum(room, np.maximum(0, need - (room.cumsum() - room)))
+            have[node : node + length] += room
+            need -= int(room.sum())
+        nodes = np.flatnonzero(have)
+        if need:
+            return None
+        return np.stack([nodes, np.full(len(nodes), kind), have[nodes]], axis=1).astype(np.int32)
 
     @property
     def free(self) -> dict[str, int]:
@@ -188,6 +232,23 @@ class Site:
     def end_of(self, job: int) -> int:
         """Return when a running job is believed to end, which is later than now."""
         return int(self._world.state.runs[job, R.END])
+
+    def can_resize(self, job: int) -> bool:
+        """Return whether a job runs that may change its size now."""
+        return self._world.can_resize(job)
+
+    @property
+    def next_resize(self) -> int | None:
+        """When a running job may change its size that may not for some seconds yet; None: there is none."""
+        return self._world.next_resize
+
+    def choices_of(self, job: int) -> Sequence[tuple[int, Job]]:
+        """Return by which choices a job could start on the empty machine, each as a rigid job with its number."""
+        return self._world.load.choices.get(job) or [(0, self.jobs[job])]
+
+    def choice_of(self, job: int) -> int:
+        """Return by which of its choices a running job runs."""
+        return int(self._world.state.choice[job])
 
     def estimate(self, job: int) -> int:
         """Return for how many seconds a job is believed to run: its walltime, unless promises follow predictions."""
@@ -339,7 +400,7 @@ class Site:
 
     def _running(self, index: int, job: Job) -> Job:
         """Return a running job as a scheduling window has it: the same object as long as it is the same."""
-        start, end = self._world.state.runs[index, :2].tolist()
+        start, end = self._world.since(index), self.end_of(index)
         if index not in self._world.load.job_modes and index not in self._world.courses:
             known = self._running_jobs.get(index)
             if known is None or known[:2] != (start, end):
@@ -351,7 +412,12 @@ class Site:
         """Return a running job without what is only of a job that waits: its start is a fact, no longer a promise."""
         if job.alternatives:
             job = job.choices[int(self._world.state.choice[index])]
-        running = Running(start=int(self._world.state.runs[index, 0]), segments=self._segments_of(index, job))
+        start = int(self._world.state.runs[index, 0])
+        if self._world.load.resizable[index]:
+            # it has begun when it was resized, and is not resized again
+            start = self._world.since(index)
+            job = replace(job, steps=(replace(job.steps[0], walltime=self.end_of(index) - start),))
+        running = Running(start=start, segments=self._segments_of(index, job))
         return replace(job, after=(), not_before=None, told=None, running=running)
 
     def _segments_of(self, index: int, job: Job) -> tuple[Segment, ...]:
@@ -366,7 +432,7 @@ class Site:
         if index in self._world.courses:
             return self.course_of(index)
         allocation = self._world.load.columns.allocation_of(job.request, self._world.state.pool[first : first + count])
-        return (Segment(start=start, end=end, allocation=allocation),)
+        return (Segment(start=self._world.since(index), end=end, allocation=allocation),)
 
     def held(self, job: int, timeline: Timeline) -> Booking:
         """Return the amounts that a running job holds from its start to its expected end."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.domain import FairShare, Instance, Job, Placement, Running, Segment, counted, end_of_work
+from cpsched.domain import FairShare, Instance, Job, Placement, Resizable, Running, Segment, counted, end_of_work
 from cpsched.lab.sim import arrays, hold_kernels, kernels, run_kernels
 from cpsched.lab.sim.arrays import C, J, R
 from cpsched.lab.sim.load import Load, empty_state
@@ -20,7 +20,7 @@ from cpsched.lab.sim.scheduler import Change, NextStep, Start
 from cpsched.lab.sim.shares import Held, JobModes, WorkDone
 from cpsched.lab.sim.usage import DecayingUsage
 from cpsched.metrics import Runs
-from cpsched.rusv import FOREVER
+from cpsched.rusv import FOREVER, instant_kernels
 
 #: By how many seconds the estimate of a job is raised that runs longer than believed, one after the other (Tsafrir,
 #: Etsion and Feitelson, TPDS 2007, section 4).
@@ -41,6 +41,8 @@ class SimWorld:
         self._lengths = load.lengths
         #: The progress of running jobs that are not always at full share.
         self._work: dict[int, WorkDone] = {}
+        #: What resized jobs have had, by index: (since, first entry, number of entries, choice), first its start.
+        self._sizes: dict[int, list[tuple[int, int, int, int]]] = {}
         #: A cache of the changes by job, valid for this number of changes; see `changes_of`.
         self._changes: dict[int, list[tuple[int, int]]] = {}
         self._indexed = 0
@@ -143,7 +145,8 @@ class SimWorld:
         """Remove started jobs from the queue: an interrupt may have prevented that."""
         kernels.close_gaps(self.state)
         s = self.state
-        self._work = {job: work for job, work in self._work.items() if self._has_run_since(job)}
+        is_resizable = self.load.resizable
+        self._work = {job: one for job, one in self._work.items() if is_resizable[job] or self._has_run_since(job)}
         for job, time, first in s.changes[: s.clock[C.CHANGES]].tolist():
             start, end, ending, _, entry, count = s.runs[job].tolist()
             if start <= time < end and ending == arrays.WAITING:
@@ -194,7 +197,7 @@ class SimWorld:
             count = kernels.serve_waiting(count, now, rule, s, self.machine, self.tables, self.scratch)
         gone = s.gone[: s.clock[C.GONE]].tolist()
         for job in gone:
-            if self._work.pop(job, None) is not None and s.runs[job, R.END] < 0:
+            if self._work.pop(job, None) is not None and s.runs[job, R.END] < 0 and not self.load.resizable[job]:
                 self._expect(job, 0, int(s.estimate[job]), WorkDone(since=0, done=Fraction(0), rate=Fraction(1)))
         return s.arrived[:count].tolist(), gone, s.expired[: s.clock[C.EXPIRED]].tolist()
 
@@ -230,6 +233,10 @@ class SimWorld:
         before its walltime is over.
         """
         s, job = self.state, start.job
+        if s.runs[job, R.START] >= 0:
+            return self.can_resize(job) and self.swap(
+                start, self.machine._replace(free=self.machine.free.copy(), sfree=self.machine.sfree.copy())
+            )
         if not self.may_begin(job):
             return False
         if start.segments is not None or job in self.load.evolving:
@@ -251,6 +258,9 @@ class SimWorld:
     def begin(self, starts: Sequence[Start]) -> None:
         """Start waiting jobs now; the caller guarantees that their resources are free."""
         for start in starts:
+            if self.state.runs[start.job, R.START] >= 0:
+                self._resize(start)
+                continue
             while len(self.state.pool) - self.state.clock[C.POOL] < len(start.entries):
                 self._double("pool")
             if start.segments is not None:
@@ -262,6 +272,116 @@ class SimWorld:
             run_kernels.take_choice(start.job, self.load.row_of(start.job, start.choice) or 0, self.state)
             kernels.begin_there(start.job, start.entries, self.now, self.state, self.machine, self.tables, self.scratch)
         kernels.close_gaps(self.state)
+
+    # --- resizable jobs -------------------------------------------------------------------------------------------
+
+    @property
+    def has_resizable(self) -> bool:
+        """Whether a resizable job runs."""
+        s = self.state
+        return bool(self.load.resizable[s.ends[: s.clock[C.RUNNING], 1]].any())
+
+    def can_resize(self, job: int) -> bool:
+        """Return whether a job runs that may change its size now."""
+        runs, way = self.state.runs[job], self._way(job)
+        if way is None or runs[R.END] < 0 or runs[R.ENDING] != arrays.WAITING:
+            return False
+        return self.now >= self.since(job) + way.interval
+
+    @property
+    def next_resize(self) -> int | None:
+        """When a running job may change its size that may not for some seconds yet; None: there is none."""
+        running = self.state.ends[: self.state.clock[C.RUNNING], 1].tolist()
+        ways = ((job, self._way(job)) for job in running if self.load.resizable[job])
+        times = [self.since(job) + way.interval for job, way in ways if way is not None and way.interval > 1]
+        return min((time for time in times if time > self.now), default=None)
+
+    def _way(self, job: int) -> Resizable | None:
+        return self.load.choosing[job].resizable if self.load.resizable[job] else None
+
+    def since(self, job: int) -> int:
+        """Return since when a job runs on the nodes that it has, whatever its share of their cores."""
+        return max([int(self.state.runs[job, R.START]), *(time for time, *_ in self._sizes.get(job, ())[-1:])])
+
+    def rate(self, job: int, choice: int) -> Fraction:
+        """Return the work that a resizable job does in a second by one of its choices: seconds by its own request."""
+        return Fraction(self.load.choosing[job].walltime, self.load.job_by(job, choice).walltime)
+
+    def swap(self, start: Start, machine: arrays.Machine) -> bool:
+        """Give a running job other nodes by another choice, on a machine of which only what is free now matters; return
+        whether it may have them, and leave the machine as it is if not.
+        """
+        s, job, x, tables, choice = self.state, start.job, self.scratch, self.tables, start.choice or 0
+        (chunk,), (nodes, _, chunks) = self.load.job_by(job, choice).request.chunks, start.entries.T
+        row, is_sized = self.load.row_of(job, choice), chunks.sum() == chunk.count
+        if row is None or choice == s.choice[job] or not is_sized or len(np.unique(nodes)) < len(nodes):
+            return False
+        kept = s.demand[job], s.jobs[job].copy(), s.estimate[job], s.cores[job], s.choice[job]
+        first, count = s.runs[job, R.FIRST :].tolist()
+        own = int(s.demand[job]), s.pool[first : first + count], count
+        had = instant_kernels.spell_out(*own, tables, x)
+        instant_kernels.change(machine.free, machine.sfree, had, 1, x)
+        run_kernels.take_choice(job, row, s)
+        s.jobs[job, J.WALLTIME] = self._resized(job, choice).end_of(self.load.choosing[job].walltime) - self.now
+        fits = bool(kernels.fits_there(job, start.entries, s, machine, tables, x))
+        taken = instant_kernels.spell_out(int(s.demand[job]), start.entries, len(nodes), tables, x) if fits else 0
+        s.demand[job], s.jobs[job], s.estimate[job], s.cores[job], s.choice[job] = kept
+        if not fits:
+            taken = instant_kernels.spell_out(*own, tables, x)
+        instant_kernels.change(machine.free, machine.sfree, taken, -1, x)
+        return fits
+
+    def _resized(self, job: int, choice: int) -> WorkDone:
+        """Return the progress of a running job that is resized now."""
+        way = self._way(job)
+        since = self.now + (0 if way is None else way.cost)
+        return WorkDone(since=since, done=self._work_of(job).at(self.now), rate=self.rate(job, choice))
+
+    def _resize(self, start: Start) -> None:
+        """Let a running job continue by another choice on other nodes, which are free."""
+        s, job, now, choice = self.state, start.job, self.now, start.choice or 0
+        work, (begun, _, _, _, first, count) = self._resized(job, choice), s.runs[job].tolist()
+        if not any(time >= begun for time, *_ in self._sizes.get(job, ())[-1:]):
+            self._sizes.setdefault(job, []).append((begun, first, count, int(s.choice[job])))
+        run_kernels.give_back(job, s, self.machine, self.tables, self.scratch)
+        run_kernels.take_choice(job, self.load.row_of(job, choice) or 0, s)
+        while len(self.state.pool) < s.clock[C.POOL] + len(start.entries):
+            self._double("pool")
+        while len(self.state.heap) < s.clock[C.HEAP] + 4 * len(s.runs):
+            self._double("heap")
+        s, stated = self.state, self.load.choosing[job]
+        first, count = int(s.clock[C.POOL]), len(start.entries)
+        s.pool[first : first + count] = start.entries
+        s.clock[C.POOL] += count
+        s.runs[job, R.FIRST], s.runs[job, R.COUNT] = first, count
+        self._sizes[job].append((now, first, count, choice))
+        self._work[job] = work
+        length = stated.walltime if stated.runtime is None else min(stated.runtime, stated.walltime)
+        s.jobs[job, J.LENGTH] = work.end_of(length) - begun
+        s.jobs[job, J.WALLTIME] = s.estimate[job] = work.end_of(stated.walltime) - begun
+        run_kernels.book_run(job, now, s, self.machine, self.tables, self.scratch)
+
+    def _sizes_of(self, job: int, start: int, end: int) -> list[tuple[int, int, Job, NDArray[np.int32]]]:
+        """Return the sizes of a run of a job that was resized: since, until, the job as it is then, its entries."""
+        sizes = [one for one in self._sizes.get(job, ()) if start <= one[0] < end]
+        return [
+            (time, until, self.load.job_by(job, choice), self.state.pool[first : first + count])
+            for (time, first, count, choice), until in zip(sizes, [*(one[0] for one in sizes[1:]), end], strict=False)
+        ]
+
+    def choice_of(self, job: int, start: int, choice: int) -> int:
+        """Return by which choice a run of a job has started that ended by some choice."""
+        return next((number for time, _, _, number in self._sizes.get(job, ()) if time == start), choice)
+
+    def _mean_cores(self) -> NDArray[np.int64]:
+        """Return the cores of each job, of one that was resized the mean over its last run."""
+        found, s = self.state.cores.astype(np.int64), self.state
+        for job in self._sizes:
+            start, end = s.runs[job, : R.ENDING].tolist()
+            sizes = self._sizes_of(job, start, end)
+            area = sum(one.request.totals.get("cores", 0) * (until - time) for time, until, one, _ in sizes)
+            found[job] = round(area / (end - start)) if sizes else found[job]
+        return found
 
     # --- evolving jobs --------------------------------------------------------------------------------------------
 
@@ -356,8 +476,11 @@ class SimWorld:
         return any(work.rate < 1 for work in self._work.values())
 
     def work_left(self, job: int) -> Fraction:
-        """Return the work that a running job may still do until its walltime is over: seconds at full share."""
-        return int(self.load.walltime[job]) - self._work_of(job).at(self.now)
+        """Return the work that a running job may still do until its walltime is over: seconds at full share, of a
+        resizable one by its own request.
+        """
+        walltime = self.load.choosing[job].walltime if self.load.resizable[job] else int(self.load.walltime[job])
+        return walltime - self._work_of(job).at(self.now)
 
     def modes_of(self, job: int) -> NDArray[np.int8]:
         """Return in which of its modes a running job runs on each of its entries."""
@@ -367,7 +490,8 @@ class SimWorld:
 
     def _work_of(self, job: int) -> WorkDone:
         """Return how far a running job is."""
-        begun = WorkDone(since=int(self.state.runs[job, R.START]), done=Fraction(0), rate=Fraction(1))
+        rate = self.rate(job, int(self.state.choice[job])) if self.load.resizable[job] else Fraction(1)
+        begun = WorkDone(since=int(self.state.runs[job, R.START]), done=Fraction(0), rate=rate)
         return self._work.get(job, begun)
 
     def change(self, change: Change) -> bool:
@@ -490,7 +614,7 @@ class SimWorld:
             runtime=self._chosen(load.runtime, lambda job: -1 if job.runtime is None else job.runtime)[order],
             start=found[:, R.START],
             end=np.where(ended, found[:, R.END], -1),
-            cores=s.cores[order].astype(np.int64),
+            cores=self._mean_cores()[order],
             asked={name: self._chosen(amounts, partial(_asked, name))[order] for name, amounts in load.asked().items()},
             nodes=self._num_nodes()[order],
             expected_wait=load.expected_wait[order],
@@ -541,6 +665,13 @@ class SimWorld:
         if job in self.courses:
             return tuple(
                 replace(segment, end=min(segment.end, end)) for segment in self.courses[job] if segment.start < end
+            )
+        sizes = self._sizes_of(job, start, end)
+        if sizes:
+            allocation_of = self.load.columns.allocation_of
+            return tuple(
+                Segment(start=time, end=until, allocation=allocation_of(one.request, held))
+                for time, until, one, held in sizes
             )
         of_job, job_modes = self.load.job_by(job, choice), self.load.job_modes.get(job)
         changes = [change for change in self.changes_of(job) if start <= change[0] < end]

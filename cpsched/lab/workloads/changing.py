@@ -14,7 +14,18 @@ from dataclasses import replace
 from fractions import Fraction
 from random import Random
 
-from cpsched.domain import FrozenMap, Instance, Job, Malleability, NodeState, RuntimeModel, Step, downey, resized
+from cpsched.domain import (
+    FrozenMap,
+    Instance,
+    Job,
+    Malleability,
+    NodeState,
+    Resizable,
+    RuntimeModel,
+    Step,
+    downey,
+    resized,
+)
 
 
 def offered_load(workload: Instance) -> float:
@@ -188,7 +199,7 @@ def with_malleable(
     return changed_share(instance, draw, share, _can_shrink, malleable)
 
 
-def with_moldable(instance: Instance, seed: int, *, share: float = 1.0) -> Instance:
+def with_moldable(instance: Instance, seed: int, *, share: float = 1.0, resizable: int | None = None) -> Instance:
     """Return a workload in which a share of the waiting jobs may run on other numbers of their chunks.
 
     Choices are a quarter, a half, twice and four times as many chunks as a job asks for, the fastest first, as far as
@@ -196,6 +207,9 @@ def with_moldable(instance: Instance, seed: int, *, share: float = 1.0) -> Insta
     that is log-uniform, as he found it, here from half to four times the chunks asked for, and a variance even between
     0 and 2, where Downey's curves go from an ideal speed-up to a poor one. No log states either of a job: Cirne and
     Berman (2001) asked users for them.
+
+    `resizable`: what it costs (s) to change a size while the job runs; None: they cannot. Those that can have up to 16
+    other sizes, a quarter of an octave from each other.
 
     A job can have choices if it is rigid, asks for chunks of one kind, and has no deadline and no start of its own. If
     fewer jobs can, all of these have choices.
@@ -208,14 +222,17 @@ def with_moldable(instance: Instance, seed: int, *, share: float = 1.0) -> Insta
         least, largest = max(1.0, chunk.count / 2), 4.0 * chunk.count
         parallelism = least * (largest / least) ** draw.random()
         speedup = downey(Fraction(parallelism).limit_denominator(1000), Fraction(round(draw.uniform(0, 2), 3)))
-        sizes = {max(1, chunk.count // 4), max(1, chunk.count // 2), 2 * chunk.count, 4 * chunk.count} - {chunk.count}
+        powers = (-2, -1, 1, 2) if resizable is None else tuple(part / 4 for part in range(-8, 9))
+        sizes = {max(1, int(chunk.count * 2.0**power)) for power in powers} - {chunk.count}
         most = min(totals.get(name, 0) // amount for name, amount in chunk.resources.items() if amount)
         found: dict[int, Step] = {}  # by walltime: of sizes that take as long the smallest
         for size in sorted(size for size in sizes if size <= most):
             step = resized(own, size, speedup)
             if step.walltime not in (own.walltime, *found):
                 found[step.walltime] = step
-        return replace(job, alternatives=tuple(found[walltime] for walltime in sorted(found)))
+        alternatives = tuple(found[walltime] for walltime in sorted(found))
+        way = None if resizable is None or not alternatives else Resizable(cost=resizable)
+        return replace(job, alternatives=alternatives, resizable=way)
 
     return changed_share(instance, draw, share, _can_be_moldable, moldable)
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from fractions import Fraction
 from math import floor
 
-from cpsched.verify.case import Case
-from cpsched.verify.model import Booking, Request, Segment
+from cpsched.verify.case import Case, count_of
+from cpsched.verify.model import Booking, Request, Resizable, Segment
 from cpsched.verify.shares import is_done, rate_of, work_of
 from cpsched.verify.violation import Violation
 
@@ -78,6 +78,8 @@ def check_malleable(case: Case) -> Iterator[Violation]:
     """Check that a malleable job runs on allowed shares of its cores, changes nothing else, and does its work."""
     for booking in case.runs:
         job = booking.job
+        if case.is_resizable(job) and job.resizable is not None:
+            yield from _check_sizes(booking, job.resizable)
         if job.malleable is None or job.is_evolving:
             continue
         request = job.steps[0].request
@@ -97,6 +99,40 @@ def check_malleable(case: Case) -> Iterator[Violation]:
                 rates.append(rate)
         if len(rates) == len(booking.segments):
             yield from _check_work(case, booking, rates)
+
+
+def _check_sizes(booking: Booking, resizable: Resizable) -> Iterator[Violation]:
+    """Check that each segment has one of the sizes of the job, the first that which it started by, each other another
+    one, not too soon; that it keeps what it had, or some of it; and that its work is done in its last second: on each
+    size as fast as the walltimes say, and nothing for some seconds after a change.
+    """
+    walltime, name = booking.job.usual or booking.job.walltime, booking.id
+    seconds = walltime if resizable.runtime is None else min(walltime, resizable.runtime)
+    counts = [count_of(segment) for segment in booking.segments]
+    if any(count not in resizable.sizes for count in counts):
+        yield Violation("malleable", name, f"has {counts} chunks, expected sizes of {sorted(resizable.sizes)}")
+        return
+    if resizable.sizes[counts[0]].request != booking.job.steps[0].request:
+        yield Violation(
+            "malleable", name, f"starts with {counts[0]} chunks, which is not the alternative that it names"
+        )
+    work, last = Fraction(0), Fraction(0)
+    for index, segment in enumerate(booking.segments):
+        rate, length = Fraction(walltime, resizable.sizes[counts[index]].walltime), segment.end - segment.start
+        useful = max(0, length - (resizable.cost if index else 0))
+        work, last = work + rate * useful, rate * min(1, useful)
+        if index + 1 < len(counts) and length < resizable.interval:
+            yield Violation("malleable", name, f"changes after {length} s, expected {resizable.interval} s or more")
+        if index:
+            had, has = _shape(booking.segments[index - 1]), _shape(segment)
+            if counts[index] == counts[index - 1]:
+                yield Violation("malleable", name, f"segment {index} has as many chunks as the one before")
+            small, large = (had, has) if counts[index] > counts[index - 1] else (has, had)
+            if any(count > large.get(place, 0) for place, count in small.items()):
+                yield Violation("malleable", name, f"segment {index} moves chunks, expected more or fewer of them only")
+    if work >= seconds if booking.is_cut else not seconds <= work < seconds + last:
+        expected = f"expected {'less than ' if booking.is_cut else ''}{seconds} s of work by its own request"
+        yield Violation("malleable", name, f"{expected}, its segments do {float(work):.6g} s")
 
 
 def _shape(segment: Segment) -> dict[tuple[str, int | None], int]:

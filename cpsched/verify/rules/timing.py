@@ -20,7 +20,8 @@ def check_segments(case: Case) -> Iterator[Violation]:
             time = segment.end
         if time != booking.end:
             yield Violation("segments", booking.id, f"the last segment ends at {time}, the job at {booking.end}")
-        is_rigid = not booking.job.is_evolving and booking.job.malleable is None
+        job = booking.job
+        is_rigid = not job.is_evolving and job.malleable is None and not case.is_resizable(job)
         if is_rigid and len(booking.segments) != 1:
             message = f"expected one segment of a rigid job, got {len(booking.segments)}"
             yield Violation("segments", booking.id, message)
@@ -30,7 +31,7 @@ def check_walltime(case: Case) -> Iterator[Violation]:
     """Check that a rigid job is booked for its walltime; in a record its runtime if less, or cut short."""
     for booking in case.runs:
         job = booking.job
-        if job.is_evolving or job.malleable is not None:
+        if job.is_evolving or job.malleable is not None or case.is_resizable(job):
             continue
         length, seconds = booking.end - booking.start, case.seconds_left(booking)
         reason = "its walltime" if seconds == job.walltime else "its runtime"
