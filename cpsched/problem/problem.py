@@ -206,8 +206,8 @@ def compiled(
     `instance`: the window, as documents state it. `slices`: what its reservations got. `soft`: whether soft limits are
     kept, too. `record`: whether the jobs are played, not planned. An outstanding area is then that of the jobs that run
     at a time; a job that runs may start again, when it has been cut short; a soft limit holds for jobs together, not
-    for one; and running jobs that do not fit are left as they are. `choices`: those of an earlier plan, by job: they are
-    kept where choices are made before jobs are planned.
+    for one; and running jobs that do not fit are left as they are. `choices`: those of an earlier plan, by job, kept
+    where choices are made before jobs are planned.
     """
     ruled = has_rules(instance)
     chosen = settled(instance, of_all=record and ruled, is_final=ruled, are_played=record, chosen=choices or {})
