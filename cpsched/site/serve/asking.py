@@ -13,6 +13,7 @@ from fastapi import APIRouter, Request
 from cpsched.answers import (
     Answers,
     Explanation,
+    JobState,
     Submission,
     explanation_lines,
     first_line,
@@ -36,7 +37,7 @@ from cpsched.site.serve.models import (
 from cpsched.site.serve.parts import Parts
 from cpsched.site.serve.problems import BODY, Problem, faults_of, problem_responses
 from cpsched.site.serve.reading import AllParts, JobId, Reader
-from cpsched.site.serve.view import Status, View
+from cpsched.site.serve.view import View
 
 router = APIRouter(prefix="/v1")
 T = TypeVar("T")
@@ -124,7 +125,7 @@ async def _changed(parts: Parts, viewer: Viewer, asked: InsteadQuery) -> Submiss
     if not sight.may_ask(asked.job):
         raise Problem(404, _NO_JOB)
     row, job = view.row_of[asked.job], view.entries[asked.job]
-    if row.status is Status.RUNNING:
+    if row.status is JobState.RUNNING:
         raise _refused("Expected a job that waits, got one that runs", "instead.job")
     if job.changes:
         raise _refused(

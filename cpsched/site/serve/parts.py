@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from fastapi import Request
 
+from cpsched.answers import JobState
 from cpsched.errors import CpschedError
 from cpsched.site.daemon import Log
 from cpsched.site.serve.access import Viewer, Visibility
@@ -19,7 +20,7 @@ from cpsched.site.serve.settings import ServeSettings
 from cpsched.site.serve.sources import Opened
 from cpsched.site.serve.streams import Streams
 from cpsched.site.serve.submissions import Submissions
-from cpsched.site.serve.view import Status, View
+from cpsched.site.serve.view import View
 from cpsched.site.serve.visibility import Sight
 
 T = TypeVar("T")
@@ -110,7 +111,7 @@ class Parts:
         """Book the first plan and ask about one job, so that what that needs is compiled before somebody asks."""
         while (view := self._view) is None:
             await asyncio.sleep(self.settings.poll)
-        job = next((row.id for row in view.rows if row.id in view.entries and row.status is not Status.RUNNING), None)
+        job = next((row.id for row in view.rows if row.id in view.entries and row.status is not JobState.RUNNING), None)
         try:
             await self.answering.ask(view, job, lambda _, answers: None if job is None else answers.explain(job))
         except Exception as error:  # whoever asks is told

@@ -6,9 +6,9 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from functools import cached_property
 
+from cpsched.answers import JobState
 from cpsched.domain import Instance, Job, Placement, Plan, PlannedJob
 from cpsched.formats import fold_hostlist
 from cpsched.report import request_text
@@ -16,14 +16,6 @@ from cpsched.site.serve.models import CycleModel, ForecastModel, MoveModel
 
 #: The most moves of a planned start that a row has; the newest ones.
 _MOST_MOVES = 8
-
-
-class Status(StrEnum):
-    """The states of a job in a view."""
-
-    RUNNING = "running"
-    PLANNED = "planned"
-    WAITING_ROOM = "waiting_room"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +31,7 @@ class JobRow:
     """One job as lists have it."""
 
     id: str
-    status: Status
+    status: JobState
     user: str | None = None
     group: str | None = None
     project: str | None = None
@@ -120,7 +112,7 @@ class View:
         rows = []
         for job in self.entries.values():
             row = self._row(job)
-            if row.status is Status.WAITING_ROOM:
+            if row.status is JobState.WAITING_ROOM:
                 why = waiting.get(job.id)
                 row = replace(
                     row,
@@ -129,7 +121,7 @@ class View:
                 )
             rows.append(row)
         rows += [
-            JobRow(id=one.id, status=Status.WAITING_ROOM, reason="left", detail=one.reason)
+            JobRow(id=one.id, status=JobState.WAITING_ROOM, reason="left", detail=one.reason)
             for one in self.left
             if one.id not in self.entries
         ]
@@ -139,9 +131,9 @@ class View:
         """Return the row of a job."""
         planned = self.planned.get(job.id)
         moves = self.moves.get(job.id, ())
-        status = Status.WAITING_ROOM if planned is None else Status.PLANNED
+        status = JobState.WAITING_ROOM if planned is None else JobState.PLANNED
         if job.running is not None:
-            status = Status.RUNNING
+            status = JobState.RUNNING
         return JobRow(
             id=job.id,
             user=job.user,
@@ -169,9 +161,9 @@ class View:
     def counts(self) -> dict[str, int]:
         """How many jobs run, wait, have a start, have none."""
         of = [row.status for row in self.rows]
-        planned, room = of.count(Status.PLANNED), of.count(Status.WAITING_ROOM)
+        planned, room = of.count(JobState.PLANNED), of.count(JobState.WAITING_ROOM)
         return {
-            "running": of.count(Status.RUNNING),
+            "running": of.count(JobState.RUNNING),
             "waiting": planned + room,
             "planned": planned,
             "not_planned": room,
