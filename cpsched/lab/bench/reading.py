@@ -223,7 +223,7 @@ def _read_workloads(reading: _Reading, table: object, at: Location) -> list[Work
     runtime_models = tuple(map(RuntimeModel, models))
     return [
         Workload(
-            name=", ".join([model.name, *(f"{key} {text}" for key, text in wrong.items() if text)]),
+            name=", ".join(filter(None, (model.name, error and f"walltimes {error}", breaks and f"failures {breaks}"))),
             source=source,
             load=load,
             malleable=share,
@@ -231,16 +231,17 @@ def _read_workloads(reading: _Reading, table: object, at: Location) -> list[Work
             resampled=model.resampled,
             moved=model.moved,
             sample=_sample(source, sources, at=number),
-            **wrong,
+            walltimes=error,
+            failures=breaks,
         )
-        for load, share, kind, (number, source), *texts in product(
+        for load, share, kind, (number, source), error, breaks in product(
             _listed(model.load) or (None,),
             shares or (None,),
             runtime_models or (None,),
             enumerate(sources),
-            *(texts or (None,) for texts in disturbed.values()),
+            disturbed["walltimes"] or (None,),
+            disturbed["failures"] or (None,),
         )
-        for wrong in (dict(zip(disturbed, texts, strict=True)),)
     ]
 
 
