@@ -223,7 +223,7 @@ def _read_workloads(reading: _Reading, table: object, at: Location) -> list[Work
     runtime_models = tuple(map(RuntimeModel, models))
     return [
         Workload(
-            name=", ".join(filter(None, (model.name, error and f"walltimes {error}", breaks and f"failures {breaks}"))),
+            name=", ".join(filter(None, (model.name, wrong and f"walltimes {wrong}", breaks and f"failures {breaks}"))),
             source=source,
             load=load,
             malleable=share,
@@ -231,10 +231,10 @@ def _read_workloads(reading: _Reading, table: object, at: Location) -> list[Work
             resampled=model.resampled,
             moved=model.moved,
             sample=_sample(source, sources, at=number),
-            walltimes=error,
+            walltimes=wrong,
             failures=breaks,
         )
-        for load, share, kind, (number, source), error, breaks in product(
+        for load, share, kind, (number, source), wrong, breaks in product(
             _listed(model.load) or (None,),
             shares or (None,),
             runtime_models or (None,),
