@@ -55,8 +55,9 @@ class _Dispatcher(CPUDispatcher):
             if loaded is None:
                 entry = super().compile(sig)
             else:
-                self._cache_hits[args] += 1
-                self.targetctx.insert_user_function(loaded.entry_point, loaded.fndesc, [loaded.library])
+                self._cache_hits[args] += 1  # type: ignore[attr-defined]  # numba has no types
+                insert: Any = self.targetctx.insert_user_function
+                insert(loaded.entry_point, loaded.fndesc, [loaded.library])
                 self.add_overload(loaded)
                 entry = loaded.entry_point
         symbols.register(self, args)

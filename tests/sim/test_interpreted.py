@@ -57,6 +57,7 @@ def test_the_same_jobs_start(
         with own_interpretation():
             monkeypatch.setattr("cpsched.lab.sim.simulation._LOADING", -1 if compiles_midway else 9999)
             monkeypatch.setattr("cpsched.lab.sim.simulation._COMPILING", -1)
+            monkeypatch.setattr("cpsched.rusv.jit._Kernel.has_compiled", False)
             assert interprets_simulations(workload, [rule])
             found = simulate(workload, rule)
         for column in ("start", "end", "ending", "attempts", "first_start", "lost"):

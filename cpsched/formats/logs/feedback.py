@@ -31,7 +31,8 @@ def with_feedback(jobs: Sequence[Job], ends: Mapping[str, int]) -> Iterator[Job]
             continue
         last, before = batches.get(job.user, (None, None))
         if last is not None and ends[last] <= job.submit:
-            last, before = None, last if job.submit - ends[last] <= LONGEST_THINK else None
+            before = last if job.submit - ends[last] <= LONGEST_THINK else None
+            last = None
         last = job.id if last is None or ends[job.id] > ends[last] else last
         batches[job.user] = last, before
         if before is None or job.after or job.not_before is not None:

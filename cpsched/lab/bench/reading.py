@@ -216,7 +216,7 @@ def _read_workloads(reading: _Reading, table: object, at: Location) -> list[Work
     runtime_models = tuple(map(RuntimeModel, models))
     return [
         Workload(
-            name=", ".join([model.name, *(f"{key} {text}" for key, text in wrong.items() if text)]),
+            name=", ".join(filter(None, (model.name, wrong and f"walltimes {wrong}", breaks and f"failures {breaks}"))),
             source=source,
             load=load,
             malleable=share,
@@ -224,16 +224,17 @@ def _read_workloads(reading: _Reading, table: object, at: Location) -> list[Work
             resampled=model.resampled,
             moved=model.moved,
             sample=_sample(source, sources, at=number),
-            **wrong,
+            walltimes=wrong,
+            failures=breaks,
         )
-        for load, share, kind, (number, source), *texts in product(
+        for load, share, kind, (number, source), wrong, breaks in product(
             _listed(model.load) or (None,),
             shares or (None,),
             runtime_models or (None,),
             enumerate(sources),
-            *(texts or (None,) for texts in disturbed.values()),
+            disturbed["walltimes"] or (None,),
+            disturbed["failures"] or (None,),
         )
-        for wrong in (dict(zip(disturbed, texts, strict=True)),)
     ]
 
 

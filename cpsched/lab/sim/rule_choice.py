@@ -286,8 +286,8 @@ def _past(world: SimWorld) -> Instance | None:
             runtime = int(queue_kernels.expected_by_classes(number, s))
             if start >= 0:
                 runtime = max(runtime, world.now - start + 1)
-        none = dict.fromkeys(("not_before", "start_at", "deadline", "reservation"))
-        jobs.append(replace(job, submit=int(s.jobs[number, J.SUBMIT]), runtime=runtime, after=(), **none))
+        job = replace(job, submit=int(s.jobs[number, J.SUBMIT]), runtime=runtime, after=(), not_before=None)
+        jobs.append(replace(job, start_at=None, deadline=None, reservation=None))
     if not jobs:
         return None
     return replace(instance, now=min(job.submit for job in jobs), jobs=tuple(jobs), outages=())

@@ -375,7 +375,7 @@ def simulate(
             play_scheduler(world, scheduler, seconds, predicts=predict, charges=charge_overhead, look=look)
     except KeyboardInterrupt:
         if interpret() and not is_at_rest:
-            raise  # in the middle of a pass; all of it took a second
+            raise  # in the middle of a pass: jobs may be started by half
         if keeper is not None:
             keeper.write()
         raise Interrupted(history(is_whole=False)) from None

@@ -372,8 +372,9 @@ class Site:
                 steps = self.jobs[job].steps
                 if walltime is not None:
                     steps = (replace(steps[0], walltime=walltime),)
-                times = {"submit": int(self.submit[job]), "not_before": None}
-                self._waiting[job] = replace(self.jobs[job], steps=steps, after=(), running=None, **times)
+                self._waiting[job] = replace(
+                    self.jobs[job], submit=int(self.submit[job]), steps=steps, after=(), not_before=None, running=None
+                )
             jobs.append(self._waiting[job])
         aside, shares = self._set_aside(), self.fair_share
         return replace(self.instance, now=self.now, jobs=tuple(jobs), set_aside=aside, fair_share=shares)
