@@ -30,6 +30,7 @@ class QuickBound:
     """
 
     name = "bound"
+    makes_choices = True
 
     def __init__(self, share: float) -> None:
         self.share = share
@@ -66,6 +67,7 @@ class LagrangianBound(InWorker[BoundParams]):
     """Proves a lower bound (`lower_bound`) in a process of its own, in a share of the budget."""
 
     name = "bound"
+    makes_choices = True
 
     def __init__(self, params: BoundParams | None = None, command: Sequence[str] = COMMAND) -> None:
         super().__init__(params or BoundParams(), command)

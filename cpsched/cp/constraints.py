@@ -218,6 +218,18 @@ def licenses(model: CpModel, encoding: Encoding, variables: Variables) -> None:
         cumulative(model, pool, uses)
 
 
+def consumed(model: CpModel, encoding: Encoding, variables: Variables) -> None:
+    """Consume no more of a licence that does not come back than there is: sum_j,w l_jw z_jw <= licences."""
+    for name, amount in encoding.consumable.items():
+        taken = [
+            task.job.licenses_of(mode).get(name, 0) * variables.is_run_so(number, mode)
+            for number, task in enumerate(encoding.tasks)
+            if not task.is_running
+            for mode in range(len(task.modes))
+        ]
+        model.add(sum(taken) <= amount)
+
+
 def milestones(model: CpModel, encoding: Encoding, variables: Variables) -> None:
     """Make a task wait for the tasks that it depends on: s_j >= s_i + lag_i + lag_j if p_j, and p_j <= p_i; and more if
     i is held and j awaits its end. Between several and several there is a moment m: m >= s_i + lag_i, s_j >= m + lag_j.
@@ -270,5 +282,6 @@ CONSTRAINTS = (
     exclusive,
     whole_nodes,
     licenses,
+    consumed,
     milestones,
 )

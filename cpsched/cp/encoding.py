@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
 from cpsched.cp.costs import TaskCosts, costs_of
@@ -41,8 +41,10 @@ from cpsched.problem import (
     awaited_ends,
     chunks_on_empty_node,
     columns_of,
+    consumable,
     level_rule,
     missing_from,
+    opened,
     packs,
 )
 
@@ -156,6 +158,8 @@ class Encoding:
     tight_starts: Pieces | None = None
     #: Whether plans of other jobs count, too: more jobs beat fewer, and of as many jobs the cost counts.
     has_other_jobs: bool = False
+    #: What there is for tasks of each licence that does not come back.
+    consumable: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def has_changes(self) -> bool:
@@ -189,7 +193,7 @@ def encode(
     site of each class of nodes as an alternative, which represents all of them.
     """
     now = instance.now
-    entries = {job.id: job for job in instance.elements()}
+    entries = {job.id: opened(job) for job in instance.elements()}
     jobs = [entries[planned.id] for planned in plan if entries[planned.id].running is None]
     running = {planned.id: planned for planned in plan if entries[planned.id].running is not None}
     awaited = awaited_ends(instance)
@@ -240,6 +244,7 @@ def encode(
         machine,
         has_all_plans,
         has_other_jobs=bool(further),
+        consumable=consumable(instance),
         tight_starts=tight,
     )
 
@@ -310,7 +315,7 @@ def num_pairs(instance: Instance, plan: Sequence[Planned], others: Collection[st
     Where only numbers of nodes count, that is the number of segments.
     """
     planned = {job.id for job in plan}.union(others)
-    jobs = [job for job in instance.elements() if job.running is None and job.id in planned]
+    jobs = [opened(job) for job in instance.elements() if job.running is None and job.id in planned]
     if any(job.is_evolving for job in jobs) and machine_of(instance) is not None:
         return sum(len(job.steps) for job in jobs)
     awaited = awaited_ends(instance)

@@ -65,8 +65,8 @@ def _passed(encoding: Encoding, placed: Sequence[Placed], milestone: Milestone) 
     for number, seconds in milestone.before:
         task, one = encoding.tasks[number], placed[number]
         if not one.is_absent:
-            is_held = milestone.is_from_end and task.is_elastic
-            yield one.end + seconds - task.job.walltime if is_held else one.start + seconds
+            may_take_longer = milestone.is_from_end and (task.is_elastic or task.job.alternatives)
+            yield one.end + seconds - task.job.shortest if may_take_longer else one.start + seconds
 
 
 def _times(encoding: Encoding, placed: Sequence[Placed], number: int, mode: int) -> Sequence[int]:

@@ -25,6 +25,7 @@ class Cp(InWorker[CpParams]):
     """Proves or improves plans of small windows by CP-SAT, in a process of its own."""
 
     name = "cp"
+    makes_choices = True
 
     def __init__(self, params: CpParams | None = None, command: Sequence[str] = COMMAND) -> None:
         super().__init__(params or CpParams(), command)

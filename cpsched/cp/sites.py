@@ -73,11 +73,15 @@ def _holds_by_node(instance: Instance, running: Sequence[PlannedJob]) -> Mapping
 
 
 def licenses_of(instance: Instance, running: Sequence[PlannedJob], horizon: int) -> dict[str, Pool]:
-    """Return the licences of the cluster, and what of them running jobs take or is set aside."""
+    """Return the licences of the cluster that come back, and what of them running jobs take or is set aside."""
     holds: defaultdict[str, list[Hold]] = defaultdict(list)
     for taken in taken_licenses(instance, running):
         holds[taken.name].append(Hold(taken.start, taken.end, taken.amount))
-    return {name: _pool(amount, holds.get(name, ()), horizon) for name, amount in instance.cluster.licenses.items()}
+    return {
+        name: _pool(amount, holds.get(name, ()), horizon)
+        for name, amount in instance.cluster.licenses.items()
+        if name not in instance.cluster.consumed
+    }
 
 
 def _pool(capacity: int, holds: Iterable[Hold], horizon: int) -> Pool:

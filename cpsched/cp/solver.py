@@ -62,7 +62,8 @@ def solve(request: Solve, tell: Callable[[Reply], None]) -> None:
         tell(Done(verdict_of(_solved_by_number(request, tell))))
         return
     hint = request.hint
-    if hint is not None and request.encoding.has_choices:
+    chooses = any(task.job.alternatives for task in request.encoding.tasks)
+    if hint is not None and request.encoding.has_choices and not (chooses and request.encoding.milestones):
         hint = _with_segments_kept(request, hint, tell)
     model, variables = build(request.encoding, request.params, hint)
     is_raised = request.workers == 1 and request.encoding.costs.is_makespan_alone and not request.encoding.has_changes

@@ -117,9 +117,9 @@ class Variables:
         return tuple(found)
 
     def passed(self, task: Task, number: int, seconds: int, milestone: Milestone) -> LinearExpr:
-        """Return when a task has run for so many seconds; one that may be held for longer, where its end counts."""
-        if milestone.is_from_end and task.is_elastic:
-            return self.times[number, 0][-1] + (seconds - task.job.walltime)
+        """Return when a task has run for so many seconds; one that may take longer, where its end counts."""
+        if milestone.is_from_end and (task.is_elastic or task.job.alternatives):
+            return self.end_of(number, task) + (seconds - task.job.shortest)
         return self.starts[number] + seconds
 
     def _add_moment(self, model: CpModel, encoding: Encoding, number: int, milestone: Milestone) -> None:

@@ -11,6 +11,7 @@ from cpsched.domain.annotations import (
     MAX_COUNT,
     MAX_DURATION,
     MAX_NAME,
+    Asks,
     Bounds,
     Count,
     Duration,

@@ -89,6 +89,7 @@ class Cluster:
 
     classes: Annotated[tuple[NodeClass, ...], Entries(1), Key("In the order in which nodes are numbered", name="nodes")]
     licenses: Annotated[Has, Key("Cluster-wide countable resources")] = Amounts()
+    consumed: Annotated[tuple[Name, ...], Key("Licences that do not come back when a job ends")] = ()
     #: By level and group; a node is in one group of a level, or in none.
     topology: FrozenMap[str, FrozenMap[str, tuple[str, ...]]] = FrozenMap()
 
@@ -101,7 +102,7 @@ class Cluster:
             for level, groups in self.topology.items()
         }
         levels = FrozenMap({level: groups for level, groups in topology.items() if groups})
-        return Cluster(classes=kept, licenses=licenses, topology=levels)
+        return Cluster(classes=kept, licenses=licenses, consumed=self.consumed, topology=levels)
 
     @cached_property
     def node_names(self) -> tuple[str, ...]:

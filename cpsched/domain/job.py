@@ -152,6 +152,8 @@ class Job:
     malleability: Annotated[Malleability | None, Key(name="malleable")] = None
     #: Of a waiting job: a plan runs it in one of its `choices`, from its start to its end.
     alternatives: tuple[Step, ...] = ()
+    #: The licences of each of its choices; empty: all take those of the job.
+    licenses_of_choices: tuple[Amounts, ...] = ()
     running: Running | None = None
     #: None where a plan chooses how long the job takes.
     expected: Annotated[Duration | None, Key("How long it is expected to run (s); default: walltime")] = None
@@ -208,12 +210,13 @@ class Job:
         for number, step in enumerate((*self.steps, *self.alternatives)):
             runtime = None if self.runtime is None else -(-self.runtime * step.walltime // self.walltime)
             licenses = self.licenses_of(number)
-            found.append(replace(self, steps=(step,), alternatives=(), runtime=runtime, licenses=licenses))
+            rigid = replace(self, steps=(step,), alternatives=(), licenses_of_choices=())
+            found.append(replace(rigid, runtime=runtime, licenses=licenses))
         return tuple(found)
 
     def licenses_of(self, choice: int) -> Amounts:
         """Return what it takes of licences by one of its choices."""
-        return self.licenses
+        return self.licenses_of_choices[choice] if self.licenses_of_choices else self.licenses
 
     @property
     def own_walltime(self) -> int:

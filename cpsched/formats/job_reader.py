@@ -13,6 +13,7 @@ from cpsched.domain import (
     MAX_DURATION,
     MAX_NAME,
     Amounts,
+    Asks,
     Bounds,
     Chunk,
     Count,
@@ -102,7 +103,10 @@ def read_job(reading: Reading, location: Location, job: _Entry, said: dict[str, 
     if array is not None and len(f"{job['id']}[{array[-1]}]") > MAX_NAME:
         reading.faults.add((*location, "id"), f"Expected an id whose elements have at most {MAX_NAME} characters")
     if "alternatives" in job:
-        said["alternatives"] = _read_alternatives(reading, location, job, steps[0], said["licenses"])
+        own, *others = _read_alternatives(reading, location, job, steps[0], said["licenses"])
+        said["alternatives"] = tuple(step for step, _ in others)
+        if any(licenses != own[1] for _, licenses in others):
+            said["licenses_of_choices"] = (own[1], *(licenses for _, licenses in others))
     if "moldable" in job:
         said["alternatives"] = _read_moldable(reading, location, job["moldable"], steps[0])
     if "running" in job:
@@ -133,13 +137,17 @@ def _read_steps(reading: Reading, location: Location, job: _Entry) -> tuple[tupl
 
 def _read_alternatives(
     reading: Reading, location: Location, job: _Entry, own: Step, licenses: Amounts
-) -> tuple[Step, ...]:
-    """Return the alternatives of a job, each different from its own request and from all others."""
-    found = {own: (*location, "request")}
+) -> list[tuple[Step, Amounts]]:
+    """Return the choices of a job with their licences, its own request first; each is different from all others."""
+    found = {(own, licenses): (*location, "request")}
     for index, one in enumerate(job["alternatives"]):
         at = (*location, "alternatives", index)
         read = reading.request(
-            (*at, "request"), one["request"], one.get("place"), job.get("licenses"), otherwise=own.request.place
+            (*at, "request"),
+            one["request"],
+            one.get("place"),
+            one.get("licenses", job.get("licenses")),
+            otherwise=own.request.place,
         )
         if read is None:
             continue
@@ -147,12 +155,11 @@ def _read_alternatives(
         if "expected" in job and step.walltime != own.walltime:
             message = f"Expected the job's own walltime, {own.walltime}, beside expected, got {step.walltime}"
             reading.faults.add((*at, "walltime"), message)
-        if read[1] != licenses:
-            reading.faults.add((*at, "request"), "Expected the same licences in every alternative")
-        if step in found:
-            reading.faults.add(at, f"Expected each alternative once, got the same as {path_of(found[step])}")
-        found.setdefault(step, at)
-    return tuple(found)[1:]
+        choice = step, read[1]
+        if choice in found:
+            reading.faults.add(at, f"Expected each alternative once, got the same as {path_of(found[choice])}")
+        found.setdefault(choice, at)
+    return list(found)
 
 
 def _read_moldable(reading: Reading, location: Location, moldable: _Entry, own: Step) -> tuple[Step, ...]:
@@ -395,15 +402,20 @@ def _write_job(job: Job, requests: Requests) -> dict[str, Any]:
         "request": steps[0]["request"] if is_rigid else None,
         "steps": None if is_rigid else steps,
         "place": written_place(job.steps[0].request),
-        "alternatives": [_write_alternative(one, job.steps[0], requests) for one in job.alternatives] or None,
+        "alternatives": [_write_alternative(job, number, requests) for number in range(1, len(job.choices))] or None,
         "running": None if job.running is None else _write_running(job, job.running),
     }
 
 
-def _write_alternative(one: Step, own: Step, requests: Requests) -> dict[str, Any]:
-    """Write an alternative; its place where it is another one than that of the job's own request."""
-    place = {} if one.request.place == own.request.place else {"place": format_place(one.request.place)}
-    return {"walltime": one.walltime, "request": requests[one.request.chunks]} | place
+def _write_alternative(job: Job, number: int, requests: Requests) -> dict[str, Any]:
+    """Write an alternative; its place and licences where they are others than those of the job's own request."""
+    one, own = job.alternatives[number - 1], job.steps[0]
+    written: dict[str, Any] = {"walltime": one.walltime, "request": requests[one.request.chunks]}
+    if one.request.place != own.request.place:
+        written["place"] = format_place(one.request.place)
+    if job.licenses_of(number) != job.licenses:
+        written["licenses"] = dict(job.licenses_of(number))
+    return written
 
 
 def _write_running(job: Job, running: Running) -> dict[str, Any]:
@@ -443,6 +455,7 @@ def _alternatives() -> Listed:
         "walltime": Annotated[Duration, Key("Seconds")],
         "request": Request,
         "place": Annotated[Text | None, Key("Default: the place of the job")],
+        "licenses": Annotated[Asks | None, Key("Default: the key of the job")],
     }
     return Listed(object_of("Alternative", "A walltime and a request with which a job can run.", keys), 1)
 
@@ -490,6 +503,7 @@ FORMS[Job] = Form(
                 Any | None, Written("moldable"), Key("Alternatives in short: other numbers of its chunks")
             ],
         },
+        "licenses_of_choices": {},
         "running": {"running": Running | None},
     },
     rule=_rule_of_jobs,

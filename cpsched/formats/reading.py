@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -65,7 +65,14 @@ class Reading:
         if name not in self.countable and not {"nodes", "licenses"} & set(self.incomplete):
             more = [other for one in also for other in (self.licenses if one == "licenses" else [one])]
             self.check_known(location, "resource", name, [*self.countable, *more], "nodes")
+        self.check_held(location, [name])
         return name
+
+    def check_held(self, location: Location, names: Iterable[str]) -> None:
+        """Note a fault for each name of a licence that does not come back: rules are about what jobs hold."""
+        for name in names:
+            if name in self.cluster.consumed:
+                self.faults.add(location, f"Expected what comes back, got the consumed licence {shown(name)}")
 
     def new_nodes(self, location: Location, text: str) -> tuple[str, ...]:
         """Return the names of nodes that a host list declares: none was declared before."""

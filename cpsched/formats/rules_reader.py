@@ -50,6 +50,10 @@ def _read_cluster(reading: Reading, location: Location, cluster: _Entry, said: d
     for name in cluster.get("licenses", ()):
         if name in reading.countable or name in _NO_LICENSES:
             reading.faults.add((*location, "licenses", name), "Expected a name that means nothing else")
+    for place, name in enumerate(consumed := cluster.get("consumed", ())):
+        reading.check_known((*location, "consumed", place), "licence", name, cluster.get("licenses", ()), "licenses")
+        if name in consumed[:place]:
+            reading.faults.add((*location, "consumed", place), f"Expected each licence once, got {shown(name)} again")
     reading.cluster = Cluster(**said)
     topology = {
         level: _read_level(reading, (*location, "topology", level), groups)
@@ -153,6 +157,7 @@ def _read_reservation(reading: Reading, where: Location, entry: _Entry, said: di
         if "allocation" in entry:
             held = entry["allocation"]
             said["allocation"] = _read_slice(reading, (*where, "allocation"), held, said["request"])
+    reading.check_held((*where, "licenses"), said.get("licenses", ()))
     return Reservation(**said)
 
 

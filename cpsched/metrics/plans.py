@@ -334,7 +334,7 @@ def _duration(job: Job, planned: PlannedJob, *, is_record: bool) -> int:
 
     In a record the work of a malleable job is its runtime, if that is less than its walltime.
     """
-    if job.alternatives or job.own_walltime != job.walltime:
+    if job.alternatives or planned.alternative or job.own_walltime != job.walltime:
         return job.own_walltime
     if job.malleability is None:
         return planned.end - planned.start

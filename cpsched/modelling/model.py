@@ -154,10 +154,14 @@ class Model:
         has = {**plain_argument(resources or {}, Mapping[str, object], name="resources"), **amounts}
         self._document["cluster"]["nodes"].append(entry | {"resources": plain(has)})
 
-    def add_license(self, name: str, count: SupportsIndex) -> None:
-        """Add a licence of the whole cluster, and how many of it there are."""
+    def add_license(self, name: str, count: SupportsIndex, *, consumed: bool = False) -> None:
+        """Add a licence of the whole cluster, and how many of it there are; `consumed`: what a job takes of it does not
+        come back.
+        """
         name = plain_argument(name, str, name="name")
         self._document["cluster"].setdefault("licenses", {})[name] = plain(count)
+        if consumed:
+            self._document["cluster"].setdefault("consumed", []).append(name)
 
     def add_queue(
         self,

@@ -74,9 +74,11 @@ def with_slices(instance: Instance, slices: Sequence[ReservedSlice]) -> Instance
 
 
 def _after(instance: Instance, started: Mapping[str, PlannedJob], at: int) -> Instance:
-    """Return a window at a second before which some jobs have started, and some of them ended."""
+    """Return a window at a second before which some jobs have started, and some of them ended: what these consumed is
+    gone.
+    """
     links = _Links(instance, started, at)
-    jobs: list[Job] = []
+    jobs, spent, cluster = list[Job](), Counter[str](), instance.cluster
     for entry in instance.jobs:
         waiting, after = [], links.kept(entry)
         for element in entry.element_ids:
@@ -85,9 +87,14 @@ def _after(instance: Instance, started: Mapping[str, PlannedJob], at: int) -> In
                 waiting.append(element)
             elif run.end > at:
                 jobs.append(_started(entry, run, after))
+            else:
+                spent.update(entry.licenses_of(min(run.alternative, len(entry.alternatives))))
         if waiting:
             jobs.append(_waiting(entry, waiting, after, links.passed(entry)))
-    return replace(instance, now=at, jobs=tuple(jobs))
+    if cluster.consumed:
+        left = {name: max(0, cluster.licenses[name] - spent[name]) for name in cluster.consumed}
+        cluster = replace(cluster, licenses=Amounts({**cluster.licenses, **left}))
+    return replace(instance, now=at, jobs=tuple(jobs), cluster=cluster)
 
 
 def _started_jobs(instance: Instance, plan: Plan, at: int) -> dict[str, PlannedJob]:

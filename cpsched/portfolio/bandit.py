@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from cpsched.domain import Instance
 from cpsched.engine import Board, Improver, Turn
+from cpsched.portfolio.choosing import improve_by_choice
+from cpsched.problem import has_choices_made
 
 #: Seconds that a turn takes at least: a worker process is loaded first.
 _LEAST = 1.5
@@ -91,7 +93,10 @@ def run_solver(solver: Improver, instance: Instance, board: Board, *, seed: int)
     """Run a solver; an error is reported. The board gets to know how long it worked."""
     began = board.budget.elapsed
     try:
-        solver.improve(instance, board, seed=seed)
+        if getattr(solver, "makes_choices", False) or not has_choices_made(instance):
+            solver.improve(instance, board, seed=seed)
+        else:
+            improve_by_choice(solver, instance, board, seed=seed)
     except Exception as error:
         board.fail(f"gave up: {type(error).__name__}: {error}", by=solver.name)
     board.account(by=solver.name, seconds=board.budget.elapsed - began)

@@ -21,6 +21,7 @@ from cpsched.problem.precedences import Lag, Milestone, Precedences, awaited_end
 from cpsched.problem.problem import Problem, compiled, exchanged, has_rules, is_compiled
 from cpsched.problem.queue import Turn, awaited_first, bound_jobs, by_turn, is_bound, planning_order, turn_of
 from cpsched.problem.rule import Choice, Part, Rule, RuleOnNodes, is_optional, level_rule, stated_node, without_rules
+from cpsched.problem.settling import chosen_in, consumable, has_choices_made, held_choices, opened
 from cpsched.problem.taken import Column, amount_of, columns_of, taken_licenses, taken_on_nodes
 from cpsched.problem.whole_node_mapping import Hold, map_to_nodes, planned_on_nodes
 from cpsched.problem.whole_nodes import (

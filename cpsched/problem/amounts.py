@@ -36,8 +36,8 @@ class Supply:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The resources that nodes which are up have, and the licences: those that ``*`` means."""
-        return (*self._up, *self._cluster.licenses)
+        """The resources that nodes which are up have, and the licences that come back: those that ``*`` means."""
+        return (*self._up, *(name for name in self._cluster.licenses if name not in self._cluster.consumed))
 
     def of(self, resource: str, nodes: tuple[str, ...] | None = None) -> int:
         """Return the amount of a resource on the nodes that are up (of `nodes`, if given), or of a licence."""

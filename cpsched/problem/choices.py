@@ -17,14 +17,10 @@ from cpsched.problem.rule import Choice
 class CompiledJob(Job):
     """A job as engines have it, of which more is known than a document says."""
 
-    #: The licences of each of its choices, where rules count these differently.
-    licenses_of_choices: tuple[Amounts, ...] = ()
     #: The walltime that it asks for itself, where it has to run by one of its alternatives.
     usual: int | None = None
-
-    def licenses_of(self, choice: int) -> Amounts:
-        """Return what one of its choices takes of licences."""
-        return self.licenses_of_choices[choice] if self.licenses_of_choices else self.licenses
+    #: The job with all its choices and what it consumes, where one is made for it (`settling.py`), which comes first.
+    whole: Job | None = None
 
     @property
     def own_walltime(self) -> int:
@@ -36,6 +32,24 @@ def given(job: Job, number: int) -> Job:
     """Return a job that has to run by one of its choices."""
     chosen = job.choices[number]
     return _compiled(chosen, usual=job.walltime) if number else chosen
+
+
+def with_choices(chosen: Job, job: Job, number: int) -> Job:
+    """Return a job that runs by one of its choices, of which it is known what others it has."""
+    order = (number, *(other for other in range(1 + len(job.alternatives)) if other != number))
+    steps = [job.choices[other].steps[0] for other in order]
+    licenses = tuple(map(job.licenses_of, order))
+    whole = job
+    if number:
+        whole = _compiled(
+            job,
+            steps=(steps[0],),
+            alternatives=tuple(steps[1:]),
+            licenses=licenses[0],
+            licenses_of_choices=licenses,
+            usual=job.walltime,
+        )
+    return _compiled(chosen, whole=whole)
 
 
 def with_licenses(job: Job, of_choices: Sequence[Amounts]) -> Job:

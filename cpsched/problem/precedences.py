@@ -28,7 +28,7 @@ class Milestone(NamedTuple):
     before: tuple[tuple[int, int], ...]
     #: (index, least seconds from the milestone to the start).
     after: tuple[tuple[int, int], ...]
-    #: Whether it is reached when they end: if one takes longer than its walltime, so much later.
+    #: Whether it is reached when they end: if one takes longer than its walltime, or its shortest one, so much later.
     is_from_end: bool
 
     def lags(self) -> Iterator[Lag]:
@@ -91,7 +91,7 @@ class Precedences:
         for name in self._members[entry]:
             if name in self._index:
                 index = self._index[name]
-                waiting.append((index, self._jobs[index].walltime if is_from_end else 0))
+                waiting.append((index, self._jobs[index].shortest if is_from_end else 0))
             elif name in self._running:
                 running = self._running[name]
                 passed.append(running.segments[-1].end if is_from_end else running.start)

@@ -21,19 +21,18 @@ from cpsched.domain import (
     ReservedSlice,
     WaitingJob,
     WaitingReason,
-    priority_classes,
     repeated,
     with_fields,
 )
-from cpsched.problem.admission import placeable, refusal, refusals
+from cpsched.problem.admission import placeable, refusals
 from cpsched.problem.amounts import Measures
-from cpsched.problem.choices import apart, choices_apart, given
+from cpsched.problem.choices import apart, choices_apart
 from cpsched.problem.counters import Counter, Times, counters_of
 from cpsched.problem.holds import merged
 from cpsched.problem.nodes import NodeRules, levels_of
 from cpsched.problem.overcommitment import fitted
-from cpsched.problem.precedences import awaited_ends
 from cpsched.problem.rule import Rule, stated_node, without_rules
+from cpsched.problem.settling import expanded, settled
 
 #: Seconds of calendars that are enumerated beyond the last second that jobs name: at most, and at least.
 _LONGEST, _SPARE = 2 * 366 * 86_400, 31 * 86_400
@@ -69,6 +68,8 @@ class Problem:
     slices: tuple[ReservedSlice, ...] = ()
     #: Whether it has every plan that the rules allow, so that a bound for it is one for them.
     has_all_plans: bool = True
+    #: Whether it has if jobs have their other choices back (`settling.opened`).
+    is_opened: bool = False
     #: The rules that count amounts.
     counters: Mapping[Rule, Counter] = field(default_factory=dict)
     _nodes: NodeRules | None = None
@@ -81,7 +82,7 @@ class Problem:
     #: The rules that close for ever from some second on to jobs without a last start of their own, by the same ids.
     _closing: Mapping[str, Rule] = field(default_factory=dict)
     #: By their ids in a plan, the jobs that have a choice, and the alternatives by which others run that have none here
-    #: (`_settled`).
+    #: (`settling.py`).
     _choosing: frozenset[str] = frozenset()
     alternatives: Mapping[str, int] = field(default_factory=dict)
     #: What a window with one other job has in common with this one.
@@ -97,8 +98,10 @@ class Problem:
         return tuple(map(self._one_stated, jobs))
 
     def _one_stated(self, job: PlannedJob) -> PlannedJob:
-        if self.alternatives.get(job.id):
-            job = replace(job, alternative=self.alternatives[job.id])
+        if number := self.alternatives.get(job.id):
+            # the choice that it runs by is its first one here
+            place = job.alternative
+            job = replace(job, alternative=number if place == 0 else place - (place <= number))
         if job.id in self._overcommitted:
             return self._overcommitted[job.id][0]
         if job.id not in self._stated:
@@ -113,8 +116,8 @@ class Problem:
         return tuple(map(self._one_held, jobs))
 
     def _one_held(self, job: PlannedJob) -> PlannedJob:
-        if job.alternative and job.id not in self._choosing:
-            job = replace(job, alternative=0)
+        if job.id not in self._choosing:
+            job = replace(job, alternative=self._place_of(job))
         if job.id in self._overcommitted:
             return self._overcommitted[job.id][1]
         if self._nodes is None or job.id not in self._stated:
@@ -125,6 +128,13 @@ class Problem:
         choices = self._stated[job.id]
         of_job = choices[min(job.alternative, len(choices) - 1)]
         return _mapped(job, partial(self._nodes.held_node, of_job), partial(self._nodes.held_amounts, of_job))
+
+    def _place_of(self, job: PlannedJob) -> int:
+        """Return the place of a job's alternative among those of a job that has no choice here."""
+        number = self.alternatives.get(job.id, 0)
+        if not self.is_opened or job.alternative == number:
+            return 0
+        return job.alternative + (job.alternative < number)
 
     def held(self, plan: Plan) -> Plan:
         """Return a plan of a stated instance, this one or an earlier one, as engines have it."""
@@ -189,6 +199,7 @@ def compiled(
     *,
     soft: bool = True,
     record: bool = False,
+    choices: Mapping[str, int] | None = None,
 ) -> Problem:
     """Compile an instance for engines, which have other means than rules: licences, guards, and amounts set aside.
 
@@ -204,14 +215,19 @@ def compiled(
         Whether the jobs are played, not planned. An outstanding area is then that of the jobs that run at a time; a job
         that runs may start again, when it has been cut short; a soft limit holds for jobs together, not for one; and
         running jobs that do not fit are left as they are.
+    choices
+        Those of an earlier plan, by the ids of its jobs: they are kept where choices are made before jobs are planned.
     """
-    instance, alternatives = _settled(instance, of_all=record and has_rules(instance), are_played=record)
-    if has_rules(instance):
+    ruled = has_rules(instance)
+    chosen = settled(instance, of_all=record and ruled, is_final=ruled, are_played=record, chosen=choices or {})
+    instance = chosen.instance
+    if ruled:
         problem = _without_rules(instance, slices, soft=soft, record=record)
     else:
         problem = Problem(instance=instance, slices=tuple(slices))
-    if alternatives:
-        problem = replace(problem, has_all_plans=False, alternatives=alternatives)
+    if chosen.alternatives or instance.cluster.consumed:
+        is_whole = problem.has_all_plans and chosen.is_whole
+        problem = replace(problem, has_all_plans=False, is_opened=is_whole, alternatives=chosen.alternatives)
     if choosing := [job for job in instance.jobs if job.alternatives]:
         problem = replace(problem, _choosing=frozenset(name for job in choosing for name in job.element_ids))
     if record:
@@ -220,26 +236,6 @@ def compiled(
     # the rules about nodes have other allocations than documents already
     facts = {job_id: (problem._facts.get(job_id, (stated,))[0], held) for job_id, (stated, held) in changed.items()}
     return replace(problem, instance=fit, _overcommitted=facts)
-
-
-def _settled(instance: Instance, *, of_all: bool, are_played: bool) -> tuple[Instance, dict[str, int]]:
-    """Return an instance in which some jobs have no choice: each runs by the first of its alternatives with which it
-    could start; and which one that is, by its id in a plan.
-
-    They are the jobs for whose end others wait, which is known from their starts alone then, unless they `are_played`,
-    or `of_all` that have a choice.
-    """
-    if not any(job.alternatives for job in instance.jobs):
-        return instance, {}
-    awaited = frozenset[str]() if are_played else awaited_ends(instance)
-    found, jobs = dict[str, int](), list[Job]()
-    for job in instance.jobs:
-        if job.alternatives and (of_all or not awaited.isdisjoint(job.element_ids)):
-            number = next((place for place, one in enumerate(job.choices) if refusal(instance, one) is None), 0)
-            found |= dict.fromkeys(job.element_ids, number)
-            job = given(job, number)
-        jobs.append(job)
-    return replace(instance, jobs=tuple(jobs)) if found else instance, found
 
 
 def has_rules(instance: Instance) -> bool:
@@ -251,7 +247,7 @@ def has_rules(instance: Instance) -> bool:
 def _without_rules(instance: Instance, slices: Sequence[ReservedSlice], *, soft: bool, record: bool) -> Problem:
     """Return an instance with other means than rules; its running jobs need not fit. See `compiled`."""
     if any(limit.area_scope is AreaScope.OUTSTANDING for limit in instance.limits):
-        instance = _expanded(instance)
+        instance = expanded(instance)
     times = Times(instance, _end_of_calendars(instance))
     nodes = NodeRules(instance, slices, times, record=record)
 
@@ -374,23 +370,6 @@ def _cores(job: Job) -> int:
     if len(job.steps) == 1:
         return job.steps[0].request.totals.get("cores", 0)
     return max(step.request.totals.get("cores", 0) for step in job.steps)
-
-
-def _expanded(instance: Instance) -> Instance:
-    """Return an instance whose arrays are single jobs: a limit may admit some elements and not others."""
-    if all(job.array is None for job in instance.jobs):
-        return instance
-    # an element is counted as one (``arrayjobs``) also where it is planned by itself
-    elements = {name for job in instance.jobs if job.array is not None for name in job.element_ids}
-    # all elements of an array are of one class
-    classes = priority_classes(instance) if instance.has_strict_priorities else {}
-    return replace(
-        instance,
-        jobs=tuple(
-            replace(job, array=(), priority=classes.get(job.id, job.priority)) if job.id in elements else job
-            for job in instance.elements()
-        ),
-    )
 
 
 def _counted(jobs: Sequence[Job], now: int, counters: Sequence[Counter]) -> dict[str, dict[str, Any]]:

@@ -72,7 +72,7 @@ def read_instance(document: object, source: str) -> Instance:
         members["priorities"].choice(["strict"])
     clock = _read_clock(members.get("epoch"), members.get("time_zone"))
     now = members["now"].time() if "now" in members else 0
-    cluster = members["cluster"].members(["nodes"], ["licenses", "states", "topology"])
+    cluster = members["cluster"].members(["nodes"], ["licenses", "consumed", "states", "topology"])
     nodes = read_nodes(cluster["nodes"])
     nodes = with_states(nodes, cluster["states"]) if "states" in cluster else nodes
     classes = {id(node): node for node in nodes.values()}.values()
@@ -82,6 +82,10 @@ def read_instance(document: object, source: str) -> Instance:
     for name, amount in cluster["licenses"].entries() if "licenses" in cluster else ():
         if name in countable or name in (*COUNTED_JOBS, "place"):
             amount.refuse("expected a name that means nothing else")
+    consumed = [one.name() for one in cluster["consumed"].items()] if "consumed" in cluster else []
+    if not set(consumed) <= licenses.keys() or len(set(consumed)) < len(consumed):
+        cluster["consumed"].refuse("expected names of licences, each once")
+    known -= set(consumed)
     for item in cluster["nodes"].items():
         check_rules_of_nodes(item, countable)
     queues = read_queues(members["queues"], nodes) if "queues" in members else {}
@@ -90,6 +94,9 @@ def read_instance(document: object, source: str) -> Instance:
         _read_reservations(members["reservations"], countable, nodes, clock) if "reservations" in members else {}
     )
     topology = read_topology(cluster["topology"], nodes) if "topology" in cluster else {}
+    for name, reservation in reservations.items():
+        if not reservation.licenses.keys().isdisjoint(consumed):
+            members["reservations"].refuse(f"expected licences that come back in the reservation {name!r}")
     jobs = JobReader(countable, nodes, queues, reservations, now, topology)
     jobs.read_all(members["jobs"].items() if "jobs" in members else ())
     weights, *later_aims = _read_objective(members.get("objective"))
@@ -99,6 +106,7 @@ def read_instance(document: object, source: str) -> Instance:
         nodes=nodes,
         topology=topology,
         licenses=licenses,
+        consumed=frozenset(consumed),
         queues=queues,
         jobs=jobs.jobs,
         members=jobs.members,

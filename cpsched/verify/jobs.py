@@ -170,8 +170,9 @@ class JobReader:
             members["expand_limit"].refuse("expected expand_limit with steps only")
         malleable = _read_malleable(members["malleable"]) if "malleable" in members else None
         alternatives: tuple[Step, ...] = ()
+        others: tuple[Mapping[str, int], ...] = ()
         if "alternatives" in members:
-            alternatives = self._read_alternatives(members["alternatives"], members, steps[0], licenses)
+            alternatives, others = self._read_alternatives(members["alternatives"], members, steps[0], licenses)
         if "moldable" in members:
             alternatives = _read_moldable(members["moldable"], members, steps[0])
         for level in {step.request.within for step in (*steps, *alternatives)} - {None}:
@@ -195,6 +196,7 @@ class JobReader:
             expand_limit=_read_expand_limit(members.get("expand_limit")),
             malleable=malleable,
             alternatives=alternatives,
+            alternative_licenses=others,
             running=self._read_running(members["running"], steps, malleable) if "running" in members else (),
             reservation=self._declared(members.get("reservation"), self._reservations, "reservation"),
             expected=_read_expected(members["expected"], members, steps) if "expected" in members else None,
@@ -239,27 +241,28 @@ class JobReader:
 
     def _read_alternatives(
         self, cursor: Cursor, job: Mapping[str, Cursor], own: Step, licenses: Mapping[str, int]
-    ) -> tuple[Step, ...]:
-        """Read what a waiting rigid job can run with in place of its own walltime and request; none is there twice."""
+    ) -> tuple[tuple[Step, ...], tuple[Mapping[str, int], ...]]:
+        """Read what a waiting rigid job can run with in place of its own walltime, request and licences; none is there
+        twice.
+        """
         _refuse_beside(cursor, ("moldable", "steps", "malleable", "running"), job)
-        found = [own]
+        found: list[tuple[Step, Mapping[str, int]]] = [(own, licenses)]
         for item in cursor.items():
-            members = item.members(["walltime", "request"], ["place"])
+            members = item.members(["walltime", "request"], ["place", "licenses"])
             request, asked = read_request(members["request"], members.get("place"), self._countable)
             text = members["request"].value
             if "place" not in members and not (isinstance(text, str) and ",place=" in text):
                 request = replace(own.request, chunks=request.chunks)
-            if join_licenses(asked, job.get("licenses")) != licenses:
-                members["request"].refuse("expected the same licences in every alternative")
             step = Step(members["walltime"].duration(), request)
             if "expected" in job and step.walltime != own.walltime:
                 members["walltime"].refuse("expected the job's own walltime beside expected")
-            if step in found:
+            choice = step, join_licenses(asked, members.get("licenses", job.get("licenses")))
+            if choice in found:
                 item.refuse("expected each alternative once, and another one than the job's own request")
-            found.append(step)
+            found.append(choice)
         if len(found) == 1:
             cursor.refuse("expected at least one alternative")
-        return tuple(found[1:])
+        return tuple(step for step, _ in found[1:]), tuple(licenses for _, licenses in found[1:])
 
     @staticmethod
     def _declared(cursor: Cursor | None, names: Collection[str], what: str) -> str | None:

@@ -198,6 +198,8 @@ class Job:
     malleable: Malleable | None = None
     #: What it can run with in place of its own walltime and request.
     alternatives: tuple[Step, ...] = ()
+    #: The licences of each of these.
+    alternative_licenses: tuple[Mapping[str, int], ...] = ()
     running: tuple[Segment, ...] = ()
     reservation: str | None = None
     expected: int | None = None
@@ -216,7 +218,9 @@ class Job:
         (step,) = (self.steps[0], *self.alternatives)[number : number + 1]
         # what it really takes is that of its own request, as much longer or shorter as its walltime
         runtime = None if self.runtime is None else ceil(Fraction(self.runtime * step.walltime, self.walltime))
-        return replace(self, steps=(step,), alternatives=(), usual=self.walltime, runtime=runtime)
+        licenses = self.alternative_licenses[number - 1] if number and self.alternative_licenses else self.licenses
+        chosen = replace(self, steps=(step,), alternatives=(), usual=self.walltime, runtime=runtime)
+        return replace(chosen, licenses=licenses)
 
     @property
     def walltime(self) -> int:
@@ -418,6 +422,8 @@ class Instance:
     weights: Mapping[str, Fraction]
     #: Those of the aims after it.
     later_aims: tuple[Mapping[str, Fraction], ...] = ()
+    #: The licences that do not come back.
+    consumed: frozenset[str] = frozenset()
     #: What fair shares make of the weights of a user's jobs in an account.
     factors: Mapping[tuple[str | None, str | None], Fraction] = field(default_factory=dict)
     #: The outages of nodes during a record.
@@ -504,8 +510,8 @@ class Instance:
 
     @property
     def limited_by_star(self) -> tuple[str, ...]:
-        """The resources that ``*`` means: all that nodes have, and the licences."""
-        return (*self._up_totals, *self.licenses)
+        """The resources that ``*`` means: all that nodes have, and the licences that come back."""
+        return (*self._up_totals, *(name for name in self.licenses if name not in self.consumed))
 
 
 @dataclass(frozen=True)

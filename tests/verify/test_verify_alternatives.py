@@ -11,7 +11,7 @@ from cpsched.errors import DocumentError
 from cpsched.formats import parse_instance
 from cpsched.verify import verify
 from cpsched.verify.instance import read_instance
-from tests.verify.small_documents import Document, instance, job, on, plan, planned, segment, waiting
+from tests.verify.small_documents import Document, at, cluster, instance, job, on, plan, planned, segment, waiting
 
 FOUR = [{"walltime": 60, "request": "1:ncpus=4"}, {"walltime": 40, "request": "2:ncpus=4"}]
 CHOICE = instance(job(alternatives=FOUR), job("b", alternatives=FOUR[:1]))
@@ -138,3 +138,90 @@ def _drawn(draw: random.Random) -> dict[str, Any]:
         }
         keys["moldable"] = {"model": model, **sizes, **of_models[draw.choice([model, model, model, "none"])]}
     return keys
+
+
+#: A job and one that has another choice, of six units of gold that do not come back.
+GOLD = instance(
+    job(licenses={"gold": 4}),
+    job("b", licenses={"gold": 4}, alternatives=[{"walltime": 60, "request": "1:ncpus=4", "licenses": {"gold": 2}}]),
+    job("c", licenses={"gold": 1}),
+    cluster={**cluster({"names": "n[1-2]"}, gold=6), "consumed": ["gold"]},
+)
+
+
+def spent(b: int | None, *, c: bool = False) -> Document:
+    """Return a plan of a, then b by its own request or an alternative, then c: never two at a time."""
+    jobs, room = [at("a", 0)], []
+    if b is None:
+        room.append(waiting("b", "unsatisfiable"))
+    elif b == 0:
+        jobs.append(at("b", 100))
+    else:
+        jobs.append(planned("b", segment(100, 160, on("n1", cores=4))) | {"alternative": b})
+    if c:
+        jobs.append(at("c", 200))
+    else:
+        room.append(waiting("c", "unsatisfiable"))
+    return plan(jobs, room)
+
+
+@pytest.mark.parametrize(
+    ("made", "is_right"),
+    [(spent(1), True), (spent(0), False), (spent(1, c=True), False), (spent(None), True), (spent(None, c=True), True)],
+)
+def test_what_is_consumed_does_not_come_back(made: Document, is_right: bool) -> None:
+    """All jobs of a plan together, each by its choice, take no more of such a licence than there is."""
+    said = [fault for fault in verify(GOLD, made) if fault.rule != "objective"]
+    assert [fault.rule for fault in said] == ([] if is_right else ["licenses"])
+
+
+def test_what_running_jobs_consume_is_a_fact() -> None:
+    """Running jobs may have more than there is, and nothing is planned beside them that takes some."""
+    held = {"start": 0, "allocation": [on("n1", cores=2)]}
+    running = job(licenses={"gold": 9}, running=held)
+    stated = {**GOLD, "jobs": [running, job("c", licenses={"gold": 1})]}
+    assert "licenses" not in {
+        fault.rule for fault in verify(stated, plan([at("a", 0)], [waiting("c", "unsatisfiable")]))
+    }
+    assert "licenses" in {fault.rule for fault in verify(stated, plan([at("a", 0), at("c", 100)]))}
+
+
+REFUSED: list[tuple[str, str, Document]] = [
+    ("silver is no licence", "cluster.consumed[1]", {"cluster": {**GOLD["cluster"], "consumed": ["gold", "silver"]}}),
+    ("the same twice", "cluster.consumed[1]", {"cluster": {**GOLD["cluster"], "consumed": ["gold", "gold"]}}),
+    ("a limit", "limits[0].resource", {"limits": [{"consumer": {"user": "u"}, "resource": "gold", "items": "1"}]}),
+    (
+        "a reservation",
+        "reservations[0].licenses",
+        {"reservations": [{"id": "r", "start": 5, "end": 9, "request": "1:ncpus=1", "licenses": {"gold": 1}}]},
+    ),
+    (
+        "the same alternative twice",
+        "jobs[0].alternatives[0]",
+        {
+            "jobs": [
+                job(licenses={"gold": 1}, alternatives=[{"walltime": 100, "request": "1:ncpus=2"}]),
+            ]
+        },
+    ),
+    (
+        "a licence in the text and as a key",
+        "jobs[0].alternatives[0].request",
+        {
+            "jobs": [
+                job(alternatives=[{"walltime": 9, "request": "1:ncpus=2,gold=1", "licenses": {"gold": 1}}]),
+            ]
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("path", "members"), [one[1:] for one in REFUSED], ids=[one[0] for one in REFUSED])
+def test_what_cannot_be_meant_is_refused_by_name(path: str, members: Document) -> None:
+    """Both readers refuse what is no licence, and rules about what does not come back; ours names the place."""
+    stated = {**GOLD, **members}
+    with pytest.raises(DocumentError) as caught:
+        parse_instance(stated)
+    assert [fault.path for fault in caught.value.faults] == [path]
+    with pytest.raises(DocumentError):
+        read_instance(stated, "test")

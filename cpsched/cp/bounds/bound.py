@@ -19,6 +19,7 @@ from cpsched.cp.bounds.together import longest_together
 from cpsched.domain import Instance, Job, ObjectiveTerm
 from cpsched.engine import Budget
 from cpsched.metrics import least_running_cost
+from cpsched.problem import opened
 
 #: Approximate seconds to build a relaxation: a constant, and a part per job; with less time it is not begun.
 _SETUP = 0.1
@@ -83,7 +84,8 @@ def lower_bound(
     if any(weight < 0 for weight in instance.objective.weights.values()):
         return None
     budget = Budget(max(0.0, seconds), clock)
-    chosen = waiting_jobs(instance, jobs)
+    # a job without alternatives stays as it is: what it consumes is no capacity
+    chosen = [whole if (whole := opened(job)).alternatives else job for job in waiting_jobs(instance, jobs)]
     eased = with_least_running(instance)
     starts = earliest_starts(eased, chosen, budget)
     base = sum_down(least_cost(instance, job, start).value for job, start in zip(chosen, starts, strict=True))

@@ -45,8 +45,8 @@ def least_cost(instance: Instance, job: Job, start: int) -> JobCost:
     `start`: the earliest start, on the instance's clock.
     """
     if job.alternatives:
-        cost = _cost(instance, job, start, job.walltime, delay_rates(instance, job))
-        return replace(cost, value=cost.value - end_rate(instance, job) * (job.walltime - job.shortest))
+        cost = _cost(instance, job, start, job.own_walltime, delay_rates(instance, job))
+        return replace(cost, value=cost.value - end_rate(instance, job) * (job.own_walltime - job.shortest))
     stretched = stretched_slowdown(instance, job, start)
     if stretched is None:
         return _cost(instance, job, start, job.walltime, delay_rates(instance, job, job.walltime))

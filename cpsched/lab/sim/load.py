@@ -40,7 +40,7 @@ Ints = NDArray[np.int64]
 
 def unsupported(instance: Instance) -> tuple[str, ...]:
     """Return the features of a workload that no simulation can honour yet, each with its path."""
-    found = []
+    found = [f"cluster.consumed: the licence {name} does not come back" for name in instance.cluster.consumed]
     if instance.now < 0:
         found.append(f"now: a clock that begins at {instance.now}, before second 0")
     for job in instance.jobs:

@@ -170,12 +170,13 @@ def _is_guest(one: Booking | Slice, host: Booking | Slice) -> bool:
 
 
 def license_uses(case: Case) -> tuple[list[HolderUse], dict[SliceKey, list[HolderUse]]]:
-    """Return the holders of licences of the cluster, and of each reservation at each of its times."""
+    """Return the holders of licences that come back, of the cluster and of each reservation at each of its times."""
     outside: list[HolderUse] = []
     inside: dict[SliceKey, list[HolderUse]] = {}
     for booking in case.bookings:
-        if booking.job.licenses:
-            use = Use(booking.start, booking.end, booking.job.licenses, Holder(booking, False))
+        held = {name: n for name, n in booking.job.licenses.items() if name not in case.instance.consumed}
+        if held:
+            use = Use(booking.start, booking.end, held, Holder(booking, False))
             slices = case.slices_for(booking.job)
             slice_ = next((one for one in slices if one.start < booking.end and booking.start < one.end), None)
             (outside if slice_ is None else inside.setdefault(slice_.key, [])).append(use)
@@ -186,10 +187,18 @@ def license_uses(case: Case) -> tuple[list[HolderUse], dict[SliceKey, list[Holde
 
 
 def check_licenses(case: Case) -> Iterator[Violation]:
-    """At no time do jobs and reservations hold more licences than there are, in the cluster or in the reservation."""
+    """At no time do jobs and reservations hold more licences than there are, in the cluster or in the reservation; and
+    over all time they take no more of one that does not come back.
+    """
     outside, inside = license_uses(case)
     has = case.instance.licenses
     yield from _over("licenses", "cluster", outside, has, overloads(outside, has))
     for (name, _), uses in inside.items():
         has = case.instance.reservations[name].licenses
         yield from _over("licenses", f"reservation {name}", uses, has, overloads(uses, has))
+    for name in sorted(case.instance.consumed):
+        takers = [booking for booking in case.bookings if booking.job.licenses.get(name)]
+        taken, there = sum(booking.job.licenses[name] for booking in takers), case.instance.licenses[name]
+        if taken > there and not all(booking.job.running for booking in takers):
+            owners = _named([Holder(booking, False) for booking in takers])
+            yield Violation("licenses", "cluster", f"{taken} {name} are consumed, there are {there} ({owners})")

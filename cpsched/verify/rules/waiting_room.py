@@ -89,7 +89,11 @@ class WaitingRoom:
         return next((nodes for nodes in found if nodes), None if None in found else False)
 
     def _is_beyond_nodes(self, job: Job) -> bool:
-        """Return whether more than nodes decides on a job: a reservation, or a rule that may always keep it out."""
+        """Return whether more than nodes decides on a job: a reservation, a licence that others may have consumed, or a
+        rule that may always keep it out.
+        """
+        if not self.case.instance.consumed.isdisjoint(job.licenses):
+            return True
         return job.reservation is not None or is_ruled_out(self.case.instance, job)
 
     def _walltime(self, job: Job) -> str | None:
