@@ -101,7 +101,7 @@ def _lanes_of(engine: str, workers: int, solver: str, steps: int | None) -> tupl
         case "search" if steps is not None:
             return ((search.Search(search.SearchParams(max_steps=steps)),),)
         case "search":
-            return ((search.Search(),),) * workers
+            return ((search.ChoiceSearch(), search.Search()),) * workers
         case "cp":
             whole = cp.Cp(cp.CpParams(workers=workers))
             # lists alone, without steps from one plan to the next
@@ -116,7 +116,7 @@ def _lanes_of(engine: str, workers: int, solver: str, steps: int | None) -> tupl
             if workers == 1:
                 quick, bound = cp.QuickBound(_QUICK_ALONE), cp.LagrangianBound(_small())
             last: tuple[Improver, ...] = (quick, cp.Cp(), bound, _rest(is_alone=workers == 1))
-            return ((search.Search(),),) * (workers - 1) + (last,)
+            return ((search.ChoiceSearch(), search.Search()),) * (workers - 1) + (last,)
     return ()
 
 

@@ -15,6 +15,7 @@ from cpsched.doors import opener
 
 if TYPE_CHECKING:
     from cpsched.search.chain import Chain
+    from cpsched.search.choices import ChoiceSearch
     from cpsched.search.engine import Search, SearchParams
     from cpsched.search.warmup import warm_up_breeding, warm_up_changing_search
 

@@ -41,16 +41,7 @@ class Breeding:
         self._ahead, self._back = table.links, mirrored(table.links, table.jobs[:, 3])
         self._project = project_of(chain)
         self._desk = desk_of(self._project, self._ahead)
-        self._lists = kernels.Lists(
-            keys=np.zeros((_LISTS, count)),
-            values=np.zeros(_LISTS),
-            next_keys=self._random.random((_LISTS, count)),
-            next_values=np.zeros(_LISTS),
-            order=np.zeros(_LISTS, dtype=np.int64),
-            best=np.zeros(count, dtype=np.int64),
-            best_value=np.full(1, np.inf),
-            random=self._random.integers(1, 2**63, size=1, dtype=np.uint64),
-        )
+        self._lists = lists_of(_LISTS, count, self._random)
         for row, keys in zip(range(_LISTS), first, strict=False):
             self._lists.next_keys[row] = keys
         self._row, self._is_first = 0, True
@@ -106,6 +97,20 @@ class Breeding:
     def _begin_anew(self) -> None:
         """Give the next generation, the first of others, random keys."""
         self._lists.next_keys[:] = self._random.random(self._lists.next_keys.shape)
+
+
+def lists_of(size: int, count: int, random: np.random.Generator) -> kernels.Lists:
+    """Return a generation of random lists of so many jobs."""
+    return kernels.Lists(
+        keys=np.zeros((size, count)),
+        values=np.zeros(size),
+        next_keys=random.random((size, count)),
+        next_values=np.zeros(size),
+        order=np.zeros(size, dtype=np.int64),
+        best=np.zeros(count, dtype=np.int64),
+        best_value=np.full(1, np.inf),
+        random=random.integers(1, 2**63, size=1, dtype=np.uint64),
+    )
 
 
 def project_of(chain: Chain) -> kernels.Project:
