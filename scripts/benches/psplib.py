@@ -47,6 +47,8 @@ class Result:
     best_known: int | None
     is_proven: bool
     seconds: float
+    #: Whether it has all activities.
+    is_whole: bool = True
 
     @property
     def is_best(self) -> bool:
@@ -117,18 +119,23 @@ def best_known(file: Path) -> int | None:
 
 
 def solved(file: Path, options: Options) -> Result:
-    """Solve one project; the plan has passed the verifier."""
-    instance = project_window(file.read_text(encoding="utf-8"), file.stem)
+    """Solve the project of a file."""
+    return solve_window(project_window(file.read_text(encoding="utf-8"), file.stem), options, best_known(file))
+
+
+def solve_window(instance: Instance, options: Options, best: int | None = None) -> Result:
+    """Solve one project; the plan has passed the verifier. `best`: the best known value."""
     begin = time.perf_counter()
     plan = solve(instance, engine=options.engine, budget=options.budget, workers=options.workers)
     result = Result(
-        name=file.stem,
+        name=instance.name,
         value=plan.objective.value,
         bound=plan.objective.bound,
         critical_path=critical_path(instance),
-        best_known=best_known(file),
+        best_known=best,
         is_proven=plan.objective.bound is not None and plan.objective.bound >= plan.objective.value - 1e-6,
         seconds=time.perf_counter() - begin,
+        is_whole=not plan.waiting_room,
     )
     say(f"{result.name}: {result.value:g}, {'proven' if result.is_proven else 'open'}, {result.seconds:.1f} s")
     return result
@@ -145,7 +152,7 @@ def critical_path(instance: Instance) -> int:
         if missing:
             pending += missing
         else:
-            ends[pending.pop()] = max((ends[link.job] for link in job.after), default=0) + job.walltime
+            ends[pending.pop()] = max((ends[link.job] for link in job.after), default=0) + job.shortest
     return max(ends.values(), default=0)
 
 

@@ -2,7 +2,8 @@
 
 A project has activities with durations, precedences, and renewable resources of which each activity takes an amount
 while it runs; the objective is the shortest project. Here an activity is a job of one core on a node that has a
-core for each, a resource is a licence, and a precedence is a dependency ``afterok``.
+core for each, a resource is a licence, and a precedence is a dependency ``afterok``. Modes of an activity (files
+``.mm``) are alternatives, and resources that are used up are licences that do not come back.
 """
 
 from __future__ import annotations
@@ -29,25 +30,29 @@ from cpsched.errors import DocumentError, Fault
 
 __all__ = ["project_window"]
 
+#: The lines that say how many resources there are; nothing in a window is both held and used up.
+_RESOURCES, _DOUBLY = ("- renewable", "- nonrenewable"), "- doubly constrained"
 #: The parts of a file that hold what counts, and how many columns their rows have at least.
 _PARTS = {"PRECEDENCE RELATIONS": 3, "REQUESTS/DURATIONS": 3, "RESOURCEAVAILABILITIES": 1}
-#: Resources that are used up: nothing in a window is.
-_USED_UP = ("- nonrenewable", "- doubly constrained")
 
 
 @dataclass(frozen=True, slots=True)
 class _Activity:
     """One activity of a project."""
 
-    duration: int
-    #: The amount that it takes of each resource.
-    demands: tuple[int, ...]
+    #: Of each mode the duration, and the amount that it takes of each resource.
+    modes: tuple[tuple[int, tuple[int, ...]], ...]
     #: The activities that end before it starts, by number.
     predecessors: tuple[int, ...]
 
+    @property
+    def takes_time(self) -> bool:
+        """Whether it has a duration in each of its modes."""
+        return all(duration for duration, _ in self.modes)
+
 
 def project_window(text: str, name: str) -> Instance:
-    """Return a single-mode project (a file ``.sm``) as a window whose makespan is that of the project.
+    """Return a project (a file ``.sm`` or ``.mm``) as a window whose makespan is that of the project.
 
     Activities that take no time, the source and the sink of the project, are left out; what comes before them still
     comes before what comes after them.
@@ -64,29 +69,44 @@ def project_window(text: str, name: str) -> Instance:
     DocumentError
         If the text is no such project.
     """
-    rows = _rows_of(text, name)
+    counts, rows = _rows_of(text, name)
     activities = _activities(rows, name)
-    jobs = tuple(
-        Job(
-            id=str(number),
-            submit=0,
-            steps=(Step(walltime=activity.duration, request=_ONE_CORE),),
-            licenses=Amounts({f"R{place}": amount for place, amount in enumerate(activity.demands, 1) if amount}),
-            after=tuple(
-                Dependency(job=str(other), type=DependencyType.AFTEROK) for other in _awaited(activities, number)
-            ),
-        )
-        for number, activity in activities.items()
-        if activity.duration
-    )
     capacities = rows["RESOURCEAVAILABILITIES"][0]
+    if len(capacities) != sum(counts):
+        raise _fault(name, "RESOURCEAVAILABILITIES", f"Expected {sum(counts)} resources, got {len(capacities)}")
+    names = [f"R{1 + place}" if place < counts[0] else f"N{1 + place - counts[0]}" for place in range(len(capacities))]
+    jobs = tuple(
+        _job(number, activity, _awaited(activities, number), names)
+        for number, activity in activities.items()
+        if activity.takes_time
+    )
     node = NodeClass(names=("project",), resources=Amounts({"cores": max(1, len(jobs))}))
-    licenses = Amounts({f"R{place}": amount for place, amount in enumerate(capacities, 1)})
+    licenses = Amounts(zip(names, capacities, strict=True))
     return Instance(
         name=name,
-        cluster=Cluster(classes=(node,), licenses=licenses),
+        cluster=Cluster(classes=(node,), licenses=licenses, consumed=tuple(names[counts[0] :])),
         jobs=jobs,
         objective=Objective(weights=FrozenMap({ObjectiveTerm.MAKESPAN: 1.0})),
+    )
+
+
+def _job(number: int, activity: _Activity, awaited: Sequence[int], names: Sequence[str]) -> Job:
+    """Return an activity as a job; modes that are the same are one."""
+    choices = [
+        (
+            Step(walltime=duration, request=_ONE_CORE),
+            Amounts({name: n for name, n in zip(names, demands, strict=True) if n}),
+        )
+        for duration, demands in dict.fromkeys(activity.modes)
+    ]
+    return Job(
+        id=str(number),
+        submit=0,
+        steps=(choices[0][0],),
+        licenses=choices[0][1],
+        alternatives=tuple(step for step, _ in choices[1:]),
+        licenses_of_choices=tuple(licenses for _, licenses in choices) if len(choices) > 1 else (),
+        after=tuple(Dependency(job=str(other), type=DependencyType.AFTEROK) for other in awaited),
     )
 
 
@@ -99,23 +119,28 @@ def _awaited(activities: Mapping[int, _Activity], number: int) -> list[int]:
     pending = list(reversed(activities[number].predecessors))
     while pending:
         other = pending.pop()
-        if activities[other].duration:
+        if activities[other].takes_time:
             awaited.append(other)
         else:
             pending.extend(reversed(activities[other].predecessors))
     return sorted(set(awaited))
 
 
-def _rows_of(text: str, name: str) -> dict[str, list[tuple[int, ...]]]:
-    """Return the rows of numbers of each part; lines of stars end a part, other text is not read."""
+def _rows_of(text: str, name: str) -> tuple[list[int], dict[str, list[tuple[int, ...]]]]:
+    """Return the numbers of renewable and nonrenewable resources, and the rows of numbers of each part; lines of stars
+    end a part, other text is not read.
+    """
+    counts = [0, 0]
     rows: dict[str, list[tuple[int, ...]]] = {part: [] for part in _PARTS}
     part = None
     for number, line in enumerate(text.splitlines(), 1):
         head, _, value = (piece.strip() for piece in line.partition(":"))
         if head in _PARTS or line.startswith("*"):
             part = head if head in _PARTS else None
-        elif head in _USED_UP and not value.startswith("0"):
-            raise _fault(name, f"line {number}", f"Expected renewable resources only, got {line.strip()!r}")
+        elif head in _RESOURCES:
+            counts[_RESOURCES.index(head)] = int(value.split()[0])
+        elif head == _DOUBLY and not value.startswith("0"):
+            raise _fault(name, f"line {number}", f"Expected no resources of both kinds, got {line.strip()!r}")
         elif part is not None and line.strip() and all(word.isdecimal() for word in line.split()):
             row = tuple(map(int, line.split()))
             if len(row) < _PARTS[part]:
@@ -124,29 +149,41 @@ def _rows_of(text: str, name: str) -> dict[str, list[tuple[int, ...]]]:
     for part, found in rows.items():
         if not found:
             raise _fault(name, "", f"Expected a part {part!r} with rows of numbers, got none")
-    return rows
+    return counts, rows
 
 
 def _activities(rows: Mapping[str, Sequence[tuple[int, ...]]], name: str) -> dict[int, _Activity]:
     """Return the activities by number, in the order of the file."""
     num_resources = len(rows["RESOURCEAVAILABILITIES"][0])
+    num_modes: dict[int, int] = {}
     successors: dict[int, tuple[int, ...]] = {}
     for number, modes, count, *listed in rows["PRECEDENCE RELATIONS"]:
-        if modes != 1 or len(listed) != count:
+        if not modes or len(listed) != count:
             found = f"{modes} modes and {len(listed)} successors"
-            raise _fault(name, f"activity {number}", f"Expected one mode and {count} successors, got {found}")
-        successors[number] = tuple(listed)
-    demanded = {number: (duration, tuple(demands)) for number, _, duration, *demands in rows["REQUESTS/DURATIONS"]}
-    named = {number for listed in successors.values() for number in listed}
-    if not named | successors.keys() <= demanded.keys():
-        unknown = sorted((named | successors.keys()) - demanded.keys())
-        raise _fault(name, f"activity {unknown[0]}", "Expected a row with its duration, got none")
-    activities = {}
-    for number, (duration, demands) in demanded.items():
+            raise _fault(name, f"activity {number}", f"Expected a mode and {count} successors, got {found}")
+        num_modes[number], successors[number] = modes, tuple(listed)
+    modes_of: dict[int, list[tuple[int, tuple[int, ...]]]] = {}
+    number = 0  # of no activity
+    for row in rows["REQUESTS/DURATIONS"]:
+        # further modes of an activity do not repeat its number
+        if not number or len(modes_of[number]) >= num_modes.get(number, 1):
+            number, rest = row[0], row[1:]
+        else:
+            rest = row
+        _, duration, *demands = rest
         if len(demands) != num_resources:
             raise _fault(name, f"activity {number}", f"Expected {num_resources} demands, got {len(demands)}")
+        modes_of.setdefault(number, []).append((duration, tuple(demands)))
+    named = {number for listed in successors.values() for number in listed}
+    if not named | successors.keys() <= modes_of.keys():
+        unknown = sorted((named | successors.keys()) - modes_of.keys())
+        raise _fault(name, f"activity {unknown[0]}", "Expected a row with its duration, got none")
+    activities = {}
+    for number, of_modes in modes_of.items():
         before = tuple(other for other, listed in successors.items() if number in listed)
-        activities[number] = _Activity(duration, demands, before)
+        activities[number] = _Activity(tuple(of_modes), before)
+        if not activities[number].takes_time and (any(duration for duration, _ in of_modes) or any(of_modes[0][1])):
+            raise _fault(name, f"activity {number}", "Expected a duration in each mode, or one that takes nothing")
     return activities
 
 

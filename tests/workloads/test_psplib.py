@@ -57,6 +57,21 @@ RESOURCEAVAILABILITIES:
 """
 
 
+#: The same with a nonrenewable resource: 5 uses up 6 of it, or 3 if it takes longer; 6 has two modes that are the same.
+MODES = (
+    PROJECT.replace("nonrenewable              :  0", "nonrenewable              :  1")
+    .replace("   5        1 ", "   5        2 ")
+    .replace("   6        1 ", "   6        2 ")
+    .replace("       0    0\n", "       0    0    0\n")
+    .replace("  2      1     3       2    0", "  2      1     3       2    0    0")
+    .replace("  3      1     4       2    1", "  3      1     4       2    1    2")
+    .replace("  4      1     5       0    2", "  4      1     5       0    2    0")
+    .replace("  5      1     2       1    1", "  5      1     2       1    1    6\n         2     3       1    1    3")
+    .replace("  6      1     9       1    0", "  6      1     9       1    0    0\n         2     9       1    0    0")
+    .replace("    3    2\n", "    3    2    5\n")
+)
+
+
 def after(*numbers: int) -> tuple[Dependency, ...]:
     """Return the dependencies on some activities."""
     return tuple(Dependency(job=str(number), type=DependencyType.AFTEROK) for number in numbers)
@@ -88,19 +103,41 @@ def test_the_planner_and_the_optimum() -> None:
     assert solve(instance, engine="cp", budget=30).objective.value == 14
 
 
+def test_modes_are_alternatives_and_what_is_used_up_does_not_come_back() -> None:
+    """Each mode has its own licences; the planner takes the one of which there is enough."""
+    instance = project_window(MODES, "modes")
+    assert instance.cluster.consumed == ("N1",)
+    (five,) = (job for job in instance.jobs if job.id == "5")
+    assert [(one.walltime, dict(one.licenses)) for one in five.choices] == [
+        (2, {"R1": 1, "R2": 1, "N1": 6}),
+        (3, {"R1": 1, "R2": 1, "N1": 3}),
+    ]
+    assert not any(job.alternatives for job in instance.jobs if job.id != "5")
+    assert parse_instance(instance_to_document(instance)) == instance
+    plan = solve(instance, engine="planner")
+    assert {job.id: job.alternative for job in plan.jobs if job.alternative} == {"5": 1}
+    assert not plan.waiting_room
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("nonrenewable              :  0", "nonrenewable              :  2", "line 9: Expected renewable resources"),
+        ("nonrenewable              :  0", "nonrenewable              :  2", "Expected 4 resources, got 2"),
+        ("doubly constrained        :  0", "doubly constrained        :  1", "line 10: Expected no resources of both"),
+        (
+            "  5      1     2       1    1",
+            "  5      1     0       1    1",
+            "activity 5: Expected a duration in each mode",
+        ),
         (
             "   3        1          2 ",
-            "   3        2          2 ",
-            "activity 3: Expected one mode and 2 successors, got 2",
+            "   3        0          2 ",
+            "activity 3: Expected a mode and 2 successors, got 0",
         ),
         (
             "   3        1          2 ",
             "   3        1          3 ",
-            "activity 3: Expected one mode and 3 successors, got 1",
+            "activity 3: Expected a mode and 3 successors, got 1",
         ),
         ("2           7   6", "2           7   9", "activity 9: Expected a row with its duration, got none"),
         ("  5      1     2       1    1", "  5      1     2       1", "activity 5: Expected 2 demands, got 1"),
