@@ -228,7 +228,7 @@ def test_how_policies_share(policy: str, first: list[int], then: list[int], full
 
 def test_what_runs_is_a_rigid_job_in_a_window() -> None:
     """A plan of a rolling window sees a running job at its present size, from the change on, to its end."""
-    seen = []
+    seen: list[Job] = []
 
     class Looking(Orders):
         def decide(self, site: Site, news: News) -> Decision:

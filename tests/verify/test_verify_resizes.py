@@ -105,7 +105,8 @@ def test_a_run_that_an_outage_ends_is_lost() -> None:
 )
 def test_both_readers_refuse_what_makes_no_sense(keys: Document, path: str) -> None:
     """A job without sizes, with one time only, with other chunks or on one node, and negative seconds."""
-    document = instance(job("a", "2:ncpus=2", **{"alternatives": SIZES, "resizable": {}} | keys))
+    asked: Document = {"alternatives": SIZES, "resizable": {}} | keys
+    document = instance(job("a", "2:ncpus=2", **asked))
     with pytest.raises(DocumentError) as refused:
         parse_instance(document)
     assert refused.value.faults[0].path.partition(" ")[0] == path

@@ -126,7 +126,8 @@ class Malleable:
 
     def _start(self, site: Site, sizes: Sizes) -> None:
         """Start what fits in the order of the queue, and behind the first that does not what does not delay it."""
-        shadow, extra = None, 0
+        shadow: int | None = None
+        extra = 0
         for job in site.queue.tolist():
             if sizes.room <= 0:
                 return
@@ -256,7 +257,7 @@ class Gain:
         """Return the size of each job that can change or start, the `kept` ones as they are."""
         places = {job: sizes.now[job] if job in kept else 0 for job in sizes.movable}
         room = sizes.room + sum(sizes.cores(job) - sizes.of(job)[places[job]].cores for job in places)
-        weight = {}
+        weight: dict[int, float] = {}
         heap: list[tuple[float, int, int]] = []
 
         def offer(job: int, place: int) -> None:

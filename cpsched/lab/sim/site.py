@@ -43,7 +43,7 @@ class Draft:
         if job in self._starts or job in world.load.evolving or not world.may_begin(job):
             return False
         first, last = world.load.choices_of[job : job + 2].tolist()
-        rows = range(max(1, last - first)) if choice is None else [world.load.row_of(job, choice)]
+        rows: Sequence[int | None] = range(max(1, last - first)) if choice is None else [world.load.row_of(job, choice)]
         has_started = any(row is not None and self._start_by(job, row) for row in rows)
         run_kernels.take_choice(job, 0, world.state)
         return has_started
