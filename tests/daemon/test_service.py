@@ -413,9 +413,11 @@ def test_a_job_that_has_waited_too_long_comes_first_whatever_the_plan_loses() ->
     """Beside a stream of short jobs, each of which is worth more, the long one is due after twice their work; then no
     gain is asked for, though their promises move.
     """
-    made, plan, found = planner(gain=0.0, engine="wspt_list"), None, dict[int, tuple[int, bool]]()
+    made, found = planner(gain=0.0, engine="wspt_list"), dict[int, tuple[int, bool]]()
+    plan: Plan | None = None
     for now in range(0, 100, 10):
-        told = {} if plan is None else {job.id: {"start": job.start, "price": 0.0} for job in plan.jobs}
+        planned = () if plan is None else plan.jobs
+        told = {one.id: {"start": one.start, "price": 0.0} for one in planned}
         shorts = (
             job(f"s{n}", walltime=10, submit=max(0, 10 * n - 10), told=told.get(f"s{n}"))
             for n in range(now // 10, now // 10 + 2)

@@ -136,7 +136,7 @@ class Planner:
             return (better, why) if len(better.jobs) > len(followed.jobs) else (followed, why)
         told = {job.id: job.told.start for job in window.jobs if job.told is not None}
         starts = {job.id: job.start for job in followed.jobs}
-        due = {job.id: job.deadline for job in window.jobs if job.deadline is not None}
+        due = {one: job.deadline for job in window.jobs if job.deadline is not None for one in job.element_ids}
         if any(job.end > due.get(job.id, job.end) for job in followed.jobs):
             return better, f"a job has waited too long ({why})"
         is_later = any(job.start > max(told[job.id], starts.get(job.id, 0)) for job in better.jobs if job.id in told)
