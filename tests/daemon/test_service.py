@@ -417,7 +417,7 @@ def test_a_job_that_has_waited_too_long_comes_first_whatever_the_plan_loses() ->
     plan: Plan | None = None
     for now in range(0, 100, 10):
         planned = () if plan is None else plan.jobs
-        told = {one.id: {"start": one.start, "price": 0.0} for one in planned}
+        told: dict[str, object] = {one.id: {"start": one.start, "price": 0.0} for one in planned}
         shorts = (
             job(f"s{n}", walltime=10, submit=max(0, 10 * n - 10), told=told.get(f"s{n}"))
             for n in range(now // 10, now // 10 + 2)
