@@ -63,6 +63,7 @@ WRONG: dict[str, dict[str, list[Any]]] = {
         "scheduler": ["easy", 3, None],
         "predict": ["order", True],
         "charge_overhead": [1, None],
+        "feedback": [1, None],
         "progress": CALLABLE_WRONG,
         "checkpoint": ["file", 3],
     },

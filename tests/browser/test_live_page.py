@@ -130,6 +130,8 @@ def test_what_if_it_asked_for_less(address: str, visits: Visits, screen: tuple[i
     rows(page).first.click()
     question = page.locator("#job .question")
     ask = question.get_by_role("button", name="When would it start?")
+    # the reasons stand above: when they come, the button moves away from a pointer that is about to click
+    page.locator("#job .explanation", has_text="Looking for the reasons").wait_for(state="detached")
     ask.click()
     eventually(question, "Change something first")
     question.get_by_label("chunks").fill("1")

@@ -16,6 +16,7 @@ from cpsched.lab.policies import make_scheduler
 from cpsched.lab.sim import BackfillRule, Expectation, Order, QueueRule
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.sim.played import played, starts
+from tests.sizes import seeds
 
 pytestmark = pytest.mark.kernels
 
@@ -78,7 +79,7 @@ def adversarial(seed: int, number: int = 600) -> Instance:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", ["smith", "portfolio"])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(60))
 def test_nobody_starves(seed: int, policy: str) -> None:
     """Nobody waits for more than twice what EASY makes the unluckiest wait, and until the machine is empty."""
     instance = adversarial(seed)

@@ -106,7 +106,7 @@ def in_pieces(
 
 
 @pytest.mark.slow
-@examples(50)
+@examples(30)
 @given(
     workloads() | restricted_workloads(),
     rules(),

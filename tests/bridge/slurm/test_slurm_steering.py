@@ -18,6 +18,7 @@ from tests.bridge.slurm.faulty import FaultyCommands
 from tests.bridge.slurm.laboratory import Laboratory
 from tests.bridge.slurm.site import MANAGER_FAILED, STORE_FAILED, Site
 from tests.bridge.slurm.test_slurm_rights import commands_of
+from tests.sizes import some
 
 pytestmark = [pytest.mark.slow, pytest.mark.slurm]
 
@@ -84,7 +85,7 @@ def assert_all_run(site: Site, jobs: list[str]) -> None:
     assert {facts[job].restarts for job in jobs} == {0}
 
 
-@pytest.mark.parametrize("account", [ADMINISTRATOR, OPERATOR])
+@pytest.mark.parametrize("account", some([OPERATOR, ADMINISTRATOR], 2))
 def test_order_is_the_plans_and_nothing_is_held(make: MakeSite, account: str) -> None:
     """Jobs that the plan starts first come first; an operator's rights are enough; stopped, nothing is left of it."""
     site = make("order", account)
@@ -145,8 +146,18 @@ def test_order_beside_a_maintenance_with_notes(make: MakeSite) -> None:
         lab.run("scontrol", "delete", "ReservationName=works")
 
 
-@pytest.mark.parametrize("steering", ["order", "exact"])
-@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+@pytest.mark.parametrize(
+    ("steering", "sign"),
+    some(
+        [
+            ("order", signal.SIGKILL),
+            ("order", signal.SIGSTOP),
+            ("exact", signal.SIGKILL),
+            ("exact", signal.SIGSTOP),
+        ],
+        3,
+    ),
+)
 def test_a_daemon_that_is_gone_stops_nobody(make: MakeSite, steering: str, sign: signal.Signals) -> None:
     """Killed or stopped while it steers, with no watchdog: all that waits runs within the minutes of a hold."""
     site = make(steering, hold=SHORT)
@@ -211,7 +222,7 @@ def test_an_administrator_who_works_against_it(make: MakeSite, steering: str) ->
     site.stop(daemon)
 
 
-@pytest.mark.parametrize(("steering", "account"), [("order", USER), ("exact", USER), ("exact", OPERATOR)])
+@pytest.mark.parametrize(("steering", "account"), some([("order", USER), ("exact", USER), ("exact", OPERATOR)], 2))
 def test_without_rights_everything_runs(make: MakeSite, steering: str, account: str) -> None:
     """Failures are counted, and it says that it gave up; and all jobs run."""
     site = make(steering, account, hold=SHORT)
