@@ -74,6 +74,18 @@ class Sizes:
         return self.draft.decision(wake=self._site.next_resize)
 
 
+def _reserved(site: Site, room: int, cores_of: Callable[[int], int], cores: int) -> tuple[int, int]:
+    """Return when so many cores are free if all jobs end by their walltimes, and how many are left then.
+
+    `room`: the cores that are free now. `cores_of`: of a running job.
+    """
+    for job, end in zip(site.running.tolist(), site.ends.tolist(), strict=True):
+        room += cores_of(job)
+        if room >= cores:
+            return end, room - cores
+    return site.now, 0
+
+
 class Malleable:
     """A strategy that starts jobs in the order of the queue as EASY does, shrinks running jobs where others wait, and
     lets running jobs grow where nodes are left.
@@ -133,22 +145,13 @@ class Malleable:
                 return
             fitting = [size.cores <= sizes.room for size in sizes.of(job)[: self._place(sizes, job, self._first) + 1]]
             if shadow is None and not fitting[0]:
-                shadow, extra = self._reserve(site, sizes, sizes.of(job)[0].cores)
+                shadow, extra = _reserved(site, sizes.room, sizes.cores, sizes.of(job)[0].cores)
             if fitting[0]:
                 size = sizes.of(job)[sum(fitting) - 1]
                 is_short = shadow is None or site.now + site.jobs[job].walltime / size.rate <= shadow
                 if is_short or size.cores <= extra:
                     sizes.put(job, sum(fitting) - 1)
                     extra -= 0 if is_short else size.cores
-
-    def _reserve(self, site: Site, sizes: Sizes, cores: int) -> tuple[int, int]:
-        """Return when so many cores are free if all jobs end by their walltimes, and how many are left then."""
-        room = sizes.room
-        for job, end in zip(site.running.tolist(), site.ends.tolist(), strict=True):
-            room += sizes.cores(job)
-            if room >= cores:
-                return end, room - cores
-        return site.now, 0
 
     def _make_room(self, sizes: Sizes, job: int) -> None:
         """Start a job by shrinking others, if they have enough for it."""
@@ -204,7 +207,7 @@ class Gain:
     jobs of the same user took, in geometric mean, less what is done.
 
     `steps`: a job keeps its size where another one would be nearer than so many sizes. `patience`: seconds after which
-    a job that waits comes before all others, and nothing else starts.
+    a job that waits comes before all others; the first that finds no room has a reservation, as under EASY.
     """
 
     name = "malleable_gain"
@@ -269,11 +272,12 @@ class Gain:
         queue = site.queue.tolist()
         late = [job for job in queue if site.now - site.submit[job] > self._patience]
         for job in late:
-            if sizes.of(job)[0].cores > room:
-                queue = []
+            cores = sizes.of(job)[0].cores
+            if cores > room:
+                queue = self._beside(site, sizes, places, cores, room, [one for one in queue if one not in places])
                 break
             places[job] = 0
-            room -= sizes.of(job)[0].cores
+            room -= cores
         for job in {*places, *queue}:
             weight[job] = 1 / self._left(site, job)
             if job not in kept:
@@ -290,6 +294,27 @@ class Gain:
                 if len(heap) > before:
                     heappush(heap, heap.pop())
         return places
+
+    def _beside(
+        self, site: Site, sizes: Sizes, places: Mapping[int, int], cores: int, room: int, queue: list[int]
+    ) -> list[int]:
+        """Return the waiting jobs that can start, with their least sizes, and do not delay one that is late.
+
+        `places`: the sizes of jobs that can change or start. `cores`: what the late one needs. `room`: what is free.
+        """
+
+        def cores_of(job: int) -> int:
+            return sizes.of(job)[places[job]].cores if job in places else sizes.cores(job)
+
+        shadow, extra = _reserved(site, room, cores_of, cores)
+        found = []
+        for job in queue:
+            least = sizes.of(job)[0]
+            is_short = site.now + site.jobs[job].walltime / least.rate <= shadow
+            if is_short or least.cores <= extra:
+                found.append(job)
+                extra -= 0 if is_short else least.cores
+        return found
 
 
 def malleable_min() -> Malleable:
