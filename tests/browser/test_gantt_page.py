@@ -179,11 +179,11 @@ def test_groups_of_nodes_are_neighbours(charts: Charts) -> None:
     assert page.locator("#tip").inner_text().startswith(f"{names[3]}\n")
     assert "switch\ntwo" in page.locator("#tip").inner_text()
     page.mouse.click(box["x"] + 8, low)
-    page.wait_for_function("document.documentElement.dataset.drawn === '3'")
+    assert drawn(page) == 3
     page.mouse.move(box["x"] + 40, box["y"] + 40)
     assert page.locator("#tip").inner_text().startswith(f"{names[1]}\n")
     page.mouse.dblclick(box["x"] + 300, low)
-    page.wait_for_function("document.documentElement.dataset.drawn === '4'")
+    assert drawn(page) == 4
 
 
 def test_dragging_moves_the_chart(charts: Charts) -> None:

@@ -106,7 +106,7 @@ def in_pieces(
 
 
 @pytest.mark.slow
-@examples(30)
+@examples(20)
 @given(
     workloads() | restricted_workloads(),
     rules(),
