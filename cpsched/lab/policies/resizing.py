@@ -213,7 +213,7 @@ class Gain:
     name = "malleable_gain"
     resizes = True
 
-    def __init__(self, *, steps: int = 2, patience: int = 86_400) -> None:
+    def __init__(self, *, steps: int = 2, patience: int = 4 * 86_400) -> None:
         self._steps, self._patience = steps, patience
         self.counters: Counter[str] = Counter()
 
