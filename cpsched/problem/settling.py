@@ -177,7 +177,7 @@ def without(job: Job, consumed: Sequence[str]) -> Job:
 
 
 def _takes(job: Job, number: int, consumed: Sequence[str]) -> dict[str, int]:
-    """Return what a job consumes by one of its choices."""
+    """Return the licences that a job consumes by one of its choices, and their amounts."""
     return {name: amount for name, amount in job.licenses_of(number).items() if name in consumed}
 
 
@@ -224,7 +224,7 @@ def _change_back(unit: _Unit, first: int | None, used: Mapping[str, int], left: 
 
 
 def _used(units: Iterable[_Unit]) -> Counter[str]:
-    """Return what jobs consume together by the choices that they have."""
+    """Return the sums of the licences that jobs consume by the choices that they have."""
     found = Counter[str]()
     for unit in units:
         if unit.place is not None:

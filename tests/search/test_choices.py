@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
 
-from cpsched.domain import Instance
+from cpsched.domain import PlannedJob
 from cpsched.engine import Board, Budget
 from cpsched.metrics import objective_value
 from cpsched.planner import PlannerEngine, problem_of
@@ -30,7 +30,7 @@ class Ticks:
         return self.now
 
 
-def searched(instance: Instance, problem: Problem, judge: Callable[[object], object]) -> Board:
+def searched(problem: Problem, judge: Callable[[Sequence[PlannedJob]], Sequence[str]]) -> Board:
     """Return the board after the search, in seconds that its looks at the clock make."""
     first = PlannerEngine().plan(problem.instance, None).jobs
     board = Board(
@@ -38,7 +38,7 @@ def searched(instance: Instance, problem: Problem, judge: Callable[[object], obj
         by="planner",
         budget=Budget(10.0, clock=Ticks()),
         value_of=lambda jobs: objective_value(problem.instance, jobs),
-        judge=judge,  # type: ignore[arg-type]
+        judge=judge,
     )
     ChoiceSearch().improve(problem.instance, board, seed=0)
     return board
@@ -54,7 +54,7 @@ def test_a_small_project_is_as_short_as_by_all_choices(seed: int) -> None:
     if search.unsupported(problem.instance) or not problem.is_opened:
         return
     stated = board_of(instance, PlannerEngine().plan(instance, None))
-    board = searched(instance, problem, lambda jobs: stated._judge(problem.to_stated(jobs)))  # type: ignore[arg-type]
+    board = searched(problem, lambda jobs: stated._judge(problem.to_stated(jobs)))
     assert not board.events
     best = best_value(instance)
     assert best is not None

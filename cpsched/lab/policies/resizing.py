@@ -58,7 +58,7 @@ class Sizes:
         return next((i for i, size in enumerate(self.of(job)) if size.choice == 0), 0)
 
     def put(self, job: int, place: int) -> None:
-        """Let a job have a size: a running one another size, or one that starts."""
+        """Note the size that a running job changes to, or that a job starts with."""
         self.room += (self.cores(job) if job in self.to else 0) - self.of(job)[place].cores
         self.to[job] = place
 
@@ -108,13 +108,8 @@ class Malleable:
         tops: Iterable[str] = ("most",),
         is_even: bool = False,
     ) -> None:
-        self.name, self._first, self._floors, self._tops, self._is_even = (
-            name,
-            first,
-            tuple(floors),
-            tuple(tops),
-            is_even,
-        )
+        self.name, self._first, self._is_even = name, first, is_even
+        self._floors, self._tops = tuple(floors), tuple(tops)
         self.counters: Counter[str] = Counter()
 
     def begin(self, site: Site) -> None:
@@ -176,7 +171,7 @@ class Malleable:
                 able.remove(job)
 
     def _grow(self, sizes: Sizes, top: str) -> None:
-        """Let jobs grow on what is left, up to a size."""
+        """Give what is left to jobs, up to a size of each."""
         starting = (job for job in sizes.to if job not in sizes.now)
         able = [job for job in (*sizes.movable, *starting) if sizes.to[job] < self._place(sizes, job, top)]
         while able and sizes.room > 0:

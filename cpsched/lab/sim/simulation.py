@@ -344,7 +344,7 @@ def simulate(
         nonlocal is_at_rest
         is_at_rest = True
         late = time.process_time() - loaded
-        if interpret() and late > 0 and (late > _COMPILING or kernels.advance.is_kept):  # type: ignore[attr-defined]
+        if interpret() and late > 0 and (late > _COMPILING or kernels.advance.is_kept):  # type: ignore[attr-defined]  # of a kernel
             interpret(wanted=False)
             warm_up_simulation()
         if progress is not None:

@@ -63,7 +63,7 @@ class Draft:
         return True
 
     def resize(self, job: int, choice: int) -> bool:
-        """Let a running resizable job continue by another of its choices, if it may change now and fits; return whether
+        """Continue a running resizable job by another of its choices, if it may change now and fits; return whether
         it does. It keeps its nodes, as many as it needs, and gets others, cheap ones first.
         """
         world = self._world

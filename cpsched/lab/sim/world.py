@@ -338,7 +338,7 @@ class SimWorld:
         return WorkDone(since=since, done=self._work_of(job).at(self.now), rate=self.rate(job, choice))
 
     def _resize(self, start: Start) -> None:
-        """Let a running job continue by another choice on other nodes, which are free."""
+        """Continue a running job by another choice on other nodes, which are free."""
         s, job, now, choice = self.state, start.job, self.now, start.choice or 0
         work, (begun, _, _, _, first, count) = self._resized(job, choice), s.runs[job].tolist()
         if not any(time >= begun for time, *_ in self._sizes.get(job, ())[-1:]):
