@@ -11,6 +11,7 @@ from cpsched.domain import Amounts, Chunk, Queue
 from cpsched.formats.logs import LogAnomaly, LogOptions, MemoryField, Selection, log_to_instance
 from cpsched.formats.swf import read_swf
 from tests.formats.swf_logs import LOG, line, log_of, machine, write
+from tests.sizes import some
 
 
 def test_window_has_all_that_a_planner_needs(tmp_path: Path) -> None:
@@ -243,7 +244,7 @@ def test_jobs_that_are_alike_share_what_they_ask_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize("name", some([*REAL], 3))
 def test_real_logs_become_workloads(shared_data: Path, name: str) -> None:
     """Every job of a whole log is taken or left out with a reason, and is given as many cores as it asked for."""
     log = read_swf(shared_data / "logs" / f"{name}.swf.gz")

@@ -11,10 +11,11 @@ from cpsched.formats.swf import machine_of_log, read_swf
 from cpsched.lab.sim import BackfillRule, Order, Prediction, QueueRule
 from tests.oracle.naive_simulator import play_naively
 from tests.sim.played import played, story_of
+from tests.sizes import some
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("predicts", [None, *Prediction])
+@pytest.mark.parametrize("predicts", some([Prediction.ALL, Prediction.ORDER, None], 2))
 @pytest.mark.parametrize(
     "rule",
     [
