@@ -99,9 +99,7 @@ def test_parts_that_make_no_difference_are_left_out() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "seed", some([seed for seed in range(400) if len(ruled_window(seed)["jobs"]) <= 2][:60], 3)
-)
+@pytest.mark.parametrize("seed", some([seed for seed in range(400) if len(ruled_window(seed)["jobs"]) <= 2][:60], 3))
 def test_events_suffice(seed: int) -> None:
     """On the tiniest windows, trying every second finds no better plan than trying the seconds of events."""
     document = ruled_window(seed)
