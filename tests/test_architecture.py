@@ -125,7 +125,7 @@ HOMES: dict[str, frozenset[str]] = {
         "matplotlib": "charts",
         "minizinc": "mzn",
         "msgspec": "bridge daemon",
-        "networkx": "metrics",
+        "networkx": "formats metrics",
         "llvmlite": "rusv",
         "numba": "rusv",
         "numpy": (

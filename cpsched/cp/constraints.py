@@ -249,6 +249,15 @@ def milestones(model: CpModel, encoding: Encoding, variables: Variables) -> None
                 _wait(model, variables.starts[one], since + delay, variables.places.get(one), place)
 
 
+def longest_delays(model: CpModel, encoding: Encoding, variables: Variables) -> None:
+    """Start a task at most so long after another one's start or end: s_j <= s_i + most, or end_i + most, if p_j."""
+    for before, after, most, is_from_end in encoding.longest_delays:
+        since = variables.end_of(before, encoding.tasks[before]) if is_from_end else variables.starts[before]
+        limit = model.add(variables.starts[after] <= since + most)
+        if after in variables.places:
+            limit.only_enforce_if(variables.places[after])
+
+
 def _wait(model: CpModel, time: LinearExpr, since: LinearExpr, is_there: IntVar | None, place: IntVar | None) -> None:
     """Make a time wait for another one, and its being there for that one's place, as far as they may be left out."""
     wait = model.add(time >= since)
@@ -284,4 +293,5 @@ CONSTRAINTS = (
     licenses,
     consumed,
     milestones,
+    longest_delays,
 )

@@ -25,6 +25,7 @@ from cpsched.domain import PlannedJob as Planned
 from cpsched.problem import (
     Column,
     Hold,
+    LongestDelay,
     Machine,
     Milestone,
     Precedences,
@@ -133,6 +134,7 @@ class Encoding:
     sites: tuple[Site, ...]
     licenses: Mapping[str, Pool]
     milestones: tuple[Milestone, ...]
+    longest_delays: tuple[LongestDelay, ...]
     costs: TaskCosts
     #: By then some optimal plan has ended.
     horizon: int
@@ -214,15 +216,20 @@ def encode(
         _task(instance, job, first, horizon, of_job, () if machine is not None else candidates)
         for job, first, of_job in zip(jobs, earliest, modes, strict=True)
     ]
+    lasts = [precedences.latest(job) for job in jobs]
+    tasks = [
+        task if last is None else replace(task, latest=min(task.latest, last))
+        for task, last in zip(tasks, lasts, strict=True)
+    ]
     tasks = [replace(task, is_optional=task.job.id in optional or task.job.id in others) for task in tasks]
     tasks += [_continuing_task(instance, entries[name], of_job, horizon, sites) for name, of_job in continuing.items()]
     is_rigid = not any(job.malleability is not None for job in instance.jobs)
     has_all_plans = is_rigid and all(_is_unrestricted(instance, task, machine) for task in tasks)
     costs = costs_of(instance, tasks, horizon=horizon)
-    milestones = precedences.milestones()
+    milestones, longest_delays = precedences.milestones(), precedences.longest_delays()
     known = [planned.start - now for planned in plan]
     tight = None
-    if not by_class:
+    if not by_class and not longest_delays:
         tight = tight_starts(tasks, sites, licenses, milestones, costs, horizon=horizon, known=known)
     return Encoding(
         now,
@@ -230,6 +237,7 @@ def encode(
         sites,
         licenses,
         milestones,
+        longest_delays,
         costs,
         horizon,
         machine,
@@ -252,6 +260,7 @@ def _startable(instance: Instance, jobs: Sequence[Job], further: Sequence[Job]) 
             for job in left
             if (earliest := precedences.earliest(job)) is not None
             and ((last := instance.latest_start(job)) is None or instance.now + earliest <= last)
+            and ((last := precedences.latest(job)) is None or earliest <= last)
         ]
         if len(found) == len(left):
             return found
@@ -261,11 +270,17 @@ def _startable(instance: Instance, jobs: Sequence[Job], further: Sequence[Job]) 
 def _optional(instance: Instance, jobs: Sequence[Job]) -> frozenset[str]:
     """Return those jobs of a plan that a best plan may leave out, by id.
 
-    *Proof* that it has all others. Neither such a job nor any job for which it waits must start by some time, and
-    nothing is set aside. A plan without it has room for it, and for those for which it waits, when all else has ended;
-    so a plan with it has more jobs.
+    *Proof* that it has all others. Neither such a job nor any job for which it waits must start by some time or soon
+    after another, and nothing is set aside. A plan without it has room for it, and for those for which it waits, when
+    all else has ended; so a plan with it has more jobs.
     """
-    found = {job.id for job in jobs if instance.set_aside or instance.latest_start(job) is not None}
+    found = {
+        job.id
+        for job in jobs
+        if instance.set_aside
+        or instance.latest_start(job) is not None
+        or any(one.max_delay is not None for one in job.after)
+    }
     left = {job.id for job in instance.elements()} - found
     while True:
         missing = missing_from(instance, left)

@@ -12,6 +12,7 @@ from cpsched.cp.params import CpParams
 from cpsched.cp.process import COMMAND, Worker, converse, failures_told, seconds_for
 from cpsched.domain import Instance
 from cpsched.engine import Board, Offer
+from cpsched.planner import without_longest_delays
 
 #: The meaning of a solve that ended without a plan, although a plan is known.
 _WORDS = {
@@ -29,6 +30,10 @@ class Cp(InWorker[CpParams]):
 
     def __init__(self, params: CpParams | None = None, command: Sequence[str] = COMMAND) -> None:
         super().__init__(params or CpParams(), command)
+
+    def unsupported(self, instance: Instance) -> tuple[str, ...]:
+        """Return the features of the instance that the model cannot honour: it has ``max_delay``, as no list has."""
+        return super().unsupported(without_longest_delays(instance))
 
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
         """Solve the window, if it is small enough and has something to plan."""

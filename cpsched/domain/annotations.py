@@ -86,6 +86,7 @@ NodeNames = Annotated[tuple[str, ...], Written("host list")]
 
 Time = Annotated[int, Bounds(-(10**12), 10**12, unit="seconds")]
 PlanTime = Annotated[int, Bounds(-(10**17), 10**17, unit="seconds")]
+Seconds = Annotated[int, Bounds(0, MAX_DURATION, unit="seconds")]
 Duration = Annotated[int, Bounds(above=0, most=MAX_DURATION, unit="seconds")]
 Amount = Annotated[int, Bounds(0, MAX_AMOUNT)]
 Count = Annotated[int, Bounds(above=0, most=MAX_COUNT)]

@@ -22,6 +22,7 @@ from cpsched.domain.annotations import (
     PlanTime,
     Price,
     Priority,
+    Seconds,
     Time,
     Weight,
     Written,
@@ -103,11 +104,14 @@ class DependencyType(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependency:
-    """The job may start `delay` seconds after another one has started (`after`) or ended (all others)."""
+    """The job may start `delay` seconds after another one has started (`after`) or ended (all others), and must start
+    at most `max_delay` seconds after that.
+    """
 
     job: Annotated[Name, Key("Id of a job, an array, or one of its elements")]
     type: Annotated[DependencyType, Key("after: started; else: ended")]
-    delay: Annotated[int, Bounds(0, MAX_DURATION, unit="seconds"), Key("Seconds in between")] = 0
+    delay: Annotated[Seconds, Key("Least seconds in between")] = 0
+    max_delay: Annotated[Seconds | None, Key("Most seconds in between")] = None
 
     def lag(self, walltime: int) -> int:
         """Return the least time (s) from the start of the awaited job, which takes `walltime`, to the job's own."""

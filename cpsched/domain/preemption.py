@@ -7,10 +7,8 @@ from enum import StrEnum
 from graphlib import TopologicalSorter
 from typing import Annotated
 
-from cpsched.domain.annotations import MAX_DURATION, Bounds, Count, Duration, Key, Name
+from cpsched.domain.annotations import Count, Duration, Key, Name, Seconds
 from cpsched.domain.frozen import FrozenMap
-
-_Seconds = Annotated[int, Bounds(0, MAX_DURATION, unit="seconds")]
 
 
 class StopKind(StrEnum):
@@ -28,7 +26,7 @@ class Preemptible:
 
     by: Annotated[StopKind, Key("requeue: its work is lost; checkpoint: it continues from its last checkpoint")]
     #: Both of a job with checkpoints only.
-    cost: Annotated[_Seconds, Key("Seconds that it takes to write a checkpoint, and to begin from one")] = 0
+    cost: Annotated[Seconds, Key("Seconds that it takes to write a checkpoint, and to begin from one")] = 0
     interval: Annotated[Duration | None, Key("Seconds of a run from one checkpoint to the next")] = None
 
     def kept(self, seconds: int, notice: int) -> int:
@@ -53,8 +51,8 @@ class Preemption:
         Key("The queues whose jobs the jobs of a queue may stop; default: those of lower priority"),
     ] = FrozenMap()
     stops: Annotated[Count | None, Key("How often a job may be stopped at most; default: any number of times")] = None
-    notice: Annotated[_Seconds, Key("Seconds from telling a job to its stop")] = 0
-    exempt: Annotated[_Seconds, Key("Seconds for which a job has run before it may be stopped")] = 0
+    notice: Annotated[Seconds, Key("Seconds from telling a job to its stop")] = 0
+    exempt: Annotated[Seconds, Key("Seconds for which a job has run before it may be stopped")] = 0
     resume: Annotated[bool, Key("Whether a job with checkpoints that its walltime ends comes again and continues")] = (
         False
     )

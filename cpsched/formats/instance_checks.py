@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 
 from cpsched.domain import Cluster, Job, NodeState, Outage, Preemption, Queue, Reservation, ReservationKind, Running
 from cpsched.errors import Fault
@@ -40,6 +41,7 @@ def check_instance(
             reading.faults.add((*location, "id"), f"Expected a unique id, got {shown(job.id)}, an element of {array}")
     _check_references(reading, queues, jobs, {reservation.id: reservation for _, reservation in reservations})
     _check_dependencies(reading, jobs, entries, indices)
+    _check_longest_delays(reading, jobs, indices)
     _check_running(reading, cluster, jobs)
 
 
@@ -122,6 +124,50 @@ def _check_dependencies(
             del waits_for[cycle[0]]
         else:
             return
+
+
+def _check_longest_delays(reading: Reading, jobs: _PlacedJobs, indices: Mapping[str, frozenset[int]]) -> None:
+    """Check that each ``max_delay`` is one after a single job, and that starts can be found that keep all together.
+
+    Bounds on distances between starts can be kept exactly if they make no cycle of negative length (Bellman-Ford).
+    """
+    placed = [(location, job) for location, job in jobs if any(one.max_delay is not None for one in job.after)]
+    if not placed:
+        return
+    from networkx import DiGraph, NetworkXError, find_negative_cycle
+
+    wrong: list[tuple[Location, str]] = []
+    for location, job in placed:
+        for place, one in enumerate(job.after):
+            where = (*location, "after", place, "max_delay")
+            if one.max_delay is not None and one.max_delay < one.delay:
+                wrong.append((where, f"Expected at least delay = {one.delay}, got {one.max_delay}"))
+            if one.max_delay is not None and one.job in indices:
+                wrong.append((where, f"Expected a single job, got {shown(one.job)}, an array"))
+    for where, message in wrong:
+        reading.faults.add(where, message)
+    if wrong:
+        return
+    by_id, least = {job.id: job for _, job in jobs}, dict[tuple[str, str], int]()
+    for name, job in by_id.items():
+        least["", name] = 0
+        for one in job.after:
+            if (before := by_id.get(one.job)) is None or before.running is not None:
+                continue
+            distances = {(name, one.job): -one.lag(before.shortest)}
+            if one.max_delay is not None and before.malleability is None and not before.is_evolving:
+                distances[one.job, name] = one.max_delay + one.lag(before.longest) - one.delay
+            least |= {pair: min(least.get(pair, seconds), seconds) for pair, seconds in distances.items()}
+    graph = DiGraph()
+    graph.add_weighted_edges_from((before, after, seconds) for (before, after), seconds in least.items())
+    try:
+        cycle = find_negative_cycle(graph, "")[:-1]
+    except NetworkXError:
+        return
+    over = -sum(least[pair] for pair in pairwise([*cycle, cycle[0]]))
+    location = next(location for location, job in placed if job.id in cycle)
+    message = f"Expected max_delay that starts can keep together, got {over} s too little in {_arrows(cycle)}"
+    reading.faults.add((*location, "after"), message)
 
 
 def _arrows(cycle: Sequence[str]) -> str:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from cpsched.planner.rescue import latest_starts
     from cpsched.planner.reservations import slices_of
     from cpsched.planner.shrink import Values, go_on_shrunk, place_cheaply
-    from cpsched.planner.support import changing, uncompiled, unsupported, within_groups
+    from cpsched.planner.support import changing, uncompiled, unsupported, within_groups, without_longest_delays
     from cpsched.planner.warm import with_promised_starts
     from cpsched.rusv import announced as compiling_announced
     from cpsched.rusv import own_interpretation as own_interpretation

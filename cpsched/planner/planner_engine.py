@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from cpsched.domain import Instance
+from dataclasses import replace
+
+from cpsched.domain import DependencyType, Instance, PlannedJob, WaitingJob, WaitingReason
 from cpsched.engine import Outcome, Progress
 from cpsched.planner.compiling import warmup
 from cpsched.planner.planner import NAME, Planner
-from cpsched.planner.support import unsupported
+from cpsched.planner.support import unsupported, without_longest_delays
+
+#: How often a window is planned anew until all jobs start within their ``max_delay``.
+_MOST_ROUNDS = 100
+_LATE = "no start was found at most max_delay after another job"
 
 
 class PlannerEngine:
@@ -20,10 +26,79 @@ class PlannerEngine:
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
         """Return the features of the instance that the planner cannot honour yet."""
-        return unsupported(instance)
+        return unsupported(without_longest_delays(instance))
 
     def plan(self, instance: Instance, progress: Progress | None) -> Outcome:
-        """Plan all jobs in the planner's order."""
-        planner = Planner(instance)
-        planner.plan(progress)
-        return planner.outcome()
+        """Plan all jobs in the planner's order.
+
+        Where a job would start too late after another (``max_delay``), the other one starts later, and all are planned
+        anew (as Franck, Neumann and Schwindt 2001 delay activities). Jobs that are still too late are left out.
+        """
+        window = without_longest_delays(instance)
+        outcome = _planned(window, progress)
+        if window is instance:
+            return outcome
+        entry_of = {name: entry for entry, names in instance.members().items() for name in names}
+        for _ in range(_MOST_ROUNDS):
+            late = _too_late(instance, outcome)
+            if not late:
+                return outcome
+            planned = {job.id: job for job in outcome.jobs}
+            begins = dict[str, int]()
+            for before, seconds in late.values():
+                entry = entry_of[before]
+                begins[entry] = max(begins.get(entry, 0), planned[before].start + seconds)
+            jobs = [
+                replace(job, not_before=begins[job.id]) if job.id in begins and job.running is None else job
+                for job in window.jobs
+            ]
+            window = replace(window, jobs=tuple(jobs))
+            outcome = _planned(window, progress)
+        return _without(instance, outcome, set(_too_late(instance, outcome)))
+
+
+def _planned(instance: Instance, progress: Progress | None) -> Outcome:
+    planner = Planner(instance)
+    planner.plan(progress)
+    return planner.outcome()
+
+
+def _too_late(instance: Instance, outcome: Outcome) -> dict[str, tuple[str, int]]:
+    """Return the jobs that start too late after another one: that one, and by how many seconds."""
+    planned, found = {job.id: job for job in outcome.jobs}, dict[str, tuple[str, int]]()
+    for job in instance.elements():
+        for one in job.after if job.running is None and job.id in planned else ():
+            if one.max_delay is not None:
+                over = planned[job.id].start - _moment(planned[one.job], one.type) - one.max_delay
+                if over > found.get(job.id, ("", 0))[1]:
+                    found[job.id] = one.job, over
+    return found
+
+
+def _moment(planned: PlannedJob, kind: DependencyType) -> int:
+    """Return the start or the end of a job, whichever a dependency waits for."""
+    return planned.start if kind is DependencyType.AFTER else planned.end
+
+
+def _without(instance: Instance, outcome: Outcome, late: set[str]) -> Outcome:
+    """Return an outcome without some jobs, and without those that wait for them."""
+    members, left = instance.members(), set(late)
+    while True:
+        more = {
+            job.id
+            for job in instance.elements()
+            if job.running is None and any(not left.isdisjoint(members[one.job]) for one in job.after)
+        }
+        if more <= left:
+            break
+        left |= more
+    room = [
+        WaitingJob(id=job.id, reason=WaitingReason.NOT_MAPPED, detail=_LATE)
+        if job.id in late
+        else WaitingJob(id=job.id, reason=WaitingReason.DEPENDENCY, detail="waits for a job without a start")
+        for job in outcome.jobs
+        if job.id in left
+    ]
+    order = {job.id: place for place, job in enumerate(instance.elements())}
+    waiting = sorted([*outcome.waiting_room, *room], key=lambda job: order[job.id])
+    return Outcome(jobs=tuple(job for job in outcome.jobs if job.id not in left), waiting_room=tuple(waiting))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 from cpsched.domain import RULES, Instance, Job, needs_migration
 from cpsched.problem import level_rule, levels_of
 
@@ -27,13 +30,22 @@ def unsupported(instance: Instance) -> tuple[str, ...]:
     return tuple(features)
 
 
-def _unsupported_of(job: Job) -> list[str]:
-    """Return the features of a job that the planner cannot honour."""
-    moves = needs_migration(job.steps) if job.running is None else None
-    asked = {
-        f"cannot keep its nodes from step to step: {moves}": moves is not None,
-    }
-    return [what for what, is_asked in asked.items() if is_asked]
+def _unsupported_of(job: Job) -> Iterator[str]:
+    """Yield the features of a job that lists of jobs cannot honour."""
+    if job.running is not None:
+        return
+    if (moves := needs_migration(job.steps)) is not None:
+        yield f"cannot keep its nodes from step to step: {moves}"
+    if any(one.max_delay is not None for one in job.after):
+        yield "starts at most some time after another (max_delay)"
+
+
+def without_longest_delays(instance: Instance) -> Instance:
+    """Return an instance in which jobs may wait for each other as long as they like."""
+    if not any(one.max_delay is not None for job in instance.jobs for one in job.after):
+        return instance
+    jobs = (replace(job, after=tuple(replace(one, max_delay=None) for one in job.after)) for job in instance.jobs)
+    return replace(instance, jobs=tuple(jobs))
 
 
 def within_groups(instance: Instance) -> tuple[str, ...]:

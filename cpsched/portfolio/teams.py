@@ -44,7 +44,7 @@ class Team:
         """
         features = self.first.unsupported(instance)
         if not features and self.lanes and not any(self.able(instance)):
-            features = self.lanes[0][0].unsupported(instance)
+            features = self.lanes[0][-1].unsupported(instance)
         if features:
             raise UnsupportedError(engine, features)
 

@@ -16,7 +16,16 @@ from cpsched.problem.choices import given, with_licenses
 from cpsched.problem.holds import held_by
 from cpsched.problem.nodes import levels_of
 from cpsched.problem.overcommitment import is_overcommitted
-from cpsched.problem.precedences import Lag, Milestone, Precedences, awaited_ends, by_job, missing_from, own_start
+from cpsched.problem.precedences import (
+    Lag,
+    LongestDelay,
+    Milestone,
+    Precedences,
+    awaited_ends,
+    by_job,
+    missing_from,
+    own_start,
+)
 from cpsched.problem.problem import Problem, compiled, exchanged, has_rules, is_compiled
 from cpsched.problem.queue import Turn, awaited_first, bound_jobs, by_turn, is_bound, planning_order, turn_of
 from cpsched.problem.rule import Choice, Part, Rule, RuleOnNodes, is_optional, level_rule, stated_node, without_rules

@@ -53,6 +53,15 @@ def by_job(entries: Iterable[Sequence[tuple[int, int]]]) -> dict[int, list[tuple
     return found
 
 
+class LongestDelay(NamedTuple):
+    """A job starts at most `seconds` after the start of another, or after its end; both are indices."""
+
+    before: int
+    after: int
+    seconds: int
+    is_from_end: bool
+
+
 class _Awaited(NamedTuple):
     """The jobs of one name, which may be an array's, and the seconds from their starts that count."""
 
@@ -107,6 +116,20 @@ class Precedences:
                 if self._awaited(dependency).waiting:
                     after.setdefault(_event_of(dependency), []).append((index, dependency.delay))
         return tuple(Milestone(self._known[key].waiting, tuple(jobs), key[1]) for key, jobs in after.items())
+
+    def longest_delays(self) -> tuple[LongestDelay, ...]:
+        """Return what jobs may wait at most for each other, in document order."""
+        return tuple(
+            LongestDelay(self._awaited(one).waiting[0][0], index, one.max_delay, one.type is not DependencyType.AFTER)
+            for index, job in enumerate(self._jobs)
+            for one in job.after
+            if one.max_delay is not None and self._awaited(one).waiting
+        )
+
+    def latest(self, job: Job) -> int | None:
+        """Return the latest start (s after `now`) that running jobs leave a job; None: any."""
+        passed = ((self._awaited(one).passed, one.max_delay) for one in job.after)
+        return min((time + most for time, most in passed if time is not None and most is not None), default=None)
 
     def earliest(self, job: Job) -> int | None:
         """Return the earliest start (s after `now`) that its own times and running jobs leave a job; None: none."""

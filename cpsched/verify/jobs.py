@@ -8,6 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 from graphlib import CycleError, TopologicalSorter
 from math import ceil
+from operator import itemgetter
 from typing import TypeVar
 
 from cpsched.errors import Fault, SyntaxFault
@@ -160,6 +161,36 @@ class JobReader:
         except CycleError as error:
             circle = error.args[1]
             places[circle[0]].refuse(f"expected no circle, got one of {len(circle) - 1} jobs with {circle[0]!r}")
+        self._check_longest_delays(places)
+
+    def _check_longest_delays(self, places: Mapping[str, Cursor]) -> None:
+        """Check that each ``max_delay`` is one after a single job, and that some starts keep all of them together.
+
+        Starts that only grow as far as one distance demands are found in as many rounds as there are jobs, or never.
+        """
+        distances: list[tuple[str, str, int]] = []
+        for name, job in self.jobs.items():
+            for one in job.after:
+                before = self.jobs[self.members[one.job][0]]
+                if one.max_delay is not None and before.is_array and one.job == before.entry:
+                    places[job.entry].refuse(f"expected max_delay after a single job, got {one.job!r}, an array")
+                if before.running:
+                    continue
+                lasts = [before.walltime, *(step.walltime for step in before.alternatives)]
+                shortest, longest = (0, 0) if one.type == "after" else (min(lasts), max(lasts))
+                distances.extend((other, name, one.delay + shortest) for other in self.members[one.job])
+                if one.max_delay is not None and not before.malleable and len(before.steps) == 1:
+                    distances.append((name, self.members[one.job][0], -one.max_delay - longest))
+        if not any(seconds < 0 for _, _, seconds in distances):
+            return
+        starts = dict.fromkeys(self.jobs, 0)
+        for _ in starts:
+            late = [(b, starts[a] + seconds) for a, b, seconds in distances if starts[b] < starts[a] + seconds]
+            if not late:
+                return
+            starts.update(sorted(late, key=itemgetter(1)))
+        limited = next(job.entry for job in self.jobs.values() if any(one.max_delay is not None for one in job.after))
+        places[limited].refuse("expected max_delay that starts can keep together")
 
     def _read_job(self, members: Mapping[str, Cursor]) -> Job:
         """Read one entry."""
@@ -380,9 +411,10 @@ def _check_chunks(
 
 def _read_dependency(cursor: Cursor) -> Dependency:
     """Read one entry of ``after``."""
-    members = cursor.members(["job", "type"], ["delay"])
+    members = cursor.members(["job", "type"], ["delay", "max_delay"])
     delay = members["delay"].integer(0, MAX_DURATION) if "delay" in members else 0
-    return Dependency(members["job"].name(), members["type"].choice(DEPENDENCY_TYPES), delay)
+    longest = members["max_delay"].integer(delay, MAX_DURATION) if "max_delay" in members else None
+    return Dependency(members["job"].name(), members["type"].choice(DEPENDENCY_TYPES), delay, longest)
 
 
 def read_price(cursor: Cursor | None, default: Fraction) -> Fraction:

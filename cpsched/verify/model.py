@@ -114,6 +114,7 @@ class Dependency:
     job: str
     type: str
     delay: int
+    max_delay: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

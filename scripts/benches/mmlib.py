@@ -1,6 +1,7 @@
-"""Solve multi-mode projects: how many are proven optimal, and how many are within 1 % of the best known.
+"""Solve projects with modes or time lags: how many are proven optimal, and how many are within 1 % of the best known.
 
-They are made by the scheme of ProGen in the design of MMLIB (`benchmarking.progen`), always the same. The best known is
+They are made by the schemes of ProGen, in the design of MMLIB, and ProGen/max (`benchmarking.progen`), always the same.
+The best known is
 the least of what we find and of what a direct model of ten lines finds in CP-SAT with a generous limit.
 """
 
@@ -14,20 +15,24 @@ from random import Random
 
 from benches.psplib import Options, Result, share, solve_window
 from benchmarking.measure import print_table, say
-from benchmarking.progen import project, shapes
+from benchmarking.progen import project, shapes, with_lags
 
-from cpsched.domain import Instance
+from cpsched.domain import DependencyType, Instance
 from cpsched.portfolio import ENGINES, prepare
-from tests.workloads.psplib import project_window
+from tests.workloads.psplib import lags_window, project_window
 
 #: Sets by name: activities, and arcs by activity.
 SETS = {"j30": (30, (1.8,)), "mmlib50": (50, (1.2, 1.5, 1.8)), "mmlib100": (100, (1.2, 1.5, 1.8))}
+SETS |= {"lags20": (20, (1.5,)), "lags50": (50, (1.5,)), "lags100": (100, (1.5,))}
 #: The share that is wanted within `NEAR` of the best known.
 WANTED, NEAR = 0.6, 1.01
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this bench can be told besides ``--quick``."""
+    parser.add_argument(
+        "sets", nargs="*", metavar="SET", choices=[*SETS, []], help=f"of {', '.join(SETS)} (default: all)"
+    )
     parser.add_argument("--engine", choices=ENGINES, default="portfolio")
     parser.add_argument("--budget", type=float, default=10.0, help="seconds for each project (default: 10)")
     parser.add_argument("--workers", type=int, default=2, help="cores (default: 2)")
@@ -42,12 +47,17 @@ def run(asked: argparse.Namespace) -> None:
     options = Options(engine=asked.engine, budget=1.0 if asked.quick else asked.budget, workers=asked.workers)
     known = json.loads(asked.known.read_text()) if asked.known is not None and asked.known.exists() else {}
     rows = []
-    for name, (activities, complexities) in SETS.items():
+    sets = asked.sets or list(SETS)
+    for name in sets:
+        activities, complexities = SETS[name]
         drawn = [(shape, seed) for seed in range(5) for shape in shapes(activities, complexities)]
         found: list[tuple[Result, int]] = []
-        for shape, seed in Random(name).sample(drawn, 1 if asked.quick else -(-asked.sample // len(SETS))):
+        for shape, seed in Random(name).sample(drawn, 1 if asked.quick else -(-asked.sample // len(sets))):
             called = f"{name}-{drawn.index((shape, seed))}"
-            instance = project_window(project(shape, seed), called)
+            if name.startswith("lags"):
+                instance = lags_window(with_lags(shape, seed), called)
+            else:
+                instance = project_window(project(shape, seed), called)
             if called not in known:
                 known[called] = direct(instance, 1.0 if asked.quick else asked.direct, asked.workers)
                 if asked.known is not None:
@@ -59,7 +69,7 @@ def run(asked: argparse.Namespace) -> None:
         rows.append([name, *_figures(found)])
     note = f"Engine `{asked.engine}`, {options.budget:g} s and {options.workers} workers for each project."
     print_table(
-        "Multi-mode projects",
+        "Projects",
         ["set", "projects", "all activities planned", "proven", "as the best", "within 1 %", "wanted", "over the best"],
         rows,
         f"{note} The direct model had {asked.direct:g} s. Every plan has passed the verifier.",
@@ -85,7 +95,7 @@ def direct(instance: Instance, seconds: float, workers: int) -> int | None:
     from ortools.sat.python import cp_model
 
     model, ends, has = cp_model.CpModel(), {}, dict(instance.cluster.licenses)
-    horizon = sum(job.longest for job in instance.jobs)
+    horizon = sum(job.longest + sum(link.delay for link in job.after) for job in instance.jobs)
     starts = {job.id: model.new_int_var(0, horizon, job.id) for job in instance.jobs}
     uses: dict[str, list[tuple[object, int, object]]] = {name: [] for name in has}
     for job in instance.jobs:
@@ -105,7 +115,10 @@ def direct(instance: Instance, seconds: float, workers: int) -> int | None:
             model.add_cumulative([interval for interval, _, _ in of], [amount for _, amount, _ in of], has[name])
     for job in instance.jobs:
         for link in job.after:
-            model.add(starts[job.id] >= ends[link.job])
+            since = (starts if link.type is DependencyType.AFTER else ends)[link.job]
+            model.add(starts[job.id] >= since + link.delay)
+            if link.max_delay is not None:
+                model.add(starts[job.id] <= since + link.max_delay)
     last = model.new_int_var(0, horizon, "last")
     model.add_max_equality(last, list(ends.values()))
     model.minimize(last)

@@ -47,6 +47,59 @@ def project(shape: Shape, seed: int) -> str:
     return _text(arcs, modes, [*_renewable(shape, arcs, modes), *_nonrenewable(shape, modes)])
 
 
+def with_lags(shape: Shape, seed: int) -> str:
+    """Return a project with general time lags as the text of a file ``.sch`` (ProGen/max, Schwindt 1998).
+
+    Least lags are half to one and a half times the first one's duration. For a fifth of all activities a later one may
+    start at most so long after an earlier one as the longest path between them and up to as much again.
+    """
+    random, count = Random(seed), shape.activities
+    arcs = _network(shape, random)
+    modes = [_modes(shape, random) for _ in range(count)]
+    lags = {
+        (one, other): random.randint((modes[one][0][0] + 1) // 2, modes[one][0][0] * 3 // 2)
+        for one, others in enumerate(arcs)
+        for other in others
+    }
+    paths: dict[tuple[int, int], int] = {}
+    for one in reversed(range(count)):  # all arcs lead to larger numbers
+        for other in arcs[one]:
+            paths[one, other] = max(paths.get((one, other), 0), lags[one, other])
+            for last in range(other + 1, count):
+                if (other, last) in paths:
+                    far = lags[one, other] + paths[other, last]
+                    paths[one, last] = max(paths.get((one, last), 0), far)
+    pairs = [pair for pair in paths if pair not in lags]
+    for one, other in random.sample(pairs, min(len(pairs), -(-count // 5))):
+        most = random.randint(paths[one, other], 2 * paths[one, other])
+        lags[other, one] = -most
+        # what leads to the later one, and on from the earlier one
+        ahead = {first: far for (first, last), far in paths.items() if last == other} | {other: 0}
+        beyond = {last: far for (first, last), far in paths.items() if first == one} | {one: 0}
+        for first, before in ahead.items():
+            for last, after in beyond.items():
+                if first != last:
+                    paths[first, last] = max(paths.get((first, last), before - most + after), before - most + after)
+    capacities = _renewable(shape, arcs, [of[:1] for of in modes])
+    lines = [
+        f"{count} {KINDS[0]} 0 0",
+        "0 1 0",
+        *(_lags_of(number, lags) for number in range(count)),
+        f"{count + 1} 1 0",
+    ]
+    shapes = [
+        f"{1 + number} 1 {of[0][0]} {' '.join(map(str, of[0][1][: KINDS[0]]))}" for number, of in enumerate(modes)
+    ]
+    none = " 0" * KINDS[0]
+    return "\n".join([*lines, f"0 1 0{none}", *shapes, f"{count + 1} 1 0{none}", " ".join(map(str, capacities)), ""])
+
+
+def _lags_of(number: int, lags: dict[tuple[int, int], int]) -> str:
+    found = [(other, lag) for (one, other), lag in lags.items() if one == number]
+    numbers = [str(1 + other) for other, _ in found] + [f"[{lag}]" for _, lag in found]
+    return " ".join([str(1 + number), "1", str(len(found)), *numbers])
+
+
 def _network(shape: Shape, random: Random) -> list[set[int]]:
     """Return the direct successors of each activity."""
     count = shape.activities

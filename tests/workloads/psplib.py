@@ -9,7 +9,7 @@ core for each, a resource is a licence, and a precedence is a dependency ``after
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cpsched.domain import (
     Amounts,
@@ -28,7 +28,7 @@ from cpsched.domain import (
 )
 from cpsched.errors import DocumentError, Fault
 
-__all__ = ["project_window"]
+__all__ = ["lags_window", "project_window"]
 
 #: The lines that say how many resources there are; nothing in a window is both held and used up.
 _RESOURCES, _DOUBLY = ("- renewable", "- nonrenewable"), "- doubly constrained"
@@ -80,11 +80,51 @@ def project_window(text: str, name: str) -> Instance:
         for number, activity in activities.items()
         if activity.takes_time
     )
+    return _window(name, jobs, dict(zip(names, capacities, strict=True)), tuple(names[counts[0] :]))
+
+
+def lags_window(text: str, name: str) -> Instance:
+    """Return a project with general time lags (a file ``.sch`` of ProGen/max, Schwindt 1998) as a window.
+
+    A row has the number of an activity, its modes (one), how many others it has lags to, those, and for each the lag
+    from start to start in brackets. One of at least 0 is a least lag; one of -n from j to i lets j start at most n
+    after i. The source, the sink and their lags are left out. Raises `DocumentError` if the text is no such project.
+    """
+    rows = [[int(word.strip("[]")) for word in line.split()] for line in text.splitlines() if line.strip()]
+    count, num_resources = rows[0][:2]
+    if len(rows) != 2 * count + 6:
+        raise _fault(name, "", f"Expected {2 * count + 6} rows for {count} activities, got {len(rows)}")
+    lags = {row[0]: list(zip(row[3 : 3 + row[2]], row[3 + row[2] :], strict=True)) for row in rows[1 : count + 3]}
+    shapes = {row[0]: (row[2], row[3 : 3 + num_resources]) for row in rows[count + 3 : 2 * count + 5]}
+    capacities = rows[2 * count + 5][:num_resources]
+    names = [f"R{1 + place}" for place in range(num_resources)]
+    after: dict[int, list[Dependency]] = {}
+    for one, others in lags.items():
+        for other, lag in others:
+            if {one, other} & {0, count + 1}:
+                continue
+            before, later = (one, other) if lag >= 0 else (other, one)
+            link = Dependency(job=str(before), type=DependencyType.AFTER, delay=max(0, lag))
+            after.setdefault(later, []).append(link if lag >= 0 else replace(link, max_delay=-lag))
+    jobs = tuple(
+        Job(
+            id=str(number),
+            submit=0,
+            steps=(Step(walltime=shapes[number][0], request=_ONE_CORE),),
+            licenses=Amounts({name: n for name, n in zip(names, shapes[number][1], strict=True) if n}),
+            after=tuple(after.get(number, ())),
+        )
+        for number in range(1, count + 1)
+    )
+    return _window(name, jobs, dict(zip(names, capacities, strict=True)))
+
+
+def _window(name: str, jobs: tuple[Job, ...], licenses: Mapping[str, int], consumed: tuple[str, ...] = ()) -> Instance:
+    """Return a window of which the last end counts."""
     node = NodeClass(names=("project",), resources=Amounts({"cores": max(1, len(jobs))}))
-    licenses = Amounts(zip(names, capacities, strict=True))
     return Instance(
         name=name,
-        cluster=Cluster(classes=(node,), licenses=licenses, consumed=tuple(names[counts[0] :])),
+        cluster=Cluster(classes=(node,), licenses=Amounts(licenses), consumed=consumed),
         jobs=jobs,
         objective=Objective(weights=FrozenMap({ObjectiveTerm.MAKESPAN: 1.0})),
     )

@@ -8,7 +8,7 @@ from cpsched.domain import Dependency, DependencyType, ObjectiveTerm
 from cpsched.errors import DocumentError
 from cpsched.formats import instance_to_document, parse_instance
 from cpsched.portfolio import solve
-from tests.workloads.psplib import project_window
+from tests.workloads.psplib import lags_window, project_window
 
 #: Source 1, activities 2 to 6, a milestone 7 in the middle, sink 8; 2 and 3 cannot run together, nor 4 and 5.
 PROJECT = """\
@@ -152,3 +152,43 @@ def test_what_is_no_project_is_refused(old: str, new: str, message: str) -> None
         project_window(PROJECT.replace(old, new), "by-hand")
     assert str(caught.value).startswith("by-hand: 1 fault\n")
     assert message in str(caught.value)
+
+
+#: Three activities of which 1 and 2 cannot run together; 3 starts at least 2 after the start of 1, and at most 4.
+LAGS = """\
+3\t1\t0\t0
+0\t1\t2\t1\t2\t[0]\t[0]
+1\t1\t2\t3\t4\t[2]\t[3]
+2\t1\t1\t4\t[5]
+3\t1\t2\t1\t4\t[-4]\t[1]
+4\t1\t0
+0\t1\t0\t0
+1\t1\t3\t2
+2\t1\t5\t2
+3\t1\t1\t3
+4\t1\t0\t0
+3
+"""
+
+
+def test_time_lags_are_dependencies_from_start_to_start() -> None:
+    """A negative lag back is the most that one may start after the other; source and sink are no jobs."""
+    window = lags_window(LAGS, "lags")
+    first, second, third = window.jobs
+    assert [first.after, second.after] == [(), ()]
+    assert third.after == (
+        Dependency(job="1", type=DependencyType.AFTER, delay=2),
+        Dependency(job="1", type=DependencyType.AFTER, max_delay=4),
+    )
+    assert (first.walltime, dict(first.licenses), dict(window.cluster.licenses)) == (3, {"R1": 2}, {"R1": 3})
+    assert parse_instance(instance_to_document(window)).jobs == window.jobs
+    plan = solve(window, engine="cp", budget=60)
+    start = {job.id: job.start for job in plan.jobs}
+    assert 2 <= start["3"] - start["1"] <= 4
+    assert (plan.objective.value, plan.engine.stopped) == (9, "optimal")
+
+
+def test_a_file_of_time_lags_that_ends_too_soon_is_refused() -> None:
+    """A row without its activity is no project."""
+    with pytest.raises(DocumentError, match="Expected 12 rows for 3 activities, got 11"):
+        lags_window(LAGS.replace("1\t1\t3\t2\n", ""), "lags")

@@ -91,7 +91,9 @@ def check_max_wait(case: Case) -> Iterator[Violation]:
 
 
 def check_dependencies(case: Case) -> Iterator[Violation]:
-    """Check that a job starts `delay` seconds after those it awaits have started (``after``) or ended (all others)."""
+    """Check that a job starts `delay` seconds after those it awaits have started (``after``) or ended (all others), and
+    at most `max_delay` seconds after that.
+    """
     earliest: dict[Dependency, tuple[int, str] | None] = {}
     for booking in case.runs:
         for dependency in booking.job.after:
@@ -107,6 +109,14 @@ def check_dependencies(case: Case) -> Iterator[Violation]:
                     f"{dependency.type} {bound[1]}, delay {dependency.delay} s"
                 )
                 yield Violation("dependency", booking.id, message)
+            elif dependency.max_delay is not None and case.started[booking.id] == booking.start:
+                latest = bound[0] - dependency.delay + dependency.max_delay
+                if booking.start > latest:
+                    message = (
+                        f"starts at {booking.start}, expected {latest} or earlier: "
+                        f"{dependency.type} {bound[1]}, max_delay {dependency.max_delay} s"
+                    )
+                    yield Violation("dependency", booking.id, message)
 
 
 def released_at(case: Case, job: Job) -> int | None:

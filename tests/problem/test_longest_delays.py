@@ -1,0 +1,205 @@
+"""``max_delay``: a job starts at most so long after another one; all plans of tiny windows say which is the best."""
+
+from __future__ import annotations
+
+from itertools import product
+from random import Random
+from typing import Any
+
+import pytest
+
+from cpsched.errors import DocumentError, UnsupportedError
+from cpsched.formats import parse_instance, plan_to_document
+from cpsched.lab.policies import make_scheduler
+from cpsched.lab.sim import simulate
+from cpsched.portfolio import solve
+from cpsched.verify import verify
+from tests.sizes import seeds
+
+Document = dict[str, Any]
+
+
+def document(*jobs: Document, cores: int = 4, **rest: Any) -> Document:
+    """Return a window of one node."""
+    nodes = [{"names": "n1", "resources": {"cores": cores}}]
+    jobs_of = [{"id": "abcdef"[place], "submit": 0, "request": "ncpus=4", **job} for place, job in enumerate(jobs)]
+    return {"format": "cpsched-instance/1", "name": "w", "now": 0, "cluster": {"nodes": nodes}, "jobs": jobs_of, **rest}
+
+
+def follows(job: str, most: int | None, *, kind: str = "afterok", delay: int = 0) -> Document:
+    """Return an entry of ``after``."""
+    entry: Document = {"job": job, "type": kind, "delay": delay}
+    return entry if most is None else entry | {"max_delay": most}
+
+
+#: The second has to start 5 s after the end of the first at the latest; the third comes first, and takes 50 s.
+BESIDE = document(
+    {"walltime": 10},
+    {"walltime": 10, "after": [follows("a", 5)]},
+    {"walltime": 50, "priority": 5, "not_before": 12},
+)
+
+
+def starts_of(source: Document, **options: Any) -> dict[str, int]:
+    """Return the starts of a plan that keeps all rules."""
+    plan = solve(parse_instance(source), **options)
+    assert verify(source, plan_to_document(plan)) == ()
+    return {job.id: job.start for job in plan.jobs}
+
+
+def test_the_planner_lets_the_first_one_wait() -> None:
+    """The second has no room until 62, so the first starts no sooner than 5 s before its end may be."""
+    assert starts_of(BESIDE, engine="planner") == {"a": 62, "b": 72, "c": 12}
+
+
+@pytest.mark.slow
+def test_cp_finds_the_best_plan() -> None:
+    """Both come before the third, which nothing but a fixed order of lists puts first."""
+    assert starts_of(BESIDE, engine="cp", budget=60) == {"a": 0, "b": 10, "c": 20}
+
+
+def test_a_start_after_a_running_job_that_is_too_late() -> None:
+    """Where the awaited job runs already nothing can be moved: the other one is left out, and why is said."""
+    running = {"start": 0, "allocation": [{"node": "n1", "resources": {"cores": 2}}]}
+    source = document(
+        {"walltime": 10, "request": "ncpus=2", "running": running},
+        {"walltime": 10, "after": [follows("a", 5, kind="after")]},
+    )
+    plan = solve(parse_instance(source), engine="planner")
+    assert [(one.id, one.reason.value, one.detail) for one in plan.waiting_room] == [
+        ("b", "not_mapped", "no start was found at most max_delay after another job")
+    ]
+    assert verify(source, plan_to_document(plan)) == ()
+
+
+@pytest.mark.parametrize(("kind", "latest"), [("after", 5), ("afterok", 15)])
+def test_the_judge_sees_a_start_that_is_a_second_late(kind: str, latest: int) -> None:
+    """At the last second that is allowed it has nothing to say, and one later it names the job and the bound."""
+    source = document({"walltime": 10, "request": "ncpus=1"}, {"walltime": 10, "request": "ncpus=1", "after": []})
+    plan = plan_to_document(solve(parse_instance(source), engine="planner"))
+    source["jobs"][1]["after"] = [follows("a", 5, kind=kind)]
+    late = {}
+    for start in (latest, latest + 1):
+        job = plan["jobs"][1]
+        job |= {"start": start, "end": start + 10}
+        job["segments"][0] |= {"start": start, "end": start + 10}
+        late[start] = [one for one in verify(source, plan) if one.rule == "dependency"]
+    assert late[latest] == []
+    assert [one.message for one in late[latest + 1]] == [
+        f"starts at {latest + 1}, expected {latest} or earlier: {kind} a, max_delay 5 s"
+    ]
+
+
+@pytest.mark.parametrize("engine", ["search", "easy", "minizinc"])
+def test_engines_that_know_only_lists_refuse_it_by_name(engine: str) -> None:
+    """No plan that breaks it is made in silence."""
+    with pytest.raises(UnsupportedError, match=r"job b: starts at most some time after another \(max_delay\)"):
+        solve(parse_instance(BESIDE), engine=engine, budget=1)
+
+
+def test_a_simulation_refuses_it_by_name() -> None:
+    """Who decides job by job cannot promise it."""
+    source = document({"walltime": 10, "runtime": 5}, {"walltime": 10, "runtime": 5, "after": [follows("a", 5)]})
+    with pytest.raises(UnsupportedError, match=r"job b: .* \(max_delay\)"):
+        simulate(parse_instance(source), make_scheduler("easy"))
+
+
+ARRAY = {"walltime": 5, "array": {"indices": "0-2"}}
+
+
+@pytest.mark.parametrize(
+    ("jobs", "path", "message"),
+    [
+        (
+            [{"walltime": 9}, {"walltime": 9, "after": [follows("a", 5, delay=6)]}],
+            "jobs[1].after[0].max_delay",
+            "Expected at least delay = 6, got 5",
+        ),
+        ([ARRAY, {"walltime": 9, "after": [follows("a", 5)]}], "jobs[1].after[0].max_delay", "Expected a single job"),
+        (
+            [
+                {"walltime": 9},
+                {"walltime": 9, "after": [follows("a", None)]},
+                {"walltime": 9, "after": [follows("b", None), follows("a", 5)]},
+            ],
+            "jobs[2].after",
+            "Expected max_delay that starts can keep together, got 4 s too little in c -> b -> a -> c",
+        ),
+    ],
+    ids=["below-delay", "array", "cycle"],
+)
+def test_faults_are_named(jobs: list[Document], path: str, message: str) -> None:
+    """What no plan could keep is a fault with its path; the judge's reader refuses the same."""
+    source = document(*jobs)
+    with pytest.raises(DocumentError) as error:
+        parse_instance(source)
+    assert [str(fault.path).startswith(path) and message in fault.message for fault in error.value.faults] == [True]
+    plan = plan_to_document(solve(parse_instance(document({"walltime": 1})), engine="planner"))
+    with pytest.raises(DocumentError):
+        verify(source, plan)
+
+
+def random_window(seed: int) -> Document:
+    """Return four jobs, most of which wait for others, on three cores."""
+    random = Random(f"longest delays {seed}")
+    jobs: list[Document] = []
+    for number in range(4):
+        after = []
+        for other in range(number):
+            if random.random() < 0.5:
+                delay = random.randint(0, 2)
+                most = delay + random.randint(0, 3) if random.random() < 0.7 else None
+                after.append(follows("abcd"[other], most, kind=random.choice(["after", "afterok"]), delay=delay))
+        job = {"walltime": random.randint(1, 4), "request": f"ncpus={random.randint(1, 3)}"}
+        jobs.append(job | ({"after": after} if after else {}))
+    return document(*jobs, cores=3, objective=random.choice([{"makespan": 1}, {"wait": 1}]))
+
+
+def best_of(source: Document) -> tuple[int, float]:
+    """Return the most jobs of a plan, and the least value of a plan of so many: all starts are tried."""
+    jobs = source["jobs"]
+    horizon = sum(job["walltime"] + sum(one["delay"] for one in job.get("after", [])) for job in jobs)
+    found = (0, 0.0)
+    for starts in product([None, *range(horizon)], repeat=len(jobs)):
+        start = {job["id"]: one for job, one in zip(jobs, starts, strict=True) if one is not None}
+        end = {job["id"]: start[job["id"]] + job["walltime"] for job in jobs if job["id"] in start}
+        value = max(end.values(), default=0) if "makespan" in source["objective"] else sum(start.values())
+        if (-len(start), value) < (-found[0], found[1]) and _is_plan(source, start, end):
+            found = (len(start), value)
+    return found
+
+
+def _is_plan(source: Document, start: dict[str, int], end: dict[str, int]) -> bool:
+    placed = [job for job in source["jobs"] if job["id"] in start]
+    for job in placed:
+        for one in job.get("after", []):
+            moments = start if one["type"] == "after" else end
+            if one["job"] not in moments:
+                return False
+            waited = start[job["id"]] - moments[one["job"]]
+            if not one["delay"] <= waited <= one.get("max_delay", waited):
+                return False
+        second = start[job["id"]]
+        running = [one for one in placed if start[one["id"]] <= second < end[one["id"]]]
+        if sum(int(one["request"].removeprefix("ncpus=")) for one in running) > 3:
+            return False
+    return True
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", seeds(100))
+def test_what_cp_proves_is_the_best_of_all_plans(seed: int) -> None:
+    """The planner's plan has no more jobs and is not better, and that of CP-SAT is as good as trying everything."""
+    source = random_window(seed)
+    try:
+        instance = parse_instance(source)
+    except DocumentError:
+        return
+    most, least = best_of(source)
+    first = solve(instance, engine="planner")
+    assert verify(source, plan_to_document(first)) == ()
+    assert (-len(first.jobs), first.objective.value) >= (-most, least - 1e-9)
+    plan = solve(instance, engine="cp", budget=60)
+    assert verify(source, plan_to_document(plan)) == ()
+    assert (len(plan.jobs), plan.objective.value) == (most, pytest.approx(least))
+    assert plan.engine.stopped == "optimal"
