@@ -62,6 +62,22 @@ def test_bench_prints_its_tables(repository: Path, name: str) -> None:
     assert "missed" not in output
 
 
+def test_lists_of_slurm_are_simulated(repository: Path) -> None:
+    """Each engine has a row for each list, and one that compares it with Slurm's rules."""
+    own, compared = tables_of(
+        run(repository, "slurm", "--simulated", "--jobs", "12", "--seeds", "0", "--engines", "smith", "easy")
+    )
+    assert [row[0] for row in own] == ["Slurm, seed 0", "simulated, smith, seed 0", "simulated, easy, seed 0"]
+    assert [row[0] for row in compared] == ["simulated, smith", "simulated, easy"]
+
+
+@pytest.mark.large
+def test_projects_with_modes_or_lags_are_solved(repository: Path) -> None:
+    """Each set has a row, and of each project a direct model says what is known."""
+    (table,) = tables_of(run(repository, "mmlib", "--budget", "2"))
+    assert [row[0] for row in table] == ["j30", "mmlib50", "mmlib100", "lags20", "lags50", "lags100"]
+
+
 @pytest.mark.large
 def test_charts_are_written(repository: Path, tmp_path: Path) -> None:
     """With --plots the growth tables are drawn too, each point once for each of the two operations."""

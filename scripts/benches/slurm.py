@@ -32,8 +32,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from benchmarking.measure import load_average, print_table, say
 
+from cpsched.domain import Instance
 from cpsched.formats import parse_instance
+from cpsched.lab.policies import make_scheduler
+from cpsched.lab.sim import simulate
 from cpsched.metrics import Ending, Runs, RunsSummary, runs_summary
+from cpsched.portfolio import ENGINES
 from cpsched.site.bridge import JobState
 from cpsched.site.daemon import Store
 from cpsched.site.daemon.state import JobOver, Save
@@ -42,8 +46,9 @@ ROOT = Path(__file__).resolve().parents[2]
 LAB = ROOT / "scripts" / "slurm-lab"
 #: Accounts of every Debian, which submit the jobs: each has a habit of its own in asking for time.
 USERS = ("daemon", "games", "man", "lp", "mail", "news", "uucp", "backup")
-#: Seconds that users of a partition expect to wait: one hour, two, and four; and the time limits, in minutes.
+#: Seconds that users of a partition expect to wait: one hour, two, and four; its tier; and the time limits, in minutes.
 WAITS = {"urgent": 60, "normal": 120, "gpuq": 240}
+TIERS = {"urgent": 50, "normal": 10, "gpuq": 20}
 LIMITS = {"urgent": (1, 2), "normal": (1, 2, 4, 8, 12), "gpuq": (1, 2, 4, 8, 12)}
 #: CPUs of the emulated cluster, its nodes, its GPUs and its MICs.
 CPUS, NODES, GPUS, MICS = 184, 8, 12, 4
@@ -122,8 +127,7 @@ def _drawn(rng: random.Random) -> Task:
     user = rng.choice(USERS)
     partition, shape, cpus, share = _shape(rng)
     limit = rng.choice(LIMITS[partition])
-    # each user needs a share of his own of what he asks for, more or less
-    needs = (0.08 + 0.03 * USERS.index(user)) * rng.uniform(0.7, 1.3)
+    needs = _habit(user) * rng.uniform(0.7, 1.3)
     return Task(
         at=0.0,
         user=user,
@@ -134,6 +138,11 @@ def _drawn(rng: random.Random) -> Task:
         runtime=max(SHORTEST, 60 * limit * needs),
         limit=limit,
     )
+
+
+def _habit(user: str) -> float:
+    """Return the share of what a user asks for that his jobs need, more or less."""
+    return 0.08 + 0.03 * USERS.index(user)
 
 
 def remember(store: Store, count: int) -> None:
@@ -357,6 +366,52 @@ def figures_of(figures: RunsSummary) -> dict[str, float]:
     }
 
 
+def window_of(tasks: Sequence[Task]) -> Instance:
+    """Return a list as a workload of the emulated cluster, each job with the runtime that its user lets expect."""
+    nodes = [
+        {"names": "g[1-2]", "resources": {"cores": 16, "gpus": 2}},
+        {"names": "g[3-4]", "resources": {"cores": 32, "gpus": 4}},
+        {"names": "m[1-2]", "resources": {"cores": 16, "mics": 2}},
+        {"names": "f1", "resources": {"cores": 48}},
+        {"names": "c1", "resources": {"cores": 8}},
+    ]
+    jobs = []
+    for number, task in enumerate(tasks):
+        said = dict(one.removeprefix("--").partition("=")[::2] for one in task.shape)
+        count = int(said["nodes"])
+        kind, _, amount = said.get("gres", "").partition(":")
+        beside = f":n{kind}s={amount}" if kind else ""
+        place = "scatter:excl" if "exclusive" in said else "scatter"
+        jobs.append(
+            {
+                "id": str(number),
+                "user": task.user,
+                "queue": task.partition,
+                "submit": round(task.at),
+                "walltime": 60 * task.limit,
+                "runtime": max(1, round(task.runtime)),
+                "expected": max(1, round(60 * task.limit * _habit(task.user))),
+                "request": f"{count}:ncpus={task.cpus // count}{beside},place={place}",
+            }
+        )
+    queues = {name: {"expected_wait": wait, "priority": TIERS[name]} for name, wait in WAITS.items()}
+    document = {"format": "cpsched-instance/1", "name": "list", "now": 0, "cluster": {"nodes": nodes}}
+    return parse_instance({**document, "queues": queues, "jobs": jobs}, source="list")
+
+
+def simulated(tasks: Sequence[Task], given: argparse.Namespace) -> dict[Steered | None, tuple[RunsSummary, str]]:
+    """Return the figures of a list on a machine on which nothing is late, under our Slurm and by each engine."""
+    window = window_of(tasks)
+    rules: dict[Steered | None, tuple[str, dict[str, object]]] = {
+        None: ("slurm", {"bf_interval": 1, "bf_resolution": 1, "bf_max_job_test": 1000})
+    }
+    rules |= {Steered("simulated", one): (one, {"budget": 0} if one in ENGINES else {}) for one in given.engines}
+    return {
+        kind: (runs_summary(simulate(window, make_scheduler(name, parameters)).runs, CPUS), "-")
+        for kind, (name, parameters) in rules.items()
+    }
+
+
 def row(name: str, figures: RunsSummary, load: str) -> list[str]:
     """Return a row of a table."""
     mean, wqt, slowdown, longest = figures_of(figures).values()
@@ -373,6 +428,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engines", nargs="+", default=["wspt_list"], help="of the daemons  [default: wspt_list]")
     parser.add_argument("--choices", nargs="*", default=[], help="lines for [manager] of the daemons' files")
     parser.add_argument("--budget", type=float, default=0.5, help="seconds of a solver's cycles  [default: 0.5]")
+    parser.add_argument("--simulated", action="store_true", help="simulate the lists, without a Slurm and a daemon")
     parser.set_defaults(forecasts=300)
     parser.add_argument(
         "--least", type=float, default=0.2, help="the fewest seconds between two cycles  [default: 0.2]"
@@ -389,7 +445,7 @@ def run(given: argparse.Namespace) -> None:
             tasks = job_list(given.jobs, load, seed)
             with tempfile.TemporaryDirectory(prefix="cpb-", dir="/tmp") as folder:
                 Path(folder).chmod(0o755)  # users run their scripts there
-                results = played(tasks, Path(folder), given)
+                results = simulated(tasks, given) if given.simulated else played(tasks, Path(folder), given)
             own = figures_of(results[None][0])
             for kind, (figures, messages) in results.items():
                 name = "Slurm" if kind is None else f"{kind.how}, {kind.engine}"
