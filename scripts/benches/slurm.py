@@ -37,7 +37,6 @@ from cpsched.formats import parse_instance
 from cpsched.lab.policies import make_scheduler
 from cpsched.lab.sim import simulate
 from cpsched.metrics import Ending, Runs, RunsSummary, runs_summary
-from cpsched.portfolio import ENGINES
 from cpsched.site.bridge import JobState
 from cpsched.site.daemon import Store
 from cpsched.site.daemon.state import JobOver, Save
@@ -56,6 +55,9 @@ CPUS, NODES, GPUS, MICS = 184, 8, 12, 4
 SHORTEST, LONGEST = 3.0, 7200.0
 #: Earlier jobs whose ends the daemon knows, as after a dry run.
 EARLIER = 300
+#: Engines that plan windows, and those of them that take no budget.
+PLANNING = ("portfolio", "planner", "search", "cp", "wspt_list")
+AT_ONCE = ("planner", "wspt_list")
 UNFINISHED = ("PENDING", "RUNNING", "COMPLETING")
 #: What is asked of exact steering, lower by these shares in the mean; and the part of it that is asked of the order.
 WANTED = {"mean wait": 0.2, "WQT": 0.35, "bounded slowdown": 0.25}
@@ -253,14 +255,22 @@ class Cluster:
             return {key: over[key] for key in submitting.result()}
 
 
+def _budget(engine: str, given: argparse.Namespace) -> float:
+    """Return the seconds of a cycle."""
+    return 0.0 if engine in AT_ONCE else float(given.budget)
+
+
 @contextlib.contextmanager
 def daemon_of(cluster: Cluster, steered: Steered, given: argparse.Namespace) -> Iterator[None]:
     """Let cpsched's daemon plan a cluster."""
     site, log = cluster.directory / "site.toml", cluster.directory / "daemon.log"
     queues = "\n".join(f"[manager.queues.{name}]\nexpected_wait = {wait}" for name, wait in WAITS.items())
-    # a rule takes no budget
-    budget = 0.0 if steered.engine in ("planner", "wspt_list") else given.budget
-    values = {"engine": steered.engine, "budget": budget, "least": given.least, "steering": steered.how}
+    values = {
+        "engine": steered.engine,
+        "budget": _budget(steered.engine, given),
+        "least": given.least,
+        "steering": steered.how,
+    }
     values["forecasts"] = given.forecasts
     site.write_text(SITE.format(lab=cluster.directory, queues=queues, choices="\n".join(given.choices), **values))
     store = Store(f"sqlite:///{cluster.directory}/cpsched.db")
@@ -405,7 +415,10 @@ def simulated(tasks: Sequence[Task], given: argparse.Namespace) -> dict[Steered 
     rules: dict[Steered | None, tuple[str, dict[str, object]]] = {
         None: ("slurm", {"bf_interval": 1, "bf_resolution": 1, "bf_max_job_test": 1000})
     }
-    rules |= {Steered("simulated", one): (one, {"budget": 0} if one in ENGINES else {}) for one in given.engines}
+    rules |= {
+        Steered("simulated", one): (one, {"budget": _budget(one, given)} if one in PLANNING else {})
+        for one in given.engines
+    }
     return {
         kind: (runs_summary(simulate(window, make_scheduler(name, parameters)).runs, CPUS), "-")
         for kind, (name, parameters) in rules.items()
