@@ -63,7 +63,7 @@ def _choose_properties(config: pytest.Config, *, is_large: bool) -> None:
     is_interpreted = os.environ.get("NUMBA_DISABLE_JIT") == "1"
     settings.register_profile(
         "cpsched",
-        max_examples=100 if is_large else 5 if is_interpreted else 20,
+        max_examples=100 if is_large else 5 if is_interpreted else 12,
         deadline=None,
         derandomize=config.getoption("--hypothesis-seed") is None,
         database=None,
