@@ -32,31 +32,10 @@ if TYPE_CHECKING:
 
 #: A literal list, so that the help is fast: a test compares it with `cpsched.portfolio.ENGINES`.
 ENGINE_NAMES = (
-    "portfolio",
-    "planner",
-    "search",
-    "cp",
-    "minizinc",
-    "fcfs",
-    "sjf_list",
-    "wspt_list",
-    "conservative",
-    "conservative_on_nodes",
-    "easy",
-    "pbs_fifo_bf10",
-    "pbs_walltime_bf400",
-    "ep_rigid",
-    "ep_nox",
-    "ep_2x",
-    "ep_2xc",
-    "ep_infx",
-    "ep_infxc",
-    "sd_5",
-    "sd_10",
-    "sd_50",
-    "sd_inf",
-    "sd_dyn",
-)
+    "portfolio", "planner", "search", "cp", "minizinc", "fcfs", "sjf_list", "wspt_list", "conservative",
+    "conservative_on_nodes", "easy", "pbs_fifo_bf10", "pbs_walltime_bf400", "ep_rigid", "ep_nox", "ep_2x", "ep_2xc",
+    "ep_infx", "ep_infxc", "sd_5", "sd_10", "sd_50", "sd_inf", "sd_dyn",
+)  # fmt: skip
 #: As in documents.
 _HIGHEST_PRICE = 1e100
 

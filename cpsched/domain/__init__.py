@@ -111,4 +111,3 @@ from cpsched.domain.rules import (
     Usage,
     Validity,
 )
-from cpsched.domain.states import RequestState, state_of
