@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from enum import StrEnum
-from functools import cache
+from functools import cache, cached_property
 from operator import ge, gt, le, lt
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -457,8 +457,9 @@ class Object(Kind):
         """Return an object with its keys in the order of the fields."""
         return {key: value[key] for key in self._entries if key in value}
 
+    @cached_property
     def all_keys(self) -> tuple[str, ...]:
-        """Return all keys of objects of this kind and of what they are made of, each once."""
+        """All keys of objects of this kind and of what they are made of, each once."""
         named: dict[str, Any] = {}
         self.schema(named)
         return tuple(dict.fromkeys(key for one in named.values() for key in one["properties"]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -51,12 +50,6 @@ FORMS[Plan] = Form(
 )
 
 
-@cache
-def _keys() -> tuple[str, ...]:
-    kind: Object = kind_of(Plan)
-    return kind.all_keys()
-
-
 def plan_schema() -> dict[str, Any]:
     """Return the JSON Schema of the plan document."""
     return schema_of(kind_of(Plan))
@@ -65,8 +58,8 @@ def plan_schema() -> dict[str, Any]:
 def parse_plan(document: object, *, source: str = "<memory>") -> Plan:
     """Return what a plan document says. Raises `DocumentError` with all faults of it alone, in document order."""
     refuse_other_kind(document, source, "plan")
-    faults = Faults(document, _keys())
-    kind = kind_of(Plan)
+    kind: Object = kind_of(Plan)
+    faults = Faults(document, kind.all_keys)
     if not kind.accepts(document):
         kind.explain(document, (), faults)
         faults.refuse(source)
@@ -88,7 +81,7 @@ def read_solve_params(path: Path) -> SolveParams:
     """
     document, kind = load_toml(path), kind_of(SolveParams)
     if not kind.accepts(document):
-        faults = Faults(document, kind.all_keys())
+        faults = Faults(document, kind.all_keys)
         kind.explain(document, (), faults)
         faults.refuse(str(path))
     params: SolveParams = kind.read(document, (), None)

@@ -186,15 +186,12 @@ class World:
         entries = [entry for entry in self.jobs.values() if not entry.state.is_over]
         known = {entry.job.id for entry in entries if entry.state is not JobState.HELD and not entry.never}
         while True:
-            lost = {one.job.id for one in entries if one.job.after and self._is_lost(one, known)} & known
+            lost = {one.job.id for one in entries if any(other.job not in known for other in one.job.after)} & known
             if not lost:
                 break
             known -= lost
         jobs = tuple(self._seen(entry) for entry in entries if entry.job.id in known)
         return replace(self.site, now=self.now, cluster=self._cluster, jobs=jobs)
-
-    def _is_lost(self, entry: WorldJob, known: set[str]) -> bool:
-        return any(other.job not in known for other in entry.job.after)
 
     # --- inside ---
 
@@ -341,10 +338,6 @@ class World:
         self.shop.give_back(entry.job, entry.allocation)
         entry.state, entry.start, entry.allocation, entry.restarts = JobState.WAITING, None, (), entry.restarts + 1
         self._waiting[entry.job.id] = None
-        self._changed(entry)
-
-    def _changed(self, entry: WorldJob) -> None:
-        """Note that a job is not what it was."""
         self.changes += 1
         entry.changes, entry.seen = entry.changes + 1, None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -173,8 +173,9 @@ class View:
     def used(self) -> dict[str, Counter[str]]:
         """The amounts that running jobs hold on each node now."""
         used = defaultdict[str, Counter[str]](Counter)
-        for one in self._held():
-            used[one.node].update(one.resources)
+        for job in self.instance.jobs:
+            for one in _held_by(job, self.instance.now):
+                used[one.node].update(one.resources)
         return dict(used)
 
     @cached_property
@@ -182,11 +183,6 @@ class View:
         """How many jobs run on each node."""
         held = (_held_by(job, self.instance.now) for job in self.instance.jobs)
         return Counter(node for allocation in held for node in {one.node for one in allocation})
-
-    def _held(self) -> Iterator[Placement]:
-        """Yield what each running job has on each node."""
-        for job in self.instance.jobs:
-            yield from _held_by(job, self.instance.now)
 
 
 def _held_by(job: Job, now: int) -> tuple[Placement, ...]:
