@@ -12,6 +12,7 @@ from cpsched.domain.annotations import (
     MAX_NAME,
     Asks,
     Bounds,
+    Check,
     Count,
     Duration,
     Entries,
@@ -20,6 +21,7 @@ from cpsched.domain.annotations import (
     Letters,
     Name,
     Resource,
+    Several,
     Text,
     Time,
     Weight,
@@ -111,3 +113,4 @@ from cpsched.domain.rules import (
     Usage,
     Validity,
 )
+from cpsched.domain.states import RequestState, state_of

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Literal
 
-from cpsched.domain import Name, Plan, PlannedJob, ReservedSlice, Segment, SolveParams
+from cpsched.domain import Name, Plan, PlannedJob, ReservedSlice, Segment
 from cpsched.formats.faults import Faults, refuse_other_kind
 from cpsched.formats.kinds import FORMS, Form, Object, kind_of, schema_of
-from cpsched.formats.toml import load_toml
 
 _Entry = Mapping[str, Any]
 
@@ -72,20 +70,6 @@ def parse_plan(document: object, *, source: str = "<memory>") -> Plan:
     faults.add_repeated("every time of a reservation once", slices)
     faults.raise_if_any(source)
     return plan
-
-
-def read_solve_params(path: Path) -> SolveParams:
-    """Read the figures of `solve` from a TOML file, one key each; those that are left out have their defaults.
-
-    Raises `DocumentError` if the file cannot be read, or with everything that is wrong with it.
-    """
-    document, kind = load_toml(path), kind_of(SolveParams)
-    if not kind.accepts(document):
-        faults = Faults(document, kind.all_keys)
-        kind.explain(document, (), faults)
-        faults.refuse(str(path))
-    params: SolveParams = kind.read(document, (), None)
-    return params
 
 
 def plan_to_document(plan: Plan) -> dict[str, Any]:

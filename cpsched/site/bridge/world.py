@@ -338,6 +338,10 @@ class World:
         self.shop.give_back(entry.job, entry.allocation)
         entry.state, entry.start, entry.allocation, entry.restarts = JobState.WAITING, None, (), entry.restarts + 1
         self._waiting[entry.job.id] = None
+        self._changed(entry)
+
+    def _changed(self, entry: WorldJob) -> None:
+        """Note that a job is not what it was."""
         self.changes += 1
         entry.changes, entry.seen = entry.changes + 1, None
 
