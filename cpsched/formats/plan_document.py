@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from cpsched.domain import Name, Plan, PlannedJob, ReservedSlice, Segment
+from cpsched.domain import Instance, Name, Plan, PlannedJob, ReservedSlice, Segment
+from cpsched.errors import DocumentError, Fault
 from cpsched.formats.faults import Faults, refuse_other_kind
 from cpsched.formats.kinds import FORMS, Form, Object, kind_of, schema_of
 
@@ -76,3 +77,30 @@ def plan_to_document(plan: Plan) -> dict[str, Any]:
     """Return the canonical plan document; reading it gives `plan` again."""
     document: dict[str, Any] = kind_of(Plan).write(plan, None)
     return document
+
+
+def check_belongs(plan: Plan, instance: Instance, source: str) -> None:
+    """Refuse a plan of another instance, or with jobs or nodes that this one does not have. Raises `DocumentError`."""
+    jobs, nodes = {job.id for job in instance.elements()}, set(instance.cluster.node_names)
+    faults = []
+    if plan.instance != instance.name:
+        faults.append(Fault("instance", f"Expected a plan of {instance.name!r}, got one of {plan.instance!r}"))
+    for index, job in enumerate(plan.jobs):
+        if job.id not in jobs:
+            faults.append(Fault(f"jobs[{index}].id", f"Expected a job of the instance, got {job.id!r}"))
+        faults += [
+            Fault(f"jobs[{index}].segments", f"Expected nodes of the cluster, got {node!r}")
+            for node in sorted(set(job.nodes) - nodes)
+        ]
+    faults += [
+        Fault(f"waiting_room[{index}].id", f"Expected a job of the instance, got {job.id!r}")
+        for index, job in enumerate(plan.waiting_room)
+        if job.id not in jobs
+    ]
+    for index, slice_ in enumerate(plan.reservations):
+        faults += [
+            Fault(f"reservations[{index}].allocation", f"Expected nodes of the cluster, got {node!r}")
+            for node in sorted({placement.node for placement in slice_.allocation} - nodes)
+        ]
+    if faults:
+        raise DocumentError(source, faults)

@@ -58,7 +58,6 @@ def store_url(source: str) -> str | None:
 
 
 def _is_sqlite(path: Path) -> bool:
-    """Tell whether a file is a database."""
     try:
         with path.open("rb") as stream:
             return stream.read(len(_SQLITE)) == _SQLITE
@@ -136,7 +135,6 @@ def watchdog_of(site: SiteModel, path: Path) -> tuple[Watchdog, float]:
 
 
 def _settings_of(site: SiteModel) -> Settings:
-    """Return the settings of the shell."""
     slurm = site.manager if isinstance(site.manager, SlurmModel) else None
     return Settings(
         policy=Policy(
@@ -164,8 +162,6 @@ def _settings_of(site: SiteModel) -> Settings:
 
 
 def _planner_of(site: SiteModel, log: Log) -> Planner:
-    """Return the planner that the site wants."""
-
     def report(what: str, error: Exception) -> None:
         log.error("planning failed", way=what, exc_info=error)
 

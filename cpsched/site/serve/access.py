@@ -60,8 +60,6 @@ class Token:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tokens:
-    """The whole file."""
-
     tokens: Annotated[tuple[Token, ...], Key("All tokens")]
 
 
