@@ -19,12 +19,12 @@ from mkdocs.exceptions import PluginError
 from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
-from pydantic import BaseModel
 
 import cpsched
 from cpsched.cli import main
 from cpsched.cli.exits import ExitCode
 from cpsched.formats import instance_schema, plan_schema
+from cpsched.formats.kinds import kind_of, schema_of
 from cpsched.lab.bench import campaign_model
 from cpsched.lab.bench.figures import FIGURES
 from cpsched.site.bridge.slurm import QueueModel
@@ -135,13 +135,13 @@ def _with_files(number: str, mechanism: str, files: Sequence[str]) -> str:
     return f"- **{number}** {mechanism}" + "".join(f"<br>`{name}`" for name in files)
 
 
-def _tables(models: Mapping[str, type[BaseModel]]) -> str:
+def _tables(models: Mapping[str, type]) -> str:
     return "\n".join(line for heading, model in models.items() for line in _table(heading, model))
 
 
-def _table(heading: str, model: type[BaseModel]) -> Iterator[str]:
+def _table(heading: str, model: type) -> Iterator[str]:
     """Yield the lines of a table with the keys of a model."""
-    schema = model.model_json_schema()
+    schema = schema_of(kind_of(model))
     yield from (
         f"## {heading}",
         "",

@@ -55,7 +55,7 @@ COMMANDS = {
 _EXTRAS = {
     **dict.fromkeys(("distributed", "matplotlib", "pyarrow"), "bench"),
     "plotly": "report",
-    **dict.fromkeys(("alembic", "prometheus_client", "psycopg", "sqlalchemy", "structlog"), "daemon"),
+    **dict.fromkeys(("alembic", "prometheus_client", "psycopg", "pydantic", "sqlalchemy", "structlog"), "daemon"),
     **dict.fromkeys(("fastapi", "starlette", "uvicorn"), "web"),
 }
 #: The exit codes of our errors; all others are bad input.

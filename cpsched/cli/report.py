@@ -10,7 +10,6 @@ import click
 from cpsched.cli.options import AS_JSON, INPUT_FILE, InputFile
 from cpsched.cli.outputs import echo_output
 from cpsched.cli.results import RUN, found_in
-from cpsched.cli.watching import check_belongs
 from cpsched.text import printable
 
 if TYPE_CHECKING:
@@ -120,7 +119,7 @@ def _refuse_folder(folder: Path) -> None:
 
 def _plan_report(source: Path, instance: Path | None, against: Path | None) -> Report:
     """Read a plan with its instance, and the plan that it is compared with."""
-    from cpsched.formats import load_document, parse_plan, read_instance, read_plan
+    from cpsched.formats import check_belongs, load_document, parse_plan, read_instance, read_plan
     from cpsched.report import plan_report
 
     document = load_document(source)

@@ -32,31 +32,10 @@ if TYPE_CHECKING:
 
 #: A literal list, so that the help is fast: a test compares it with `cpsched.portfolio.ENGINES`.
 ENGINE_NAMES = (
-    "portfolio",
-    "planner",
-    "search",
-    "cp",
-    "minizinc",
-    "fcfs",
-    "sjf_list",
-    "wspt_list",
-    "conservative",
-    "conservative_on_nodes",
-    "easy",
-    "pbs_fifo_bf10",
-    "pbs_walltime_bf400",
-    "ep_rigid",
-    "ep_nox",
-    "ep_2x",
-    "ep_2xc",
-    "ep_infx",
-    "ep_infxc",
-    "sd_5",
-    "sd_10",
-    "sd_50",
-    "sd_inf",
-    "sd_dyn",
-)
+    "portfolio", "planner", "search", "cp", "minizinc", "fcfs", "sjf_list", "wspt_list", "conservative",
+    "conservative_on_nodes", "easy", "pbs_fifo_bf10", "pbs_walltime_bf400", "ep_rigid", "ep_nox", "ep_2x", "ep_2xc",
+    "ep_infx", "ep_infxc", "sd_5", "sd_10", "sd_50", "sd_inf", "sd_dyn",
+)  # fmt: skip
 #: As in documents.
 _HIGHEST_PRICE = 1e100
 
@@ -213,7 +192,8 @@ def command(
     from cpsched.planner import compiling_announced, with_promised_starts
     from cpsched.portfolio import prepare, solve, team_of, with_dask_lanes
 
-    _check_promise(promise, warm)
+    if promise is not None and warm is None:
+        raise click.UsageError("--promise needs --warm PLAN, the plan whose starts are promised.")
     _check_output({"--promise": promise, "--objective": objective}, output, instance_output)
     check_stdout(output, instance_output, as_json=as_json)
     document = load_document(instance)
@@ -254,11 +234,6 @@ def command(
         )
     files = {"output": output, "instance_output": instance_output, "gantt": gantt}
     answer_plan("solve", parsed, plan, warnings, **files, as_json=as_json, quiet=quiet)
-
-
-def _check_promise(promise: float | None, warm: str | None) -> None:
-    if promise is not None and warm is None:
-        raise click.UsageError("--promise needs --warm PLAN, the plan whose starts are promised.")
 
 
 def _check_output(changes: Mapping[str, object], output: Path | None, instance_output: Path | None) -> None:

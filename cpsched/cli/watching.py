@@ -24,7 +24,7 @@ class _Files:
 
         Raises `DocumentError`, `OSError`, `StoreError` if they cannot be read.
         """
-        from cpsched.formats import read_instance, read_plan
+        from cpsched.formats import check_belongs, read_instance, read_plan
 
         stats = [path.stat() for path in self._paths]
         marks = [(stat.st_ino, stat.st_mtime_ns, stat.st_size) for stat in stats]
@@ -79,34 +79,3 @@ def open_watched(instance: str | Path, plan: Path | None) -> Watched:
 
     opened = open_source(instance)
     return _Store(opened.name, opened.source)
-
-
-def check_belongs(plan: Plan, instance: Instance, source: str) -> None:
-    """Refuse a plan with jobs or nodes that the instance does not have."""
-    from cpsched.errors import DocumentError, Fault
-
-    jobs = {element for job in instance.jobs for element in job.element_ids}
-    nodes = set(instance.cluster.node_names)
-    faults = []
-    if plan.instance != instance.name:
-        faults.append(Fault("instance", f"Expected the name of the instance, {instance.name!r}, got {plan.instance!r}"))
-    for index, job in enumerate(plan.jobs):
-        if job.id not in jobs:
-            faults.append(Fault(f"jobs[{index}].id", f"Expected a job of the instance, got {job.id!r}"))
-        held = {placement.node for segment in job.segments for placement in segment.allocation}
-        faults += [
-            Fault(f"jobs[{index}].segments", f"Expected nodes of the cluster, got {node!r}")
-            for node in sorted(held - nodes)
-        ]
-    faults += [
-        Fault(f"waiting_room[{index}].id", f"Expected a job of the instance, got {job.id!r}")
-        for index, job in enumerate(plan.waiting_room)
-        if job.id not in jobs
-    ]
-    for index, slice_ in enumerate(plan.reservations):
-        faults += [
-            Fault(f"reservations[{index}].allocation", f"Expected nodes of the cluster, got {node!r}")
-            for node in sorted({placement.node for placement in slice_.allocation} - nodes)
-        ]
-    if faults:
-        raise DocumentError(source, faults)

@@ -6,8 +6,9 @@ A field is a key of the document of the same name. It may be left out where it h
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from cpsched.domain.frozen import FrozenMap
 
@@ -63,6 +64,19 @@ class Entries:
     """The least number of entries of a list or an object."""
 
     least: int
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """One entry may stand in place of the list that has it alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What else has to be true of a value."""
+
+    #: Returns what is wrong with it, or None.
+    wrong: Callable[[Any], str | None]
 
 
 @dataclass(frozen=True, slots=True)

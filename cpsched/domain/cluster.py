@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -98,7 +98,13 @@ class Cluster:
         kept = tuple(classes)
         names = {name for node_class in kept for name in node_class.names}
         topology = {
-            level: FrozenMap({group: left for group, nodes in groups.items() if (left := _among(nodes, names))})
+            level: FrozenMap(
+                {
+                    group: left
+                    for group, nodes in groups.items()
+                    if (left := tuple(node for node in nodes if node in names))
+                }
+            )
             for level, groups in self.topology.items()
         }
         levels = FrozenMap({level: groups for level, groups in topology.items() if groups})
@@ -127,10 +133,6 @@ class Cluster:
     def capacity(self) -> Amounts:
         """The total of each resource and licence of which there is any."""
         return Amounts({name: amount for name, amount in {**self.totals, **self.licenses}.items() if amount})
-
-
-def _among(nodes: tuple[str, ...], names: Container[str]) -> tuple[str, ...]:
-    return tuple(node for node in nodes if node in names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -94,7 +94,6 @@ def stretches_of(
 
 
 def _shrunk(chunk: Chunk, share: float, rounded: Callable[[Fraction], int]) -> Chunk:
-    """Return a chunk with a share of its cores."""
     cores = chunk.resources.get(_CORES, 0)
     if not cores:
         return chunk

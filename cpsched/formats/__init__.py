@@ -1,6 +1,6 @@
 """Documents to domain values and back: instances, plans, and the short notations inside them.
 
-May import: `arguments`, `doors`, `errors`, `domain` and `writing`. Documents are checked here, once and completely; all
+May import: `arguments`, `errors`, `domain` and `writing`. Documents are checked here, once and completely; all
 other rooms trust the result. Begin with `kinds.py`: the annotated fields of the nouns say what a document may have, and
 it is checked, read, written and described from them. What documents say of a noun by other keys is in `job_reader.py`
 and `rules_reader.py`. `instance_checks.py` checks relations between the parts, `faults.py` collects the faults,
@@ -11,28 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cpsched.arguments import at_the_door
 from cpsched.domain import Instance, Plan
-from cpsched.doors import opener
 from cpsched.errors import Fault
 from cpsched.formats.event_document import parse_events
 from cpsched.formats.faults import Faults, Location, path_of, shown
 from cpsched.formats.files import document_text, load_document, load_json, read_document, read_json, write_document
 from cpsched.formats.hostlist import expand_hostlist, fold_hostlist
 from cpsched.formats.instance_reader import instance_schema, instance_to_document, parse_instance, parse_part, trusted
+from cpsched.formats.kinds import FORMS, Form
 from cpsched.formats.notations import format_indices
-from cpsched.formats.plan_document import parse_plan, plan_schema, plan_to_document, read_solve_params
+from cpsched.formats.plan_document import check_belongs, parse_plan, plan_schema, plan_to_document
 from cpsched.formats.request_text import ParsedRequest, format_request, parse_request
+from cpsched.formats.settings import FilePath, TomlFaults, keys_of, read_settings, read_solve_params, read_table
 from cpsched.formats.toml import load_toml, parse_toml
 from cpsched.formats.validation import checked
-
-if TYPE_CHECKING:
-    from cpsched.formats.settings import DocumentModel, Omittable, add_shape, keys_of_models, read_settings, refusal
-
-# behind pydantic, which documents need not
-__getattr__ = opener(__name__)
 
 
 @at_the_door

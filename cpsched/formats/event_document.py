@@ -202,26 +202,25 @@ def _state(state: NodeState) -> _Read:
     return lambda reader, at, entry: NodesChanged(nodes=reader.nodes(at, entry["nodes"]), state=state)
 
 
-def _ended(reader: _Reader, at: Location, entry: _Entry) -> WindowEvent:
-    is_success = entry["outcome"] == "completed" if "outcome" in entry else None
-    return JobEnded(job=entry["job"], is_success=is_success)
-
-
-def _failed(reader: _Reader, at: Location, entry: _Entry) -> WindowEvent:
-    return AllocationFailed(job=entry["job"], nodes=reader.nodes(at, entry.get("nodes")))
-
-
 _NODES = {"nodes": Annotated[Text, Key("A host list", examples=("n[1-3]",))]}
 #: The keys of each event besides its own, and how it is read.
 _KINDS: dict[str, tuple[dict[str, Any], _Read]] = {
-    "ended": ({"job": Name, "outcome": Literal["completed", "failed"] | None}, _ended),
+    "ended": (
+        {"job": Name, "outcome": Literal["completed", "failed"] | None},
+        lambda reader, at, entry: JobEnded(
+            job=entry["job"], is_success=entry["outcome"] == "completed" if "outcome" in entry else None
+        ),
+    ),
     "cancelled": ({"job": Name}, lambda reader, at, entry: JobCancelled(job=entry["job"])),
     "altered": ({"job": Name, "changes": Annotated[FrozenMap[Name, Any], Entries(1)]}, _Reader.altered),
     "extended": (
         {"job": Name, "seconds": Duration},
         lambda reader, at, entry: JobExtended(job=entry["job"], seconds=entry["seconds"]),
     ),
-    "allocation_failed": ({"job": Name, "nodes": Text | None}, _failed),
+    "allocation_failed": (
+        {"job": Name, "nodes": Text | None},
+        lambda reader, at, entry: AllocationFailed(job=entry["job"], nodes=reader.nodes(at, entry.get("nodes"))),
+    ),
     "node_up": (_NODES, _state(NodeState.UP)),
     "node_drained": (_NODES, _state(NodeState.DRAIN)),
     "node_down": (_NODES, _state(NodeState.DOWN)),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
-from functools import cache
 from typing import Any, Literal
 from weakref import WeakValueDictionary
 from zoneinfo import ZoneInfo, available_timezones
@@ -49,12 +48,6 @@ NOTATIONS[datetime] = lambda: Spelt(kind_of(Text), None, lambda epoch, writing: 
 NOTATIONS["strict"] = lambda: Choice({"strict": True})
 
 
-@cache
-def _keys() -> tuple[str, ...]:
-    kind: Object = kind_of(Instance)
-    return kind.all_keys()
-
-
 def instance_schema() -> dict[str, Any]:
     """Return the JSON Schema of the instance document: its keys and types, not what lies between its parts."""
     return schema_of(kind_of(Instance))
@@ -75,9 +68,8 @@ def parse_instance(
       and running jobs that together take more than there is.
     """
     refuse_other_kind(document, source, "instance")
-    faults = Faults(document, _keys())
-    warnings: list[Fault] = []
     kind: Object = kind_of(Instance)
+    faults, warnings = Faults(document, kind.all_keys), list[Fault]()
     sound, places, incomplete = document, dict[Location, list[int]](), frozenset[str]()
     if not kind.accepts(document):
         kind.explain(document, (), faults)

@@ -10,13 +10,15 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from enum import StrEnum
-from functools import cache
+from functools import cache, cached_property
+from math import isfinite
 from operator import ge, gt, le, lt
+from sys import float_info
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from cpsched.arguments import Limits
-from cpsched.domain import Bounds, Entries, FrozenMap, Key, Letters, Resource, Written
+from cpsched.domain import Bounds, Check, Entries, FrozenMap, Key, Letters, Resource, Several, Written
 from cpsched.formats.faults import Faults, Location, shown
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -79,7 +81,8 @@ class Number(Kind):
         self._unit = bounds.unit
         tests = (("<=", bounds.most), ("<", bounds.below), (">", bounds.above), (">=", bounds.least))
         self._tests = {sign: limit for sign, limit in tests if limit is not None}
-        self._most, self._least = self._tests.values()
+        self._most = max((self._tests[sign] for sign in ("<=", "<") if sign in self._tests), default=float_info.max)
+        self._least = min((self._tests[sign] for sign in (">=", ">") if sign in self._tests), default=-float_info.max)
         self._outside = (bounds.above, bounds.below)
         self.read = None if is_whole else lambda value, at, reading: float(value)
 
@@ -96,8 +99,11 @@ class Number(Kind):
         of_unit = f" ({unit})" if unit else ""
         noun = "an integer" if self._is_whole else "a number"
         if isinstance(value, self._types) and not isinstance(value, bool):
-            sign, limit = next((sign, limit) for sign, limit in self._tests.items() if not _HOLDS[sign](value, limit))
-            noun += f" {sign} {limit if self._is_whole else float(limit)}"
+            broken = [one for one in self._tests.items() if not _HOLDS[one[0]](value, one[1])]
+            if isinstance(value, int) or isfinite(value):
+                noun += "".join(f" {sign} {limit if self._is_whole else float(limit)}" for sign, limit in broken)
+            else:
+                noun = "a finite number"
         faults.add(at, f"Expected {noun}{of_unit}, got {shown(value)}")
 
     def schema(self, named: dict[str, Any]) -> dict[str, Any]:
@@ -205,6 +211,22 @@ class Listed(Kind):
     def schema(self, named: dict[str, Any]) -> dict[str, Any]:
         least = {"minItems": self._least} if self._least else {}
         return {"type": "array", "items": self._inner.schema(named)} | least
+
+
+class _Some(Listed):
+    """A list of values of one kind, or one of them by itself."""
+
+    def read(self, value: Any, at: Location, reading: Any) -> tuple[Any, ...]:
+        return super().read(value if isinstance(value, list) else [value], at, reading)
+
+    def accepts(self, value: Any) -> bool:
+        return super().accepts(value) if isinstance(value, list) else self._accepts(value)
+
+    def explain(self, value: Any, at: Location, faults: Faults) -> None:
+        return super().explain(value, at, faults) if isinstance(value, list) else self._inner.explain(value, at, faults)
+
+    def schema(self, named: dict[str, Any]) -> dict[str, Any]:
+        return {"anyOf": [self._inner.schema(named), super().schema(named)]}
 
 
 class Mapped(Kind):
@@ -316,6 +338,40 @@ class Spelt(Kind):
         self._inner, self.read, self.write = inner, read, write
         self.accepts, self.explain = inner.accepts, inner.explain  # type: ignore[method-assign]  # the inner kind answers
         self.schema = inner.schema  # type: ignore[method-assign]
+
+
+class _Checked(Spelt):
+    """A value that is right only if another check finds nothing wrong with it."""
+
+    def __init__(self, inner: Kind, wrong: Callable[[Any], str | None]) -> None:
+        super().__init__(inner, inner.read, inner.write)
+        self.accepts = lambda value: inner.accepts(value) and wrong(value) is None  # type: ignore[method-assign]
+        self.explain = lambda value, at, faults: (  # type: ignore[method-assign]
+            faults.add(at, str(wrong(value))) if inner.accepts(value) else inner.explain(value, at, faults)
+        )
+
+
+class _Variant(Kind):
+    """One of several nouns, told by the word of the key ``kind``; the first one where it is none of theirs."""
+
+    def __init__(self, nouns: list[Object]) -> None:
+        self._nouns = nouns
+
+    def _of(self, value: Any) -> Object:
+        is_this = (noun for noun in self._nouns if isinstance(value, dict) and noun.is_right(value, "kind"))
+        return next(is_this, self._nouns[0])
+
+    def read(self, value: Any, at: Location, reading: Any) -> Any:
+        return self._of(value).read(value, at, reading)
+
+    def accepts(self, value: Any) -> bool:
+        return self._of(value).accepts(value)
+
+    def explain(self, value: Any, at: Location, faults: Faults) -> None:
+        self._of(value).explain(value, at, faults)
+
+    def schema(self, named: dict[str, Any]) -> dict[str, Any]:
+        return {"oneOf": [noun.schema(named) for noun in self._nouns]}
 
 
 @dataclass(kw_only=True)
@@ -453,12 +509,28 @@ class Object(Kind):
             found |= {} if default is None else {"default": default}
         return found
 
+    def is_right(self, value: Mapping[str, Any], key: str) -> bool:
+        """Tell whether a key of an object is there, and right by itself."""
+        return key in value and key in self._accepts and self._accepts[key](value[key])
+
+    def sound(self, value: Any, at: Location, faults: Faults, otherwise: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return those keys of an object which are right by themselves, beside others for those that are not.
+
+        None where they make no sense without the others; what is wrong between them is noted.
+        """
+        left = {**otherwise, **{key: value[key] for key in value if self.is_right(value, key)}}
+        said = None if self._form.rule is None else self._form.rule(left)
+        if said is not None:
+            faults.add(at, said)
+        return left if said is None and self._needed <= left.keys() else None
+
     def ordered(self, value: Any) -> dict[str, Any]:
         """Return an object with its keys in the order of the fields."""
         return {key: value[key] for key in self._entries if key in value}
 
+    @cached_property
     def all_keys(self) -> tuple[str, ...]:
-        """Return all keys of objects of this kind and of what they are made of, each once."""
+        """All keys of objects of this kind and of what they are made of, each once."""
         named: dict[str, Any] = {}
         self.schema(named)
         return tuple(dict.fromkeys(key for one in named.values() for key in one["properties"]))
@@ -491,6 +563,11 @@ class _Inside(Object):
 def kind_of(hint: Any) -> Any:
     """Return the kind of the values of a type, with its annotations; that of a noun is an `Object`."""
     base, notes = _unfolded(hint)
+    kind = _plain_kind(base, notes)
+    return _Checked(kind, notes[Check].wrong) if Check in notes else kind
+
+
+def _plain_kind(base: Any, notes: dict[type, Any]) -> Any:
     notation = notes[Written].notation if Written in notes else base
     least = notes[Entries].least if Entries in notes else 0
     origin, inner = get_origin(base), get_args(base)
@@ -498,10 +575,11 @@ def kind_of(hint: Any) -> Any:
         return NOTATIONS[notation]()
     if base in (int, float):
         limits = notes.get(Limits)
-        bounds = notes[Bounds] if limits is None else Bounds(limits.least, limits.most, unit=limits.unit)
+        bounds = notes.get(Bounds, Bounds())
+        bounds = bounds if limits is None else Bounds(limits.least, limits.most, unit=limits.unit)
         return Number(bounds, is_whole=base is int)
     if base is str:
-        return _Text(notes[Letters], notes.get(Resource))
+        return _Text(notes.get(Letters, Letters()), notes.get(Resource))
     if base is bool:
         return _Truth()
     if base is Any:
@@ -509,9 +587,13 @@ def kind_of(hint: Any) -> Any:
     if origin is Literal:
         return Choice({word: word for word in inner})
     if origin is tuple:
-        return Listed(kind_of(inner[0]), least)
+        return (_Some if Several in notes else Listed)(kind_of(inner[0]), least)
     if origin is FrozenMap:
         return Mapped(kind_of(inner[0]), kind_of(inner[1]), least)
+    if origin in (Union, UnionType):
+        texts = [kind_of(one) for one in inner if _unfolded(one)[0] is str]
+        others = [kind_of(one) for one in inner if _unfolded(one)[0] is not str]
+        return Either(*texts, *others) if texts else _Variant(others)
     if issubclass(base, StrEnum):
         return Choice({str(member): member for member in base})
     return _noun(base)
@@ -576,6 +658,6 @@ def _unfolded(hint: Any) -> tuple[Any, dict[type, Any]]:
             notes = {type(note): note for note in hint.__metadata__} | notes
             hint = hint.__origin__
         elif get_origin(hint) in (Union, UnionType) and NoneType in get_args(hint):
-            (hint,) = (one for one in get_args(hint) if one is not NoneType)
+            hint = Union[tuple(one for one in get_args(hint) if one is not NoneType)]  # noqa: UP007 - of any number
         else:
             return hint, notes

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
-from pathlib import Path
 from typing import Any, Literal
 
-from cpsched.domain import Name, Plan, PlannedJob, ReservedSlice, Segment, SolveParams
+from cpsched.domain import Instance, Name, Plan, PlannedJob, ReservedSlice, Segment
+from cpsched.errors import DocumentError, Fault
 from cpsched.formats.faults import Faults, refuse_other_kind
 from cpsched.formats.kinds import FORMS, Form, Object, kind_of, schema_of
-from cpsched.formats.toml import load_toml
 
 _Entry = Mapping[str, Any]
 
@@ -51,12 +49,6 @@ FORMS[Plan] = Form(
 )
 
 
-@cache
-def _keys() -> tuple[str, ...]:
-    kind: Object = kind_of(Plan)
-    return kind.all_keys()
-
-
 def plan_schema() -> dict[str, Any]:
     """Return the JSON Schema of the plan document."""
     return schema_of(kind_of(Plan))
@@ -65,8 +57,8 @@ def plan_schema() -> dict[str, Any]:
 def parse_plan(document: object, *, source: str = "<memory>") -> Plan:
     """Return what a plan document says. Raises `DocumentError` with all faults of it alone, in document order."""
     refuse_other_kind(document, source, "plan")
-    faults = Faults(document, _keys())
-    kind = kind_of(Plan)
+    kind: Object = kind_of(Plan)
+    faults = Faults(document, kind.all_keys)
     if not kind.accepts(document):
         kind.explain(document, (), faults)
         faults.refuse(source)
@@ -81,21 +73,34 @@ def parse_plan(document: object, *, source: str = "<memory>") -> Plan:
     return plan
 
 
-def read_solve_params(path: Path) -> SolveParams:
-    """Read the figures of `solve` from a TOML file, one key each; those that are left out have their defaults.
-
-    Raises `DocumentError` if the file cannot be read, or with everything that is wrong with it.
-    """
-    document, kind = load_toml(path), kind_of(SolveParams)
-    if not kind.accepts(document):
-        faults = Faults(document, kind.all_keys())
-        kind.explain(document, (), faults)
-        faults.refuse(str(path))
-    params: SolveParams = kind.read(document, (), None)
-    return params
-
-
 def plan_to_document(plan: Plan) -> dict[str, Any]:
     """Return the canonical plan document; reading it gives `plan` again."""
     document: dict[str, Any] = kind_of(Plan).write(plan, None)
     return document
+
+
+def check_belongs(plan: Plan, instance: Instance, source: str) -> None:
+    """Refuse a plan of another instance, or with jobs or nodes that this one does not have. Raises `DocumentError`."""
+    jobs, nodes = {job.id for job in instance.elements()}, set(instance.cluster.node_names)
+    faults = []
+    if plan.instance != instance.name:
+        faults.append(Fault("instance", f"Expected a plan of {instance.name!r}, got one of {plan.instance!r}"))
+    for index, job in enumerate(plan.jobs):
+        if job.id not in jobs:
+            faults.append(Fault(f"jobs[{index}].id", f"Expected a job of the instance, got {job.id!r}"))
+        faults += [
+            Fault(f"jobs[{index}].segments", f"Expected nodes of the cluster, got {node!r}")
+            for node in sorted(set(job.nodes) - nodes)
+        ]
+    faults += [
+        Fault(f"waiting_room[{index}].id", f"Expected a job of the instance, got {job.id!r}")
+        for index, job in enumerate(plan.waiting_room)
+        if job.id not in jobs
+    ]
+    for index, slice_ in enumerate(plan.reservations):
+        faults += [
+            Fault(f"reservations[{index}].allocation", f"Expected nodes of the cluster, got {node!r}")
+            for node in sorted({placement.node for placement in slice_.allocation} - nodes)
+        ]
+    if faults:
+        raise DocumentError(source, faults)

@@ -1,152 +1,77 @@
-"""Files of settings, TOML read by pydantic models: those of sites, servers and campaigns."""
+"""Files of settings, TOML of annotated nouns as documents are: those of `solve`, of sites, servers and campaigns."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError
-from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError
-
+from cpsched.domain import Check, SolveParams
 from cpsched.formats.faults import Faults, Location, shown
+from cpsched.formats.kinds import Object, kind_of
 from cpsched.formats.toml import load_toml
 
 T = TypeVar("T")
-M = TypeVar("M", bound=BaseModel)
 
-#: The type of faults that pydantic has no words for.
-_REFUSAL = "document"
-#: What pydantic puts into locations though it is not in the document: branches of unions, and keys of dictionaries.
-_NO_KEYS = frozenset({"<memory>", "<files>", "<slurm>", "<name>", "<one>", "<list>", "<number>", "[key]"})
-#: The keys of seconds that messages say the unit of.
-_SECONDS = frozenset({"expected_wait", "seconds"})
-
-
-class _NotNull:
-    """Marks a key that may be left out, but not be null."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        schema = handler(source)
-        if schema["type"] != "nullable":
-            raise TypeError(f"expected an optional type, got {source}")
-        inner: CoreSchema = schema["schema"]
-        return inner
+_OBJECT = re.compile(r"(?<=^Expected )an object(?=, got )|(?<=, got )an object$")
+#: The absolute path of a file.
+FilePath = Annotated[
+    str,
+    Check(
+        lambda text: None if text[:1] == "/" and "\0" not in text else f"Expected an absolute path, got {shown(text)}"
+    ),
+]
 
 
-Omittable = Annotated[T | None, _NotNull()]
+class TomlFaults(Faults):
+    """What is wrong with a file of TOML, in whose words an object is a table. Mutable."""
+
+    def add(self, location: Location, message: str) -> None:
+        """Note a fault, unless there are too many already."""
+        super().add(location, _OBJECT.sub("a table", message))
 
 
-class DocumentModel(BaseModel):
-    """An object of a document: no unknown keys, nothing converted."""
-
-    # Built when first used: the command line starts without them.
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
+def keys_of(*nouns: Any) -> Collection[str]:
+    """Return every key that tables of some nouns may have somewhere: candidates for unknown keys."""
+    return tuple(dict.fromkeys(key for noun in nouns for key in kind_of(noun).all_keys))
 
 
-def refusal(message: str) -> PydanticCustomError:
-    """Return the error by which a validator refuses an object with this message."""
-    return PydanticCustomError(_REFUSAL, "{message}", {"message": message})
+def read_table(noun: type[T], table: object, at: Location, faults: Faults, **stand_ins: object) -> T | None:
+    """Return what a table at some place of a file says, and note what is wrong with it.
+
+    Keys with faults are left out (those in `stand_ins` are replaced), so that the other keys can be checked further.
+    None where the table makes no sense without them.
+    """
+    hint: Any = noun
+    kind: Object = kind_of(hint)
+    if not kind.accepts(table):
+        kind.explain(table, at, faults)
+        table = kind.sound(table, at, faults, stand_ins) if isinstance(table, dict) else None
+    found: T | None = None if table is None else kind.read(table, at, None)
+    return found
 
 
-def keys_of_models(names: Mapping[str, object]) -> tuple[str, ...]:
-    """Return every key that a document may have somewhere, given the names of the module with its models."""
-    models = [value for value in names.values() if isinstance(value, type) and issubclass(value, DocumentModel)]
-    return tuple(dict.fromkeys(field.alias or key for model in models for key, field in model.model_fields.items()))
+def read_settings(path: Path, noun: type[T], *, table: str | None = None) -> tuple[T, Faults]:
+    """Read a file of settings: what it says, and where more that is wrong with it can be noted.
 
+    Raises `DocumentError` as `load_toml`, or with everything that does not fit the noun.
 
-def read_settings(path: Path, model: type[M], keys: Collection[str], *, table: str | None = None) -> tuple[M, Faults]:
-    """Read a file of settings by its model.
-
-    Raises `DocumentError` as `load_toml`, or with everything that does not fit the model.
-
-    `path`: the TOML file. `model`: the model of the whole file, or of one of its tables. `keys`: candidates for unknown
-    keys, by `keys_of_models`. `table`: the name of that table; None: the whole file. Returns the settings, and where
-    more that is wrong with them can be noted.
+    `path`: the TOML file. `noun`: that of the whole file, or of one of its tables. `table`: the name of that table;
+    None: the whole file.
     """
     document = load_toml(path)
-    faults = Faults(document)
-    try:
-        return model.model_validate(document if table is None else document.get(table, {})), faults
-    except ValidationError as error:
-        add_shape(faults, error, keys, at=() if table is None else (table,))
+    faults = TomlFaults(document, keys_of(noun))
+    part, at = (document, ()) if table is None else (document.get(table, {}), (table,))
+    found = read_table(noun, part, at, faults)
+    if faults or found is None:
         faults.refuse(str(path))
+    return found, faults
 
 
-def add_shape(
-    faults: Faults,
-    error: ValidationError,
-    keys: Collection[str],
-    *,
-    at: Location = (),
-    without: Collection[object] = (),
-) -> tuple[Location, ...]:
-    """Note all that pydantic refused of the part `at` a location.
+def read_solve_params(path: Path) -> SolveParams:
+    """Read the figures of `solve` from a TOML file, one key each; those that are left out have their defaults.
 
-    `error`: the error of pydantic. `keys`: candidates for unknown keys. `at`: the location of the checked part in the
-    document. `without`: keys that were left out of the checked part: their absence is no fault. Returns where the
-    faults are, seen from `at`.
+    Raises `DocumentError` if the file cannot be read, or with everything that is wrong with it.
     """
-    locations: list[Location] = []
-    for detail in error.errors(include_url=False):
-        location = tuple(part for part in detail["loc"] if part not in _NO_KEYS)
-        if location and location[0] in without:
-            continue
-        if detail["type"] == "extra_forbidden":
-            message = f"unknown key{faults.suggestion(str(location[-1]), keys)}"
-        else:
-            message = _shape_message(faults, detail, location)
-        faults.add((*at, *location), message)
-        locations.append(location)
-    return tuple(locations)
-
-
-def _shape_message(faults: Faults, detail: ErrorDetails, location: Location) -> str:
-    """Return the expected and the actual value of a pydantic error, in our words."""
-    kind, context, value = detail["type"], detail.get("ctx", {}), detail["input"]
-    got = "a table" if isinstance(value, dict) else shown(value)
-    of_unit = " (seconds)" if location and location[-1] in _SECONDS else ""
-    if kind == "missing":
-        return "Expected this key, got nothing"
-    if kind in _MAPPINGS:
-        return f"Expected a table, got {got}"
-    if kind in _KINDS:
-        return f"Expected {_KINDS[kind]}{of_unit}, got {got}"
-    if kind in _BOUNDS:
-        key, sign = _BOUNDS[kind]
-        noun = "a number" if isinstance(context[key], float) else "an integer"
-        return f"Expected {noun} {sign} {context[key]}{of_unit}, got {got}"
-    if kind == "literal_error":
-        hint = faults.suggestion(value, _QUOTED.findall(context["expected"])) if isinstance(value, str) else ""
-        return f"Expected {context['expected']}, got {got}{hint}"
-    if kind in ("too_short", "string_too_short"):
-        return f"Expected at least {context['min_length']} {_counted(kind)}, got {_length(detail['input'])}"
-    if kind in ("too_long", "string_too_long"):
-        return f"Expected at most {context['max_length']} {_counted(kind)}, got {_length(detail['input'])}"
-    return str(detail["msg"])
-
-
-_KINDS = {
-    "int_type": "an integer",
-    "float_type": "a number",
-    "finite_number": "a finite number",
-    "string_type": "a text",
-    "string_unicode": "valid Unicode",
-    "invalid_key": "a text as key",
-    "bool_type": "true or false",
-    "list_type": "a list",
-    "string_pattern_mismatch": "a text without control characters",
-}
-_QUOTED = re.compile("'([^']*)'")
-_MAPPINGS = frozenset({"dict_type", "model_type", "model_attributes_type"})
-_BOUNDS = {"greater_than": ("gt", ">"), "greater_than_equal": ("ge", ">="), "less_than_equal": ("le", "<=")}
-_BOUNDS |= {"less_than": ("lt", "<")}
-
-
-def _counted(kind: str) -> str:
-    return "characters" if kind.startswith("string") else "entries"
-
-
-def _length(value: object) -> int | str:
-    return len(value) if isinstance(value, str | Sequence | dict) else shown(value)
+    return read_settings(path, SolveParams)[0]

@@ -54,7 +54,6 @@ def _hints(cls: type) -> dict[str, Any]:
 
 @cache
 def _accepts(hint: Any) -> Callable[[Any], bool]:
-    """Return a predicate that tells whether a value has a type."""
     origin = get_origin(hint)
     if origin in (Union, UnionType):
         options = tuple(map(_accepts, get_args(hint)))

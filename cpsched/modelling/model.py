@@ -438,7 +438,6 @@ def _entry(given: Mapping[str, Any], *, but: Container[str] = ()) -> dict[str, A
 
 
 def _host_list(names: Any) -> Any:
-    """Return names of nodes as a host list."""
     names = plain(names)
     is_list = isinstance(names, list) and all(isinstance(name, str) for name in names)
     return fold_hostlist(names) if is_list else names

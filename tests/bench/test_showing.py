@@ -15,7 +15,7 @@ import pytest
 from pyarrow import parquet
 
 from cpsched.charts import Chart, picture
-from cpsched.domain import RuntimeModel
+from cpsched.domain import FrozenMap, RuntimeModel
 from cpsched.errors import DocumentError
 from cpsched.lab.bench import Campaign, Cell
 from cpsched.lab.bench.campaign_model import Plot, Published, Table
@@ -54,7 +54,7 @@ def results_of(
 
 def table_of(*figures: str, **options: Any) -> Table:
     """Return a table of some figures."""
-    return Table(name="t", title="A table", figures=list(figures), **options)
+    return Table(name="t", title="A table", figures=figures, **options)
 
 
 @pytest.fixture
@@ -133,9 +133,9 @@ def test_remarks_on_a_log_stand_below_its_table(tmp_path: Path) -> None:
 def test_published_figures_stand_beside_ours(tmp_path: Path) -> None:
     """Those of a policy of ours come below it, those of others at the end; what was not published is a hyphen."""
     published = (
-        Published(source="A 2000", workload="other", policy="fast", figures={"wqt": 1.0}),
-        Published(source="B 2001", workload="w, load 2", policy="theirs", figures={"late": 7.0}),
-        Published(source="C 2002", workload="w", policy="fast", figures={"wqt": 1234.5}),
+        Published(source="A 2000", workload="other", policy="fast", figures=FrozenMap({"wqt": 1.0})),
+        Published(source="B 2001", workload="w, load 2", policy="theirs", figures=FrozenMap({"late": 7.0})),
+        Published(source="C 2002", workload="w", policy="fast", figures=FrozenMap({"wqt": 1234.5})),
     )
     cells: Given = {
         fake_cell(tmp_path, name, workload="w", load=2.0, seed=None): fake_result(wqt=10) for name in ("fast", "slow")
@@ -181,7 +181,7 @@ def test_figures_in_proportion_to_a_policy(tmp_path: Path) -> None:
     """
     cells = samples_of(tmp_path, "base", {"a": 1, "b": 4, "c": 0}) | samples_of(tmp_path, "x", {"a": 2, "b": 2, "c": 2})
     published = tuple(
-        Published(source=source, workload="made-up", policy=policy, figures=figures)
+        Published(source=source, workload="made-up", policy=policy, figures=FrozenMap(figures))
         for source, policy, figures in (
             ("S", "base", {"wqt": 10.0, "late": 0.0}),
             ("S", "theirs", {"wqt": 5.0, "late": 3.0}),

@@ -117,4 +117,4 @@ def test_a_plan_of_another_instance_is_refused(window: Window, run: Run, tmp_pat
     other = window.write("renamed.json", window.instance | {"name": "another"})
     done = run("report", window.plan_file, "--instance", other, "-o", tmp_path / "report.html")
     assert done.exit_code == ExitCode.BAD_INPUT
-    assert "Expected the name of the instance, 'another', got 'hand-made'" in done.stderr
+    assert "Expected a plan of 'another', got one of 'hand-made'" in done.stderr

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
@@ -99,16 +100,18 @@ def test_the_page_for_operators_has_every_key(repository: Path) -> None:
     defaults = {key: shown for keys, shown in rows.items() for key in re.findall(r"`([a-z_.]+)`", keys)}
 
     def check(model: Any, prefix: str) -> None:
-        for name, field in model.model_fields.items():
-            if f"{prefix}{name}" == "manager":
+        hints = get_type_hints(model)
+        for field in fields(model):
+            name = f"{prefix}{field.name}"
+            if name == "manager":
                 continue
-            kinds = (field.annotation, *getattr(field.annotation, "__args__", ()))
-            inner = next((one for one in kinds if hasattr(one, "model_fields")), None)
+            kinds = (hints[field.name], *get_args(hints[field.name]))
+            inner = next((one for one in kinds if is_dataclass(one)), None)
             if inner is not None:
-                check(inner, f"{prefix}{name}.")
+                check(inner, f"{name}.")
                 continue
-            assert f"{prefix}{name}" in defaults, f"{prefix}{name} has no row"
-            if field.default is not None and not field.is_required():
-                assert str(field.default).lower().removesuffix(".0") in defaults[f"{prefix}{name}"], f"{prefix}{name}"
+            assert name in defaults, f"{name} has no row"
+            if field.default not in (None, MISSING):
+                assert str(field.default).lower().removesuffix(".0") in defaults[name], name
 
     check(SiteModel, "")

@@ -104,7 +104,7 @@ def test_what_is_wrong_is_said_all_at_once(change: dict[str, Any], faults: list[
     """Each fault has its path, in the order of the document; rules count where all keys are right by themselves."""
     kind, document = kind_of(Thing), {"id": "a"} | change
     assert not kind.accepts(document)
-    found = Faults(document, kind.all_keys())
+    found = Faults(document, kind.all_keys)
     kind.explain(document, (), found)
     said = [found.fault(*one) for one in found.ordered()]
     assert len(said) == len(faults)

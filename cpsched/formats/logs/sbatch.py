@@ -37,6 +37,8 @@ _WITHOUT_LIMIT = frozenset({"0", "-1", "infinite", "unlimited"})
 #: The options that determine the request.
 _ASKING = frozenset({"nodes", "ntasks", "cpus-per-task", "ntasks-per-node", "mem", "mem-per-cpu", "gres"})
 _ASKING |= {"gpus-per-node", "constraint", "exclusive"}
+#: Equal requests, each once.
+_Requests = dict[frozenset[tuple[str, str]], tuple[Request, tuple[Note, ...]]]
 
 
 def read_sbatch(path: str | Path) -> JobLog:
@@ -47,65 +49,55 @@ def read_sbatch(path: str | Path) -> JobLog:
 
     Raises `DocumentError` if the file cannot be read or holds not one job.
     """
-    reader = _Reader()
+    jobs = list[LogJob]()
+    requests: _Requests = {}
     lines = enumerate(read_lines(Path(path)), start=1)
-    faults = read_each(((number, text) for number, text in lines if text and not text.startswith("#")), reader.read)
-    return log_of(path, LogKind.SBATCH, reader.jobs, faults, expected="sbatch events")
+    events = ((number, text) for number, text in lines if text and not text.startswith("#"))
+    faults = read_each(events, lambda text, line: jobs.append(_job(text, line, requests)))
+    return log_of(path, LogKind.SBATCH, jobs, faults, expected="sbatch events")
 
 
-class _Reader:
-    """Mutable: the jobs so far."""
+def _job(text: str, line: int, requests: _Requests) -> LogJob:
+    match = EVENT.fullmatch(text)
+    if match is None or not text.replace("\t", " ").isprintable():
+        raise UnusableLine(f"Expected -dt SECONDS -e submit_batch_job | arguments of sbatch, got {shown(text)}")
+    if match["kind"] != "submit_batch_job":
+        raise UnusableLine(f"Expected the event submit_batch_job, got {shown(match['kind'])}, which is not simulated")
+    submit = math.floor(_number(match["time"], "-dt"))
+    options = read_options(match["arguments"])
+    notes: list[Note] = []
+    key = frozenset((name, value) for name, value in options.items() if name in _ASKING)
+    if key not in requests:
+        requests[key] = read_request(options)
+    request, said = requests[key]
+    limit = options.get("time")
+    walltime = None if limit is None or limit.lower() in _WITHOUT_LIMIT else slurm_seconds(limit)
+    runtime = _read_runtime(options, walltime, notes)
 
-    def __init__(self) -> None:
-        self.jobs: list[LogJob] = []
-        #: Equal requests, each once.
-        self._requests: dict[frozenset[tuple[str, str]], tuple[Request, tuple[Note, ...]]] = {}
+    def number_of(job: str) -> str:
+        return job.lstrip("0") or "0"
 
-    def read(self, text: str, line: int) -> None:
-        """Take one event."""
-        match = EVENT.fullmatch(text)
-        if match is None or not text.replace("\t", " ").isprintable():
-            raise UnusableLine(f"Expected -dt SECONDS -e submit_batch_job | arguments of sbatch, got {shown(text)}")
-        if match["kind"] != "submit_batch_job":
-            raise UnusableLine(
-                f"Expected the event submit_batch_job, got {shown(match['kind'])}, which is not simulated"
-            )
-        submit = math.floor(_number(match["time"], "-dt"))
-        options = read_options(match["arguments"])
-        notes: list[Note] = []
-        key = frozenset((name, value) for name, value in options.items() if name in _ASKING)
-        if key not in self._requests:
-            self._requests[key] = read_request(options)
-        request, said = self._requests[key]
-        limit = options.get("time")
-        walltime = None if limit is None or limit.lower() in _WITHOUT_LIMIT else slurm_seconds(limit)
-        runtime = _read_runtime(options, walltime, notes)
-
-        def number_of(job: str) -> str:
-            return job.lstrip("0") or "0"
-
-        after = read_dependencies(options.get("dependency"), notes, number_of, is_whole=True)
-        partition, _, others = options.get("partition", "").partition(",")
-        if others:
-            notes.append((LogAnomaly.NOT_SIMULATED, "asks for one of several partitions: the first one"))
-        if "cancel-in" in options:
-            notes.append((LogAnomaly.NOT_SIMULATED, "is cancelled by its user some time: left to itself"))
-        job = LogJob(
-            id=_read_id(options, line),
-            line=line,
-            submit=submit,
-            request=request,
-            walltime=walltime,
-            runtime=runtime,
-            user=_name(options, "uid"),
-            group=_name(options, "gid"),
-            project=_name(options, "account"),
-            queue=_name(options, "qos") or partition or None,
-            partition=partition or None,
-            after=after,
-            notes=(*said, *notes),
-        )
-        self.jobs.append(job)
+    after = read_dependencies(options.get("dependency"), notes, number_of, is_whole=True)
+    partition, _, others = options.get("partition", "").partition(",")
+    if others:
+        notes.append((LogAnomaly.NOT_SIMULATED, "asks for one of several partitions: the first one"))
+    if "cancel-in" in options:
+        notes.append((LogAnomaly.NOT_SIMULATED, "is cancelled by its user some time: left to itself"))
+    return LogJob(
+        id=_read_id(options, line),
+        line=line,
+        submit=submit,
+        request=request,
+        walltime=walltime,
+        runtime=runtime,
+        user=_name(options, "uid"),
+        group=_name(options, "gid"),
+        project=_name(options, "account"),
+        queue=_name(options, "qos") or partition or None,
+        partition=partition or None,
+        after=after,
+        notes=(*said, *notes),
+    )
 
 
 def _number(text: str, what: str) -> float:

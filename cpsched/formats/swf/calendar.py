@@ -53,6 +53,5 @@ def _zone(log: SwfLog) -> tzinfo:
 
 
 def _number(text: str) -> int | None:
-    """Return a whole number, None if it is none."""
     digits = text.strip().removeprefix("-")
     return int(text) if digits.isdecimal() and digits.isascii() and len(digits) < 20 else None

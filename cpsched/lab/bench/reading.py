@@ -9,13 +9,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from pydantic import ValidationError
-
 from cpsched.domain import FrozenMap, RuntimeModel
 from cpsched.errors import DocumentError
-from cpsched.formats import DocumentModel, Faults, Location, add_shape, keys_of_models, load_toml, shown
+from cpsched.formats import Faults, Location, TomlFaults, keys_of, load_toml, read_table, shown
 from cpsched.formats.logs import LogOptions, MemoryField, Selection
-from cpsched.lab.bench import campaign_model
 from cpsched.lab.bench.campaign import Campaign, Contender, Generated, InstanceFile, LogFile, Workload
 from cpsched.lab.bench.campaign_model import (
     CampaignModel,
@@ -40,9 +37,12 @@ from cpsched.lab.policies import (
     parameter_text,
     scheduler_names,
 )
+from cpsched.lab.sim import Prediction
 from cpsched.lab.workloads import Failures, check_walltimes
 
-_KEYS = keys_of_models(vars(campaign_model))
+_KEYS = keys_of(
+    CampaignModel, SimulationModel, InstanceFileModel, LogFileModel, GeneratedModel, PolicyModel, Table, Plot, Published
+)
 #: The keys of a workload that say where it is from, and what such a workload looks like.
 _SOURCES: Mapping[str, type[WorkloadModel]] = {
     "instance": InstanceFileModel,
@@ -50,7 +50,7 @@ _SOURCES: Mapping[str, type[WorkloadModel]] = {
     "generator": GeneratedModel,
 }
 
-M = TypeVar("M", bound=DocumentModel)
+M = TypeVar("M")
 T = TypeVar("T")
 
 
@@ -63,7 +63,7 @@ def read_campaign(path: Path, data: Path | None = None) -> Campaign:
     ``NAME.firsthalf.swf.gz``, may also be there as the whole log, ``NAME.swf.gz``.
     """
     document = load_toml(path)
-    reading = _Reading(folder=path.parent, data=data, faults=Faults(document))
+    reading = _Reading(folder=path.parent, data=data, faults=TomlFaults(document, _KEYS))
     campaign = _read_parts(reading, document)
     reading.faults.raise_if_any(str(path))
     return campaign
@@ -84,23 +84,12 @@ class _Reading:
     incomplete: set[object] = field(default_factory=set)
 
     def table(self, model: type[M], table: object, at: Location, **stand_ins: object) -> M | None:
-        """Check one table by its model.
-
-        Keys with faults are noted and left out (those in `stand_ins` are replaced), so that the other keys are checked
-        too. None where the table does not make sense without them.
-        """
-        try:
-            return model.model_validate(table)
-        except ValidationError as error:
-            wrong = {place[0] for place in add_shape(self.faults, error, _KEYS, at=at) if place}
+        """Return one table; what refers to tables of which one was refused in part is not checked."""
+        before = len(self.faults.locations())
+        found = read_table(model, table, at, self.faults, **stand_ins)
+        if len(self.faults.locations()) > before:
             self.incomplete |= set(at[:1])
-        if not isinstance(table, dict) or not wrong:
-            return None
-        try:
-            return model.model_validate(stand_ins | {key: table[key] for key in table if key not in wrong})
-        except ValidationError as error:
-            add_shape(self.faults, error, _KEYS, at=at, without=wrong)
-            return None
+        return found
 
     def file(self, at: Location, said: str) -> Path:
         """Find a file, which has to exist."""
@@ -139,7 +128,7 @@ class _Reading:
 def _read_parts(reading: _Reading, document: Mapping[str, Any]) -> Campaign:
     """Read all tables and check them against each other; the campaign counts only if no fault was noted."""
     top = reading.table(CampaignModel, document, (), name="refused") or CampaignModel(name="refused")
-    simulation = reading.table(SimulationModel, top.simulation, ("simulation",)) or SimulationModel()
+    simulation = reading.table(SimulationModel, dict(top.simulation), ("simulation",)) or SimulationModel()
     for key in ("workload", "policy"):
         if key not in document:
             reading.faults.add((key,), f"Expected at least one table [[{key}]], got none")
@@ -159,7 +148,7 @@ def _read_parts(reading: _Reading, document: Mapping[str, Any]) -> Campaign:
     reading.check_different("plot", (plot.name for plot in _present(plots)))
     return Campaign(
         name=top.name,
-        seeds=tuple(top.seeds),
+        seeds=top.seeds,
         warm_up=simulation.warm_up,
         cool_down=simulation.cool_down,
         workloads=workloads,
@@ -176,13 +165,6 @@ def _present(values: Iterable[T | None]) -> list[T]:
     return [value for value in values if value is not None]
 
 
-def _listed(value: T | list[T] | None) -> tuple[T, ...]:
-    """Make a list of one value; of none an empty one."""
-    if value is None:
-        return ()
-    return tuple(value) if isinstance(value, list) else (value,)
-
-
 # --- workloads ----------------------------------------------------------------------------------------------------
 
 
@@ -197,23 +179,24 @@ def _read_workloads(reading: _Reading, table: object, at: Location) -> list[Work
     model = reading.table(_SOURCES[said[0]] if said else WorkloadModel, table, at)
     if model is None:
         return []
-    shares, models = _listed(model.malleable), _listed(cast(str | list[str] | None, model.model))
-    if models and not shares:
+    if model.model and not model.malleable:
         reading.faults.add((*at, "model"), "Expected a malleable share beside it, got none")
-    files = _listed(cast(str | list[str] | None, getattr(model, said[0]))) if said and said[0] != "generator" else ()
+    files = model.instance if isinstance(model, InstanceFileModel) else ()
+    files = (model.log,) if isinstance(model, LogFileModel) else files
     if model.optional and not all(map(reading.found, files)):
         reading.left_out.append(model.name)
         return []
-    disturbed = {}
-    for key, check in (("walltimes", check_walltimes), ("failures", Failures.of)):
-        disturbed[key] = _listed(cast(str | list[str] | None, getattr(model, key)))
-        for text in disturbed[key]:
+    for key, check, texts in (
+        ("walltimes", check_walltimes, model.walltimes),
+        ("failures", Failures.of, model.failures),
+    ):
+        for text in texts:
             try:
                 check(text)
             except ValueError as error:
                 reading.faults.add((*at, key), str(error))
     sources = _read_sources(reading, model, at)
-    runtime_models = tuple(map(RuntimeModel, models))
+    runtime_models = tuple(map(RuntimeModel, model.model))
     return [
         Workload(
             name=", ".join(filter(None, (model.name, wrong and f"walltimes {wrong}", breaks and f"failures {breaks}"))),
@@ -228,12 +211,12 @@ def _read_workloads(reading: _Reading, table: object, at: Location) -> list[Work
             failures=breaks,
         )
         for load, share, kind, (number, source), wrong, breaks in product(
-            _listed(model.load) or (None,),
-            shares or (None,),
+            model.load or (None,),
+            model.malleable or (None,),
             runtime_models or (None,),
             enumerate(sources),
-            disturbed["walltimes"] or (None,),
-            disturbed["failures"] or (None,),
+            model.walltimes or (None,),
+            model.failures or (None,),
         )
     ]
 
@@ -250,10 +233,9 @@ def _read_sources(
 ) -> Sequence[InstanceFile | LogFile | Generated]:
     match model:
         case InstanceFileModel():
-            return [InstanceFile(path=reading.file((*at, "instance"), said)) for said in _listed(model.instance)]
+            return [InstanceFile(path=reading.file((*at, "instance"), said)) for said in model.instance]
         case LogFileModel():
-            chosen = _listed(model.selection)
-            return [_read_log(reading, model, one, at) for one in chosen or (SelectionModel(),)]
+            return [_read_log(reading, model, one, at) for one in model.selection or (SelectionModel(),)]
         case GeneratedModel():
             return [_read_generated(reading, model, at)]
     return []
@@ -323,7 +305,7 @@ def _read_policy(reading: _Reading, table: object, at: Location, default: Simula
         return []
     found = []
     for choice in product(*([(key, value) for value in values] for key, values in model.vary.items())):
-        parameters = frozen_parameters(model.parameters | dict(choice))
+        parameters = frozen_parameters({**model.parameters, **dict(choice)})
         try:
             make_scheduler(model.scheduler, parameters)
         except DocumentError as error:
@@ -338,7 +320,7 @@ def _read_policy(reading: _Reading, table: object, at: Location, default: Simula
                 label=label_of(model.scheduler, parameters) if model.name is None else model.name + varied,
                 scheduler=model.scheduler,
                 parameters=parameters,
-                predict=predict or None,
+                predict=Prediction.ORDER if predict is True else Prediction(predict) if predict else None,
                 charge_overhead=default.charge_overhead if overhead is None else overhead,
             )
         )

@@ -16,7 +16,7 @@ from cpsched.lab.sim import Prediction
 #: Seconds by which each submission is moved at random, at most.
 MOVED = 600
 #: The figures of the table and the charts.
-_FIGURES = ["wait.mean", "bounded_slowdown.mean", "wqt"]
+_FIGURES = ("wait.mean", "bounded_slowdown.mean", "wqt")
 
 
 def replicas_campaign(

@@ -84,7 +84,8 @@ def run(
         _end(process)
     answer = Answer(process.returncode, out, err.decode("utf-8", "replace"))
     if answer.code not in codes:
-        raise BridgeError(told, f"Expected success, got exit code {answer.code}: {_said(answer)}")
+        said = printable((answer.err or answer.out).strip())[:_LONGEST_SAID] or "without a word"
+        raise BridgeError(told, f"Expected success, got exit code {answer.code}: {said}")
     return answer
 
 
@@ -142,8 +143,3 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     for stream in (process.stdin, process.stdout, process.stderr):
         if stream is not None and not stream.closed:
             stream.close()
-
-
-def _said(answer: Answer) -> str:
-    text = printable((answer.err or answer.out).strip())
-    return text[:_LONGEST_SAID] or "without a word"

@@ -90,7 +90,6 @@ class MemoryManager:
         return self.world.changes != before
 
     def _apply(self, order: Order) -> Receipt:
-        """Carry out one order."""
         world = self.world
         if isinstance(order, Gate):
             is_so, world.gate_is_closed = world.gate_is_closed == order.is_closed, order.is_closed
@@ -126,7 +125,6 @@ class MemoryManager:
         return Receipt(order=order, result=Result.ALREADY if is_so else Result.DONE)
 
     def _refusal(self, order: JobOrder, entry: WorldJob | None) -> Refusal | None:
-        """Return why an order cannot be carried out, or None."""
         if entry is None or entry.state.is_over:
             return Refusal.GONE
         if entry.state is JobState.RUNNING:

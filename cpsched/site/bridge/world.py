@@ -7,9 +7,9 @@ runtime and its walltime. Jobs that are not steered are started by the world's o
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import IntEnum
-from itertools import groupby
+from itertools import count, groupby
 
 from cpsched.domain import Cluster, Dependency, DependencyType, Instance, Job, NodeState, Placement, Running, Segment
 from cpsched.errors import BridgeError
@@ -91,19 +91,6 @@ class WorldJob:
         return facts
 
 
-@dataclass(slots=True, kw_only=True)
-class _Events:
-    """The events to come, in order. Mutable."""
-
-    heap: list[tuple[int, _Kind, int, str, int]] = field(default_factory=list)
-    count: int = 0
-
-    def add(self, time: int, kind: _Kind, name: str, run: int = 0) -> None:
-        """Add an event of a job (of its run number `run`) or of a node."""
-        self.count += 1
-        heapq.heappush(self.heap, (time, kind, self.count, name, run))
-
-
 class World:
     """A machine with its jobs. Mutable.
 
@@ -126,7 +113,9 @@ class World:
         #: Everything that happened and that a watcher may want to know, counted.
         self.changes = 0
         self._waiting: dict[str, None] = {}
-        self._events = _Events()
+        #: The events to come, in order.
+        self._events: list[tuple[int, _Kind, int, str, int]] = []
+        self._numbers = count()
         self._arrivals: dict[str, Job] = {}
         #: The jobs that wait for each job.
         self._waiters: dict[str, list[str]] = {}
@@ -138,15 +127,15 @@ class World:
             self._bind(entry)
         for outage in instance.outages:
             for node in outage.nodes:
-                self._events.add(outage.start, _Kind.DOWN, node)
-                self._events.add(outage.end, _Kind.UP, node)
+                self._await(outage.start, _Kind.DOWN, node)
+                self._await(outage.end, _Kind.UP, node)
         self._settle()
 
     # --- time ---
 
     def advance(self, to: int) -> None:
         """Advance the clock to a second; an earlier one than now changes nothing."""
-        events = self._events.heap
+        events = self._events
         while events and events[0][0] <= to:
             self.now = max(self.now, events[0][0])
             while events and events[0][0] <= self.now:
@@ -162,7 +151,7 @@ class World:
     @property
     def next_event(self) -> int | None:
         """The second at which something happens by itself next; None if nothing ever does."""
-        return self._events.heap[0][0] if self._events.heap else None
+        return self._events[0][0] if self._events else None
 
     # --- what the manager does ---
 
@@ -176,7 +165,7 @@ class World:
     def order(self, entry: WorldJob, at: int, allocation: tuple[Placement, ...]) -> None:
         """Start a job at a second, or as soon after it as its nodes are free."""
         entry.is_steered, entry.due, entry.allocation = True, at, allocation
-        self._events.add(max(at, self.now), _Kind.READY, entry.job.id)
+        self._await(max(at, self.now), _Kind.READY, entry.job.id)
         self._settle()
 
     def view(self) -> Instance:
@@ -186,17 +175,18 @@ class World:
         entries = [entry for entry in self.jobs.values() if not entry.state.is_over]
         known = {entry.job.id for entry in entries if entry.state is not JobState.HELD and not entry.never}
         while True:
-            lost = {one.job.id for one in entries if one.job.after and self._is_lost(one, known)} & known
+            lost = {one.job.id for one in entries if any(other.job not in known for other in one.job.after)} & known
             if not lost:
                 break
             known -= lost
         jobs = tuple(self._seen(entry) for entry in entries if entry.job.id in known)
         return replace(self.site, now=self.now, cluster=self._cluster, jobs=jobs)
 
-    def _is_lost(self, entry: WorldJob, known: set[str]) -> bool:
-        return any(other.job not in known for other in entry.job.after)
-
     # --- inside ---
+
+    def _await(self, time: int, kind: _Kind, name: str, run: int = 0) -> None:
+        """Add an event of a job (of its run number `run`) or of a node."""
+        heapq.heappush(self._events, (time, kind, next(self._numbers), name, run))
 
     def _admit(self, job: Job) -> None:
         """Take a job now, or note when it arrives."""
@@ -206,7 +196,7 @@ class World:
             raise BridgeError(("memory",), f"Expected jobs without a choice, got alternatives of the job {job.id}")
         if job.running is None and job.submit > self.now:
             self._arrivals[job.id] = job
-            self._events.add(job.submit, _Kind.SUBMIT, job.id)
+            self._await(job.submit, _Kind.SUBMIT, job.id)
             return
         self.changes += 1
         entry = WorldJob(job=replace(job, array=None, malleability=None, running=None), is_steered=self.gate_is_closed)
@@ -217,7 +207,7 @@ class World:
             return
         self._waiting[job.id] = None
         if entry.job.not_before is not None:
-            self._events.add(entry.job.not_before, _Kind.READY, job.id)
+            self._await(entry.job.not_before, _Kind.READY, job.id)
 
     def _bind(self, entry: WorldJob) -> None:
         """Note which jobs a job waits for, and which of them have started or ended already."""
@@ -248,7 +238,7 @@ class World:
         earliest = max(time + dependency.delay, entry.job.not_before or 0)
         rest = tuple(other for other in entry.job.after if other != dependency)
         entry.job, entry.seen = replace(entry.job, after=rest, not_before=earliest), None
-        self._events.add(max(earliest, self.now), _Kind.READY, entry.job.id)
+        self._await(max(earliest, self.now), _Kind.READY, entry.job.id)
 
     def _set_node(self, node: str, state: NodeState) -> None:
         """Change a node's state, and take its jobs from it if it goes down."""
@@ -270,7 +260,6 @@ class World:
                     self._met(entry, awaited, dependency)
 
     def _happen(self, kind: _Kind, name: str, run: int) -> None:
-        """Carry out one event."""
         if kind is _Kind.SUBMIT:
             job = self._arrivals.pop(name, None)
             if job is not None:
@@ -310,7 +299,6 @@ class World:
         return entry.job.not_before is None or entry.job.not_before <= self.now
 
     def _start(self, entry: WorldJob, allocation: tuple[Placement, ...]) -> None:
-        """Start a job."""
         del self._waiting[entry.job.id]
         self._hold_nodes(entry, allocation, self.now)
         self._tell_waiters(entry)
@@ -322,10 +310,9 @@ class World:
         entry.due = entry.seen = None
         self.shop.take(entry.job, allocation)
         runtime = entry.job.walltime if entry.job.runtime is None else min(entry.job.runtime, entry.job.walltime)
-        self._events.add(max(start + runtime, self.now + 1), _Kind.END, entry.job.id, entry.restarts)
+        self._await(max(start + runtime, self.now + 1), _Kind.END, entry.job.id, entry.restarts)
 
     def _leave(self, entry: WorldJob, state: JobState) -> None:
-        """End a job."""
         self.changes += 1
         if entry.state is JobState.RUNNING:
             self.shop.give_back(entry.job, entry.allocation)
@@ -344,7 +331,6 @@ class World:
         self._changed(entry)
 
     def _changed(self, entry: WorldJob) -> None:
-        """Note that a job is not what it was."""
         self.changes += 1
         entry.changes, entry.seen = entry.changes + 1, None
 

@@ -12,7 +12,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from cpsched.domain import Instance, Job, Plan
 from cpsched.errors import CpschedError, Fault, StoreError
 from cpsched.formats import instance_to_document, plan_to_document
-from cpsched.site.bridge import LeftJob, Snapshot
+from cpsched.site.bridge import Snapshot
 from cpsched.site.daemon.forecasting import Forecaster
 from cpsched.site.daemon.json_text import json_text
 from cpsched.site.daemon.logs import Log
@@ -67,7 +67,9 @@ class Journal:
     def tell_record(self, record: Record) -> None:
         """Say what happened to a job."""
         is_moved = isinstance(record, PromiseMoved)
-        is_later = isinstance(record, PromiseMoved) and _is_later(record)
+        is_later = False
+        if isinstance(record, PromiseMoved) and record.before is not None:  # taken back, or later
+            is_later = record.after is None or record.after > record.before
         if is_later:
             self._metrics.promises_moved.inc()
         # a cluster may have thousands of promises
@@ -153,11 +155,6 @@ class Journal:
             self._store.set_present(state.now, time.time(), document)
 
 
-def _is_later(moved: PromiseMoved) -> bool:
-    """Tell whether a promise moves to a later start, or is taken back."""
-    return moved.before is not None and (moved.after is None or moved.after > moved.before)
-
-
 T = TypeVar("T")
 
 
@@ -215,7 +212,7 @@ class Presenter:
         parts = [
             f'"instance": {_with(instance_to_document(head), jobs)}',
             f'"plan": {self._plan(state, made or plan_of_state(state, head))}',
-            f'"left": {json_text([_left_entry(one) for one in state.snapshot.left])}',
+            f'"left": {json_text([{"id": one.id, "reason": one.reason} for one in state.snapshot.left])}',
             f'"budget": {json_text(budget)}',
             f'"dry_run": {json_text(state.policy.is_dry_run)}',
             f'"forecasts": {json_text(_forecasts(forecaster))}',
@@ -261,7 +258,3 @@ def _with(document: dict[str, Any], jobs: Sequence[str]) -> str:
     """Return a document as JSON with entries of jobs that are JSON already."""
     document.pop("jobs", None)
     return f'{json_text(document)[:-1]},"jobs":[{",".join(jobs)}]}}'
-
-
-def _left_entry(left: LeftJob) -> dict[str, str]:
-    return {"id": left.id, "reason": left.reason}

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from cpsched.domain import Instance, Job
+from cpsched.domain import Job
 from cpsched.site.bridge import Announce, Gate, HandBack, Hold, JobFacts, JobState, Note, Order, Rank, Snapshot, Start
 from cpsched.site.daemon.standing import bands
 from cpsched.site.daemon.state import State
@@ -179,7 +179,7 @@ def rank_orders(state: State, snapshot: Snapshot) -> Iterator[Order]:
         yield Gate(until=None)
     wanted: dict[str, tuple[tuple[int, int, int, int], str, int]] = {}
     own = [left.id for left in snapshot.left if left.is_for_manager]
-    waiting = list(_waiting(snapshot.instance))
+    waiting = [job.id for job in snapshot.instance.jobs if job.running is None]
     influence = state.policy.influence if state.policy.counts_priorities else 1.0
     merits = {job: snapshot.jobs[job].own_priority for job in waiting}
     band = bands(waiting, merits, influence)
@@ -206,10 +206,6 @@ def rank_orders(state: State, snapshot: Snapshot) -> Iterator[Order]:
     arrivals = [key[-1] for key, *_ in in_order]
     for place, priority in changed_priorities([priority for *_, priority in in_order], arrivals).items():
         yield Rank(job=in_order[place][1], priority=priority)
-
-
-def _waiting(instance: Instance) -> Iterator[str]:
-    return (job.id for job in instance.jobs if job.running is None)
 
 
 def _step(seconds: int) -> int:

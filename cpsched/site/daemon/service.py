@@ -353,7 +353,6 @@ class Daemon:
             self.log.error("no forecast", error=str(error) or type(error).__name__)
 
     def _unplanned(self, error: Exception) -> None:
-        """Note that there is no plan."""
         self._is_bad = True
         self.journal.failed("planning", error)
         self._take(Unplanned())

@@ -6,11 +6,10 @@ import os
 from pathlib import Path
 
 from cpsched.errors import DocumentError, Fault
-from cpsched.formats import keys_of_models, read_instance, read_settings
+from cpsched.formats import read_instance, read_settings
 from cpsched.portfolio import WindowPlanner, team_of
 from cpsched.site.bridge import FilesManager, MemoryManager, ResourceManager, World
 from cpsched.site.bridge.slurm import SlurmManager, SlurmModel
-from cpsched.site.daemon import site_model
 from cpsched.site.daemon.heartbeat import Watchdog
 from cpsched.site.daemon.logs import Log, make_log, open_log
 from cpsched.site.daemon.metrics import Metrics
@@ -20,8 +19,6 @@ from cpsched.site.daemon.site_model import FilesModel, MemoryModel, SiteModel
 from cpsched.site.daemon.state import Policy
 from cpsched.site.daemon.store import Store
 
-_KEYS = keys_of_models(vars(site_model))
-
 #: What a database of SQLite begins with.
 _SQLITE = b"SQLite format 3\0"
 #: Looks of the watchdog in the time after which the daemon is dead.
@@ -30,7 +27,7 @@ _LOOKS = 10
 
 def read_site(path: Path) -> SiteModel:
     """Read the site's file. Raises `DocumentError` with everything that is wrong with it."""
-    site, faults = read_settings(path, SiteModel, _KEYS)
+    site, faults = read_settings(path, SiteModel)
     if "://" in site.store.url and "@" in site.store.url and ":" in site.store.url.split("://")[1].split("@")[0]:
         others = path.stat().st_mode & 0o077
         if others:
@@ -61,7 +58,6 @@ def store_url(source: str) -> str | None:
 
 
 def _is_sqlite(path: Path) -> bool:
-    """Tell whether a file is a database."""
     try:
         with path.open("rb") as stream:
             return stream.read(len(_SQLITE)) == _SQLITE
@@ -139,7 +135,6 @@ def watchdog_of(site: SiteModel, path: Path) -> tuple[Watchdog, float]:
 
 
 def _settings_of(site: SiteModel) -> Settings:
-    """Return the settings of the shell."""
     slurm = site.manager if isinstance(site.manager, SlurmModel) else None
     return Settings(
         policy=Policy(
@@ -167,8 +162,6 @@ def _settings_of(site: SiteModel) -> Settings:
 
 
 def _planner_of(site: SiteModel, log: Log) -> Planner:
-    """Return the planner that the site wants."""
-
     def report(what: str, error: Exception) -> None:
         log.error("planning failed", way=what, exc_info=error)
 

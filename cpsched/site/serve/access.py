@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, StringConstraints
-
+from cpsched.domain import Check, Key, Name
 from cpsched.errors import DocumentError, Fault
-from cpsched.formats import DocumentModel, Omittable, keys_of_models, read_settings
+from cpsched.formats import read_settings
+
+_HASH = re.compile(r"[0-9a-f]{64}")
 
 
 class Visibility(StrEnum):
@@ -43,23 +45,22 @@ class Viewer:
         return self.is_operator or visibility is Visibility.ALL
 
 
-class Token(DocumentModel):
+def _not_a_hash(text: str) -> str | None:
+    return None if _HASH.fullmatch(text) else "Expected 64 digits of a hash, 0-9 and a-f, got another text"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
     """A token by its hash, and its holder."""
 
-    sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] = Field(description="Of the token")
-    user: Omittable[Annotated[str, StringConstraints(min_length=1, max_length=256)]] = Field(
-        None, description="Whose jobs are the holder's own"
-    )
-    operator: bool = Field(False, description="Whether the holder sees and may do everything")
+    sha256: Annotated[str, Check(_not_a_hash), Key("Of the token")]
+    user: Annotated[Name | None, Key("Whose jobs are the holder's own")] = None
+    operator: Annotated[bool, Key("Whether the holder sees and may do everything")] = False
 
 
-class _TokensModel(DocumentModel):
-    """The whole file."""
-
-    tokens: list[Token] = Field(description="All tokens")
-
-
-_KEYS = keys_of_models({"Token": Token, "_TokensModel": _TokensModel})
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tokens:
+    tokens: Annotated[tuple[Token, ...], Key("All tokens")]
 
 
 def read_tokens(path: Path) -> tuple[Token, ...]:
@@ -68,7 +69,7 @@ def read_tokens(path: Path) -> tuple[Token, ...]:
     Raises `DocumentError` with everything that is wrong with it, and if others than its owner can read it.
     """
     source = str(path)
-    found, faults = read_settings(path, _TokensModel, _KEYS)
+    found, faults = read_settings(path, _Tokens)
     if path.stat().st_mode & 0o077:
         fault = Fault("file", "Expected a file that only its owner can read (mode 0600), as it lets its reader in")
         raise DocumentError(source, [fault])
@@ -79,7 +80,7 @@ def read_tokens(path: Path) -> tuple[Token, ...]:
         if one.user is None and not one.operator:
             faults.add(("tokens", index), "Expected a user, or operator = true, got neither")
     faults.raise_if_any(source)
-    return tuple(found.tokens)
+    return found.tokens
 
 
 def of_token(text: str, tokens: Sequence[Token]) -> Token | None:

@@ -23,8 +23,6 @@ _AGES = 3.0
 
 @dataclass(frozen=True, slots=True)
 class _Booked:
-    """A view that is booked."""
-
     view: View
     answers: Answers
     #: When it was booked, and how long that took, in seconds.

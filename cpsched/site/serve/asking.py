@@ -59,7 +59,6 @@ async def explanation(parts: AllParts, viewer: Reader, job_id: JobId, at: int | 
 
 
 def _explanation_model(view: View, told: Explanation) -> ExplanationModel:
-    """Return an explanation as the API has it."""
     row = view.row_of[told.job]
     known = {field.name: getattr(told, field.name) for field in fields(told)}
     if told.reason is None:
@@ -146,7 +145,6 @@ async def _changed(parts: Parts, viewer: Viewer, asked: InsteadQuery) -> Submiss
 
 
 def _seconds(text: str) -> int:
-    """Return a walltime in seconds."""
     seconds = parse_walltime(text)
     if seconds is None or seconds <= 0:
         raise _refused("Expected a walltime such as 7200, 2h, 1d12h or 1:30:00", "walltime")
@@ -154,7 +152,6 @@ def _seconds(text: str) -> int:
 
 
 def _submission_model(view: View, found: Submission, kind: Any, before: int | None) -> SubmissionModel:
-    """Return a start that was found as the API has it."""
     planned = found.planned
     return SubmissionModel(
         kind=kind,

@@ -54,7 +54,6 @@ def outcome_of(task: dict[str, Any]) -> dict[str, Any]:
 
 
 def _solved(task: dict[str, Any]) -> dict[str, Any]:
-    """Return the plan of an instance."""
     instance = parse_instance(task["instance"], source="the instance")
     prepare(task["engine"], workers=task["workers"], changing=any(job.changes for job in instance.jobs))
     plan = solve(

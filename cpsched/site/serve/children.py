@@ -82,7 +82,6 @@ class Children:
 
 
 def _packed(task: Mapping[str, Any]) -> bytes:
-    """Return a task as it is sent."""
     text = json.dumps(task).encode()
     return len(text).to_bytes(LENGTH_BYTES) + text
 

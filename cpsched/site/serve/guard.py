@@ -108,7 +108,6 @@ class Guard:
         await self.inner(scope, receive, with_headers)
 
     def _viewer(self, scope: Scope) -> Viewer:
-        """Return the sender of a request."""
         address = (scope.get("client") or ("?", 0))[0]
         header = _header(scope, b"authorization")
         if header is None:
@@ -178,7 +177,6 @@ class Guard:
 
 
 def _header(scope: Scope, name: bytes) -> str | None:
-    """Return a header; None: there is none."""
     return next((value.decode("latin-1") for key, value in scope["headers"] if key == name), None)
 
 

@@ -52,19 +52,14 @@ class Problem(Exception):  # noqa: N818  an answer, as HTTPException is
 
     def body(self) -> bytes:
         """Return the body of the answer."""
-        return problem_body(self.status, self.detail, self.faults)
-
-
-def problem_body(status: int, detail: str, faults: Sequence[Fault] = ()) -> bytes:
-    """Return the body of an error."""
-    document: dict[str, Any] = {
-        "type": "about:blank",
-        "title": HTTPStatus(status).phrase,
-        "status": status,
-        "detail": detail,
-        "faults": [{"path": fault.path, "message": fault.message} for fault in faults],
-    }
-    return json.dumps(document).encode()
+        document = {
+            "type": "about:blank",
+            "title": HTTPStatus(self.status).phrase,
+            "status": self.status,
+            "detail": self.detail,
+            "faults": [{"path": fault.path, "message": fault.message} for fault in self.faults],
+        }
+        return json.dumps(document).encode()
 
 
 def faults_of(error: DocumentError | SyntaxFault) -> tuple[Fault, ...]:
@@ -93,7 +88,7 @@ def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the errors of an endpoint as OpenAPI has them, with those that every endpoint has."""
     found: dict[int | str, dict[str, Any]] = {}
     for status in sorted({401, 403, 429, *statuses}):
-        example = json.loads(problem_body(status, _WORDS[status]))
+        example = json.loads(Problem(status, _WORDS[status]).body())
         found[status] = {
             "description": _WORDS[status],
             "content": {_MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemModel"}, "example": example}},
@@ -112,8 +107,7 @@ def say_problems(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def of_routing(request: Request, error: HTTPException) -> Response:
-        headers = dict(error.headers or {})
-        return Response(problem_body(error.status_code, str(error.detail)), error.status_code, headers, _MEDIA_TYPE)
+        return await of_ours(request, Problem(error.status_code, str(error.detail), headers=error.headers))
 
     @app.exception_handler(RequestValidationError)
     async def of_validation(request: Request, error: RequestValidationError) -> Response:
@@ -121,8 +115,8 @@ def say_problems(app: FastAPI) -> None:
             Fault(".".join(map(str, one["loc"][1:])), f"{one['msg']}, got {shown(one.get('input'))}")
             for one in error.errors()
         ]
-        return Response(problem_body(422, _WORDS[422], faults), 422, {}, _MEDIA_TYPE)
+        return await of_ours(request, Problem(422, _WORDS[422], faults=faults))
 
     @app.exception_handler(Exception)
     async def of_bugs(request: Request, error: Exception) -> Response:
-        return Response(problem_body(500, "An error of cpsched: its log says more"), 500, {}, _MEDIA_TYPE)
+        return await of_ours(request, Problem(500, "An error of cpsched: its log says more"))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Annotated, Any
+from operator import attrgetter
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Response
 from fastapi.responses import StreamingResponse
@@ -102,7 +102,6 @@ def _utc_offset(instance: Instance) -> int | None:
 
 
 def _cluster(view: View) -> ClusterModel:
-    """Return the machine in figures."""
     cluster = view.instance.cluster
     states = dict.fromkeys(("up", "drain", "down"), 0)
     used = Counter(dict.fromkeys(cluster.totals, 0))
@@ -120,7 +119,6 @@ def _cluster(view: View) -> ClusterModel:
 
 
 def _objective(plan: Plan) -> ObjectiveModel:
-    """Return the value of a plan as the API has it."""
     score, engine = plan.objective, plan.engine
     return ObjectiveModel(
         name=score.name,
@@ -135,19 +133,6 @@ def _objective(plan: Plan) -> ObjectiveModel:
         elapsed=engine.elapsed,
         budget=engine.budget,
     )
-
-
-_SORTS: dict[str, Callable[[JobRow], Any]] = {
-    "id": lambda row: row.id,
-    "user": lambda row: row.user,
-    "queue": lambda row: row.queue,
-    "status": lambda row: row.status,
-    "submitted": lambda row: row.submitted,
-    "start": lambda row: row.start,
-    "end": lambda row: row.end,
-    "walltime": lambda row: row.walltime,
-    "moves": lambda row: row.num_moves,
-}
 
 
 @router.get("/jobs", summary="The jobs, page by page", responses=problem_responses(422, 503))
@@ -173,7 +158,7 @@ def _found(sight: Sight, query: JobsQuery) -> list[JobRow]:
         for row, text in zip(sight.rows, sight.folded, strict=True)
         if (query.status is None or row.status == query.status) and word in text and (not node or row.has(node))
     ]
-    value = _SORTS[query.sort]
+    value = attrgetter("num_moves" if query.sort == "moves" else query.sort)
     known = sorted((row for row in rows if value(row) is not None), key=value, reverse=query.descending)
     return [*known, *(row for row in rows if value(row) is None)]
 
@@ -198,7 +183,6 @@ async def nodes(parts: AllParts) -> Response:
 
 
 def _nodes(view: View) -> bytes:
-    """Return the map of the cluster."""
     cluster = view.instance.cluster
     classes = [
         NodeClassModel(names=fold_hostlist(one.names), resources=dict(one.resources), properties=dict(one.properties))
@@ -296,7 +280,6 @@ async def metrics(parts: AllParts) -> Response:
 
 
 def _metrics_text(parts: Parts) -> bytes:
-    """Return the figures of now."""
     registry = CollectorRegistry()
 
     def gauge(name: str, words: str, value: float) -> None:

@@ -10,7 +10,7 @@ from typing import Protocol
 from cpsched.domain import Instance, Plan, PlannedJob, WaitingJob, repeated
 from cpsched.engine import Outcome
 from cpsched.errors import DocumentError, Fault
-from cpsched.formats import parse_instance, parse_plan, read_instance, read_plan
+from cpsched.formats import check_belongs, parse_instance, parse_plan, read_instance, read_plan
 from cpsched.portfolio import plan_of, solve
 from cpsched.site.daemon import Present, Store, StoredRecord, read_site, store_url
 from cpsched.site.serve.access import Visibility
@@ -51,7 +51,7 @@ class DocumentSource:
 
     def __init__(self, instance: Instance, plan: Plan | None = None) -> None:
         if plan is not None:
-            _refuse_strange(instance, plan)
+            check_belongs(plan, instance, "plan")
         self._instance = instance
         self._plan = solve(instance, engine="planner", budget=0) if plan is None else plan
         self._is_read = False
@@ -69,24 +69,6 @@ class DocumentSource:
 
     def close(self) -> None:
         """Do nothing."""
-
-
-def _refuse_strange(instance: Instance, plan: Plan) -> None:
-    """Refuse a plan that names what the instance does not have."""
-    faults = []
-    if plan.instance != instance.name:
-        faults.append(Fault("instance", f"Expected a plan of {instance.name!r}, got one of {plan.instance!r}"))
-    jobs, nodes = {job.id for job in instance.elements()}, set(instance.cluster.node_names)
-    for index, job in enumerate(plan.jobs):
-        if job.id not in jobs:
-            faults.append(Fault(f"jobs[{index}].id", f"Expected a job of the instance, got {job.id!r}"))
-        faults += [
-            Fault(f"jobs[{index}].segments", f"Expected nodes of the cluster, got {node!r}")
-            for node in job.nodes
-            if node not in nodes
-        ]
-    if faults:
-        raise DocumentError("plan", faults)
 
 
 class StoreSource:
@@ -116,7 +98,6 @@ class StoreSource:
         return view
 
     def _view(self, present: Present) -> View:
-        """Return the state of a moment."""
         document = present.document
         source = "what the daemon has seen"
         instance = parse_instance({**document["instance"], "now": present.at}, source=source)
@@ -144,7 +125,6 @@ class StoreSource:
         return {job: tuple(moves) for job, moves in self._moves.items()}
 
     def _figures(self, present: Present) -> CycleModel | None:
-        """Return the figures of the last cycles."""
         cycles = self._store.cycles(last=_LAST_CYCLES)
         if not cycles:
             return None
@@ -171,7 +151,6 @@ class StoreSource:
 
 
 def _move(record: StoredRecord) -> MoveModel:
-    """Return a move of a promise as it is told."""
     return MoveModel(at=record.at, start=record.content["after"], reason=record.content["reason"])
 
 

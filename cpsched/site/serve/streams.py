@@ -49,7 +49,6 @@ class Streams:
         self._wake()
 
     def _wake(self) -> None:
-        """Wake all that wait."""
         self._changed.set()
         self._changed = asyncio.Event()
 

@@ -33,7 +33,6 @@ PlanId = Annotated[str, Path(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_
 
 
 def _holder(request: Request) -> Viewer:
-    """Return the holder of a token."""
     viewer = viewer_of(request)
     if not viewer.is_known:
         raise Problem(401, "A token is needed", headers={"WWW-Authenticate": "Bearer"})
@@ -113,7 +112,6 @@ def _location(one: Submitted) -> str:
 
 
 def _model(parts: Parts, one: Submitted) -> PlanJobModel:
-    """Return a submitted instance as the API has it."""
     return PlanJobModel(
         id=one.id,
         location=_location(one),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from cpsched.answers import JobState
-from cpsched.domain import Instance, Job, Placement, Plan, PlannedJob
+from cpsched.domain import Instance, Job, Placement, Plan, PlannedJob, WaitingJob
 from cpsched.formats import fold_hostlist
 from cpsched.report import request_text
 from cpsched.site.serve.models import CycleModel, ForecastModel, MoveModel
@@ -109,31 +109,21 @@ class View:
     def rows(self) -> tuple[JobRow, ...]:
         """All jobs, in the order of the instance; those that are left to the manager last."""
         waiting = {job.id: job for job in self.plan.waiting_room}
-        rows = []
-        for job in self.entries.values():
-            row = self._row(job)
-            if row.status is JobState.WAITING_ROOM:
-                why = waiting.get(job.id)
-                row = replace(
-                    row,
-                    reason="not_planned" if why is None else str(why.reason),
-                    detail="the plan does not have it yet" if why is None else why.detail,
-                )
-            rows.append(row)
-        rows += [
-            JobRow(id=one.id, status=JobState.WAITING_ROOM, reason="left", detail=one.reason)
-            for one in self.left
-            if one.id not in self.entries
-        ]
-        return tuple(rows)
+        left = [one for one in self.left if one.id not in self.entries]
+        return (
+            *(self._row(job, waiting.get(job.id)) for job in self.entries.values()),
+            *(JobRow(id=one.id, status=JobState.WAITING_ROOM, reason="left", detail=one.reason) for one in left),
+        )
 
-    def _row(self, job: Job) -> JobRow:
-        """Return the row of a job."""
+    def _row(self, job: Job, why: WaitingJob | None) -> JobRow:
+        """Return the row of a job; `why` it has no start."""
         planned = self.planned.get(job.id)
         moves = self.moves.get(job.id, ())
         status = JobState.WAITING_ROOM if planned is None else JobState.PLANNED
         if job.running is not None:
             status = JobState.RUNNING
+        reason, detail = ("not_planned", "the plan does not have it yet") if why is None else (why.reason, why.detail)
+        has_none = status is JobState.WAITING_ROOM
         return JobRow(
             id=job.id,
             user=job.user,
@@ -150,6 +140,8 @@ class View:
             moved=tuple(moves[-_MOST_MOVES:]),
             num_moves=max(0, len(moves) - 1),
             forecast=None if job.running is not None else self.forecasts.get(job.id),
+            reason=str(reason) if has_none else None,
+            detail=detail if has_none else None,
         )
 
     @cached_property
@@ -173,8 +165,9 @@ class View:
     def used(self) -> dict[str, Counter[str]]:
         """The amounts that running jobs hold on each node now."""
         used = defaultdict[str, Counter[str]](Counter)
-        for one in self._held():
-            used[one.node].update(one.resources)
+        for job in self.instance.jobs:
+            for one in _held_by(job, self.instance.now):
+                used[one.node].update(one.resources)
         return dict(used)
 
     @cached_property
@@ -182,11 +175,6 @@ class View:
         """How many jobs run on each node."""
         held = (_held_by(job, self.instance.now) for job in self.instance.jobs)
         return Counter(node for allocation in held for node in {one.node for one in allocation})
-
-    def _held(self) -> Iterator[Placement]:
-        """Yield what each running job has on each node."""
-        for job in self.instance.jobs:
-            yield from _held_by(job, self.instance.now)
 
 
 def _held_by(job: Job, now: int) -> tuple[Placement, ...]:

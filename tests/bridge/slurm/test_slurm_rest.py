@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from cpsched.errors import BridgeError
+from cpsched.errors import BridgeError, DocumentError
 from cpsched.site.bridge import JobState, Result
 from cpsched.site.bridge.slurm import SlurmClient, SlurmManager
 from cpsched.site.bridge.slurm.rest import RestServer
-from cpsched.site.bridge.slurm.site import SlurmModel, client_of
+from cpsched.site.bridge.slurm.site import SlurmModel, client_of, read_site
 from tests.bridge.slurm.laboratory import Laboratory, start
 from tests.bridge.slurm.test_slurm_real import submit_many_kinds
 
@@ -136,12 +136,14 @@ def test_a_token_that_others_can_read_is_not_used(token: Path) -> None:
 @pytest.mark.parametrize(
     "address", ["http://example.com:6820", "https://127.0.0.1:6820", "unix:relative", "http://127.0.0.1:6820/slurm"]
 )
-def test_only_this_machine_is_asked(address: str) -> None:
+def test_only_this_machine_is_asked(tmp_path: Path, address: str) -> None:
     """Another machine, and what is no address, are refused when the site's file is read."""
     with pytest.raises(ValueError, match="expected unix:/PATH"):
         RestServer(address)
-    with pytest.raises(ValueError, match="Expected unix:/PATH"):
-        SlurmModel(kind="slurm", rest=address)
+    path = tmp_path / "site.toml"
+    path.write_text(f'[manager]\nkind = "slurm"\nrest = "{address}"\n')
+    with pytest.raises(DocumentError, match="Expected unix:/PATH"):
+        read_site(path)
 
 
 @pytest.fixture

@@ -16,26 +16,17 @@ from cpsched.text import printable
 
 Answer = Mapping[str, Any]
 
-_UP, _DRAIN, _DOWN = NodeState.UP, NodeState.DRAIN, NodeState.DOWN
+_ORDER = (NodeState.UP, NodeState.DRAIN, NodeState.DOWN)
 #: Each word of a node's ``state``; the worst one counts.
 NODE_STATES = {
-    "free": _UP,
-    "job-busy": _UP,
-    "job-exclusive": _UP,
-    "resv-exclusive": _UP,
-    "busy": _DRAIN,
-    "maintenance": _DRAIN,
-    "offline": _DRAIN,
-    "provisioning": _DRAIN,
-    "sleep": _DRAIN,
-    "wait-provisioning": _DRAIN,
-    "initializing": _DOWN,
-    "down": _DOWN,
-    "stale": _DOWN,
-    "state-unknown": _DOWN,
-    "unresolvable": _DOWN,
+    word: state
+    for state, words in {
+        NodeState.UP: "free job-busy job-exclusive resv-exclusive",
+        NodeState.DRAIN: "busy maintenance offline provisioning sleep wait-provisioning",
+        NodeState.DOWN: "initializing down stale state-unknown unresolvable",
+    }.items()
+    for word in words.split()
 }
-_ORDER = (_UP, _DRAIN, _DOWN)
 
 #: Resources that say where a chunk is, not how much of something it takes.
 _NO_AMOUNTS = frozenset({"arch", "host", "vnode", "vntype"})
@@ -152,7 +143,7 @@ def _vnode(name: str, value: object, has: Mapping[str, object], machine: Machine
         host=str(has.get("host", name)),
         amounts=Amounts({ours(key): amount(key, one) for key, one in has.items() if ours(key) in machine.countable}),
         properties=FrozenMap(dict(_properties(has, machine))),
-        state=_DOWN if unknown else max((NODE_STATES[word] for word in words), key=_ORDER.index),
+        state=NodeState.DOWN if unknown else max((NODE_STATES[word] for word in words), key=_ORDER.index),
         sharing=str(attributes.get("sharing", "default_shared")),
         assigned={
             ours(key): amount(key, one)

@@ -44,18 +44,15 @@ from cpsched.text import printable
 
 #: Each letter of ``job_state``; E is exiting, M moved to another server, B an array of which some tasks have begun.
 JOB_STATES = {
-    "B": JobState.WAITING,
-    "E": JobState.RUNNING,
-    "F": JobState.COMPLETED,
-    "H": JobState.HELD,
-    "M": JobState.CANCELLED,
-    "Q": JobState.WAITING,
-    "R": JobState.RUNNING,
-    "S": JobState.RUNNING,
-    "T": JobState.WAITING,
-    "U": JobState.RUNNING,
-    "W": JobState.WAITING,
-    "X": JobState.COMPLETED,
+    letter: state
+    for state, letters in {
+        JobState.WAITING: "BQTW",
+        JobState.HELD: "H",
+        JobState.RUNNING: "ERSU",
+        JobState.COMPLETED: "FX",
+        JobState.CANCELLED: "M",
+    }.items()
+    for letter in letters
 }
 
 #: The walltime (s) of a running job without a limit: a year.

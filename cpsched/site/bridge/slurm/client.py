@@ -141,7 +141,6 @@ class SlurmClient:
         return found
 
     def _topology(self, config: Mapping[str, str]) -> Topology:
-        """Ask for the topology, where there is one."""
         if not any(kind in config.get("TopologyPlugin", "") for kind in ("tree", "block")):
             return FLAT
         arguments = ("scontrol", "show", "topology")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import tzinfo
 from pathlib import Path
@@ -77,14 +77,10 @@ def read_directory(path: Path, zone: tzinfo | None = None) -> Reading:
     if not records.nodes:
         said = "; ".join(skipped[:5]) or "no files"
         raise DocumentError(str(path), [Fault("", f"Expected the nodes of a Slurm cluster, got none ({said})")])
-    latest = max((max(job.submit, job.start or 0) for job in _begun(records)), default=0)
+    # other starts are estimates
+    starts = (job.start or 0 for job in records.jobs if job.shares or job.state.is_over)
+    latest = max((*starts, *(job.submit for job in records.jobs)), default=0)
     return Reading(records, used, tuple(skipped), latest)
-
-
-def _begun(records: SlurmRecords) -> Iterator[Any]:
-    """Yield jobs whose start is no estimate."""
-    for job in records.jobs:
-        yield job if job.shares or job.state.is_over else job._replace(start=None)
 
 
 def _read_file(file: Path, zone: tzinfo | None, skip: Callable[[str], None]) -> SlurmRecords | None:

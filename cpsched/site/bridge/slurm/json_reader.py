@@ -91,7 +91,9 @@ def read_answer(answer: Mapping[str, Any], source: str) -> SlurmRecords:
     def read(key: str, reader: Callable[[Fields], _Record], unread: _Unread[_Record] = _forget) -> tuple[_Record, ...]:
         return tuple(_read_each(top, key, reader, unread, faults, notes))
 
-    licenses = read("licenses", _license)
+    licenses = read(
+        "licenses", lambda entry: (entry.text("LicenseName"), entry.number("Total") or 0, entry.number("Free"))
+    )
     groups = _groups(top.each("sinfo"))
     records = SlurmRecords(
         jobs=read("jobs", _JobReader(faults), _unread_job),
@@ -136,15 +138,13 @@ def _read_each(
             words = "; ".join(f"{fault.path.rpartition('].')[2]}: {fault.message}" for fault in taken)
             record = unread(entry, record, words)
             if record is None:
-                notes.append(Fault(f"{key} {printable(_name_of(entry))}", f"cannot be read: {words}"))
+                quiet = entry.quiet()
+                name = quiet.text("name", "LicenseName") or str(quiet.number("job_id") or "without a name")
+                notes.append(Fault(f"{key} {printable(name)}", f"cannot be read: {words}"))
         if record is not None:
             yield record
     if entries and lost == len(entries):
         faults += bad
-
-
-def _name_of(entry: Fields) -> str:
-    return entry.quiet().text("name", "LicenseName") or str(entry.quiet().number("job_id") or "without a name")
 
 
 def _forget(entry: Fields, record: object, words: str) -> None:
@@ -267,6 +267,10 @@ def _shared(entry: Fields) -> tuple[JobRecord, bool]:
     nodes = entry.number("node_count") or 1
     if requested is not None and requested.isdecimal() and state in (JobState.WAITING, JobState.HELD):
         nodes = int(requested)  # node_count of a waiting job may be an estimate
+    most, licenses = entry.number("max_nodes"), entry.text("licenses")
+    if "|" in licenses and state is JobState.RUNNING:  # it had a choice; what it has is said from 25.05 on
+        licenses = entry.text("licenses_allocated") or licenses
+    is_near = bool(entry.number("required_switches", "minimum_switches"))
     job = JobRecord(
         number=0,
         state=state,
@@ -283,32 +287,22 @@ def _shared(entry: Fields) -> tuple[JobRecord, bool]:
         is_unlimited=entry.is_infinite("time_limit"),
         deadline=_time(entry, "deadline"),
         nodes=nodes,
-        max_nodes=_most_nodes(entry.number("max_nodes")),
+        max_nodes=most if most and most < MANY_NODES else None,
         cpus=entry.number("cpus") or 1,
         tasks=entry.number("tasks") or 1,
         cpus_per_node=entry.number("minimum_cpus_per_node") or 1,
-        licenses=_licenses(entry, state),
+        licenses=licenses,
         reservation=entry.text("resv_name"),
         exclusive=_exclusive(entry),
         threads_per_core=entry.number("threads_per_core") or (1 if _has_core_each(entry) else None),
         others=tuple(_others(entry)),
-        within=(within := _within(entry)),
-        within_for=entry.number("maximum_switch_wait_time") if within == LEAF else None,
+        within=LEAF if is_near else BLOCK if entry.number("segment_size") else "",
+        within_for=entry.number("maximum_switch_wait_time") if is_near else None,
         het=entry.number("het_job_id") or None,
         restarts=entry.number("restart_cnt") or 0,
     )
     job = job.but(**{key: entry.text(key) for key in _TEXTS}, **{key: entry.number(key) or None for key in _NUMBERS})
     return job, entry.flag("hold") or reason in _HELD
-
-
-def _licenses(entry: Fields, state: JobState) -> str:
-    """Return the licences of a job; of one that runs, and had a choice, those that it has (from 25.05 on)."""
-    asked = entry.text("licenses")
-    return (entry.text("licenses_allocated") or asked) if "|" in asked and state is JobState.RUNNING else asked
-
-
-def _most_nodes(number: int | None) -> int | None:
-    return number if number and number < MANY_NODES else None
 
 
 def _exclusive(entry: Fields) -> str:
@@ -317,13 +311,6 @@ def _exclusive(entry: Fields) -> str:
     if words & {"none", "true"}:
         return "node"
     return min(words, default="")
-
-
-def _within(entry: Fields) -> str:
-    """Return the level of the topology within one group of which all nodes of a job are, or an empty text."""
-    if entry.number("required_switches", "minimum_switches"):
-        return LEAF
-    return BLOCK if entry.number("segment_size") else ""
 
 
 def _others(entry: Fields) -> Iterator[str]:
@@ -443,6 +430,7 @@ def _is_of_one_user(entry: Fields) -> bool:
 
 
 def _reservation(entry: Fields) -> ReservationRecord:
+    cores = {part.text("node"): count_ids(part.text("core")) for part in entry.each("core_specializations")}
     return ReservationRecord(
         name=entry.text("name"),
         start=_required(entry, "start_time"),
@@ -453,16 +441,6 @@ def _reservation(entry: Fields) -> ReservationRecord:
         groups=tuple(dict.fromkeys(entry.texts("groups"))),
         flags=entry.texts("flags"),
         licenses=license_amounts(entry.text("licenses")),
-        cores=_reserved_cores(entry),
+        cores=Amounts(cores) if cores else None,
         core_count=entry.number("core_count"),
     )
-
-
-def _reserved_cores(entry: Fields) -> Amounts | None:
-    """Return how many cores of each node are reserved; None where that is not said."""
-    cores = {part.text("node"): count_ids(part.text("core")) for part in entry.each("core_specializations")}
-    return Amounts(cores) if cores else None
-
-
-def _license(entry: Fields) -> tuple[str, int, int | None]:
-    return entry.text("LicenseName"), entry.number("Total") or 0, entry.number("Free")

@@ -341,7 +341,6 @@ def _with_factors(jobs: tuple[JobRecord, ...], factors: Mapping[int, tuple[int, 
 
 
 def _lives(process: int) -> bool:
-    """Tell whether a process of this machine lives."""
     with suppress(ProcessLookupError):
         try:
             os.kill(process, 0)

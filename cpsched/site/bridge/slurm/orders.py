@@ -83,11 +83,8 @@ class Change:
             and (self.begin is None or is_same_begin(self.begin, job.begin, now))
             and (self.comment is None or job.admin_comment.strip() == self.comment.strip())
             and self.site_factor in (None, job.site_factor)
-            and not self._is_held(job)
+            and not (self.is_released and job.state is JobState.HELD)
         )
-
-    def _is_held(self, job: JobRecord) -> bool:
-        return self.is_released and job.state is JobState.HELD
 
     def lines(self) -> tuple[str, ...]:
         """Return the lines for ``scontrol``: times are Unix seconds."""

@@ -259,8 +259,6 @@ def counter_of(partition: str) -> str:
 
 
 class _Need(NamedTuple):
-    """What a job needs."""
-
     #: CPUs of a task; 0: its tasks share the CPUs that it has in all.
     cpus: int
     #: Generic resources of a task, of a node, and of the job.

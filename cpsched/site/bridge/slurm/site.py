@@ -3,86 +3,82 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
-
-from cpsched.domain import DEFAULT_EXPECTED_WAIT, Queue
-from cpsched.formats import DocumentModel, Omittable, keys_of_models, read_settings, refusal, shown
+from cpsched.domain import DEFAULT_EXPECTED_WAIT, MAX_DURATION, Bounds, Check, FrozenMap, Key, Queue, Weight
+from cpsched.formats import FilePath, read_settings, shown
 from cpsched.site.bridge.slurm.client import SlurmClient
 from cpsched.site.bridge.slurm.rest import ADDRESS, RestServer
 
-_LONGEST = 10**10
 #: The word of a job's comment (``sbatch --comment``) by which its user leaves it to Slurm.
 OPT_OUT = "no-cpsched"
 
-
-def _path(text: str) -> str:
-    if not text.startswith("/") or "\0" in text:
-        raise refusal(f"Expected an absolute path, got {shown(text)}")
-    return text
-
-
-def _address(text: str) -> str:
-    if ADDRESS.fullmatch(text) is None:
-        raise refusal(f"Expected unix:/PATH or http://127.0.0.1:PORT, got {shown(text)}")
-    return text
+_Wait = Annotated[int, Bounds(above=0, most=MAX_DURATION, unit="seconds")]
+_Address = Annotated[
+    str,
+    Check(
+        lambda text: (
+            None if ADDRESS.fullmatch(text) else f"Expected unix:/PATH or http://127.0.0.1:PORT, got {shown(text)}"
+        )
+    ),
+]
 
 
-_FilePath = Annotated[str, AfterValidator(_path)]
-_Wait = Annotated[int, Field(gt=0, le=_LONGEST)]
-
-
-class QueueModel(DocumentModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueModel:
     """The wait that the users of a partition may expect."""
 
-    expected_wait: Omittable[_Wait] = Field(None, description="Seconds; default: that of all queues")
-    weight: Annotated[float, Field(gt=0, le=1e100)] = Field(1, description="The factor of its jobs in the objective")
+    expected_wait: Annotated[_Wait | None, Key("Seconds; default: that of all queues")] = None
+    weight: Annotated[Weight, Key("The factor of its jobs in the objective")] = 1
 
 
-class SlurmModel(DocumentModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmModel:
     """A real Slurm: the table ``manager`` of a site's file."""
 
-    kind: Literal["slurm"] = Field(description="Which resource manager")
-    commands: Omittable[_FilePath] = Field(
-        None, description="The directory of squeue, sinfo and scontrol; default: where squeue is found (PATH)"
+    kind: Annotated[Literal["slurm"], Key("Which resource manager")]
+    commands: Annotated[
+        FilePath | None,
+        Key("The directory of squeue, sinfo and scontrol; default: where squeue is found (PATH)"),
+    ] = None
+    conf: Annotated[FilePath | None, Key("slurm.conf; default: SLURM_CONF, or where Slurm looks for it")] = None
+    seconds: Annotated[float, Bounds(above=0, most=600, unit="seconds"), Key("Seconds that one command may take")] = (
+        20.0
     )
-    conf: Omittable[_FilePath] = Field(None, description="slurm.conf; default: SLURM_CONF, or where Slurm looks for it")
-    seconds: Annotated[float, Field(gt=0, le=600, allow_inf_nan=False)] = Field(
-        20.0, description="Seconds that one command may take"
+    rest: Annotated[
+        _Address | None, Key("A slurmrestd of this machine, which is asked in place of squeue and sinfo")
+    ] = None
+    rest_token: Annotated[FilePath | None, Key("The file with its token (JWT), mode 0600")] = None
+    steering: Annotated[
+        Literal["order", "exact"],
+        Key("The plan is Slurm's order of the jobs, or each job starts when and where planned"),
+    ] = "order"
+    weights: Annotated[
+        Literal["priority", "site"],
+        Key("Slurm's priorities weigh jobs, and its tiers are strict, or only the site's file does"),
+    ] = "priority"
+    influence: Annotated[
+        float,
+        Bounds(0, 1),
+        Key("How far plans may depart from the order of priorities, as a share of the waiting jobs"),
+    ] = 1.0
+    notes: Annotated[bool, Key("Write when a job will start into its AdminComment, which administrators may write")] = (
+        False
     )
-    rest: Omittable[Annotated[str, AfterValidator(_address)]] = Field(
-        None, description="A slurmrestd of this machine, which is asked in place of squeue and sinfo"
-    )
-    rest_token: Omittable[_FilePath] = Field(None, description="The file with its token (JWT), mode 0600")
-    steering: Literal["order", "exact"] = Field(
-        "order", description="The plan is Slurm's order of the jobs, or each job starts when and where planned"
-    )
-    weights: Literal["priority", "site"] = Field(
-        "priority", description="Slurm's priorities weigh jobs, and its tiers are strict, or only the site's file does"
-    )
-    influence: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = Field(
-        1.0, description="How far plans may depart from the order of priorities, as a share of the waiting jobs"
-    )
-    notes: bool = Field(
-        False, description="Write when a job will start into its AdminComment, which administrators may write"
-    )
-    gate: Omittable[_FilePath] = Field(
-        None, description="The file by which the daemon tells job_submit.lua that the gate is closed"
-    )
-    expected_wait: _Wait = Field(DEFAULT_EXPECTED_WAIT, description="Seconds, of queues that are not named")
-    queues: dict[str, QueueModel] = Field({}, description="By partition")
-    leave_partitions: list[str] = Field([], description="Partitions whose jobs stay Slurm's")
-    leave_accounts: list[str] = Field([], description="Accounts whose jobs stay Slurm's")
+    gate: Annotated[
+        FilePath | None, Key("The file by which the daemon tells job_submit.lua that the gate is closed")
+    ] = None
+    expected_wait: Annotated[_Wait, Key("Seconds, of queues that are not named")] = DEFAULT_EXPECTED_WAIT
+    queues: Annotated[FrozenMap[str, QueueModel], Key("By partition")] = FrozenMap()
+    leave_partitions: Annotated[tuple[str, ...], Key("Partitions whose jobs stay Slurm's")] = ()
+    leave_accounts: Annotated[tuple[str, ...], Key("Accounts whose jobs stay Slurm's")] = ()
 
     def queue(self, name: str) -> Queue:
         """Return the choices of the site for a queue."""
         found = self.queues.get(name, QueueModel())
         return Queue(expected_wait=found.expected_wait or self.expected_wait, weight=found.weight)
-
-
-_KEYS = keys_of_models(globals())
 
 
 def client_of(model: SlurmModel) -> SlurmClient:
@@ -101,4 +97,4 @@ def read_site(path: Path) -> SlurmModel:
 
     Raises `DocumentError` with everything that is wrong with it.
     """
-    return read_settings(path, SlurmModel, _KEYS, table="manager")[0]
+    return read_settings(path, SlurmModel, table="manager")[0]

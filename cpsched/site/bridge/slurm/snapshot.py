@@ -295,7 +295,6 @@ def make_snapshot(
 
 
 def _apart(record: JobRecord) -> _Apart:
-    """Tell a record apart."""
     return _Apart((record.array or record.number, record.task is None, record.number), record, tuple(_tasks(record)))
 
 

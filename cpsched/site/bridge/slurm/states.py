@@ -13,39 +13,30 @@ from cpsched.domain import NodeState
 from cpsched.site.bridge.protocol import JobState
 
 JOB_BASES = {
-    "PENDING": JobState.WAITING,
-    "RUNNING": JobState.RUNNING,
-    "SUSPENDED": JobState.RUNNING,
-    "COMPLETED": JobState.COMPLETED,
-    "CANCELLED": JobState.CANCELLED,
-    "FAILED": JobState.FAILED,
-    "TIMEOUT": JobState.TIMED_OUT,
-    "NODE_FAIL": JobState.NODE_FAILED,
-    "PREEMPTED": JobState.CANCELLED,
-    "BOOT_FAIL": JobState.NODE_FAILED,
-    "DEADLINE": JobState.TIMED_OUT,
-    "OUT_OF_MEMORY": JobState.FAILED,
+    word: state
+    for state, words in {
+        JobState.WAITING: "PENDING",
+        JobState.RUNNING: "RUNNING SUSPENDED",
+        JobState.COMPLETED: "COMPLETED",
+        JobState.CANCELLED: "CANCELLED PREEMPTED",
+        JobState.FAILED: "FAILED OUT_OF_MEMORY",
+        JobState.TIMED_OUT: "TIMEOUT DEADLINE",
+        JobState.NODE_FAILED: "NODE_FAIL BOOT_FAIL",
+    }.items()
+    for word in words.split()
 }
 
 #: Flags that say more than the base that they stand beside, or in place of; None: the base alone counts.
 JOB_FLAGS = {
-    "COMPLETING": JobState.RUNNING,
-    "CONFIGURING": JobState.RUNNING,
-    "EXPEDITING": None,
-    "LAUNCH_FAILED": JobState.HELD,
-    "POWER_UP_NODE": JobState.RUNNING,
-    "RECONFIG_FAIL": JobState.HELD,
-    "REQUEUED": JobState.WAITING,
-    "REQUEUE_FED": JobState.WAITING,
-    "REQUEUE_HOLD": JobState.HELD,
-    "RESIZING": JobState.RUNNING,
-    "RESV_DEL_HOLD": JobState.HELD,
-    "REVOKED": JobState.CANCELLED,
-    "SIGNALING": JobState.RUNNING,
-    "SPECIAL_EXIT": JobState.HELD,
-    "STAGE_OUT": JobState.RUNNING,
-    "STOPPED": JobState.RUNNING,
-    "UPDATE_DB": None,
+    word: state
+    for state, words in {
+        JobState.WAITING: "REQUEUED REQUEUE_FED",
+        JobState.HELD: "LAUNCH_FAILED RECONFIG_FAIL REQUEUE_HOLD RESV_DEL_HOLD SPECIAL_EXIT",
+        JobState.RUNNING: "COMPLETING CONFIGURING POWER_UP_NODE RESIZING SIGNALING STAGE_OUT STOPPED",
+        JobState.CANCELLED: "REVOKED",
+        None: "EXPEDITING UPDATE_DB",
+    }.items()
+    for word in words.split()
 }
 
 #: Slurm's reasons why a job cannot start before somebody changes it, or the site.
@@ -56,54 +47,18 @@ NEVER = frozenset({
 #: States of partitions in which no job starts.
 CLOSED = frozenset({"DOWN", "INACTIVE"})
 
-_UP, _DRAIN, _DOWN = NodeState.UP, NodeState.DRAIN, NodeState.DOWN
-
+_ORDER = (NodeState.UP, NodeState.DRAIN, NodeState.DOWN)
 #: The worst of a node's words is its state.
 NODE_WORDS = {
-    "ALLOCATED": _UP,
-    "BLOCKED": _DRAIN,
-    "CLOUD": _UP,
-    "COMPLETING": _UP,
-    "DOWN": _DOWN,
-    "DRAIN": _DRAIN,
-    "DRAINED": _DRAIN,
-    "DRAINING": _DRAIN,
-    "DYNAMIC_FUTURE": _UP,
-    "DYNAMIC_NORM": _UP,
-    "ERROR": _DOWN,
-    "EXTERNAL": _UP,
-    "FAIL": _DRAIN,
-    "FAILING": _DRAIN,
-    "FUTURE": _DOWN,
-    "IDLE": _UP,
-    "INVAL": _DOWN,
-    "INVALID": _DOWN,
-    "INVALID_REG": _DRAIN,
-    "MAINT": _UP,
-    "MAINTENANCE": _UP,
-    "MIXED": _UP,
-    "NET": _UP,
-    "NOT_RESPONDING": _DRAIN,
-    "NO_RESPOND": _DRAIN,
-    "PERFCTRS": _UP,
-    "PLANNED": _UP,
-    "POWERED_DOWN": _UP,
-    "POWERING_DOWN": _DRAIN,
-    "POWERING_UP": _UP,
-    "POWER_DOWN": _DRAIN,
-    "POWER_DRAIN": _DRAIN,
-    "POWER_UP": _UP,
-    "POWER_DOWN_ASAP": _DRAIN,
-    "POWER_DOWN_FORCE": _DRAIN,
-    "REBOOT": _DRAIN,
-    "REBOOT_CANCELED": _UP,
-    "REBOOT_ISSUED": _DOWN,
-    "REBOOT_REQUESTED": _DRAIN,
-    "RES": _UP,
-    "RESERVED": _UP,
-    "RESUME": _UP,
-    "UNDRAIN": _UP,
-    "UNKNOWN": _DOWN,
+    word: state
+    for state, words in {
+        NodeState.UP: "ALLOCATED CLOUD COMPLETING DYNAMIC_FUTURE DYNAMIC_NORM EXTERNAL IDLE MAINT MAINTENANCE MIXED "
+        "NET PERFCTRS PLANNED POWERED_DOWN POWERING_UP POWER_UP REBOOT_CANCELED RES RESERVED RESUME UNDRAIN",
+        NodeState.DRAIN: "BLOCKED DRAIN DRAINED DRAINING FAIL FAILING INVALID_REG NOT_RESPONDING NO_RESPOND "
+        "POWERING_DOWN POWER_DOWN POWER_DRAIN POWER_DOWN_ASAP POWER_DOWN_FORCE REBOOT REBOOT_REQUESTED",
+        NodeState.DOWN: "DOWN ERROR FUTURE INVAL INVALID REBOOT_ISSUED UNKNOWN",
+    }.items()
+    for word in words.split()
 }
 
 #: The signs at the end of a state, and the words that they stand for.
@@ -118,7 +73,6 @@ _SIGNS = {
     "^": "REBOOT_ISSUED",
     "-": "PLANNED",
 }
-_ORDER = (_UP, _DRAIN, _DOWN)
 
 
 class UnknownStateError(ValueError):

@@ -97,8 +97,6 @@ _TIMES: Mapping[str, Mapping[str, str]] = {
 
 
 class _Record:
-    """The fields of one record."""
-
     def __init__(self, text: str) -> None:
         self.text = text
         pairs = _FIELD.findall(text)

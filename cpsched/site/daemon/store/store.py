@@ -213,7 +213,7 @@ class Store:
             }
             self._replace(connection, PROMISES, promises)
             rows = [
-                {"at": at, "kind": _kind(record), "job": record.job, "content": _content(record)}
+                {"at": at, "kind": type(record).__name__, "job": record.job, "content": _content(record)}
                 for record in save.records
             ]
             _insert(connection, HISTORY, rows)
@@ -430,10 +430,6 @@ def _unfinished(connection: Connection) -> dict[str, bool]:
         .having(func.max(case((HISTORY.c.kind == over, 1), else_=0)) == 0)
     )
     return {row.job: bool(row.has_started) for row in connection.execute(asked)}
-
-
-def _kind(record: Record) -> str:
-    return type(record).__name__
 
 
 def _content(value: Record | Order) -> str:
