@@ -254,7 +254,7 @@ def _count_chart(title: str, counts: Mapping[str, int], about: str, table: Table
         title=title,
         x=Axis(label="jobs", has_zero=True),
         y=Axis(label="", names=tuple(counts)),
-        layers=(Bars(name="jobs", at=places, values=tuple(map(float, counts.values())), is_flat=True),),
+        layers=(Bars(name="jobs", at=places, values=tuple(map(float, counts.values()))),),
         about=about,
         tables=(table,),
     )

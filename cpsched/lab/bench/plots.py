@@ -38,7 +38,6 @@ def _bars(results: Results, plot: Plot) -> Iterator[tuple[str, Chart]]:
                     values=(one.mean,),
                     half_widths=(one.half_width,),
                     series=place,
-                    is_flat=True,
                 )
                 for place, (name, one) in enumerate(means.items())
             )

@@ -16,7 +16,7 @@ from cpsched.lab.policies.batsim import Batsim
 from cpsched.lab.policies.conservative import Conservative, ConservativeOnNodes
 from cpsched.lab.policies.evolving_online import EvolvingOnline
 from cpsched.lab.policies.maui import maui
-from cpsched.lab.policies.queue_rules import QUEUE_RULES, pbs_fifo_starve
+from cpsched.lab.policies.queue_rules import QUEUE_RULES, always, pbs_fifo_starve
 from cpsched.lab.policies.resizing import Gain, malleable_avg, malleable_keep, malleable_min, malleable_pref
 from cpsched.lab.policies.sd import malleable_value, sd_5, sd_10, sd_50, sd_dyn, sd_inf, static_backfill
 from cpsched.lab.policies.slurm import Slurm
@@ -85,18 +85,13 @@ def factory_of(name: str) -> Callable[..., QueueRule | Scheduler] | None:
         return make_online_portfolio if name == "portfolio" else partial(make_engine_scheduler, name)
     found = load_outside(name, POLICY_GROUP, ENGINE_GROUP)
     if isinstance(found, QueueRule):
-        return partial(_itself, found)
+        return always(found)
     if is_engine(found):
         return partial(make_engine_scheduler, name)
     if found is not None and not callable(found):
         message = "Expected a QueueRule, or a class or function that makes a scheduler"
         raise DocumentError(f"scheduler {name}", [Fault("", f"{message}, got {type(found).__name__}")])
     return found
-
-
-def _itself(rule: QueueRule) -> QueueRule:
-    """Return a rule that needs no parameters."""
-    return rule
 
 
 @at_the_door

@@ -20,7 +20,7 @@ from cpsched.lab.sim.shares import modes_of_jobs
 from cpsched.metrics import Ending
 from cpsched.planner import slices_of
 from cpsched.problem import compiled, dominant_share, refusal, refusals, stated_node
-from cpsched.rusv import FOREVER, Scratch, Tables, Timeline, grouped, instant_kernels
+from cpsched.rusv import FOREVER, Timeline, grouped, instant_kernels
 
 _TYPES = {
     DependencyType.AFTER: arrays.AFTER_START,
@@ -403,10 +403,6 @@ class Load:
             amounts=np.array(amounts, dtype=np.int64),
             licenses=licenses,
         )
-
-    def kernel_views(self) -> tuple[Tables, Scratch]:
-        """Return the tables and the scratch that kernels need for one moment."""
-        return self.timeline.instant_views()
 
     def outages(self) -> tuple[Ints, Ints]:
         """Return the events of nodes in ascending order: (time, kind, first, last), and the nodes that these point to.

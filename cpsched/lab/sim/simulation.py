@@ -26,7 +26,6 @@ from cpsched.domain import (
     WaitingJob,
     WaitingReason,
     priority_classes,
-    repeated,
 )
 from cpsched.errors import UnsupportedError
 from cpsched.formats import checked
@@ -203,8 +202,6 @@ class History:
     def _run(self, index: int, start: int, end: int, entries: NDArray[np.int32], choice: int) -> PlannedJob:
         """Return a run as a plan has it."""
         job = self._world.load.jobs[index]
-        if job.running is not None and not len(entries):
-            return _ended(job, end)
         segments = self._world.segments(index, start, end, entries, choice)
         first = self._world.choice_of(index, start, choice)
         return PlannedJob(id=job.id, start=start, end=end, segments=segments, alternative=first)
@@ -244,13 +241,6 @@ def _check_evolving(world: SimWorld, scheduler: QueueRule | Scheduler, *, is_cha
     ]
     if features:
         raise UnsupportedError("simulation", features)
-
-
-def _ended(job: Job, end: int) -> PlannedJob:
-    """Return a job that ran before the beginning, up to its end."""
-    run = repeated(job)
-    *past, last = (segment for segment in run.segments if segment.start < end)
-    return replace(run, end=end, segments=(*past, replace(last, end=end)))
 
 
 def _ranges(numbers: Sequence[int]) -> str:

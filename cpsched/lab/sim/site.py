@@ -418,22 +418,12 @@ class Site:
             # it has begun when it was resized, and is not resized again
             start = self._world.since(index)
             job = replace(job, steps=(replace(job.steps[0], walltime=self.end_of(index) - start),))
-        running = Running(start=start, segments=self._segments_of(index, job))
-        return replace(job, after=(), not_before=None, told=None, running=running)
-
-    def _segments_of(self, index: int, job: Job) -> tuple[Segment, ...]:
-        start, end, _, _, first, count = self._world.state.runs[index].tolist()
-        if index in self._world.load.job_modes and count:
-            return self._world.segments(
-                index, start, end, self._world.state.pool[first : first + count], is_stated=True
-            )
-        if job.running is not None and count == 0:
-            *past, last = job.running.segments
-            return (*past, replace(last, end=end))
         if index in self._world.courses:
-            return self.course_of(index)
-        allocation = self._world.load.columns.allocation_of(job.request, self._world.state.pool[first : first + count])
-        return (Segment(start=self._world.since(index), end=end, allocation=allocation),)
+            segments = self.course_of(index)
+        else:
+            entries, choice = self.entries_of(index), self.choice_of(index)
+            segments = self._world.segments(index, start, self.end_of(index), entries, choice, is_stated=True)
+        return replace(job, after=(), not_before=None, told=None, running=Running(start=start, segments=segments))
 
     def held(self, job: int, timeline: Timeline) -> Booking:
         """Return the amounts that a running job holds from its start to its expected end."""

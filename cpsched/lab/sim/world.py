@@ -32,7 +32,7 @@ class SimWorld:
 
     def __init__(self, load: Load) -> None:
         self.load = load
-        self.tables, self.scratch = load.kernel_views()
+        self.tables, self.scratch = load.timeline.instant_views()
         self.state = empty_state(load, RAISES)
         free, sums = load.timeline.free_at(0)
         self.machine = arrays.Machine(
@@ -662,6 +662,10 @@ class SimWorld:
         `is_stated`: whether a job that has run since before the beginning states its chunks though the instance does
         not.
         """
+        running = self.load.jobs[job].running
+        if running is not None and not len(entries):
+            *past, last = (segment for segment in running.segments if segment.start < end)
+            return (*past, replace(last, end=end))
         if job in self.courses:
             return tuple(
                 replace(segment, end=min(segment.end, end)) for segment in self.courses[job] if segment.start < end
@@ -680,8 +684,8 @@ class SimWorld:
             return (Segment(start=start, end=end, allocation=allocation),)
         times = {time: self.state.modes[first : first + len(entries)] for time, first in changes}
         before: tuple[Segment, ...] = ()
-        if of_job.running is not None and start == of_job.running.start:
-            before = of_job.running.segments
+        if running is not None and start == running.start:
+            before = running.segments
         else:
             times = {start: np.zeros(len(entries), dtype=np.int8), **times}
         is_unstated = any(held.chunk is None for segment in before for held in segment.allocation)

@@ -168,14 +168,5 @@ def maui(
 
     Raises `ValueError` if a table has an unknown name, or something is out of range.
     """
-    tables = {
-        "weights": weights,
-        "priorities": priorities,
-        "fairshare": fairshare,
-        "qos": qos,
-        "downtimes": downtimes,
-        "shortpool": shortpool,
-        "bank": bank,
-    }
-    given = {name: table for name, table in tables.items() if table is not None}
-    return Maui(made(MauiParams, {"reservation_depth": reservation_depth, "backfill": backfill, **given}, "maui"))
+    given = {name: value for name, value in locals().items() if value is not None}
+    return Maui(made(MauiParams, given, "maui"))
