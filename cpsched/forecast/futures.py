@@ -164,23 +164,21 @@ class _Scene:
         self._free, self._sfree = free.astype(np.int32), sums.astype(np.int64)
         rows, self._held = list[tuple[int, int]](), np.zeros((len(self._running), len(sums)), dtype=np.int64)
         self._spans = np.zeros((len(self._running), 2), dtype=np.int64)
-        colsys = self._tables.colsys
         for number, (job, run) in enumerate(self._running):
             segment = next(part for part in run.segments if part.end > self._now)
-            taken = self._columns.amounts_of(segment.allocation, whole=job.steps[0].request.place.exclusive)
-            first = len(rows)
-            for column, amount in taken.items():
-                least = min(amount, int(self._free[column]))
-                if least > 0:
-                    rows.append((column, least))
-                    self._free[column] -= least
-                    for system in colsys[column].tolist():
-                        if system >= 0:
-                            self._held[number, system] += least
-            for column, amount in self._columns.licenses_of(job.licenses).items():
-                self._held[number, column] += min(amount, int(self._sfree[column]))
+            asked = self._columns.amounts_of(segment.allocation, whole=job.steps[0].request.place.exclusive)
+            loans = self._columns.licenses_of(job.licenses)
+            held = self._timeline.booking(
+                0,
+                1,
+                {column: least for column, some in asked.items() if (least := min(some, int(self._free[column]))) > 0},
+                {column: min(some, int(self._sfree[column])) for column, some in loans.items()},
+            )
+            self._free[held.columns] -= held.amounts
+            self._held[number, held.system_columns] = held.system_amounts
             self._sfree -= self._held[number]
-            self._spans[number] = first, len(rows) - first
+            self._spans[number] = len(rows), len(held.columns)
+            rows += zip(held.columns.tolist(), held.amounts.tolist(), strict=True)
         self._rows = np.array(rows, dtype=np.int64).reshape(-1, 2)
 
     def _set_aside(self, window: Instance) -> Walls:

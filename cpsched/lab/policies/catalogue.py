@@ -18,7 +18,7 @@ from cpsched.lab.policies.evolving_online import EvolvingOnline
 from cpsched.lab.policies.maui import maui
 from cpsched.lab.policies.queue_rules import QUEUE_RULES, always, pbs_fifo_starve
 from cpsched.lab.policies.resizing import Gain, malleable_avg, malleable_keep, malleable_min, malleable_pref
-from cpsched.lab.policies.sd import malleable_value, sd_5, sd_10, sd_50, sd_dyn, sd_inf, static_backfill
+from cpsched.lab.policies.sd import StaticBackfill, malleable_value, sd_5, sd_10, sd_50, sd_dyn, sd_inf
 from cpsched.lab.policies.slurm import Slurm
 from cpsched.lab.sim import QueueRule, Scheduler
 from cpsched.portfolio import ENGINE_GROUP, ENGINES, POLICY_GROUP, announced, is_engine, load_outside
@@ -33,7 +33,7 @@ SCHEDULERS: dict[str, Callable[..., QueueRule | Scheduler]] = {
     "maui": maui,
     "pbs_fifo_starve": pbs_fifo_starve,
     "slurm": Slurm,
-    "static_backfill": static_backfill,
+    "static_backfill": StaticBackfill,
     "sd_5": sd_5,
     "sd_10": sd_10,
     "sd_50": sd_50,

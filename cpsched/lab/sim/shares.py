@@ -19,15 +19,6 @@ from cpsched.domain import Amounts, Job, Mode, Placement, counted, modes, rate_o
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Held:
-    """The allocation of a job: amounts of node columns, and sums for all system columns."""
-
-    columns: NDArray[np.int64]
-    amounts: NDArray[np.int64]
-    sums: NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Standing:
     """A job that has run since before the beginning: where, in which of its modes, and what it has done (s)."""
 

@@ -11,22 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.arguments import at_the_door
-from cpsched.domain import (
-    Amounts,
-    Chunk,
-    Cluster,
-    EngineReport,
-    Instance,
-    Job,
-    NodeClass,
-    Plan,
-    PlannedJob,
-    Request,
-    Step,
-    WaitingJob,
-    WaitingReason,
-    priority_classes,
-)
+from cpsched.domain import EngineReport, Instance, Plan, PlannedJob, WaitingJob, WaitingReason, priority_classes
 from cpsched.errors import UnsupportedError
 from cpsched.formats import checked
 from cpsched.lab.sim import arrays, kernels
@@ -374,8 +359,6 @@ def simulate(
 
 def warm_up_simulation() -> None:
     """Compile the kernels of queue rules, or load them: what is timed afterwards is the simulation alone."""
-    request = Request(chunks=(Chunk(count=1, resources=Amounts({"cores": 1})),))
-    job = Job(id="warm-up", submit=0, steps=(Step(walltime=1, request=request),))
-    node = NodeClass(names=("node",), resources=Amounts({"cores": 1}))
-    instance = Instance(name="warm-up", cluster=Cluster(classes=(node,)), jobs=(job,))
-    simulate(instance, QueueRule(name="warm-up", backfill=BackfillRule.NOT_DELAYING, order=Order.WFP3))
+    from cpsched.planner import warmup_window
+
+    simulate(warmup_window(), QueueRule(name="warm-up", backfill=BackfillRule.NOT_DELAYING, order=Order.WFP3))

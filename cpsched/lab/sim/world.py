@@ -17,10 +17,10 @@ from cpsched.lab.sim import arrays, hold_kernels, kernels, run_kernels
 from cpsched.lab.sim.arrays import C, J, R
 from cpsched.lab.sim.load import Load, empty_state
 from cpsched.lab.sim.scheduler import Change, NextStep, Start
-from cpsched.lab.sim.shares import Held, JobModes, WorkDone
+from cpsched.lab.sim.shares import JobModes, WorkDone
 from cpsched.lab.sim.usage import DecayingUsage
 from cpsched.metrics import Runs
-from cpsched.rusv import FOREVER, instant_kernels
+from cpsched.rusv import FOREVER, Booking, instant_kernels
 
 #: By how many seconds the estimate of a job is raised that runs longer than believed, one after the other (Tsafrir,
 #: Etsion and Feitelson, TPDS 2007, section 4).
@@ -247,9 +247,9 @@ class SimWorld:
             job_modes = self._modes_of(job, start.entries, start.modes)
             if job_modes is None:
                 return False
-            held = self._held_by(job, job_modes.allocation(start.entries, start.modes))
             work = WorkDone(since=self.now, done=Fraction(0), rate=job_modes.rate(start.entries, start.modes))
-            return self._is_free(held, work.end_of(int(self.load.walltime[job])))
+            end = work.end_of(int(self.load.walltime[job]))
+            return self._is_free(self._held_by(job, job_modes.allocation(start.entries, start.modes), end))
         run_kernels.take_choice(job, self.load.row_of(job, start.choice) or 0, s)
         fits = bool(kernels.fits_there(job, start.entries, s, self.machine, self.tables, self.scratch))
         run_kernels.take_choice(job, 0, s)
@@ -406,24 +406,13 @@ class SimWorld:
                 return False
             if after is not None and after.start != segment.end:
                 return False
-        return self._is_free(self._held_by(start.job, segments[0].allocation), segments[0].end)
+        return self._is_free(self._held_by(start.job, segments[0].allocation, segments[0].end))
 
-    def _held_by(self, job: int, allocation: Sequence[Placement]) -> Held:
-        """Return the amounts that a job which changes while it runs takes on some nodes."""
-        load = self.load
-        taken = load.columns.amounts_of(allocation, whole=load.jobs[job].request.place.exclusive)
-        sums = np.zeros(len(self.scratch.samounts), dtype=np.int64)
-        for column, amount in taken.items():
-            for system in self.tables.colsys[column].tolist():
-                if system >= 0:
-                    sums[system] += amount
-        for name, amount in load.jobs[job].licenses.items():
-            sums[load.columns.license_number[name]] += amount
-        return Held(
-            columns=np.array(list(taken), dtype=np.int64),
-            amounts=np.array(list(taken.values()), dtype=np.int64),
-            sums=sums,
-        )
+    def _held_by(self, job: int, allocation: Sequence[Placement], end: int) -> Booking:
+        """Return the amounts that a job which changes while it runs takes on some nodes from now on."""
+        columns, of_job = self.load.columns, self.load.jobs[job]
+        taken = columns.amounts_of(allocation, whole=of_job.request.place.exclusive)
+        return self.load.timeline.booking(self.now, end, taken, columns.licenses_of(of_job.licenses))
 
     def _set_course(self, job: int, segments: Sequence[Segment]) -> None:
         """Note when the steps of a job that starts now begin, and what the first one holds.
@@ -432,7 +421,7 @@ class SimWorld:
         """
         s, start = self.state, segments[0].start
         self.courses[job] = list(segments)
-        self._fix(job, self._held_by(job, segments[0].allocation))
+        self._fix(job, self._held_by(job, segments[0].allocation, segments[0].end))
         left, end = int(self._lengths[job]), segments[-1].end
         for segment, step in zip(segments, self.load.evolving[job].steps, strict=True):
             if left <= step.walltime:
@@ -453,16 +442,13 @@ class SimWorld:
             if place == 0 or s.runs[one.job, R.ENDING] != arrays.WAITING:
                 return False
             course[place] = replace(course[place], allocation=one.allocation)
-        for one in steps:
+        held = [self._held_by(one.job, one.allocation, self.now) for one in steps]
+        for one, of_one in zip(steps, held, strict=True):
             run_kernels.give_back(one.job, s, self.machine, self.tables, self.scratch)
-            self._fix(one.job, self._held_by(one.job, one.allocation))
+            self._fix(one.job, of_one)
         s = self.state
-        for one in steps:
-            at, count = s.fixed[one.job].tolist()
-            held = Held(
-                columns=s.fixed_columns[at : at + count], amounts=s.fixed_amounts[at : at + count], sums=s.sums[one.job]
-            )
-            if not self._is_free(held, self.now):
+        for one, of_one in zip(steps, held, strict=True):
+            if not self._is_free(of_one):
                 return False
             while len(self.state.heap) < self.state.clock[C.HEAP] + 4 * len(s.runs):
                 self._double("heap")
@@ -505,12 +491,13 @@ class SimWorld:
         job_modes = self._modes_of(job, entries, change.modes)
         if job_modes is None or end < 0 or ending != arrays.WAITING:
             return False
-        had = self._held_by(job, job_modes.allocation(entries, self.modes_of(job)))
-        held = self._held_by(job, job_modes.allocation(entries, change.modes))
+        had = self._held_by(job, job_modes.allocation(entries, self.modes_of(job)), now)
         work = self._work_of(job).at(now)
         next_work = WorkDone(since=now, done=work, rate=job_modes.rate(entries, change.modes))
+        until = next_work.end_of(int(self.load.walltime[job]))
+        held = self._held_by(job, job_modes.allocation(entries, change.modes), until)
         run_kernels.give_back(job, s, self.machine, self.tables, self.scratch)
-        is_free = self._is_free(held, next_work.end_of(int(self.load.walltime[job])), had)
+        is_free = self._is_free(held, had)
         if is_free:
             self._shape(job, entries, change.modes, start, work, ceil((end - now) * self._work_of(job).rate))
         while len(self.state.heap) < self.state.clock[C.HEAP] + 4 * len(s.runs):
@@ -525,18 +512,18 @@ class SimWorld:
             return None
         return job_modes if chosen.min() >= 0 and chosen.max() < len(job_modes.modes) else None
 
-    def _is_free(self, held: Held, end: int, had: Held | None = None) -> bool:
-        """Return whether something is free now and not set aside before `end`, beside what the job had."""
+    def _is_free(self, held: Booking, had: Booking | None = None) -> bool:
+        """Return whether something is free now and not set aside before it ends, beside what the job had."""
         s, machine, free, sums = self.state, self.machine, self.machine.free, self.machine.sfree
-        if end > hold_kernels.next_change(s):
-            hold_kernels.room_until(end, machine.free, machine.sfree, s, machine, self.tables)
+        if held.end > hold_kernels.next_change(s):
+            hold_kernels.room_until(held.end, machine.free, machine.sfree, s, machine, self.tables)
             free, sums = machine.room, machine.sroom
-        least, least_sums = free[held.columns].astype(np.int64), sums
+        free, sums = free.copy(), sums.copy()
         if had is not None:
-            of_column = dict(zip(had.columns.tolist(), had.amounts.tolist(), strict=True))
-            least = np.maximum(least, [of_column.get(column, 0) for column in held.columns.tolist()])
-            least_sums = np.maximum(sums, had.sums)
-        return bool((least >= held.amounts).all() and (least_sums >= held.sums).all())
+            free[had.columns] = np.maximum(free[had.columns], had.amounts)
+            sums[had.system_columns] = np.maximum(sums[had.system_columns], had.system_amounts)
+        has_nodes = (free[held.columns] >= held.amounts).all()
+        return bool(has_nodes and (sums[held.system_columns] >= held.system_amounts).all())
 
     def _shape(
         self, job: int, entries: NDArray[np.int32], chosen: NDArray[np.int8], start: int, done: Fraction, believed: int
@@ -547,12 +534,12 @@ class SimWorld:
         seconds at full share.
         """
         job_modes = self.load.job_modes[job]
-        self._fix(job, self._held_by(job, job_modes.allocation(entries, chosen)))
+        self._fix(job, self._held_by(job, job_modes.allocation(entries, chosen), self.now))
         self._note(job, chosen)
         self._work[job] = WorkDone(since=self.now, done=done, rate=job_modes.rate(entries, chosen))
         self._expect(job, start, believed, self._work[job])
 
-    def _fix(self, job: int, held: Held) -> None:
+    def _fix(self, job: int, held: Booking) -> None:
         """Note what a job has, in its old place if that is large enough."""
         s = self.state
         first, room = s.fixed[job].tolist()
@@ -565,7 +552,8 @@ class SimWorld:
         s.fixed[job] = first, len(held.columns)
         s.fixed_columns[first : first + len(held.columns)] = held.columns
         s.fixed_amounts[first : first + len(held.columns)] = held.amounts
-        s.sums[job] = held.sums
+        s.sums[job] = 0
+        s.sums[job, held.system_columns] = held.system_amounts
 
     def _note(self, job: int, chosen: NDArray[np.int8]) -> None:
         """Note in which modes a job runs from now on."""
