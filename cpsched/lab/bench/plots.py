@@ -52,7 +52,9 @@ def _lines(results: Results, plot: Plot, over: str) -> Iterator[tuple[str, Chart
     groups: dict[str, list[Workload]] = {}
     for workload in results.campaign.samples:
         if getattr(workload, over) is not None:
-            groups.setdefault(_label_without(workload, over), []).append(workload)
+            # the label without what is on the axis
+            label = replace(workload, **{over: None}).label
+            groups.setdefault(label, []).append(workload)
     for number, (label, workloads) in enumerate(groups.items(), start=1):
         series: dict[str, list[tuple[float, MeanInterval]]] = {}
         for contender in results.campaign.contenders:
@@ -75,14 +77,6 @@ def _lines(results: Results, plot: Plot, over: str) -> Iterator[tuple[str, Chart
             axis = Axis(label=words_of(plot.figure), has_zero=True)
             chart = Chart(title=_title(plot, label), x=Axis(label=over), y=axis, layers=lines)
             yield _file_name(plot, number, len(groups)), chart
-
-
-def _label_without(workload: Workload, over: str) -> str:
-    """Return the label of a workload without what is on the axis."""
-    is_load = over == "load"
-    return replace(
-        workload, load=None if is_load else workload.load, malleable=workload.malleable if is_load else None
-    ).label
 
 
 def _mean(results: Results, workload: Workload, contender: str, plot: Plot) -> MeanInterval | None:

@@ -109,16 +109,11 @@ def make_scheduler(name: str, parameters: Mapping[str, object] = FrozenMap()) ->
         hint = did_you_mean(name, known) or f" (known: {', '.join(known)})"
         raise DocumentError("scheduler", [Fault("", f"Expected a scheduler, got {name!r}{hint}")])
     made = _scheduler_from(factory, name, parameters)
-    if not isinstance(made, QueueRule) and not _decides(made):
+    decides = all(callable(getattr(made, method, None)) for method in ("begin", "decide"))
+    if not isinstance(made, QueueRule) and not (decides and isinstance(getattr(made, "name", None), str)):
         message = "Expected it to make a QueueRule, or a scheduler with a name and the methods begin and decide"
         raise DocumentError(f"scheduler {name}", [Fault("", f"{message}, got {type(made).__name__}")])
     return made
-
-
-def _decides(made: object) -> bool:
-    """Tell whether an object is a scheduler that can be asked."""
-    methods = (getattr(made, "begin", None), getattr(made, "decide", None))
-    return isinstance(getattr(made, "name", None), str) and all(map(callable, methods))
 
 
 def label_of(name: str, parameters: Mapping[str, object]) -> str:

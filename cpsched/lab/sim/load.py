@@ -177,7 +177,9 @@ class Load:
             times = None if stated == (None, None, None) else (job.submit, job.walltime, *stated)
             key = (id(job.request), job.licenses, job.queue, walltime, times)
             if key not in known:
-                known[key] = self._demand_or_verdict(job)
+                verdict = refusal(self.instance, job, is_shrunk=False)
+                demand = -1 if verdict else self.columns.compile(job.request, job.licenses, job.walltime)
+                known[key] = demand, verdict
             demand, verdict = known[key]
             demands.append(demand)
             if verdict is not None:
@@ -232,11 +234,6 @@ class Load:
         jobs, cluster = self.stated_jobs, self.stated.cluster
         asked = {name: self._ints(totals[id(job.request)].get(name, 0) for job in jobs) for name in cluster.totals}
         return asked | {name: self._ints(job.licenses.get(name, 0) for job in jobs) for name in cluster.licenses}
-
-    def _demand_or_verdict(self, job: Job) -> tuple[int, tuple[WaitingReason, str] | None]:
-        """Return the demand of a job, or -1 and why it can never start."""
-        verdict = refusal(self.instance, job, is_shrunk=False)
-        return (-1, verdict) if verdict else (self.columns.compile(job.request, job.licenses, job.walltime), None)
 
     def _compile_choices(self) -> tuple[Ints, Ints]:
         """Return where the choices of each job begin, and all: demand, walltime, real length, cores, number."""

@@ -23,7 +23,7 @@ from cpsched.lab.sim.rules import BackfillRule, Order, Prediction, QueueRule
 from cpsched.lab.sim.scheduler import Counting, Scheduler
 from cpsched.lab.sim.scheduler_loop import play_scheduler
 from cpsched.lab.sim.world import SimWorld
-from cpsched.metrics import Runs, RunsSummary, runs_summary, score_of
+from cpsched.metrics import Runs, RunsSummary, SimulatedRun, score_of
 from cpsched.problem import stated_node
 from cpsched.rusv import interpret
 
@@ -47,7 +47,8 @@ def unkept(instance: Instance, scheduler: QueueRule | Scheduler) -> tuple[str, .
         found.append(f"resizable jobs ({_jobs(resizable)}), which have one size from start to end")
     if getattr(scheduler, "plans_windows", False):
         return tuple(found)
-    hard = Counter(job.queue for job in instance.jobs if _is_bound(instance, job.queue) and job.running is None)
+    bound = {name for name, queue in instance.queues.items() if queue.max_wait is not None and queue.max_wait.is_hard}
+    hard = Counter(job.queue for job in instance.jobs if job.queue in bound and job.running is None)
     for queue, count in hard.items():
         is_first = isinstance(scheduler, QueueRule) and scheduler.order is Order.SMITH
         how = "whose jobs come first, but may start later" if is_first else "which is ignored"
@@ -64,12 +65,6 @@ def unkept(instance: Instance, scheduler: QueueRule | Scheduler) -> tuple[str, .
     if promised:
         found.append(f"promised starts ({_jobs(promised)}), which it does not weigh")
     return tuple(found)
-
-
-def _is_bound(instance: Instance, queue: str | None) -> bool:
-    """Tell whether the jobs of a queue have a hard ``max_wait``."""
-    max_wait = None if queue is None else instance.queues[queue].max_wait
-    return max_wait is not None and max_wait.is_hard
 
 
 def _jobs(count: int) -> str:
@@ -96,8 +91,9 @@ class History:
     runs: Runs
     #: Seconds of each decision; for a compiled rule, the means of some thousand passes.
     decision_seconds: NDArray[np.float64]
-    #: Seconds that the simulation took.
+    #: Seconds that the simulation took, and whether it was not interrupted.
     elapsed: float
+    is_whole: bool
     #: The scheduler's counters, see `Counting`.
     counters: Mapping[str, int]
     #: Of a choice of rules: which one was used from when on.
@@ -156,14 +152,21 @@ class History:
 
         `warm_up`, `cool_down`: shares of the jobs, first and last in the order of submission, that do not count.
         """
-        cluster = self._world.load.stated.cluster
-        return runs_summary(
-            self.runs,
-            max(1, cluster.totals.get("cores", 0)),
-            resources=cluster.capacity,
-            warm_up=warm_up,
-            cool_down=cool_down,
+        return self.as_run(self.scheduler).summary(warm_up=warm_up, cool_down=cool_down)
+
+    def as_run(self, policy: str) -> SimulatedRun:
+        """Return what reports show of the history; `policy`: the scheduler with its parameters."""
+        stated = self._world.load.stated
+        return SimulatedRun(
+            workload=stated.name,
+            policy=policy,
+            capacity=stated.cluster.capacity,
+            runs=self.runs,
             decision_seconds=self.decision_seconds,
+            elapsed=self.elapsed,
+            is_whole=self.is_whole,
+            epoch=stated.epoch,
+            time_zone=stated.time_zone,
         )
 
     def __repr__(self) -> str:
@@ -334,6 +337,7 @@ def simulate(
             runs=world.runs() if is_whole else world.runs().until(world.now),
             decision_seconds=np.array(seconds, dtype=np.float64),
             elapsed=time.perf_counter() - began if keeper is None else keeper.elapsed,
+            is_whole=is_whole,
             counters=scheduler.counters if isinstance(scheduler, Counting) else {},
             rules=tuple(uses),
             _world=world,

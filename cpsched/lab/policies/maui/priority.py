@@ -141,7 +141,9 @@ class Priorities:
             [(qos.target_queue_time or np.nan, qos.target_xfactor or np.nan) for qos in self.qos], dtype=np.float64
         ).reshape(-1, 2)
         self._bypassed: Ints = np.zeros(len(jobs), dtype=np.int64)
-        self._shares = _Shares(params, credentials, self.qos, origin) if _has_fairshare(params) else None
+        # whether past usage can change any priority
+        has_fairshare = any(_fairshare_weight(params.weights, Credential(kind)) for kind in params.fairshare.targets)
+        self._shares = _Shares(params, credentials, self.qos, origin) if has_fairshare else None
 
     def _fixed_parts(
         self, params: MauiParams, jobs: Sequence[Job], credentials: Sequence[dict[Credential, str | None]]
@@ -250,11 +252,6 @@ class _Shares:
         by_aim = [weight * target.distance(used) for (weight, target), used in zip(self._aims, usage, strict=True)]
         found: Floats = np.array([*by_aim, 0.0])[self._aims_of[jobs]].sum(axis=1)
         return found
-
-
-def _has_fairshare(params: MauiParams) -> bool:
-    """Return whether past usage can change any priority."""
-    return any(_fairshare_weight(params.weights, Credential(kind)) for kind in params.fairshare.targets)
 
 
 def _fairshare_weight(weights: Weights, kind: Credential) -> float:
