@@ -39,20 +39,20 @@ def report_page(report: Report) -> str:
     }
     data = {"light": COLOURS, "dark": DARK_COLOURS, "charts": figures}
     parts = {
-        "@POLICY@": policy,
-        "@TITLE@": as_html(report.title),
-        "@STYLE@": style,
-        "@KIND@": as_html(report.kind),
-        "@NAME@": as_html(report.name),
-        "@SUMMARY@": _summary(report),
-        "@NAV@": _nav(report),
-        "@MAIN@": "".join(_section(place, section) for place, section in enumerate(report.sections)),
-        "@VERSION@": as_html(version("cpsched")),
-        "@DATA@": embedded(data),
-        "@PLOTLY@": plotly,
-        "@SCRIPT@": script,
+        "POLICY": policy,
+        "TITLE": as_html(report.title),
+        "STYLE": style,
+        "KIND": as_html(report.kind),
+        "NAME": as_html(report.name),
+        "SUMMARY": _summary(report),
+        "NAV": _nav(report),
+        "MAIN": "".join(_section(place, section) for place, section in enumerate(report.sections)),
+        "VERSION": as_html(version("cpsched")),
+        "DATA": embedded(data),
+        "PLOTLY": plotly,
+        "SCRIPT": script,
     }
-    return filled(asset("page.html"), parts)
+    return filled("page.html", parts)
 
 
 def _drawing(chart: Chart) -> dict[str, object]:

@@ -18,7 +18,7 @@ from statistics import mean
 from benchmarking.charts import line_chart
 from benchmarking.heavy import heavy_window
 from benchmarking.measure import print_table, say
-from benchmarking.windows import REAL, changeable, eurora_windows
+from benchmarking.windows import REAL, below, changeable, eurora_windows
 from benchmarking.workload import Load, instance_of
 
 from cpsched.domain import Instance, Plan
@@ -86,11 +86,6 @@ def best_list(instance: Instance, plan: Plan) -> float:
     """Return the least Z of all lists: the rules that are lists, and those that the portfolio began with."""
     tried = [found.value - plan.objective.suffered for found in plan.incumbents if found.by.startswith("list:")]
     return min([best_of(instance, LISTS), *tried])
-
-
-def below(value: float, other: float) -> str:
-    """Return by how much a value is below another one."""
-    return "equal" if value == other else f"{value / other - 1:+.1%}" if other else "-"
 
 
 def finders(plan: Plan) -> str:

@@ -20,7 +20,7 @@ from cpsched.lab.sim.checkpoint import Checkpoint, Keeper
 from cpsched.lab.sim.load import Load
 from cpsched.lab.sim.rule_choice import RuleChoice, RuleUse, is_plain, play_choice, play_rule
 from cpsched.lab.sim.rules import BackfillRule, Order, Prediction, QueueRule
-from cpsched.lab.sim.scheduler import Counting, Scheduler
+from cpsched.lab.sim.scheduler import Scheduler
 from cpsched.lab.sim.scheduler_loop import play_scheduler
 from cpsched.lab.sim.world import SimWorld
 from cpsched.metrics import Runs, RunsSummary, SimulatedRun, score_of
@@ -94,7 +94,7 @@ class History:
     #: Seconds that the simulation took, and whether it was not interrupted.
     elapsed: float
     is_whole: bool
-    #: The scheduler's counters, see `Counting`.
+    #: The scheduler's counters, see `Scheduler`.
     counters: Mapping[str, int]
     #: Of a choice of rules: which one was used from when on.
     rules: Sequence[RuleUse]
@@ -338,7 +338,7 @@ def simulate(
             decision_seconds=np.array(seconds, dtype=np.float64),
             elapsed=time.perf_counter() - began if keeper is None else keeper.elapsed,
             is_whole=is_whole,
-            counters=scheduler.counters if isinstance(scheduler, Counting) else {},
+            counters=getattr(scheduler, "counters", {}),
             rules=tuple(uses),
             _world=world,
         )

@@ -106,15 +106,10 @@ class SimWorld:
             s.jobs[index, J.WALLTIME] = s.estimate[index] = believed - running.start
             s.jobs[index, J.LENGTH] = (believed if end is None else end) - running.start
             return
-        while len(self.state.pool) - s.clock[C.POOL] < len(found.entries):
-            self._double("pool")
-        first, count = int(s.clock[C.POOL]), len(found.entries)
-        self.state.pool[first : first + count] = found.entries
-        s.clock[C.POOL] += count
-        s.runs[index, R.FIRST], s.runs[index, R.COUNT] = first, count
-        rate = job_modes.rate(found.entries, found.modes)
-        self._work[index] = WorkDone(since=self.now, done=found.done, rate=rate)
-        self._note(index, found.modes)
+        entries, chosen, done = found
+        self._put(index, entries)
+        self._work[index] = WorkDone(since=self.now, done=done, rate=job_modes.rate(entries, chosen))
+        self._note(index, chosen)
         self._expect(index, running.start, 0, self._work[index])
 
     def _has_run_since(self, job: int) -> bool:
@@ -345,21 +340,14 @@ class SimWorld:
             self._sizes.setdefault(job, []).append((begun, first, count, int(s.choice[job])))
         run_kernels.give_back(job, s, self.machine, self.tables, self.scratch)
         run_kernels.take_choice(job, self.load.row_of(job, choice) or 0, s)
-        while len(self.state.pool) < s.clock[C.POOL] + len(start.entries):
-            self._double("pool")
-        while len(self.state.heap) < s.clock[C.HEAP] + 4 * len(s.runs):
-            self._double("heap")
+        self._put(job, start.entries)
         s, stated = self.state, self.load.choosing[job]
-        first, count = int(s.clock[C.POOL]), len(start.entries)
-        s.pool[first : first + count] = start.entries
-        s.clock[C.POOL] += count
-        s.runs[job, R.FIRST], s.runs[job, R.COUNT] = first, count
-        self._sizes[job].append((now, first, count, choice))
+        self._sizes[job].append((now, *s.runs[job, R.FIRST :].tolist(), choice))
         self._work[job] = work
         length = stated.walltime if stated.runtime is None else min(stated.runtime, stated.walltime)
         s.jobs[job, J.LENGTH] = work.end_of(length) - begun
         s.jobs[job, J.WALLTIME] = s.estimate[job] = work.end_of(stated.walltime) - begun
-        run_kernels.book_run(job, now, s, self.machine, self.tables, self.scratch)
+        self._book(job)
 
     def _sizes_of(self, job: int, start: int, end: int) -> list[tuple[int, int, Job, NDArray[np.int32]]]:
         """Return the sizes of a run of a job that was resized: since, until, the job as it is then, its entries."""
@@ -450,10 +438,7 @@ class SimWorld:
         for one, of_one in zip(steps, held, strict=True):
             if not self._is_free(of_one):
                 return False
-            while len(self.state.heap) < self.state.clock[C.HEAP] + 4 * len(s.runs):
-                self._double("heap")
-            s = self.state
-            run_kernels.book_run(one.job, self.now, s, self.machine, self.tables, self.scratch)
+            self._book(one.job)
         return True
 
     @property
@@ -500,9 +485,7 @@ class SimWorld:
         is_free = self._is_free(held, had)
         if is_free:
             self._shape(job, entries, change.modes, start, work, ceil((end - now) * self._work_of(job).rate))
-        while len(self.state.heap) < self.state.clock[C.HEAP] + 4 * len(s.runs):
-            self._double("heap")
-        run_kernels.book_run(job, now, self.state, self.machine, self.tables, self.scratch)
+        self._book(job)
         return is_free
 
     def _modes_of(self, job: int, entries: NDArray[np.int32], chosen: NDArray[np.int8]) -> JobModes | None:
@@ -554,6 +537,22 @@ class SimWorld:
         s.fixed_amounts[first : first + len(held.columns)] = held.amounts
         s.sums[job] = 0
         s.sums[job, held.system_columns] = held.system_amounts
+
+    def _put(self, job: int, entries: NDArray[np.int32]) -> None:
+        """Note where a job runs."""
+        first, count = int(self.state.clock[C.POOL]), len(entries)
+        while len(self.state.pool) < first + count:
+            self._double("pool")
+        s = self.state
+        s.pool[first : first + count] = entries
+        s.clock[C.POOL] += count
+        s.runs[job, R.FIRST], s.runs[job, R.COUNT] = first, count
+
+    def _book(self, job: int) -> None:
+        """Take what a job has from what is free now, and enter its expected end."""
+        while len(self.state.heap) < self.state.clock[C.HEAP] + 4 * len(self.state.runs):
+            self._double("heap")
+        run_kernels.book_run(job, self.now, self.state, self.machine, self.tables, self.scratch)
 
     def _note(self, job: int, chosen: NDArray[np.int8]) -> None:
         """Note in which modes a job runs from now on."""
