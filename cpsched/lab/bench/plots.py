@@ -52,9 +52,9 @@ def _lines(results: Results, plot: Plot, over: str) -> Iterator[tuple[str, Chart
     groups: dict[str, list[Workload]] = {}
     for workload in results.campaign.samples:
         if getattr(workload, over) is not None:
-            # the label without what is on the axis
-            label = replace(workload, **{over: None}).label
-            groups.setdefault(label, []).append(workload)
+            # without what is on the axis
+            rest = replace(workload, load=None) if over == "load" else replace(workload, malleable=None)
+            groups.setdefault(rest.label, []).append(workload)
     for number, (label, workloads) in enumerate(groups.items(), start=1):
         series: dict[str, list[tuple[float, MeanInterval]]] = {}
         for contender in results.campaign.contenders:

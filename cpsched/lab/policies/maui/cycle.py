@@ -111,6 +111,7 @@ class Cycle:
         kept = self._kept.pop(job, None)
         fit = self._fit_now(job) if kept is None else self._moved_forward(kept)
         is_exempt = Exemption.DEPTH in self._qos(job).exempt
+        # few of a higher priority have a reservation, or it gets one all the same
         if fit is None and (is_exempt or self._num_reserved < self._parts.params.reservation_depth):
             self._drop_kept()
             fit = self._fit(job, latest=FOREVER // 2)
