@@ -236,16 +236,16 @@ def pass_changes(now, s, m, t):
 # --- the head's reservation ------------------------------------------------------------------------------------------
 
 
-@inner_kernel
-def reserve(head, s, m, t, x):
+@kernel
+def promise(head, s, m, t, x):
     """Return when the head of the queue can start if all jobs end as expected; set `after` to the amounts that are free
     beside it then. This can be when a job ends, or when less is set aside: then the head fits until its walltime is
-    over.
+    over. A start beyond its deadline is none.
 
     Where it can never start (nodes are out), no job can delay it. A reservation is kept as long as its job is the head,
     and no earlier end of a running job leaves the system enough of everything.
     """
-    demand, has_changes = s.demand[head], has_asides(s)
+    demand, has_changes, found = s.demand[head], has_asides(s), FOREVER
     is_kept, shadow = s.clock[C.RESERVED] == head, s.clock[C.SHADOW]
     s.clock[C.RESERVED] = head
     copy(m.slow, m.sfree)
@@ -267,7 +267,8 @@ def reserve(head, s, m, t, x):
             continue
         if is_kept and time >= shadow:
             move_until(shadow, s, m, t, x)
-            return shadow
+            found = shadow
+            break
         move_until(time, s, m, t, x)
         free, sfree = m.future, m.sfuture
         if has_changes and has_sums(demand, sfree, t.demands, t.sysreq):
@@ -278,19 +279,12 @@ def reserve(head, s, m, t, x):
             copy(m.after, m.future)
             copy(m.safter, m.sfuture)
             change(m.after, m.safter, spell_out(demand, x.entries, count, t, x), -1, x)
-            return time
-    s.clock[C.RESERVED] = -1
-    return FOREVER
-
-
-@kernel
-def promise(head, s, m, t, x):
-    """Return when the head of the queue can start, as `reserve` does; a start beyond its deadline is none."""
-    shadow = reserve(head, s, m, t, x)
-    if shadow <= s.latest[head]:
-        return shadow
-    s.clock[C.RESERVED] = -1
-    return FOREVER
+            found = time
+            break
+    if found == FOREVER or found > s.latest[head]:
+        s.clock[C.RESERVED] = -1
+        return FOREVER
+    return found
 
 
 # --- the pass through the queue --------------------------------------------------------------------------------------
