@@ -307,7 +307,9 @@ def _scale(axes: Axes, name: str, axis: Axis, *, is_down: bool) -> None:
             ticks = date_ticks(low, high, most=_MOST_TICKS)
         else:
             places = duration_ticks(low, high, most=_MOST_TICKS, is_log=axis.is_log)
-            ticks = [(place, _tick(axis, place)) for place in places]
+            # the least one of an axis with a floor stands for all below it, too
+            least = -math.inf if axis.floor is None else axis.floor * 1.001
+            ticks = [(place, "≤ " * (place <= least) + unit_text(axis.unit, place)) for place in places]
         drawn.set_ticks([place for place, _ in ticks], [label for _, label in ticks])
         drawn.set_ticks([], minor=True)
         getattr(axes, f"set_{name}lim")(low, high)
@@ -319,12 +321,6 @@ def _scale(axes: Axes, name: str, axis: Axis, *, is_down: bool) -> None:
             drawn.set_major_locator(LogLocator(subs=subs, numticks=12))
             drawn.set_minor_locator(NullLocator())
         drawn.set_major_formatter(lambda value, _: f"{100 * value:g}%" if is_share else f"{value:,.6g}")
-
-
-def _tick(axis: Axis, value: float) -> str:
-    """Return the label of a duration; the least one of an axis with a floor stands for all below it, too."""
-    text = unit_text(axis.unit, value)
-    return f"≤ {text}" if axis.floor is not None and value <= axis.floor * 1.001 else text
 
 
 #: Inches: the width, the height of a row and of all else, and the most height.

@@ -158,7 +158,10 @@ def checked_parameters(
 
     `given`: what the function gets from elsewhere.
     """
-    known = _parameters_of(factory)
+    try:
+        known = inspect.signature(factory, eval_str=True).parameters
+    except (NameError, TypeError, SyntaxError, AttributeError):  # from outside: annotations that cannot be read
+        known = inspect.signature(factory).parameters
     takes_any = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in known.values())
     named = {key: one for key, one in known.items() if one.kind in _NAMED and key not in given}
     faults, taken = list[Fault](), dict[str, object]()
@@ -176,14 +179,6 @@ def checked_parameters(
     missing = [key for key in named if named[key].default is Parameter.empty and key not in parameters]
     faults += [Fault(key, "Expected a value, got none: this parameter has no default") for key in missing]
     return taken, faults
-
-
-def _parameters_of(factory: Callable[..., object]) -> Mapping[str, Parameter]:
-    """Return the parameters of a function or class; of one from outside, annotations that cannot be read stay texts."""
-    try:
-        return inspect.signature(factory, eval_str=True).parameters
-    except (NameError, TypeError, SyntaxError, AttributeError):
-        return inspect.signature(factory).parameters
 
 
 def _value_of(value: object, hint: object) -> object:

@@ -623,6 +623,16 @@ def let_wait(job, now, rule, s):
 
 
 @kernel
+def step(now, rule, s, m, t, x):
+    """Process all events at `now`, arrivals included; return the number of arrivals. `serve_urgent` follows."""
+    s.clock[C.NOW] = now
+    pass_ends(now, rule, s, m, t, x)
+    pass_outages(now, rule, s, m, t, x)
+    pass_changes(now, s, m, t)
+    return let_come(now, rule, s, m, t, x)
+
+
+@kernel
 def advance(rule, most_passes, s, m, t, x):
     """Process events until there are no more, for at most `most_passes` passes, or until an array has to grow.
 
@@ -644,12 +654,9 @@ def advance(rule, most_passes, s, m, t, x):
                 return LACKS_ROOM
             if s.pool.shape[0] < s.clock[C.POOL] + s.clock[C.SPARE]:
                 return LACKS_ROOM
-            s.clock[C.NOW], s.clock[C.IS_FULL], s.clock[C.GONE], s.clock[C.OVERTAKING] = now, 0, 0, 0
+            s.clock[C.IS_FULL], s.clock[C.GONE], s.clock[C.OVERTAKING] = 0, 0, 0
             s.clock[C.RESUME], s.clock[C.EXPIRED], s.clock[C.HORIZON] = -1, 0, -1
-            pass_ends(now, rule, s, m, t, x)
-            pass_outages(now, rule, s, m, t, x)
-            pass_changes(now, s, m, t)
-            count = let_come(now, rule, s, m, t, x)
+            count = step(now, rule, s, m, t, x)
             if rule.due_after >= 0:
                 replay_easy(now, s)
         if not serve_urgent(now, rule, s, m, t, x):
@@ -677,16 +684,6 @@ def advance(rule, most_passes, s, m, t, x):
 
 
 # --- one step of a scheduler that is not compiled --------------------------------------------------------------------
-
-
-@kernel
-def step(now, rule, s, m, t, x):
-    """Process all events at `now`, arrivals included; return the number of arrivals. `serve_waiting` follows."""
-    s.clock[C.NOW] = now
-    pass_ends(now, rule, s, m, t, x)
-    pass_outages(now, rule, s, m, t, x)
-    pass_changes(now, s, m, t)
-    return let_come(now, rule, s, m, t, x)
 
 
 @kernel

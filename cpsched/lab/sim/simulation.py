@@ -305,14 +305,14 @@ def simulate(
         world.order_by(scheduler.key)
     if world.load.evolving:
         _check_evolving(world, scheduler, is_charged=charge_overhead, is_kept=checkpoint is not None)
-    if checkpoint is not None and instance.fair_share is not None:
-        raise UnsupportedError("simulation", ["fair_share: usage that decays, with a checkpoint"])
-    if checkpoint is not None and feedback:
-        raise UnsupportedError("simulation", ["feedback, with a checkpoint"])
-    if checkpoint is not None and len(world.load.stops):
-        raise UnsupportedError("simulation", ["preemptible jobs, with a checkpoint of the simulation"])
-    if checkpoint is not None and world.load.resizable.any():
-        raise UnsupportedError("simulation", ["resizable jobs, with a checkpoint of the simulation"])
+    beside = {
+        "fair_share: usage that decays, with a checkpoint": instance.fair_share is not None,
+        "feedback, with a checkpoint": feedback,
+        "preemptible jobs, with a checkpoint of the simulation": len(world.load.stops) > 0,
+        "resizable jobs, with a checkpoint of the simulation": world.load.resizable.any(),
+    }
+    if checkpoint is not None and any(beside.values()):
+        raise UnsupportedError("simulation", [what for what, is_so in beside.items() if is_so])
     count, seconds, uses = len(world.load.jobs), list[float](), list[RuleUse]()
     keeper = None if checkpoint is None else Keeper(checkpoint, world, seconds)
 
