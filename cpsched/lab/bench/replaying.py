@@ -16,7 +16,7 @@ from cpsched.formats import trusted
 from cpsched.lab.bench.figures import rows_of
 from cpsched.lab.bench.replicas import MOVED
 from cpsched.lab.policies import make_scheduler
-from cpsched.lab.sim import History, simulate
+from cpsched.lab.sim import simulate
 from cpsched.lab.workloads import moved
 from cpsched.metrics import Ending, Runs, SimulatedRun, fidelity
 from cpsched.report import CampaignCell, Replay
@@ -167,7 +167,10 @@ def replay(
                 real = _as_it_was(run, days.past.starts)
             if not number:
                 played.append(run)
-            cells.append(_cell(run, counted, history, number))
+            summary = run.summary(only=counted).as_document()
+            result = {"summary": summary, "seconds": history.elapsed, "counters": history.counters}
+            replica, (total, *_) = f"replica {number}", rows_of(result)
+            cells.append(CampaignCell(workload=run.workload, policy=run.policy, replica=replica, figures=total.figures))
             if progress is not None:
                 progress(len(cells), replicas * len(rules))
     return Replay(
@@ -209,10 +212,3 @@ def _as_it_was(run: SimulatedRun, starts: Mapping[str, int]) -> SimulatedRun | N
         ending=np.where(is_known, Ending.COMPLETED, Ending.WAITING).astype(np.int8),
     )
     return replace(run, policy=REAL, runs=happened, decision_seconds=np.empty(0), elapsed=0.0)
-
-
-def _cell(run: SimulatedRun, only: NDArray[np.bool_], history: History, replica: int) -> CampaignCell:
-    """Return the figures of one simulation."""
-    summary = run.summary(only=only).as_document()
-    (total, *_) = rows_of({"summary": summary, "seconds": history.elapsed, "counters": history.counters})
-    return CampaignCell(workload=run.workload, policy=run.policy, replica=f"replica {replica}", figures=total.figures)

@@ -59,15 +59,6 @@ def unsupported(instance: Instance) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _unfollowed(instance: Instance) -> tuple[str, ...]:
-    """Return the features of jobs that rest on the second of their submission, which feedback leaves open."""
-    return tuple(
-        f"job {job.id}: follows others, and evolves, or has a hard max_wait"
-        for job in instance.jobs
-        if job.after and (job.is_evolving or instance.must_start_by(job) is not None)
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Fixed:
     """The allocations of jobs that ran before the beginning."""
@@ -94,8 +85,13 @@ class Load:
         self.stated, self.slices = instance, slices_of(instance) if instance.reservations else ()
         self.problem = compiled(instance, self.slices, record=True)
         self.instance = instance = self.problem.instance
-        features = unsupported(self.stated)
-        features = features or unsupported(instance) or (_unfollowed(instance) if feedback else ())
+        features = unsupported(self.stated) or unsupported(instance)
+        if feedback and not features:  # the second of their submission is open
+            features = tuple(
+                f"job {job.id}: follows others, and evolves, or has a hard max_wait"
+                for job in instance.jobs
+                if job.after and (job.is_evolving or instance.must_start_by(job) is not None)
+            )
         if features:
             raise UnsupportedError("simulation", features)
         self.now = instance.now
@@ -309,9 +305,13 @@ class Load:
         number = {name: place for place, name in enumerate(known)}
         stoppable = {name for name, job in zip(names, self.jobs, strict=True) if job.preemptible is not None}
         may_stop = none
+
+        def is_above(name: Any, other: Any) -> bool:
+            return other in preemption.queues.get(name or "", ()) if by_queue else bool(name > other)
+
         if given is not None:
             may_stop = np.array(
-                [[other in stoppable and _is_above(preemption, name, other) for other in known] for name in known],
+                [[other in stoppable and is_above(name, other) for other in known] for name in known],
                 dtype=np.bool_,
             )
         levels: Mapping[Any, int] = preemption.levels() if by_queue else number
@@ -450,11 +450,6 @@ def _as_rigid(job: Job, possible: Mapping[str, Sequence[tuple[int, Job]]], settl
         return job
     largest = max(job.steps, key=lambda step: step.request.totals.get("cores", 0))
     return replace(job, steps=(replace(largest, walltime=job.walltime),), expand_limit=1)
-
-
-def _is_above(preemption: Preemption, name: Any, other: Any) -> bool:
-    """Tell whether jobs of a queue or priority may stop those of another one."""
-    return other in preemption.queues.get(name or "", ()) if preemption.queues else bool(name > other)
 
 
 def _cores(job: Job) -> int:

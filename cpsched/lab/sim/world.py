@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.domain import FairShare, Instance, Job, Placement, Resizable, Running, Segment, counted, end_of_work
+from cpsched.domain import FairShare, Job, Placement, Resizable, Running, Segment, counted, end_of_work
 from cpsched.lab.sim import arrays, hold_kernels, kernels, run_kernels
 from cpsched.lab.sim.arrays import C, J, R
 from cpsched.lab.sim.load import Load, empty_state
@@ -587,7 +587,11 @@ class SimWorld:
         jobs = [load.jobs[index] for index in order.tolist()]
         # a job that is said to have started before it was submitted did not wait
         ran_before = np.array([job.running is not None for job in jobs], dtype=np.bool_)
-        first_start, lost = self._first_starts_and_losses()
+        # when each job has started first (-1: never), and the seconds of work that it has lost
+        first_start, lost = s.runs[:, R.START].copy(), np.zeros(len(load.jobs), dtype=np.int64)
+        for index, start, end, *_, kept in reversed(s.attempts[: s.clock[C.ATTEMPTS]].tolist()):
+            first_start[index] = start
+            lost[index] += end - start - kept
         # a job that nothing has released is not submitted yet
         to_come = load.follows & ((s.awaited > 0) | (s.release > self.now)) & (load.demand >= 0)
         submit = np.where(to_come, np.maximum(load.submit, self.now + 1), s.jobs[:, J.SUBMIT])[order]
@@ -605,7 +609,9 @@ class SimWorld:
             asked={name: self._chosen(amounts, partial(_asked, name))[order] for name, amounts in load.asked().items()},
             nodes=self._num_nodes()[order],
             expected_wait=load.expected_wait[order],
-            max_wait=np.array([_max_wait(load.instance, job) for job in jobs], dtype=np.int64),
+            max_wait=np.array(
+                [-1 if (due := load.instance.due(job)) is None else due - job.submit for job in jobs], dtype=np.int64
+            ),
             attempts=found[:, R.STARTS],
             first_start=first_start[order],
             lost=lost[order],
@@ -618,15 +624,6 @@ class SimWorld:
         for index in self.load.choices:
             found[index] = of(self.load.job_by(index, int(self.state.choice[index])))
         return found
-
-    def _first_starts_and_losses(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return when each job has started first (-1: never), and the seconds of work that it has lost."""
-        first_start, lost = self.state.runs[:, R.START].copy(), np.zeros(len(self.load.jobs), dtype=np.int64)
-        s = self.state
-        for job, start, end, *_, kept in reversed(s.attempts[: s.clock[C.ATTEMPTS]].tolist()):
-            first_start[job] = start
-            lost[job] += end - start - kept
-        return first_start, lost
 
     def placements(self) -> Iterator[tuple[int, int, int, NDArray[np.int32], int]]:
         """Yield (job, start, end, entries, choice) of all that has run to its end."""
@@ -711,12 +708,6 @@ class SimWorld:
                 first = s.runs[index, R.FIRST]
                 count[index] = len(np.unique(s.pool[first : first + count[index], 0]))
         return count
-
-
-def _max_wait(instance: Instance, job: Job) -> int:
-    """Return the seconds of waiting after which a job is overdue, -1 where its queue has no such limit."""
-    due = instance.due(job)
-    return -1 if due is None else due - job.submit
 
 
 def _asked(name: str, job: Job) -> int:
