@@ -51,6 +51,7 @@ from cpsched.lab.sim.hold_kernels import (
     room_until,
     set_aside,
     set_node_aside,
+    shift_column,
 )
 from cpsched.lab.sim.queue_kernels import expect, key_of, sort_queue
 from cpsched.lab.sim.reserving_kernels import can_any_start, pass_reserving
@@ -191,12 +192,8 @@ def shift_node(node, sign, s, m, t):
         set_node_aside(node, sign, s, m, t)
     for k in range(t.runs[run, 2], t.runs[run + 1, 2]):
         column = t.runcols[k] + node - t.runs[run, 0]
-        m.free[column] += sign * t.capacity[column]
-        m.future[column] += sign * t.capacity[column]
-        for part in range(2):
-            if t.colsys[column, part] >= 0:
-                m.sfree[t.colsys[column, part]] += sign * t.capacity[column]
-                m.sfuture[t.colsys[column, part]] += sign * t.capacity[column]
+        shift_column(column, sign * t.capacity[column], m.free, m.sfree, t)
+        shift_column(column, sign * t.capacity[column], m.future, m.sfuture, t)
     if sign > 0:
         set_node_aside(node, sign, s, m, t)
 
