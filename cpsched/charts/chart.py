@@ -67,15 +67,13 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bars:
-    """Bars from 0, each at a place of the axis of names."""
+    """Bars from 0 to the right, each at a place of the axis of names along y."""
 
     name: str
     at: tuple[float, ...]
     values: tuple[float, ...]
     series: int = 0
     half_widths: tuple[float | None, ...] = ()
-    #: Whether the bars go to the right, not up.
-    is_flat: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +85,6 @@ class Box:
     quantiles: tuple[float, float, float, float, float]
     mean: float
     count: int
-    series: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,10 +102,9 @@ class Heat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceLine:
-    """A line across the whole chart at one value."""
+    """A line across the whole chart at one value of y."""
 
     at: float
-    is_vertical: bool = False
 
 
 Layer = Line | Bars | Box | Heat | ReferenceLine

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -76,19 +76,17 @@ def pictures(charts: Sequence[Chart], kind: str, title: str) -> bytes:
 
 
 @contextmanager
-def picture_settings(style: Mapping[str, object] | None = None) -> Iterator[None]:
+def picture_settings() -> Iterator[None]:
     """Set what makes pictures repeatable, and their text text, while a figure is drawn and saved.
 
     Raises `ReportError` if matplotlib is not installed.
-
-    `style`: further settings, by their names in matplotlib: ``{"font.size": 11}``.
     """
     try:
         from matplotlib import rc_context
     except ImportError as error:
         raise ReportError(f"Pictures of charts need matplotlib; {how_to_install('report')}") from error
     settings: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "cpsched", "pdf.fonttype": 42}
-    with rc_context(settings | dict(style or {})):
+    with rc_context(settings):
         yield
 
 
@@ -177,8 +175,7 @@ def _draw(axes: Axes, layer: Layer, chart: Chart, mark: str) -> tuple[str, Artis
         case Heat():
             _draw_heat(axes, layer, chart)
         case ReferenceLine():
-            across = axes.axvline if layer.is_vertical else axes.axhline
-            across(_values(chart.x if layer.is_vertical else chart.y, (layer.at,))[0], color=_DARK, lw=1, ls="--")
+            axes.axhline(_values(chart.y, (layer.at,))[0], color=_DARK, lw=1, ls="--")
     return None
 
 
@@ -221,14 +218,12 @@ def _draw_intervals(
 
 
 def _draw_bars(axes: Axes, bars: Bars, mark: str) -> Artist:
-    draw = axes.barh if bars.is_flat else axes.bar
-    drawn = draw(bars.at, bars.values, 0.7, color=_colour(bars.series))
+    drawn = axes.barh(bars.at, bars.values, 0.7, color=_colour(bars.series))
     for number, patch in enumerate(drawn):
         patch.set_gid(mark if len(bars.at) == 1 else f"{mark}-{number}")
     if any(bars.half_widths):
         widths = [width or 0.0 for width in bars.half_widths]
-        places = (list(bars.values), list(bars.at))
-        _draw_intervals(axes, places if bars.is_flat else places[::-1], widths, is_flat=bars.is_flat, colour=_DARK)
+        _draw_intervals(axes, (list(bars.values), list(bars.at)), widths, is_flat=True, colour=_DARK)
     artist: Artist = drawn[0]
     return artist
 
@@ -236,7 +231,7 @@ def _draw_bars(axes: Axes, bars: Bars, mark: str) -> Artist:
 def _draw_box(axes: Axes, box: Box, chart: Chart) -> None:
     """Draw a box from its quantiles, the mean as a white dot."""
     low, first, median, third, high = _values(chart.x, box.quantiles)
-    colour = _colour(box.series)
+    colour = _colour(0)
     stats = {
         "whislo": low,
         "q1": first,
@@ -312,7 +307,9 @@ def _scale(axes: Axes, name: str, axis: Axis, *, is_down: bool) -> None:
             ticks = date_ticks(low, high, most=_MOST_TICKS)
         else:
             places = duration_ticks(low, high, most=_MOST_TICKS, is_log=axis.is_log)
-            ticks = [(place, _tick(axis, place)) for place in places]
+            # the least one of an axis with a floor stands for all below it, too
+            least = -math.inf if axis.floor is None else axis.floor * 1.001
+            ticks = [(place, "≤ " * (place <= least) + unit_text(axis.unit, place)) for place in places]
         drawn.set_ticks([place for place, _ in ticks], [label for _, label in ticks])
         drawn.set_ticks([], minor=True)
         getattr(axes, f"set_{name}lim")(low, high)
@@ -324,12 +321,6 @@ def _scale(axes: Axes, name: str, axis: Axis, *, is_down: bool) -> None:
             drawn.set_major_locator(LogLocator(subs=subs, numticks=12))
             drawn.set_minor_locator(NullLocator())
         drawn.set_major_formatter(lambda value, _: f"{100 * value:g}%" if is_share else f"{value:,.6g}")
-
-
-def _tick(axis: Axis, value: float) -> str:
-    """Return the label of a duration; the least one of an axis with a floor stands for all below it, too."""
-    text = unit_text(axis.unit, value)
-    return f"≤ {text}" if axis.floor is not None and value <= axis.floor * 1.001 else text
 
 
 #: Inches: the width, the height of a row and of all else, and the most height.

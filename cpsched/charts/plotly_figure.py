@@ -10,7 +10,7 @@ import html
 import math
 from typing import Any
 
-from cpsched.charts.chart import DASHES, SYMBOLS, Axis, Bars, Box, Chart, Heat, Layer, Line, ReferenceLine
+from cpsched.charts.chart import DASHES, SYMBOLS, Axis, Bars, Box, Chart, Heat, Line, ReferenceLine
 from cpsched.charts.units import Unit, date_of, shortened
 from cpsched.errors import ReportError
 from cpsched.text import how_to_install, printable
@@ -38,9 +38,11 @@ def plotly_figure(chart: Chart) -> dict[str, Any]:
     shapes: list[dict[str, Any]] = []
     for layer in chart.layers:
         if isinstance(layer, ReferenceLine):
-            shapes.append(_rule(layer, chart))
+            (at,) = _values(chart.y, (layer.at,))
+            ends = {"y0": at, "y1": at, "xref": "paper", "x0": 0, "x1": 1}
+            shapes.append({"type": "line", **ends, "line": {"dash": "dash", "width": 1.5}})
         else:
-            traces.extend(_traces(layer, chart))
+            traces.append(_trace(layer, chart))
     has_names = any(isinstance(layer, Box) for layer in chart.layers) or bool(chart.y.names)
     layout: dict[str, Any] = {
         "xaxis": _axis(chart.x) | _log_range(chart),
@@ -118,17 +120,16 @@ def _log_range(chart: Chart) -> dict[str, Any]:
     return {"range": [low - aside, high + aside]}
 
 
-def _traces(layer: Layer, chart: Chart) -> list[dict[str, Any]]:
+def _trace(layer: Line | Bars | Box | Heat, chart: Chart) -> dict[str, Any]:
     match layer:
         case Line():
-            return [_line(layer, chart)]
+            return _line(layer, chart)
         case Bars():
-            return [_bars(layer, chart)]
+            return _bars(layer)
         case Box():
-            return [_box(layer, chart)]
+            return _box(layer, chart)
         case Heat():
-            return [_heat(layer, chart)]
-    raise ValueError(f"expected a layer with points, got {layer!r}")
+            return _heat(layer, chart)
 
 
 def _line(line: Line, chart: Chart) -> dict[str, Any]:
@@ -159,20 +160,17 @@ def _line(line: Line, chart: Chart) -> dict[str, Any]:
     return found
 
 
-def _bars(bars: Bars, chart: Chart) -> dict[str, Any]:
-    values = [_number(value) for value in bars.values]
+def _bars(bars: Bars) -> dict[str, Any]:
     found: dict[str, Any] = {
         "type": "bar",
         "name": _text(bars.name),
         "meta": {"series": bars.series},
-        **({"x": values, "y": list(bars.at)} if bars.is_flat else {"x": _values(chart.x, bars.at), "y": values}),
-        "orientation": "h" if bars.is_flat else "v",
+        "x": [_number(value) for value in bars.values],
+        "y": list(bars.at),
+        "orientation": "h",
     }
     if any(bars.half_widths):
-        found["error_x" if bars.is_flat else "error_y"] = {
-            "type": "data",
-            "array": [_number(width or 0.0) for width in bars.half_widths],
-        }
+        found["error_x"] = {"type": "data", "array": [_number(width or 0.0) for width in bars.half_widths]}
     return found
 
 
@@ -182,7 +180,7 @@ def _box(box: Box, chart: Chart) -> dict[str, Any]:
         "type": "box",
         "orientation": "h",
         "name": _text(chart.y.names[round(box.at)]),
-        "meta": {"series": box.series, "count": box.count},
+        "meta": {"series": 0, "count": box.count},
         "y": [box.at],
         "q1": [first],
         "median": [median],
@@ -221,13 +219,3 @@ def _heat(heat: Heat, chart: Chart) -> dict[str, Any]:
         "xgap": 2,
         "ygap": 2,
     }
-
-
-def _rule(rule: ReferenceLine, chart: Chart) -> dict[str, Any]:
-    if rule.is_vertical:
-        (at,) = _values(chart.x, (rule.at,))
-        ends = {"x0": at, "x1": at, "yref": "paper", "y0": 0, "y1": 1}
-    else:
-        (at,) = _values(chart.y, (rule.at,))
-        ends = {"y0": at, "y1": at, "xref": "paper", "x0": 0, "x1": 1}
-    return {"type": "line", **ends, "line": {"dash": "dash", "width": 1.5}}

@@ -116,15 +116,7 @@ def write_results(
         write_jobs_csv(history.runs, history.allocations(), unfinished / "jobs.csv", workload_name=instance.name)
         write_swf(unfinished / "jobs.swf.gz", log_rows(history.runs), header=_header(instance, history))
         write_series_csv(history.runs, unfinished / "series.csv")
-        write_run(
-            unfinished / RUN,
-            instance,
-            history.runs,
-            policy=label,
-            decision_seconds=history.decision_seconds,
-            elapsed=history.elapsed,
-            is_whole=not about["interrupted"],
-        )
+        write_run(unfinished / RUN, history.as_run(label))
         if record is not None:
             write_plan(record, unfinished / "record.json.gz")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import NamedTuple
 
-from cpsched.domain import FOR_EVER, Amounts, Chunk, Cluster, Instance, Job, NodeClass, Request, Step
+from cpsched.domain import FOR_EVER, Instance, Job
 from cpsched.forecast.futures import by_priority, play_futures
 from cpsched.forecast.runtimes import Kind, RuntimeLearner
 
@@ -98,10 +98,9 @@ def forecast(
 
 def warm_up_forecasts() -> None:
     """Compile the kernels of futures, or load them: what is timed afterwards is the forecast alone."""
-    request = Request(chunks=(Chunk(count=1, resources=Amounts({"cores": 1})),))
-    jobs = tuple(Job(id=name, submit=0, steps=(Step(walltime=1, request=request),)) for name in ("first", "second"))
-    node = NodeClass(names=("node",), resources=Amounts({"cores": 1}))
-    forecast(Instance(name="warm-up", cluster=Cluster(classes=(node,)), jobs=jobs), RuntimeLearner(), futures=1)
+    from cpsched.planner import warmup_window
+
+    forecast(warmup_window(), RuntimeLearner(), futures=1)
 
 
 #: Seconds that a side of an interval counts for at least: a start within a minute is as good as any.

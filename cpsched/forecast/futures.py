@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.booking import CheapFirst, Columns, amounts_aside
-from cpsched.domain import FOR_EVER, DependencyType, Instance, Job, Running
+from cpsched.domain import FOR_EVER, DependencyType, Instance, Job
 from cpsched.forecast.kernels import (
     BELIEVED,
     COUNT,
@@ -130,7 +130,11 @@ class _Scene:
         self._submit = _ints(job.submit - now for job in self._waiting)
         self._release = _ints(max(0, own_start(window, job) - now) for job in self._waiting)
         self._when = _ints(known[int(job.id.rpartition(" ")[2])].submit - now for job in self._coming)
-        self._lengths = _Lengths(self._running, self._waiting, self._coming, now, learner)
+        self._jobs, self._learner = [*(job for job, _ in self._running), *crowd], learner
+        #: The runtimes that are known, of jobs of the past.
+        unknown = len(self._running) + len(self._waiting)
+        coming = enumerate(self._coming, start=unknown)
+        self._known = {number: job.runtime for number, job in coming if job.runtime is not None}
         self._link(window)
         self._timeline = Timeline(self._columns.demands)
         self._tables, self._scratch = self._timeline.instant_views()
@@ -164,23 +168,21 @@ class _Scene:
         self._free, self._sfree = free.astype(np.int32), sums.astype(np.int64)
         rows, self._held = list[tuple[int, int]](), np.zeros((len(self._running), len(sums)), dtype=np.int64)
         self._spans = np.zeros((len(self._running), 2), dtype=np.int64)
-        colsys = self._tables.colsys
         for number, (job, run) in enumerate(self._running):
             segment = next(part for part in run.segments if part.end > self._now)
-            taken = self._columns.amounts_of(segment.allocation, whole=job.steps[0].request.place.exclusive)
-            first = len(rows)
-            for column, amount in taken.items():
-                least = min(amount, int(self._free[column]))
-                if least > 0:
-                    rows.append((column, least))
-                    self._free[column] -= least
-                    for system in colsys[column].tolist():
-                        if system >= 0:
-                            self._held[number, system] += least
-            for column, amount in self._columns.licenses_of(job.licenses).items():
-                self._held[number, column] += min(amount, int(self._sfree[column]))
+            asked = self._columns.amounts_of(segment.allocation, whole=job.steps[0].request.place.exclusive)
+            loans = self._columns.licenses_of(job.licenses)
+            held = self._timeline.booking(
+                0,
+                1,
+                {column: least for column, some in asked.items() if (least := min(some, int(self._free[column]))) > 0},
+                {column: min(some, int(self._sfree[column])) for column, some in loans.items()},
+            )
+            self._free[held.columns] -= held.amounts
+            self._held[number, held.system_columns] = held.system_amounts
             self._sfree -= self._held[number]
-            self._spans[number] = first, len(rows) - first
+            self._spans[number] = len(rows), len(held.columns)
+            rows += zip(held.columns.tolist(), held.amounts.tolist(), strict=True)
         self._rows = np.array(rows, dtype=np.int64).reshape(-1, 2)
 
     def _set_aside(self, window: Instance) -> Walls:
@@ -206,7 +208,7 @@ class _Scene:
 
     def play(self, futures: int, random: np.random.Generator) -> Iterator[Ints]:
         """Yield the starts of the waiting jobs in each future, in seconds from now on, -1: never."""
-        lengths = self._lengths.samples(futures, random)
+        lengths = self._samples(futures, random)
         days = random.integers(1, 1 + max(1, min(_MOST_DAYS, self._span // _DAY)), size=futures) * _DAY
         for number in range(futures):
             yield self._start_times(lengths[:, number], min(int(days[number]), self._span))
@@ -313,26 +315,12 @@ class _Scene:
             failed=np.full((len(self._columns.demands), 2), -1, dtype=np.int64),
         )
 
+    # --- how long jobs run ---
 
-class _Lengths:
-    """The distributions of how long jobs run from now on, or from their start on."""
-
-    def __init__(
-        self,
-        running: Sequence[tuple[Job, Running]],
-        waiting: Sequence[Job],
-        coming: Sequence[Job],
-        now: int,
-        learner: RuntimeLearner,
-    ) -> None:
-        self._jobs = [*(job for job, _ in running), *waiting, *coming]
-        #: The runtimes that are known, of jobs of the past.
-        unknown = len(running) + len(waiting)
-        self._known = {unknown + number: job.runtime for number, job in enumerate(coming) if job.runtime is not None}
-        self._now, self._learner = now, learner
-
-    def samples(self, futures: int, random: np.random.Generator) -> Ints:
-        """Return samples, (jobs, futures): of a running job those of its end, in seconds from now on."""
+    def _samples(self, futures: int, random: np.random.Generator) -> Ints:
+        """Return samples of how long jobs run, (jobs, futures): of a running job those of its end, in seconds from now
+        on.
+        """
         found = np.empty((len(self._jobs), futures), dtype=np.int64)
         of_kind: dict[Kind | None, NDArray[np.float64]] = {}
         own, is_alike = random.random((len(self._jobs), futures)), random.random((len(self._jobs), futures)) < _ALIKE

@@ -13,29 +13,26 @@ _NEGLIGIBLE = 1e-16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeanInterval:
-    """A mean with its confidence interval, ``mean ± half_width``."""
+    """A mean with its confidence interval of 95 %, ``mean ± half_width``."""
 
     mean: float
     #: None where there is only one value.
     half_width: float | None
     count: int
-    level: float
 
 
-def mean_interval(values: Sequence[float], level: float = 0.95) -> MeanInterval:
-    """Return the mean of independent values (one per seed) and Student's confidence interval, t · s / √n.
+def mean_interval(values: Sequence[float]) -> MeanInterval:
+    """Return the mean of independent values (one per seed) and Student's confidence interval of 95 %, t · s / √n.
 
-    Raises `ValueError` if there are no values, or the level is not between 0 and 1.
+    Raises `ValueError` if there are no values.
     """
     if not values:
         raise ValueError("expected at least one value, got none")
-    if not 0 < level < 1:
-        raise ValueError(f"expected a level between 0 and 1, got {level}")
     count = len(values)
     half_width = None
     if count > 1:
-        half_width = student_quantile((1 + level) / 2, count - 1) * stdev(values) / math.sqrt(count)
-    return MeanInterval(mean=fmean(values), half_width=half_width, count=count, level=level)
+        half_width = student_quantile(0.975, count - 1) * stdev(values) / math.sqrt(count)
+    return MeanInterval(mean=fmean(values), half_width=half_width, count=count)
 
 
 def student_quantile(share: float, freedom: int) -> float:

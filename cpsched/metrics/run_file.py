@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -18,7 +18,6 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from cpsched.domain import Instance
 from cpsched.errors import DocumentError, Fault
 from cpsched.metrics.runs import Ending, Runs
 from cpsched.metrics.summary import RunsSummary, runs_summary
@@ -65,12 +64,18 @@ class SimulatedRun:
     epoch: datetime | None = None
     time_zone: str | None = None
 
-    def summary(self, *, only: NDArray[np.bool_] | None = None) -> RunsSummary:
-        """Return the figures of the simulation, or of the jobs that count, see `runs_summary`."""
+    def summary(
+        self, *, warm_up: float = 0.0, cool_down: float = 0.0, only: NDArray[np.bool_] | None = None
+    ) -> RunsSummary:
+        """Return the figures of the simulation, or of the jobs that count, see `runs_summary`; a machine without cores
+        has no utilisation.
+        """
         return runs_summary(
             self.runs,
             max(1, self.capacity.get("cores", 0)),
             resources={name: amount for name, amount in self.capacity.items() if name in self.runs.asked},
+            warm_up=warm_up,
+            cool_down=cool_down,
             only=only,
             decision_seconds=self.decision_seconds,
         )
@@ -86,20 +91,12 @@ class SimulatedRun:
             return None
 
 
-def write_run(
-    path: str | Path,
-    instance: Instance,
-    runs: Runs,
-    *,
-    policy: str,
-    decision_seconds: Sequence[float] | NDArray[np.float64] = (),
-    elapsed: float = 0.0,
-    is_whole: bool = True,
-) -> None:
+def write_run(path: str | Path, run: SimulatedRun) -> None:
     """Write a simulation; the file is never left half-written.
 
     Raises `DiskFullError` or `DocumentError` if the file cannot be written.
     """
+    runs = run.runs
     # Any: older numpy has no option for objects, and would store it as an array
     columns: dict[str, Any] = {name: np.asarray(getattr(runs, name)) for name in _COLUMNS}
     names: dict[str, list[str | None]] = {}
@@ -110,19 +107,19 @@ def write_run(
     columns |= {f"asked_{number}": np.asarray(amounts) for number, amounts in enumerate(runs.asked.values())}
     about = {
         "format": _FORMAT,
-        "workload": instance.name,
-        "policy": policy,
-        "capacity": dict(instance.cluster.capacity),
-        "epoch": None if instance.epoch is None else instance.epoch.isoformat(),
-        "time_zone": instance.time_zone,
-        "elapsed": elapsed,
-        "is_whole": is_whole,
+        "workload": run.workload,
+        "policy": run.policy,
+        "capacity": dict(run.capacity),
+        "epoch": None if run.epoch is None else run.epoch.isoformat(),
+        "time_zone": run.time_zone,
+        "elapsed": run.elapsed,
+        "is_whole": run.is_whole,
         "ids": list(runs.ids),
         "names": names,
         "asked": list(runs.asked),
     }
     columns["about"] = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
-    columns["decision_seconds"] = np.asarray(decision_seconds, dtype=np.float64)
+    columns["decision_seconds"] = np.asarray(run.decision_seconds, dtype=np.float64)
     with whole_file(path) as unfinished, unfinished.open("wb") as stream:
         np.savez_compressed(stream, **columns)
 
@@ -158,8 +155,10 @@ def _run_of(about: Mapping[str, Any], columns: Mapping[str, NDArray[Any]]) -> Si
         raise ValueError("an ending that does not exist")
     numbers["ending"] = numbers["ending"].astype(np.int8)
     named: dict[str, Any] = {
-        column: tuple(_name(about["names"][column][number]) for number in columns[column].tolist()) for column in _NAMED
+        column: tuple(about["names"][column][number] for number in columns[column].tolist()) for column in _NAMED
     }
+    if wrong := {name for of_jobs in named.values() for name in of_jobs if not isinstance(name, str | None)}:
+        raise TypeError(f"expected names, got {wrong}")
     asked = {
         str(name): columns[f"asked_{number}"].astype(np.int64, casting="safe")
         for number, name in enumerate(about["asked"])
@@ -174,20 +173,8 @@ def _run_of(about: Mapping[str, Any], columns: Mapping[str, NDArray[Any]]) -> Si
         elapsed=float(about["elapsed"]),
         is_whole=about["is_whole"],
         epoch=None if epoch is None else datetime.fromisoformat(epoch),
-        time_zone=_zone(about.get("time_zone")),
+        time_zone=None if (zone := about.get("time_zone")) is None else ZoneInfo(zone).key,
     )
-
-
-def _name(value: object) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    raise TypeError(f"expected a name, got {value!r}")
-
-
-def _zone(value: str | None) -> str | None:
-    if value is not None:
-        ZoneInfo(value)
-    return value
 
 
 def _refusal(path: str | Path, expected: str) -> DocumentError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -177,12 +177,13 @@ def runs_summary(
     counted, begin, end = _measured(runs, warm_up, cool_down, only)
     fates = _fates(runs, capacity)
     mean_queue_length, max_queue_length = _queue_lengths(runs, begin, end)
-    by_user = _groups(runs, fates, counted, runs.users)
+    by_user, over = _groups(runs, fates, counted, runs.users), counted[runs.over[counted]]
+    slowdowns = (group.figures.bounded_slowdown for group in by_user if group.key is not None)
     of_cores = _use(runs, runs.cores, begin, end, "cores", capacity)
     return RunsSummary(
         total=_figures(runs, fates, counted),
         cut=len(runs) - counted.size,
-        makespan=_makespan(runs, counted),
+        makespan=int(runs.end[over].max() - runs.submit[counted].min()) if over.size else 0,
         begin=begin,
         end=end,
         allocated=of_cores.allocated,
@@ -192,7 +193,7 @@ def runs_summary(
         ),
         mean_queue_length=mean_queue_length,
         max_queue_length=max_queue_length,
-        jain=_jain_over(by_user),
+        jain=jain_index([slowdown.mean for slowdown in slowdowns if slowdown is not None]),
         decisions=_decisions(np.asarray(decision_seconds, dtype=np.float64)),
         by_queue=_groups(runs, fates, counted, runs.queues),
         by_size=_groups_by_size(runs, fates, counted),
@@ -314,12 +315,6 @@ def _decisions(seconds: NDArray[np.float64]) -> Decisions | None:
     return Decisions(count=seconds.size, mean=float(seconds.mean()), p50=float(p50), p99=float(p99))
 
 
-def _makespan(runs: Runs, jobs: NDArray[np.int64]) -> int:
-    """Return the seconds from the first arrival to the last end; 0 where no job is over."""
-    over = jobs[runs.over[jobs]]
-    return int(runs.end[over].max() - runs.submit[jobs].min()) if over.size else 0
-
-
 def _use(runs: Runs, amounts: NDArray[np.int64], begin: int, end: int, name: str, capacity: int) -> ResourceUse:
     """Return the shares of capacity x ``[begin, end)`` that jobs hold, and that jobs which complete hold."""
     seconds = np.clip(runs.end, begin, end) - np.clip(runs.start, begin, end)
@@ -338,11 +333,6 @@ def _queue_lengths(runs: Runs, begin: int, end: int) -> tuple[float, int]:
     seconds = np.diff(np.clip(np.append(steps.time, end), begin, end))
     lengths = steps.queue_length[seconds > 0]
     return int((steps.queue_length * seconds).sum()) / (end - begin), int(lengths.max(initial=0))
-
-
-def _jain_over(by_user: Iterable[Group]) -> float | None:
-    slowdowns = (group.figures.bounded_slowdown for group in by_user if group.key is not None)
-    return jain_index([slowdown.mean for slowdown in slowdowns if slowdown is not None])
 
 
 def _groups(runs: Runs, fates: _Fates, jobs: NDArray[np.int64], keys: tuple[str | None, ...]) -> tuple[Group, ...]:

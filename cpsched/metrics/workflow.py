@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -77,7 +76,12 @@ def workflow_of(instance: Instance, plan: Plan) -> tuple[WorkflowJob, ...]:
     for nodes in workflows.values():
         names = [node for node in nodes if isinstance(node, str)]
         end = max((planned[name].end for name in names if name in planned), default=instance.now)
-        latest = _latest(graph, nodes[::-1], lengths, end)
+        # the latest second of each node with which the workflow still ends then
+        latest: dict[_Node, int] = {}
+        for node in reversed(nodes):
+            own = end - lengths.get(node, 0) if isinstance(node, str) else end
+            after = [latest[one] - edge["seconds"] for _, one, edge in graph.out_edges(node, data=True)]
+            latest[node] = min([own, *after])
         rows += (
             WorkflowJob(
                 id=name,
@@ -89,13 +93,3 @@ def workflow_of(instance: Instance, plan: Plan) -> tuple[WorkflowJob, ...]:
             for name in sorted(names, key=lambda one: (planned[one].start if one in planned else end, one))
         )
     return tuple(rows)
-
-
-def _latest(graph: DiGraph, backwards: list[_Node], lengths: Mapping[str, int], end: int) -> dict[_Node, int]:
-    """Return the latest second of each node with which the workflow still ends at `end`."""
-    latest: dict[_Node, int] = {}
-    for node in backwards:
-        own = end - lengths.get(node, 0) if isinstance(node, str) else end
-        after = [latest[one] - edge["seconds"] for _, one, edge in graph.out_edges(node, data=True)]
-        latest[node] = min([own, *after])
-    return latest

@@ -103,11 +103,14 @@ def campaign_report(name: str, cells: Sequence[CampaignCell]) -> Report:
     workloads = list(dict.fromkeys(cell.workload for cell in cells))
     policies = list(dict.fromkeys(cell.policy for cell in cells))
     found: dict[str, dict[str, _Comparison]] = {}
+    figures_of: dict[str, dict[str, dict[str, Mapping[str, float | None]]]] = {}
+    for cell in cells:
+        figures_of.setdefault(cell.workload, {}).setdefault(cell.policy, {})[cell.replica] = cell.figures
     for figure in FIGURES:
         compared = {
             workload: comparison
-            for workload in workloads
-            if (comparison := _compared(_cells_of(cells, workload), figure)) is not None
+            for workload, of_workload in figures_of.items()
+            if (comparison := _compared(of_workload, figure)) is not None
         }
         if compared:
             found[figure.name] = compared
@@ -123,15 +126,6 @@ def campaign_report(name: str, cells: Sequence[CampaignCell]) -> Report:
     sentences += _verdicts(shown, found)
     sentences += _missing(cells, workloads, policies)
     return Report(kind="Campaign", name=name, sentences=tuple(sentences), figures=(), sections=tuple(sections))
-
-
-def _cells_of(cells: Sequence[CampaignCell], workload: str) -> _Cells:
-    """Return the figures of a workload's cells by policy and replica."""
-    found: dict[str, dict[str, Mapping[str, float | None]]] = {}
-    for cell in cells:
-        if cell.workload == workload:
-            found.setdefault(cell.policy, {})[cell.replica] = cell.figures
-    return found
 
 
 def _compared(cells: _Cells, figure: _Figure) -> _Comparison | None:

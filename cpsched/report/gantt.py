@@ -44,14 +44,14 @@ def gantt_html(instance: Instance, plan: Plan, *, is_embedded: bool = False) -> 
     style, script = gantt_assets()
     admitted = f"style-src {source_of(style)}; script-src {source_of(script)}"
     parts = {
-        "@CLASS@": "embedded" if is_embedded else "alone",
-        "@POLICY@": f"default-src 'none'; {admitted}; base-uri 'none'; form-action 'none'",
-        "@TITLE@": as_html(f"{instance.name}: plan"),
-        "@STYLE@": style,
-        "@DATA@": embedded(_PageData(instance, plan).document()),
-        "@SCRIPT@": script,
+        "CLASS": "embedded" if is_embedded else "alone",
+        "POLICY": f"default-src 'none'; {admitted}; base-uri 'none'; form-action 'none'",
+        "TITLE": as_html(f"{instance.name}: plan"),
+        "STYLE": style,
+        "DATA": embedded(_PageData(instance, plan).document()),
+        "SCRIPT": script,
     }
-    return filled(asset("gantt.html"), parts)
+    return filled("gantt.html", parts)
 
 
 def gantt_assets() -> tuple[str, str]:

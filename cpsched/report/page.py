@@ -37,22 +37,26 @@ def report_page(report: Report) -> str:
         for place, section in enumerate(report.sections)
         for number, chart in enumerate(section.charts)
     }
+    links = (
+        f'<li><a href="#section-{place}">{as_html(section.title)}</a></li>'
+        for place, section in enumerate(report.sections)
+    )
     data = {"light": COLOURS, "dark": DARK_COLOURS, "charts": figures}
     parts = {
-        "@POLICY@": policy,
-        "@TITLE@": as_html(report.title),
-        "@STYLE@": style,
-        "@KIND@": as_html(report.kind),
-        "@NAME@": as_html(report.name),
-        "@SUMMARY@": _summary(report),
-        "@NAV@": _nav(report),
-        "@MAIN@": "".join(_section(place, section) for place, section in enumerate(report.sections)),
-        "@VERSION@": as_html(version("cpsched")),
-        "@DATA@": embedded(data),
-        "@PLOTLY@": plotly,
-        "@SCRIPT@": script,
+        "POLICY": policy,
+        "TITLE": as_html(report.title),
+        "STYLE": style,
+        "KIND": as_html(report.kind),
+        "NAME": as_html(report.name),
+        "SUMMARY": _summary(report),
+        "NAV": f"<ul>{''.join(links)}</ul>",
+        "MAIN": "".join(_section(place, section) for place, section in enumerate(report.sections)),
+        "VERSION": as_html(version("cpsched")),
+        "DATA": embedded(data),
+        "PLOTLY": plotly,
+        "SCRIPT": script,
     }
-    return filled(asset("page.html"), parts)
+    return filled("page.html", parts)
 
 
 def _drawing(chart: Chart) -> dict[str, object]:
@@ -83,14 +87,6 @@ def _summary(report: Report) -> str:
         for label, value in report.figures
     )
     return f'{said}<dl class="facts" aria-label="Figures">{cards}</dl>'
-
-
-def _nav(report: Report) -> str:
-    links = (
-        f'<li><a href="#section-{place}">{as_html(section.title)}</a></li>'
-        for place, section in enumerate(report.sections)
-    )
-    return f"<ul>{''.join(links)}</ul>"
 
 
 def _section(place: int, section: Section) -> str:

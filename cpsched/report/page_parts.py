@@ -8,6 +8,7 @@ import html
 import json
 from collections.abc import Mapping
 from importlib import resources
+from string import Template
 
 from cpsched.text import printable
 
@@ -34,16 +35,9 @@ def embedded(document: object) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def filled(page: str, parts: Mapping[str, str]) -> str:
-    """Return a page with its marks replaced, which are in the order of `parts`.
-
-    The page is read piece by piece from the left: inserted text is never searched for further marks.
-    """
-    done = []
-    for mark, text in parts.items():
-        before, _, page = page.partition(mark)
-        done += [before, text]
-    return "".join([*done, page])
+def filled(name: str, parts: Mapping[str, str]) -> str:
+    """Return a page from this module's folder with its marks replaced; inserted text is never searched for marks."""
+    return Template(asset(name)).substitute(parts)
 
 
 def _drawn(value: object) -> object:

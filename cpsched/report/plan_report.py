@@ -154,8 +154,16 @@ def _wait_sections(instance: Instance, plan: Plan) -> Iterator[Section]:
 
 def _search_sections(plan: Plan) -> Iterator[Section]:
     charts = (_value_chart(plan),) if plan.incumbents else ()
-    tables = [_finder_table(plan)] if plan.incumbents else []
+    tables = list[Table]()
     if plan.incumbents:
+        gains = finder_gains([plan.incumbents[0], *plan.incumbents])
+        whole = sum(gain for _, gain in gains.values())
+        finders = tuple(
+            (name, f"{count:,}", unit_text(Unit.SHARE, gain / whole) if whole > 0 else "-")
+            for name, (count, gain) in gains.items()
+        )
+        headings = ("by", "plans", "share of the gain")
+        tables.append(Table(title="Who found better plans", headings=headings, rows=finders))
         rows = tuple((f"{one.at:.2f} s", value_text(one.value), one.by) for one in plan.incumbents)
         note = "" if len(rows) <= _MOST_ROWS else f"The last {_MOST_ROWS:,} of {len(rows):,}."
         headings = ("after", "value", "by")
@@ -213,16 +221,6 @@ def _value_chart(plan: Plan) -> Chart:
     )
 
 
-def _finder_table(plan: Plan) -> Table:
-    gains = finder_gains([plan.incumbents[0], *plan.incumbents])
-    whole = sum(gain for _, gain in gains.values())
-    rows = tuple(
-        (name, f"{count:,}", unit_text(Unit.SHARE, gain / whole) if whole > 0 else "-")
-        for name, (count, gain) in gains.items()
-    )
-    return Table(title="Who found better plans", headings=("by", "plans", "share of the gain"), rows=rows)
-
-
 def _room_section(instance: Instance, plan: Plan) -> Section:
     counts = Counter(job.reason for job in plan.waiting_room)
     words = tuple((str(reason), f"{count:,}", _REASONS[reason]) for reason, count in counts.most_common())
@@ -254,7 +252,7 @@ def _count_chart(title: str, counts: Mapping[str, int], about: str, table: Table
         title=title,
         x=Axis(label="jobs", has_zero=True),
         y=Axis(label="", names=tuple(counts)),
-        layers=(Bars(name="jobs", at=places, values=tuple(map(float, counts.values())), is_flat=True),),
+        layers=(Bars(name="jobs", at=places, values=tuple(map(float, counts.values()))),),
         about=about,
         tables=(table,),
     )

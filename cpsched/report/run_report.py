@@ -207,8 +207,14 @@ def _sections(run: SimulatedRun, prefix: str) -> Iterator[Section]:
             "nodes.",
             charts=tuple(_class_charts(run, jobs)),
         )
-    if run.decision_seconds.size:
-        yield _decision_section(run, prefix)
+    if (seconds := run.decision_seconds).size:
+        chart = ecdf_chart("Times of decisions", _DECISION, {run.policy: seconds}, by="policy", what="decisions")
+        yield Section(
+            title=f"{prefix}Decision times",
+            text=f"{seconds.size:,} times were measured; of a compiled rule each is the mean of some thousand passes. "
+            f"The simulation took {unit_text(Unit.SECONDS, run.elapsed)}.",
+            charts=(chart,),
+        )
 
 
 def _distribution_section(run: SimulatedRun, jobs: NDArray[np.int64], prefix: str, *, title: str, what: str) -> Section:
@@ -271,17 +277,6 @@ def _heat(
         layers=(heat,),
         about=about,
         tables=(table,),
-    )
-
-
-def _decision_section(run: SimulatedRun, prefix: str) -> Section:
-    seconds = run.decision_seconds
-    chart = ecdf_chart("Times of decisions", _DECISION, {run.policy: seconds}, by="policy", what="decisions")
-    return Section(
-        title=f"{prefix}Decision times",
-        text=f"{seconds.size:,} times were measured; of a compiled rule each is the mean of some thousand passes. The "
-        f"simulation took {unit_text(Unit.SECONDS, run.elapsed)}.",
-        charts=(chart,),
     )
 
 

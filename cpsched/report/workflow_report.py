@@ -49,14 +49,14 @@ def workflow_html(instance: Instance, plan: Plan) -> str:
     said = f"{len(rows):,} jobs wait for others or are waited for"
     said += f", the first {len(drawn):,} are drawn." if len(drawn) < len(rows) else "."
     parts = {
-        "@POLICY@": f"default-src 'none'; style-src {source_of(style)}; base-uri 'none'; form-action 'none'",
-        "@TITLE@": as_html(f"{plan.instance}: dependencies"),
-        "@STYLE@": style,
-        "@NAME@": as_html(plan.instance),
-        "@SAID@": as_html(said),
-        "@DRAWING@": "".join(_drawing(instance, drawn)),
+        "POLICY": f"default-src 'none'; style-src {source_of(style)}; base-uri 'none'; form-action 'none'",
+        "TITLE": as_html(f"{plan.instance}: dependencies"),
+        "STYLE": style,
+        "NAME": as_html(plan.instance),
+        "SAID": as_html(said),
+        "DRAWING": "".join(_drawing(instance, drawn)),
     }
-    return filled(asset("workflow.html"), parts)
+    return filled("workflow.html", parts)
 
 
 def _drawing(instance: Instance, rows: Sequence[WorkflowJob]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarking.measure import print_table, say
@@ -22,15 +22,6 @@ from cpsched.portfolio import prepare, solve
 PART_JOBS, PART_CHUNKS, PART_NODES = 14, 3, 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What is measured, and for how long."""
-
-    windows: tuple[Path, ...]
-    budgets: tuple[float, ...]
-    planning: float
-
-
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this bench can be told besides ``--quick``."""
     parser.add_argument("windows", nargs="*", type=Path, help="instances; default: Eurora's with 100 jobs or more")
@@ -40,13 +31,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--planning", type=float, default=30.0, help="seconds for a plan (default: 30)")
 
 
-def run(asked: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> None:
     """Print the tables."""
-    options = Options(
-        windows=tuple(asked.windows or eurora_windows(quick=asked.quick)),
-        budgets=(0.5,) if asked.quick else tuple(asked.budget or (10.0, 60.0)),
-        planning=0.5 if asked.quick else asked.planning,
-    )
+    options.windows = options.windows or eurora_windows(quick=options.quick)
+    options.budgets = (0.5,) if options.quick else options.budget or (10.0, 60.0)
+    options.planning = 0.5 if options.quick else options.planning
     prepare()
     print_windows(options)
     print_causes(options)
@@ -69,7 +58,7 @@ def gap(value: float, least: float) -> str:
     return f"{1 - least / value:.1%}" if value > 0 else "-"
 
 
-def print_windows(options: Options) -> None:
+def print_windows(options: argparse.Namespace) -> None:
     """Print bound, plan and gap of each window and budget."""
     rows = []
     for path in options.windows:
@@ -133,7 +122,7 @@ def causes(instance: Instance) -> Sequence[tuple[str, Instance]]:
     ]
 
 
-def print_causes(options: Options) -> None:
+def print_causes(options: argparse.Namespace) -> None:
     """Print plan, bound and gap as there is less and less to pack on the nodes."""
     path = next((path for path in options.windows if "0200" in path.name), options.windows[0])
     rows = []
@@ -157,7 +146,7 @@ def part(instance: Instance) -> Instance:
     return replace(instance, cluster=replace(instance.cluster, classes=classes), jobs=tuple(jobs[:PART_JOBS]))
 
 
-def print_parts(options: Options) -> None:
+def print_parts(options: argparse.Namespace) -> None:
     """Print for a part of each window the optimum, if CP-SAT proves one, and the bound."""
     rows = []
     for path in options.windows:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from time import process_time
 
 from benchmarking.measure import load_average, print_table, say
+from benchmarking.windows import changeable
 
 from cpsched.domain import FrozenMap, Instance, Objective, ObjectiveTerm
 from cpsched.errors import UnsupportedError
@@ -102,14 +103,14 @@ def row_of(window: Instance, budget: float, workers: int) -> list[str]:
     """Measure all engines on a window."""
     say(window.name)
     rigid = made_rigid(window)
-    rigid_values = changeable(rigid, "planner", 0, 1), changeable(rigid, "portfolio", budget, workers)
-    rule, ruled = best_rule(window)
-    planner = changeable(window, "planner", 0, 1)
-    plan = solve(window, budget=budget, workers=workers)
-    found, finders = (
-        plan.objective.value - plan.objective.suffered,
-        [one.by.partition(":")[0] for one in plan.incumbents],
+    rigid_values = (
+        changeable(solve(rigid, engine="planner", budget=0)),
+        changeable(solve(rigid, budget=budget, workers=workers)),
     )
+    rule, ruled = best_rule(window)
+    planner = changeable(solve(window, engine="planner", budget=0))
+    plan = solve(window, budget=budget, workers=workers)
+    found, finders = changeable(plan), [one.by.partition(":")[0] for one in plan.incumbents]
     changing = sum(job.is_evolving or job.malleability is not None for job in window.jobs)
     return [
         window.name,
@@ -131,14 +132,8 @@ def best_rule(window: Instance) -> tuple[str, float | None]:
     found = []
     for rule in RULES:
         try:
-            found.append((changeable(window, rule, 0, 1), rule))
+            found.append((changeable(solve(window, engine=rule, budget=0)), rule))
         except UnsupportedError:
             continue
     value, rule = min(found, default=(None, "-"))
     return rule, value
-
-
-def changeable(window: Instance, engine: str, budget: float, workers: int) -> float:
-    """Return the part of a plan's value that a plan can change."""
-    score = solve(window, engine=engine, budget=budget, workers=workers).objective
-    return score.value - score.suffered

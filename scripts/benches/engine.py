@@ -4,21 +4,21 @@ and how far from the optimum they can be.
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 
 from benchmarking.charts import line_chart
 from benchmarking.heavy import heavy_window
 from benchmarking.measure import print_table, say
-from benchmarking.windows import REAL, changeable, eurora_windows
+from benchmarking.windows import REAL, below, changeable, eurora_windows
 from benchmarking.workload import Load, instance_of
 
 from cpsched.domain import Instance, Plan
@@ -37,19 +37,7 @@ BEST_KNOWN = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What is measured, and for how long."""
-
-    windows: tuple[Path, ...]
-    budget: float
-    long: float
-    bound: float
-    plots: Path | None
-    quick: bool
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
+def arguments(parser: ArgumentParser) -> None:
     """Add what this bench can be told besides ``--quick``."""
     parser.add_argument("windows", nargs="*", type=Path, help="instances for the first table, in place of Eurora's")
     parser.add_argument("--only", choices=SECTIONS, action="append", help="print only this section (repeatable)")
@@ -59,18 +47,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plots", type=Path, help="folder for charts")
 
 
-def run(asked: argparse.Namespace) -> None:
+def run(options: Namespace) -> None:
     """Print the sections that were asked for."""
-    options = Options(
-        windows=tuple(asked.windows),
-        budget=1.0 if asked.quick else asked.budget,
-        long=0.0 if asked.quick else asked.long,
-        bound=asked.bound,
-        plots=asked.plots,
-        quick=asked.quick,
-    )
+    if options.quick:
+        options.budget, options.long = 1.0, 0.0
     prepare()
-    for name in asked.only or SECTIONS:
+    for name in options.only or SECTIONS:
         SECTIONS[name](options)
 
 
@@ -88,11 +70,6 @@ def best_list(instance: Instance, plan: Plan) -> float:
     return min([best_of(instance, LISTS), *tried])
 
 
-def below(value: float, other: float) -> str:
-    """Return by how much a value is below another one."""
-    return "equal" if value == other else f"{value / other - 1:+.1%}" if other else "-"
-
-
 def finders(plan: Plan) -> str:
     """Return who found plans that were the best so far, and how many."""
     names = [found.by.partition(":")[0] for found in plan.incumbents]
@@ -102,7 +79,7 @@ def finders(plan: Plan) -> str:
 # --- the sections ----------------------------------------------------------------------------------------------------
 
 
-def print_windows(options: Options) -> None:
+def print_windows(options: Namespace) -> None:
     """Print the Eurora windows: rules, lists, portfolio, and how far from the optimum its plans can be."""
     header = ["window", "better PBS rule", "best list", "planner", f"portfolio {options.budget:g} s", "to the rule",
               "to the list", "to the best known", "found by"]  # fmt: skip
@@ -135,7 +112,7 @@ def print_windows(options: Options) -> None:
         print_long(plans, options)
 
 
-def print_long(plans: dict[str, tuple[Instance, Plan]], options: Options) -> None:
+def print_long(plans: dict[str, tuple[Instance, Plan]], options: Namespace) -> None:
     """Print what more time is worth, and the gap with a bound that had as much."""
     header = [
         "window",
@@ -177,7 +154,7 @@ def draw_improvement(plans: dict[str, tuple[Instance, Plan]], folder: Path) -> N
     print("\n![How plans get better](engine-improvement.svg)")
 
 
-def print_real(options: Options) -> None:
+def print_real(options: Namespace) -> None:
     """Print the real job mixes and the queues of real machines against every rule and list."""
     ledgers = [name for name, engine in POLICIES.items() if isinstance(engine, PolicyEngine)]
     rules = [name for name in ledgers if name != "easy"] if options.quick else ledgers
@@ -195,7 +172,7 @@ def print_real(options: Options) -> None:
     print_table(f"Z on real job mixes and real queues, {options.budget:g} s", header, rows)
 
 
-def print_heavy(options: Options) -> None:
+def print_heavy(options: Namespace) -> None:
     """Print heavy synthetic windows: all methods relative to the best plan that a long run finds."""
     header = ["jobs", "easy", "pbs_fifo_bf10", "pbs_walltime_bf400", "wspt_list", "best list",
               f"portfolio {options.budget:g} s", "best Z"]  # fmt: skip
@@ -213,7 +190,7 @@ def print_heavy(options: Options) -> None:
     print_table("Heavy synthetic windows: Z relative to the best", header, rows, note)
 
 
-def print_large(options: Options) -> None:
+def print_large(options: Namespace) -> None:
     """Print a machine of thousands of nodes with thousands of jobs."""
     load = Load(nodes=62, jobs=300, rounding=1) if options.quick else Load(nodes=5_040, jobs=10_000, rounding=1)
     instance = replace(instance_of(load), name=f"{load.jobs:,} jobs, {load.nodes:,} nodes")
@@ -229,7 +206,7 @@ def print_large(options: Options) -> None:
     print_table("A large machine", header, [row])
 
 
-def print_workers(options: Options) -> None:
+def print_workers(options: Namespace) -> None:
     """Print what one more core is worth."""
     rows = []
     for path in windows_of(options):
@@ -241,7 +218,7 @@ def print_workers(options: Options) -> None:
     print_table(f"More cores, {options.budget:g} s", ["window", "1 worker", "2 workers", "difference"], rows)
 
 
-def print_tiny(options: Options) -> None:
+def print_tiny(options: Namespace) -> None:
     """Print windows whose optimum is known: the value and the proof."""
     header = ["window", "optimum", "portfolio", "stopped", "seconds", "proof"]
     rows = []
@@ -253,7 +230,7 @@ def print_tiny(options: Options) -> None:
     print_table("Tiny windows, 5 s", header, rows)
 
 
-def print_promise(options: Options) -> None:
+def print_promise(options: Namespace) -> None:
     """Print when `solve` comes back, and how long the whole process takes, for several budgets."""
     folder = Path(tempfile.mkdtemp(prefix="cpsched-bench-"))
     rows = []
@@ -283,14 +260,14 @@ def print_promise(options: Options) -> None:
     print_table("The budget is a promise", header, rows, note)
 
 
-def promise_windows(options: Options) -> Iterator[Instance]:
+def promise_windows(options: Namespace) -> Iterator[Instance]:
     """Yield a small and a large machine, with many jobs each."""
     sizes = ((62, 100),) if options.quick else ((62, 2_000), (5_040, 1_000))
     for nodes, jobs in sizes:
         yield replace(instance_of(Load(nodes=nodes, jobs=jobs, rounding=1)), name=f"openccs-{nodes}-{jobs}")
 
 
-SECTIONS: dict[str, Callable[[Options], None]] = {
+SECTIONS: dict[str, Callable[[Namespace], None]] = {
     "windows": print_windows,
     "real": print_real,
     "heavy": print_heavy,
@@ -304,12 +281,12 @@ SECTIONS: dict[str, Callable[[Options], None]] = {
 # --- where the windows are -------------------------------------------------------------------------------------------
 
 
-def windows_of(options: Options) -> Sequence[Path]:
+def windows_of(options: Namespace) -> Sequence[Path]:
     """Return the windows that were asked for, else those of Eurora."""
     return eurora_windows(quick=True) if options.quick else options.windows or eurora_windows(quick=False)
 
 
-def real_windows(options: Options) -> Iterator[Path]:
+def real_windows(options: Namespace) -> Iterator[Path]:
     """Yield the real job mixes and queue snapshots that are present, else a shipped window."""
     present = sorted((REAL / "eurora").glob("real-*.json.gz")) + sorted((REAL / "snapshots").glob("*.json.gz"))
     yield from windows_of(options)[:1] if options.quick or not present else present

@@ -10,20 +10,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarking.measure import print_table, say
+from benchmarking.windows import workload_of
 from benchmarking.workload import Load, instance_of
 
 from cpsched.domain import Instance
-from cpsched.formats.logs import LogOptions, log_to_instance
-from cpsched.formats.swf import machine_of_log, read_machine, read_swf
 from cpsched.lab.policies import make_engine_scheduler
 from cpsched.lab.sim import simulate, warm_up_simulation
 from cpsched.lab.workloads import eurora_stream
 from cpsched.planner import LivePlanner, advanced
 from cpsched.portfolio import plan_of
 
-#: The machines of logs whose headers do not say enough, and the cores of a chunk there.
-MACHINES = Path(__file__).resolve().parents[2] / "instances" / "machines"
-KNOWN = {"CEA-Curie": ("curie-thin", 16)}
 #: Seconds from one cycle to the next.
 STEP = 30
 
@@ -104,7 +100,7 @@ def settled(live: LivePlanner, window: Instance) -> Instance:
 def print_logs(options: argparse.Namespace) -> None:
     """Print how many jobs of logs a second the planner plays on-line."""
     rows = []
-    for workload in [eurora_stream(200, 1)] if options.quick else map(read_log, options.logs):
+    for workload in [eurora_stream(200, 1)] if options.quick else (workload_of(path)[0] for path in options.logs):
         jobs = sorted(workload.jobs, key=lambda job: job.submit)[options.first : options.first + options.count]
         part = replace(workload, now=min(job.submit for job in jobs), jobs=tuple(jobs))
         simulate(replace(part, jobs=part.jobs[:50]), make_engine_scheduler("planner"))  # compiles
@@ -117,11 +113,3 @@ def print_logs(options: argparse.Namespace) -> None:
         rows.append([workload.name, f"{len(jobs):,}", f"{nodes:,}", f"{len(jobs) / seconds:,.0f}", f"{wait:,.0f}"])
     if rows:
         print_table("The planner on-line", ["workload", "jobs", "nodes", "jobs/s", "mean wait, s"], rows)
-
-
-def read_log(path: Path) -> Instance:
-    """Return the workload of a log."""
-    log = read_swf(path)
-    name, cores = next((known for start, known in KNOWN.items() if path.name.startswith(start)), (None, None))
-    machine = machine_of_log(log).machine if name is None else read_machine(MACHINES / f"{name}.json")
-    return log_to_instance(log, machine, LogOptions(cores_per_chunk=cores), arriving=True).instance

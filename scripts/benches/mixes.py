@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import mean
 
 from benchmarking.measure import print_table, say
+from benchmarking.windows import known
 
 from cpsched.cp import lower_bound
-from cpsched.domain import Instance
 from cpsched.lab.policies import make_scheduler
 from cpsched.lab.sim import simulate
 from cpsched.lab.workloads import job_mix
@@ -56,15 +56,6 @@ def run(asked: argparse.Namespace) -> None:
     results = [solved(seed, budget, asked.workers) for seed in range(1, count + 1)]
     print_mixes(results)
     print_means(results, budget, asked.workers)
-
-
-def known(instance: Instance) -> Instance:
-    """Return a mix whose jobs ask for the time that they take."""
-    jobs = (
-        replace(job, steps=(replace(job.steps[0], walltime=job.walltime if job.runtime is None else job.runtime),))
-        for job in instance.jobs
-    )
-    return replace(instance, jobs=tuple(jobs))
 
 
 def solved(seed: int, budget: float, workers: int) -> Result:

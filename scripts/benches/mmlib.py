@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
-from benches.psplib import Options, Result, share, solve_window
+from benches.psplib import Result, share, solve_window
 from benchmarking.measure import print_table, say
 from benchmarking.progen import project, shapes, with_lags
 
@@ -41,38 +41,38 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--known", type=Path, help="a JSON file that keeps what the direct model found")
 
 
-def run(asked: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> None:
     """Print a table of sets."""
-    prepare(asked.engine)
-    options = Options(engine=asked.engine, budget=1.0 if asked.quick else asked.budget, workers=asked.workers)
-    known = json.loads(asked.known.read_text()) if asked.known is not None and asked.known.exists() else {}
+    prepare(options.engine)
+    options.budget = 1.0 if options.quick else options.budget
+    known = json.loads(options.known.read_text()) if options.known is not None and options.known.exists() else {}
     rows = []
-    sets = asked.sets or list(SETS)
+    sets = options.sets or list(SETS)
     for name in sets:
         activities, complexities = SETS[name]
         drawn = [(shape, seed) for seed in range(5) for shape in shapes(activities, complexities)]
         found: list[tuple[Result, int]] = []
-        for shape, seed in Random(name).sample(drawn, 1 if asked.quick else -(-asked.sample // len(sets))):
+        for shape, seed in Random(name).sample(drawn, 1 if options.quick else -(-options.sample // len(sets))):
             called = f"{name}-{drawn.index((shape, seed))}"
             if name.startswith("lags"):
                 instance = lags_window(with_lags(shape, seed), called)
             else:
                 instance = project_window(project(shape, seed), called)
             if called not in known:
-                known[called] = direct(instance, 1.0 if asked.quick else asked.direct, asked.workers)
-                if asked.known is not None:
-                    asked.known.write_text(json.dumps(known, indent=1))
+                known[called] = direct(instance, 1.0 if options.quick else options.direct, options.workers)
+                if options.known is not None:
+                    options.known.write_text(json.dumps(known, indent=1))
             if known[called] is None:
                 say(f"{called}: no plan of all activities is known")
                 continue
             found.append((solve_window(instance, options), known[called]))
         rows.append([name, *_figures(found)])
-    note = f"Engine `{asked.engine}`, {options.budget:g} s and {options.workers} workers for each project."
+    note = f"Engine `{options.engine}`, {options.budget:g} s and {options.workers} workers for each project."
     print_table(
         "Projects",
         ["set", "projects", "all activities planned", "proven", "as the best", "within 1 %", "wanted", "over the best"],
         rows,
-        f"{note} The direct model had {asked.direct:g} s. Every plan has passed the verifier.",
+        f"{note} The direct model had {options.direct:g} s. Every plan has passed the verifier.",
     )
 
 

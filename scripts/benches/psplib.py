@@ -26,15 +26,6 @@ WANTED = {"j30": (1.0, 1.0), "j60": (0.0, 0.9)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """How each project is solved."""
-
-    engine: str
-    budget: float
-    workers: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """What became of one project."""
 
@@ -66,18 +57,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sample", type=int, metavar="N", help="N projects of each set, always the same")
 
 
-def run(asked: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> None:
     """Print a table of sets, and one of the projects that are left."""
-    sets = asked.sets or sorted(REAL.glob("*.tar.zst"))
+    sets = options.sets or sorted(REAL.glob("*.tar.zst"))
     if not sets:
         sys.exit("Expected sets of projects as arguments, got none; https://www.om-db.wi.tum.de/psplib has them")
-    options = Options(engine=asked.engine, budget=1.0 if asked.quick else asked.budget, workers=asked.workers)
+    options.budget = 1.0 if options.quick else options.budget
     prepare(options.engine)
     results = {}
     for path in sets:
         with tempfile.TemporaryDirectory(prefix="cpsched-psplib-") as scratch:
             folder = unpacked(path, Path(scratch))
-            chosen = projects(folder, 2 if asked.quick else asked.limit, asked.sample)
+            chosen = projects(folder, 2 if options.quick else options.limit, options.sample)
             results[path.name.partition(".")[0]] = [solved(file, options) for file in chosen]
     print_sets(results, options)
     print_open(results)
@@ -118,12 +109,12 @@ def best_known(file: Path) -> int | None:
 # --- solving ---------------------------------------------------------------------------------------------------------
 
 
-def solved(file: Path, options: Options) -> Result:
+def solved(file: Path, options: argparse.Namespace) -> Result:
     """Solve the project of a file."""
     return solve_window(project_window(file.read_text(encoding="utf-8"), file.stem), options, best_known(file))
 
 
-def solve_window(instance: Instance, options: Options, best: int | None = None) -> Result:
+def solve_window(instance: Instance, options: argparse.Namespace, best: int | None = None) -> Result:
     """Solve one project; the plan has passed the verifier. `best`: the best known value."""
     begin = time.perf_counter()
     plan = solve(instance, engine=options.engine, budget=options.budget, workers=options.workers)
@@ -159,7 +150,7 @@ def critical_path(instance: Instance) -> int:
 # --- tables ----------------------------------------------------------------------------------------------------------
 
 
-def print_sets(results: Mapping[str, Sequence[Result]], options: Options) -> None:
+def print_sets(results: Mapping[str, Sequence[Result]], options: argparse.Namespace) -> None:
     """Print a row for each set."""
     header = ["set", "projects", "proven optimal", "wanted", "best known or proven", "wanted", "over the best known",
               "over the critical path", "seconds, mean", "seconds, most"]  # fmt: skip

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from benches.sim import Log, whole_logs
+from benches.sim import whole_logs
 from benchmarking.measure import print_table, say
 
 from cpsched.domain import Instance
@@ -20,7 +20,7 @@ from cpsched.lab.policies import make_scheduler
 from cpsched.lab.sim import simulate, warm_up_simulation
 from cpsched.lab.workloads import lublin, with_moldable
 
-LOGS = (Log(name="Theta-2023-jan", rules=()), Log(name="Theta-2023.first", rules=()), Log(name="KTH-SP2", rules=()))
+LOGS = ("Theta-2023-jan", "Theta-2023.first", "KTH-SP2")
 RIGID = ("easy", "smith")
 PUBLISHED = ("malleable_min", "malleable_pref", "malleable_keep", "malleable_avg")
 OURS = ("malleable_gain",)
@@ -50,8 +50,8 @@ def run(options: argparse.Namespace) -> None:
 
 def logs(options: argparse.Namespace) -> Iterator[Instance]:
     """Yield the logs."""
-    wanted = [log for log in LOGS if log.name.startswith(options.only)]
-    for workload, _ in whole_logs(options.folder, wanted):
+    wanted = [log for log in LOGS if log.startswith(options.only)]
+    for workload, _, _ in whole_logs(options.folder, wanted):
         yield replace(workload, jobs=workload.jobs[: options.jobs])
 
 

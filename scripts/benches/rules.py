@@ -14,7 +14,7 @@ from statistics import mean
 
 from benchmarking.measure import print_table, say
 from benchmarking.ruled import queues, with_rules, with_shares
-from benchmarking.windows import changeable
+from benchmarking.windows import below, changeable
 
 from cpsched.domain import Instance, Plan
 from cpsched.errors import UnsupportedError
@@ -148,8 +148,3 @@ def _ruled(instance: Instance, engine: str, plan: Plan) -> float:
     if {job.id for job in found.jobs} != {job.id for job in plan.jobs}:
         raise ValueError(f"expected plans of the same jobs, {engine} plans others")
     return changeable(found)
-
-
-def below(value: float, other: float) -> str:
-    """Return by how much a value is below another one."""
-    return "equal" if value == other else f"{value / other - 1:+.1%}" if other else "-"

@@ -9,42 +9,21 @@ import argparse
 import resource
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarking.measure import print_table, say
 from benchmarking.textbook import TEXTBOOK_HEADER, textbook_rows
+from benchmarking.windows import workload_of
 
 from cpsched.domain import Instance
-from cpsched.formats.logs import LogOptions, log_to_instance
-from cpsched.formats.swf import machine_of_log, read_machine, read_swf
 from cpsched.lab.policies import make_scheduler
 from cpsched.lab.sim import simulate, warm_up_simulation
 from cpsched.lab.workloads import eurora_stream
 
-#: The machines that we know of logs whose headers do not say enough.
-MACHINES = Path(__file__).resolve().parents[2] / "instances" / "machines"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Log:
-    """A log, and who plays it."""
-
-    #: How its file's name begins.
-    name: str
-    rules: tuple[str, ...]
-    machine: str | None = None
-    #: None: single cores.
-    cores_per_chunk: int | None = None
-
-
-LOGS = (
-    Log(name="CEA-Curie", rules=("fcfs", "easy", "smith", "conservative"), machine="curie-thin", cores_per_chunk=16),
-    Log(name="HPC2N", rules=("fcfs", "sjf", "easy", "smith", "conservative")),
-    Log(name="SDSC-SP2", rules=("fcfs", "sjf", "easy", "smith", "conservative")),
-    Log(name="CTC-SP2", rules=("fcfs", "sjf", "easy", "smith", "conservative")),
-    Log(name="KTH-SP2", rules=("fcfs", "sjf", "easy", "smith", "conservative")),
-)
+#: How the names of logs begin, and the rules that play them; that of the first one has no order by walltime.
+LOGS = ("CEA-Curie", "HPC2N", "SDSC-SP2", "CTC-SP2", "KTH-SP2")
+RULES = ("fcfs", "sjf", "easy", "smith", "conservative")
 #: The jobs that come at once to a machine of several kinds of nodes: decisions with a queue of 1,000 jobs in the mean.
 CROWD = 2000
 
@@ -64,14 +43,13 @@ def run(options: argparse.Namespace) -> None:
         raise SystemExit("Expected a folder with logs, or --quick")
     warm_up_simulation()
     if options.textbook:
-        rows = [
-            row for workload, log in workloads(options) for row in textbook_rows(workload, log.cores_per_chunk or 1)
-        ]
+        logs = [(eurora_stream(200, 1), "", 1)] if options.quick else whole_logs(options.folder)
+        rows = [row for workload, _, cores in logs for row in textbook_rows(workload, cores)]
         print_table(
             "Beside the textbook", TEXTBOOK_HEADER, rows, "Jobs that start at another second: 0 if all is well."
         )
     else:
-        rows = [row for workload, log in workloads(options) for row in rows_of(workload, log.rules)]
+        rows = [row for workload, rules in workloads(options) for row in rows_of(workload, rules)]
         note = (
             "Processor time of the simulation alone, node by node. Peak memory is that of the process so far. In the "
             f"crowd {CROWD:,} jobs come at once, so that half as many wait in the mean of all passes."
@@ -86,27 +64,23 @@ def crowd(number: int) -> Instance:
     return replace(stream, name="crowd", jobs=jobs)
 
 
-def workloads(options: argparse.Namespace) -> Iterator[tuple[Instance, Log]]:
-    """Yield workloads, each with what its log says of it."""
-    if not options.textbook:
-        yield crowd(50 if options.quick else CROWD), Log(name="crowd", rules=("easy", "smith"))
+def workloads(options: argparse.Namespace) -> Iterator[tuple[Instance, tuple[str, ...]]]:
+    """Yield workloads, each with the rules that play it."""
+    yield crowd(50 if options.quick else CROWD), ("easy", "smith")
     if options.quick:
-        yield eurora_stream(200, 1), Log(name="Eurora", rules=("fcfs", "easy", "smith", "conservative"))
+        yield eurora_stream(200, 1), ("fcfs", "easy", "smith", "conservative")
         return
-    yield from whole_logs(options.folder)
+    for workload, log, _ in whole_logs(options.folder):
+        yield workload, tuple(rule for rule in RULES if (rule, log) != ("sjf", "CEA-Curie"))
 
 
-def whole_logs(folder: Path, logs: Iterable[Log] = LOGS) -> Iterator[tuple[Instance, Log]]:
-    """Yield the logs of a folder as workloads."""
+def whole_logs(folder: Path, logs: Iterable[str] = LOGS) -> Iterator[tuple[Instance, str, int]]:
+    """Yield the logs of a folder as workloads, how their names begin, and the cores of a chunk."""
     for log in logs:
-        for path in sorted(folder.glob(f"{log.name}*.swf.gz")):
+        for path in sorted(folder.glob(f"{log}*.swf.gz")):
             say(path.name)
-            read = read_swf(path)
-            machine = (
-                machine_of_log(read).machine if log.machine is None else read_machine(MACHINES / f"{log.machine}.json")
-            )
-            taken = log_to_instance(read, machine, LogOptions(cores_per_chunk=log.cores_per_chunk), arriving=True)
-            yield taken.instance, log
+            workload, cores = workload_of(path)
+            yield workload, log, cores
 
 
 def rows_of(workload: Instance, rules: tuple[str, ...]) -> Iterator[list[str]]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benches.sim import LOGS, Log, whole_logs
+from benches.sim import LOGS, whole_logs
 from benchmarking.measure import print_table, say
+from benchmarking.windows import known
 from numpy.typing import NDArray
 
 from cpsched.domain import Instance
@@ -29,11 +30,9 @@ HEADER = ["workload", "jobs", "policy", "weighted queue time to no promise", "to
           "longest wait, days", "to EASY's", "jobs beyond EASY's"]  # fmt: skip
 #: The logs on which the promise was chosen; all others are held back.
 CHOSEN_ON = ("CEA-Curie", "CTC-SP2", "KTH-SP2", "SDSC-SP2")
-HELD_BACK = (Log(name="RICC", rules=()), Log(name="Theta-2023.first", rules=()))
+HELD_BACK = ("RICC", "Theta-2023.first")
 #: The offered loads of Lublin's model.
 LOADS = (0.6, 0.8, 0.95)
-#: A runtime counts as at least so many seconds in a slowdown.
-TAU = 10
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,9 +70,9 @@ def workloads(options: argparse.Namespace) -> Iterator[tuple[str, Instance]]:
     if options.quick:
         yield "Lublin", scaled(lublin(300, 1, nodes=32, cores=1), 0.9)
         return
-    wanted = [log for log in (*LOGS, *HELD_BACK) if log.name.startswith(options.only or "")]
-    for workload, log in whole_logs(options.folder, wanted) if options.folder is not None else ():
-        yield log.name if log.name in CHOSEN_ON else f"{log.name}, held back", workload
+    wanted = [log for log in (*LOGS, *HELD_BACK) if log.startswith(options.only or "")]
+    for workload, log, _ in whole_logs(options.folder, wanted) if options.folder is not None else ():
+        yield log if log in CHOSEN_ON else f"{log}, held back", workload
     for load in LOADS if options.lublin else ():
         yield f"Lublin {load}, held back", scaled(lublin(options.lublin, 1, nodes=256, cores=1), load)
 
@@ -100,17 +99,6 @@ def rows_of(name: str, workload: Instance, options: argparse.Namespace, replicas
         yield [name, f"{len(workload.jobs):,}", policy, *figures, f"{beyond:,.1f}"]
 
 
-def known(workload: Instance) -> Instance:
-    """Return a workload in which each job asks for the time that it takes; its queue and so its expected wait stay."""
-    jobs = (
-        replace(job, steps=tuple(replace(step, walltime=min(job.walltime, job.runtime)) for step in job.steps))
-        if job.runtime
-        else job
-        for job in workload.jobs
-    )
-    return replace(workload, jobs=tuple(jobs))
-
-
 def _ratios(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
     """Return one pair of figures divided by another one."""
     return one[0] / max(other[0], 1e-9), one[1] / max(other[1], 1e-9)
@@ -123,9 +111,8 @@ def waits(workload: Instance, name: str, parameters: dict[str, Any]) -> _Waits:
     rules = [(round((use.since - workload.now) / DAY, 1), use.rule, round(use.ratio, 2)) for use in history.rules]
     say(f"{workload.name}: {label_of(name, parameters)}, {len(runs) / history.elapsed:,.0f} jobs/s {rules or ''}")
     wait = np.where(runs.over, runs.start - runs.submit, 0)
-    length = np.where(runs.over, runs.end - runs.start, 0)
     weighted, late = wait / runs.expected_wait, runs.submit >= np.median(runs.submit)
-    slowdown = np.maximum(1, (wait + length) / np.maximum(length, TAU))
+    slowdown = np.where(runs.over, runs.bounded_slowdown, 1)
     return _Waits(
         weighted=(float(weighted.sum()), float(weighted[late].sum())),
         slowdown=(float(slowdown.mean()), float(slowdown[late].mean())),

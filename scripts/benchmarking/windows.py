@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from cpsched.domain import Plan
+from cpsched.domain import Instance, Plan
+from cpsched.formats.logs import LogOptions, log_to_instance
+from cpsched.formats.swf import machine_of_log, read_machine, read_swf
 
-__all__ = ["REAL", "ROOT", "changeable", "eurora_windows", "shipped"]
+__all__ = ["REAL", "ROOT", "below", "changeable", "eurora_windows", "known", "shipped", "workload_of"]
 
 ROOT = Path(__file__).resolve().parents[2]
 REAL = ROOT.parent / "shared" / "data"
+#: The machines of logs whose headers do not say enough, and the cores of a chunk there, by how a log's name begins.
+_MACHINES = {"CEA-Curie": ("curie-thin", 16)}
 
 
 def shipped() -> list[Path]:
@@ -27,3 +32,30 @@ def eurora_windows(*, quick: bool) -> Sequence[Path]:
 def changeable(plan: Plan) -> float:
     """Return Z: the part of a plan's value that a plan can change."""
     return plan.objective.value - plan.objective.suffered
+
+
+def below(value: float, other: float) -> str:
+    """Return by how much a value is below another one."""
+    return "equal" if value == other else f"{value / other - 1:+.1%}" if other else "-"
+
+
+def known(workload: Instance) -> Instance:
+    """Return a workload in which each job asks for the time that it takes; its queue and so its expected wait stay."""
+    jobs = (
+        replace(job, steps=tuple(replace(step, walltime=min(job.walltime, job.runtime)) for step in job.steps))
+        if job.runtime
+        else job
+        for job in workload.jobs
+    )
+    return replace(workload, jobs=tuple(jobs))
+
+
+def workload_of(path: Path) -> tuple[Instance, int]:
+    """Return a log as a workload, and the cores of a chunk."""
+    machine, cores = next((known for start, known in _MACHINES.items() if path.name.startswith(start)), (None, None))
+    log = read_swf(path)
+    is_known = machine is not None
+    found = (
+        read_machine(ROOT / "instances" / "machines" / f"{machine}.json") if is_known else machine_of_log(log).machine
+    )
+    return log_to_instance(log, found, LogOptions(cores_per_chunk=cores), arriving=True).instance, cores or 1

@@ -7,22 +7,12 @@ import random
 from dataclasses import dataclass
 
 from cpsched.domain import Amounts, Chunk, Cluster, Instance, Job, NodeClass, Request, Step
+from cpsched.lab.workloads.openccs import SIZES
 
 __all__ = ["OCULUS_NODES", "Load", "array_of_single_cores", "cluster_of", "identical_jobs", "instance_of"]
 
 #: Requested cores and how many jobs a year asked for them (OpenCCS, core sizes of 2016).
-CORE_SIZES = (
-    (1, 1_480_565),
-    (16, 57_516),
-    (32, 9_701),
-    (64, 3_883),
-    (128, 14_002),
-    (256, 684),
-    (512, 151),
-    (768, 468),
-    (1024, 277),
-    (1536, 77),
-)
+CORE_SIZES = sorted((size.cores, size.jobs) for size in SIZES)
 #: Cores of a node where the table was counted: larger jobs are made of chunks that fill a node.
 TABLE_CORES = 16
 #: Single-core jobs come in large arrays. Counted fully they are 94 % of all jobs, and 10,000 jobs fill one day of

@@ -16,7 +16,7 @@ from cpsched.domain import FrozenMap
 from cpsched.lab.bench import RESULTS, Cell
 from cpsched.lab.bench.campaign import Contender, InstanceFile, Workload
 from cpsched.lab.bench.figures import rows_of
-from cpsched.lab.bench.results import Finding, write_parquet
+from cpsched.lab.bench.results import write_parquet
 
 
 def fake_cell(
@@ -109,7 +109,7 @@ def fake_result(*, wqt: float = 1.0, wait: float | None = 5.0, queues: Mapping[s
 def fake_campaign(folder: Path) -> None:
     """Write the results of a campaign with two policies and two seeds into a folder."""
     findings = [
-        Finding(cell=fake_cell(folder, policy, seed=seed, load=0.5), row=row)
+        (fake_cell(folder, policy, seed=seed, load=0.5), row)
         for policy in ("a", "b")
         for seed in (1, 2)
         for row in rows_of(fake_result(wqt=seed, queues={"q": 1.0}))

@@ -19,7 +19,6 @@ CHARTS = (
                 name="_b", x=(0, 86400), y=(0, 1), half_widths=(0.1, None), series=1, has_marks=True, texts=(EVIL, "t")
             ),
             ReferenceLine(at=1),
-            ReferenceLine(at=43200, is_vertical=True),
         ),
         about=EVIL,
         tables=(Table(title=EVIL, headings=(EVIL, "x"), rows=((EVIL, "1"),), note=EVIL),),
@@ -37,7 +36,7 @@ CHARTS = (
         title="bars",
         x=Axis(label="jobs", has_zero=True),
         y=Axis(label="", names=(EVIL,)),
-        layers=(Bars(name=EVIL, at=(0,), values=(3,), half_widths=(1,), is_flat=True),),
+        layers=(Bars(name=EVIL, at=(0,), values=(3,), half_widths=(1,)),),
     ),
     Chart(
         title="heat",

@@ -32,8 +32,8 @@ def test_bars_are_as_long_as_their_values() -> None:
     """A bar twice as long stands for a value twice as large, all from 0, and names are text, never a formula."""
     names = ("a & b", "_c $x$")
     bars = (
-        Bars(name=names[0], at=(0,), values=(10,), is_flat=True),
-        Bars(name=names[1], at=(1,), values=(20,), half_widths=(5,), series=1, is_flat=True),
+        Bars(name=names[0], at=(0,), values=(10,)),
+        Bars(name=names[1], at=(1,), values=(20,), half_widths=(5,), series=1),
     )
     svg = picture(
         Chart(title="<b>", x=Axis(label="wqt", has_zero=True), y=Axis(label="", names=names), layers=bars), "svg"

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cpsched.domain import Amounts, Cluster, Instance, NodeClass
 from cpsched.errors import DocumentError
-from cpsched.metrics import Ending, Runs, read_run, write_run
+from cpsched.metrics import Ending, Runs, SimulatedRun, read_run, write_run
 from tests.metrics.made_runs import Row, runs_of
 
 EVIL = '=cmd|"<img src=x>\x00\ud800'
@@ -21,13 +20,14 @@ RUNS = runs_of(
     Row(1, 25, 125, cores=4, ending=Ending.KILLED, queue=EVIL, gpus=2),
     Row(2, ending=Ending.REFUSED, attempts=0),
 )
-INSTANCE = Instance(
-    name=EVIL,
-    cluster=Cluster(
-        classes=(NodeClass(names=("a", "b"), resources=Amounts({"gpus": 2, "cores": 16})),), licenses=Amounts({"l": 3})
-    ),
-    queues={},  # type: ignore[arg-type]  # a run does not look at them
-    jobs=(),
+RUN = SimulatedRun(
+    workload=EVIL,
+    policy="sjf",
+    capacity={"gpus": 4, "cores": 32, "l": 3},
+    runs=RUNS,
+    decision_seconds=np.array([0.25, 0.5]),
+    elapsed=1.5,
+    is_whole=False,
 )
 
 
@@ -35,7 +35,7 @@ INSTANCE = Instance(
 def path(tmp_path: Path) -> Path:
     """Return the file of a simulation."""
     path = tmp_path / "run.npz"
-    write_run(path, INSTANCE, RUNS, policy="sjf", decision_seconds=[0.25, 0.5], elapsed=1.5, is_whole=False)
+    write_run(path, RUN)
     return path
 
 
@@ -59,7 +59,7 @@ def test_what_is_written_is_read(path: Path) -> None:
 def test_the_same_simulation_is_the_same_file(path: Path) -> None:
     """No time of writing is in it."""
     before = path.read_bytes()
-    write_run(path, INSTANCE, RUNS, policy="sjf", decision_seconds=[0.25, 0.5], elapsed=1.5, is_whole=False)
+    write_run(path, RUN)
     assert path.read_bytes() == before
 
 

@@ -117,9 +117,9 @@ def test_the_share_of_past_usage() -> None:
     for begin, own in ((0, 30), (200, 10), (400, 40)):  # the youngest window last; all of each is in its first half
         for who, since, until in ((MINE, begin, begin + own), (OTHERS, begin + own, begin + 100)):
             history.advance(since)
-            history.begin(who, 1.0, since)
+            history.change(who, 1.0, since)
             history.advance(until)
-            history.end(who, 1.0, until)
+            history.change(who, -1.0, until)
     assert history.percentages() == pytest.approx([30])
 
 
@@ -127,9 +127,9 @@ def test_usage_is_counted_where_it_was_though_it_is_told_later() -> None:
     """What began and ended before now is counted in the windows in which it was, and old windows are forgotten."""
     history = UsageHistory(origin=0, interval=10, depth=2, decay=0.5, count=2)
     history.advance(25)
-    history.begin(np.array([0]), 3.0, 5)  # of which [5, 10) is too old
-    history.end(np.array([0]), 3.0, 22)
-    history.begin(np.array([1]), 1.0, 20)
+    history.change(np.array([0]), 3.0, 5)  # of which [5, 10) is too old
+    history.change(np.array([0]), -3.0, 22)
+    history.change(np.array([1]), 1.0, 20)
     # 0: 10 s x 3 in the older window, 2 s x 3 in this one; 1: 5 s in this one
     assert history.percentages().tolist() == pytest.approx([100 * 21 / 26, 100 * 5 / 26])
     history.advance(45)

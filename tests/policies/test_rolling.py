@@ -32,6 +32,7 @@ from cpsched.engine import Outcome
 from cpsched.errors import EngineError
 from cpsched.formats import instance_to_document, plan_to_document, read_instance
 from cpsched.lab.policies import Rolling
+from cpsched.lab.policies.engine_scheduler import Cycles
 from cpsched.lab.sim import BackfillRule, Prediction, QueueRule, simulate
 from cpsched.planner import PlannerEngine, replanned
 from cpsched.portfolio import plan_of
@@ -45,7 +46,7 @@ CASES = Path(__file__).parents[1] / "cases"
 
 
 @dataclass
-class Told:
+class Told(Cycles):
     """Plans as the planner does, and remembers what it was asked."""
 
     name: str = "told"

@@ -18,7 +18,7 @@ from cpsched.domain import Instance, Malleability, Outage, PlannedJob, RuntimeMo
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.lab.policies import make_scheduler
 from cpsched.lab.policies.sd.sd_policy import SdPolicy, malleable_value
-from cpsched.lab.policies.sd.static_backfill import static_backfill
+from cpsched.lab.policies.sd.static_backfill import StaticBackfill
 from cpsched.lab.sim import Checkpoint, Decision, History, News, Site, simulate
 from cpsched.lab.workloads import cirne_like
 from cpsched.rules import PiWeight, SdEngine, SdRule
@@ -144,7 +144,7 @@ def test_static_backfill_without_malleable_jobs(seed: int) -> None:
     size, depth = dice.randint(2, 6), dice.choice([None, 1, 3])
     workload = workload_of(drawn_tasks(dice, size, 0), size)
     policy = SdPolicy(SdRule(name="twin", max_slowdown=None), depth)
-    assert played(workload, policy).record().jobs == played(workload, static_backfill(depth)).record().jobs
+    assert played(workload, policy).record().jobs == played(workload, StaticBackfill(depth)).record().jobs
 
 
 def known_window(seed: int) -> tuple[Instance, SdRule]:
@@ -186,7 +186,7 @@ def test_nodes_that_fail(seed: int) -> None:
         names = tuple(dice.sample(["n0", "n1", "n2", "n3"], dice.randint(1, 2)))
         outages.append(Outage(nodes=names, start=start, end=start + dice.randint(1, 40)))
     workload = replace(workload_of(tasks, 4), outages=tuple(outages))
-    for policy in (SdPolicy(FREE, dice.choice([None, 3])), malleable_value(None), static_backfill(2)):
+    for policy in (SdPolicy(FREE, dice.choice([None, 3])), malleable_value(None), StaticBackfill(2)):
         record = played(workload, policy).record()
         assert len(record.jobs) == len(tasks)
 
@@ -251,7 +251,7 @@ def test_slowdown_in_bursts() -> None:
     static, sd, value, rigid = (
         mean_slowdown(played(of, policy))
         for of, policy in (
-            (workload, static_backfill(None)),
+            (workload, StaticBackfill(None)),
             (shared, make_scheduler("sd_dyn")),
             (shared, malleable_value(None)),
             (workload, malleable_value(None)),

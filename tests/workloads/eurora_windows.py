@@ -6,11 +6,11 @@ import math
 
 from cpsched.domain import Amounts, Cluster, Instance, Job, Placement
 from cpsched.lab.workloads import eurora_cluster
-from cpsched.lab.workloads._eurora_kinds import Kind
 from cpsched.lab.workloads.eurora import (
     LONGEST_CAMPAIGN,
     WALLTIMES,
     Draw,
+    Kind,
     amounts_of,
     arrivals_of,
     drafts,

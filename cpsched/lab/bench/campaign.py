@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
@@ -167,27 +167,21 @@ def cells_of(campaign: Campaign) -> Iterator[Cell]:
             )
 
 
+def _fields(noun: Workload | Contender) -> Iterator[tuple[str, Any]]:
+    return ((field.name, getattr(noun, field.name)) for field in fields(noun))
+
+
 def digest_of(cell: Cell, content: Callable[[Path], str]) -> str:
     """Return the name of a cell's result: a digest of everything that it depends on, and of nothing else.
 
     Names of workloads and policies are not in it, nor are paths: `content` gives the digest of a file's bytes. The
     version of cpsched is, so that a campaign never mixes those of two, and so are the names of the figures.
     """
-    contender = cell.contender
     definition = {
         "version": version("cpsched"),
         "source": [type(cell.workload.source).__name__, asdict(cell.workload.source)],
-        "load": cell.workload.load,
-        "malleable": cell.workload.malleable,
-        "model": cell.workload.model,
-        "resampled": cell.workload.resampled,
-        "moved": cell.workload.moved,
-        "walltimes": cell.workload.walltimes,
-        "failures": cell.workload.failures,
-        "scheduler": contender.scheduler,
-        "parameters": contender.parameters,
-        "predict": contender.predict,
-        "charge_overhead": contender.charge_overhead,
+        **{name: value for name, value in _fields(cell.workload) if name not in ("name", "source", "sample")},
+        **{name: value for name, value in _fields(cell.contender) if name != "label"},
         "seed": cell.seed,
         "cut": [cell.warm_up, cell.cool_down],
         "figures": list(FIGURES),

@@ -38,7 +38,6 @@ def _bars(results: Results, plot: Plot) -> Iterator[tuple[str, Chart]]:
                     values=(one.mean,),
                     half_widths=(one.half_width,),
                     series=place,
-                    is_flat=True,
                 )
                 for place, (name, one) in enumerate(means.items())
             )
@@ -53,7 +52,9 @@ def _lines(results: Results, plot: Plot, over: str) -> Iterator[tuple[str, Chart
     groups: dict[str, list[Workload]] = {}
     for workload in results.campaign.samples:
         if getattr(workload, over) is not None:
-            groups.setdefault(_label_without(workload, over), []).append(workload)
+            # without what is on the axis
+            rest = replace(workload, load=None) if over == "load" else replace(workload, malleable=None)
+            groups.setdefault(rest.label, []).append(workload)
     for number, (label, workloads) in enumerate(groups.items(), start=1):
         series: dict[str, list[tuple[float, MeanInterval]]] = {}
         for contender in results.campaign.contenders:
@@ -76,14 +77,6 @@ def _lines(results: Results, plot: Plot, over: str) -> Iterator[tuple[str, Chart
             axis = Axis(label=words_of(plot.figure), has_zero=True)
             chart = Chart(title=_title(plot, label), x=Axis(label=over), y=axis, layers=lines)
             yield _file_name(plot, number, len(groups)), chart
-
-
-def _label_without(workload: Workload, over: str) -> str:
-    """Return the label of a workload without what is on the axis."""
-    is_load = over == "load"
-    return replace(
-        workload, load=None if is_load else workload.load, malleable=workload.malleable if is_load else None
-    ).label
 
 
 def _mean(results: Results, workload: Workload, contender: str, plot: Plot) -> MeanInterval | None:

@@ -113,10 +113,16 @@ class _Reading:
                 continue  # a name that is too long, a circle of links
         return None
 
-    def check_known(self, at: Location, noun: str, name: str, known: Collection[str]) -> None:
-        """Note a fault unless `name` is known."""
-        if name not in known:
-            self.faults.add_unknown(at, noun, name, known)
+    def tables(self, model: type[M], key: str, tables: Sequence[object]) -> dict[int, M]:
+        """Check tables of one kind; return those that make sense, by their places."""
+        found = ((place, self.table(model, table, (key, place))) for place, table in enumerate(tables))
+        return {place: one for place, one in found if one is not None}
+
+    def check_known(self, at: Location, noun: str, names: Iterable[str | None], known: Collection[str]) -> None:
+        """Note a fault for each name that is not known, if all that might be known is."""
+        for name in names if noun not in self.incomplete else ():
+            if name is not None and name not in known:
+                self.faults.add_unknown(at, noun, name, known)
 
     def check_different(self, key: str, names: Iterable[str]) -> None:
         """Note the names that several tables of one kind have."""
@@ -138,14 +144,19 @@ def _read_parts(reading: _Reading, document: Mapping[str, Any]) -> Campaign:
     policies = [_read_policy(reading, table, ("policy", index), simulation) for index, table in enumerate(top.policy)]
     contenders = tuple(contender for policy in policies for contender in policy)
     reading.check_different("policy", (contender.label for contender in contenders))
-    policy_names = [contender.label for contender in contenders]
-    tables = [_read_table(reading, table, ("table", index), policy_names) for index, table in enumerate(top.table)]
-    plots = [_read_plot(reading, table, ("plot", index), workloads) for index, table in enumerate(top.plot)]
-    published = [
-        _read_published(reading, table, ("published", index), workloads) for index, table in enumerate(top.published)
-    ]
-    reading.check_different("table", (table.name for table in _present(tables)))
-    reading.check_different("plot", (plot.name for plot in _present(plots)))
+    tables = reading.tables(Table, "table", top.table)
+    for place, table in tables.items():
+        _check_table(reading, table, ("table", place), [contender.label for contender in contenders])
+    plots = reading.tables(Plot, "plot", top.plot)
+    for place, plot in plots.items():
+        _check_plot(reading, plot, ("plot", place), workloads)
+    published = reading.tables(Published, "published", top.published)
+    names = dict.fromkeys(name for one in workloads for name in (one.name, one.label))
+    for place, figures in published.items():
+        reading.check_known(("published", place, "workload"), "workload", [figures.workload], names)
+        reading.check_known(("published", place, "figures"), "figure", figures.figures, FIGURES)
+    reading.check_different("table", (table.name for table in tables.values()))
+    reading.check_different("plot", (plot.name for plot in plots.values()))
     return Campaign(
         name=top.name,
         seeds=top.seeds,
@@ -153,16 +164,12 @@ def _read_parts(reading: _Reading, document: Mapping[str, Any]) -> Campaign:
         cool_down=simulation.cool_down,
         workloads=workloads,
         contenders=contenders,
-        tables=tuple(_present(tables)),
-        plots=tuple(_present(plots)),
-        published=tuple(_present(published)),
+        tables=tuple(tables.values()),
+        plots=tuple(plots.values()),
+        published=tuple(published.values()),
         page=None if top.page is None else reading.file(("page",), top.page),
         left_out=tuple(reading.left_out),
     )
-
-
-def _present(values: Iterable[T | None]) -> list[T]:
-    return [value for value in values if value is not None]
 
 
 # --- workloads ----------------------------------------------------------------------------------------------------
@@ -330,49 +337,23 @@ def _read_policy(reading: _Reading, table: object, at: Location, default: Simula
 # --- what is shown ------------------------------------------------------------------------------------------------
 
 
-def _read_table(reading: _Reading, table: object, at: Location, policies: Sequence[str]) -> Table | None:
-    """Read what a table shows; `policies` are the labels of all."""
-    model = reading.table(Table, table, at)
-    if model is None:
-        return None
-    if model.relative_to is not None and "policy" not in reading.incomplete:
-        reading.check_known((*at, "relative_to"), "policy", model.relative_to, policies)
-    for name in model.figures:
-        reading.check_known((*at, "figures"), "figure", name, FIGURES)
-    if model.won is not None:
-        reading.check_known((*at, "won"), "figure", model.won, FIGURES)
-    for name in model.hindsight or ():
-        if "policy" not in reading.incomplete:
-            reading.check_known((*at, "hindsight"), "policy", name, policies)
-    if model.hindsight is not None and model.won is None:
+def _check_table(reading: _Reading, table: Table, at: Location, policies: Sequence[str]) -> None:
+    """Check what a table shows; `policies` are the labels of all."""
+    reading.check_known((*at, "relative_to"), "policy", [table.relative_to], policies)
+    reading.check_known((*at, "figures"), "figure", table.figures, FIGURES)
+    reading.check_known((*at, "won"), "figure", [table.won], FIGURES)
+    reading.check_known((*at, "hindsight"), "policy", table.hindsight or (), policies)
+    if table.hindsight is not None and table.won is None:
         reading.faults.add((*at, "hindsight"), "Expected the figure that decides as won beside it, got none")
-    of_machine = [name for name in (*model.figures, model.won) if name in MACHINE_FIGURES]
-    if model.by in GROUPS and of_machine:
-        message = f"Expected figures that each {model.by} has, got {', '.join(of_machine)}"
+    of_machine = [name for name in (*table.figures, table.won) if name in MACHINE_FIGURES]
+    if table.by in GROUPS and of_machine:
+        message = f"Expected figures that each {table.by} has, got {', '.join(of_machine)}"
         reading.faults.add((*at, "figures"), message)
-    return model
 
 
-def _read_plot(reading: _Reading, table: object, at: Location, workloads: Iterable[Workload]) -> Plot | None:
-    """Read what a chart shows."""
-    model = reading.table(Plot, table, at)
-    if model is None:
-        return None
-    reading.check_known((*at, "figure"), "figure", model.figure, FIGURES)
-    over = model.over
+def _check_plot(reading: _Reading, plot: Plot, at: Location, workloads: Iterable[Workload]) -> None:
+    """Check what a chart shows."""
+    reading.check_known((*at, "figure"), "figure", [plot.figure], FIGURES)
+    over = plot.over
     if over and "workload" not in reading.incomplete and not any(getattr(one, over) is not None for one in workloads):
         reading.faults.add((*at, "over"), f"Expected a workload with several values of {over}, got none")
-    return model
-
-
-def _read_published(reading: _Reading, table: object, at: Location, workloads: Iterable[Workload]) -> Published | None:
-    """Read published figures."""
-    model = reading.table(Published, table, at)
-    if model is None:
-        return None
-    if "workload" not in reading.incomplete:
-        names = dict.fromkeys(name for one in workloads for name in (one.name, one.label))
-        reading.check_known((*at, "workload"), "workload", model.workload, names)
-    for name in model.figures:
-        reading.check_known((*at, "figures"), "figure", name, FIGURES)
-    return model

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 
@@ -16,7 +16,7 @@ from cpsched.formats import trusted
 from cpsched.lab.bench.figures import rows_of
 from cpsched.lab.bench.replicas import MOVED
 from cpsched.lab.policies import make_scheduler
-from cpsched.lab.sim import History, simulate
+from cpsched.lab.sim import simulate
 from cpsched.lab.workloads import moved
 from cpsched.metrics import Ending, Runs, SimulatedRun, fidelity
 from cpsched.report import CampaignCell, Replay
@@ -84,7 +84,8 @@ def days_of(past: Past, first: str | None, last: str | None) -> Days:
     until = min(max(real, default=0), end + _AFTER)
     taken = [again for job in jobs if (again := _taken(job, past.starts, begin, max(end, until))) is not None]
     here = {name for job in taken for name in (job.id, *job.element_ids)}
-    taken = [_without_strangers(job, here) for job in taken]
+    # it waits for none of the jobs that are not played
+    taken = [replace(job, after=tuple(one for one in job.after if one.job in here)) for job in taken]
     now = past.instance.now if any(job.running for job in taken) else min(job.submit for job in taken)
     instance = trusted(replace(past.instance, jobs=tuple(taken), now=now))
     return Days(past=Past(instance=instance, starts=past.starts), begin=begin, end=end)
@@ -136,12 +137,6 @@ def _taken(job: Job, starts: Mapping[str, int], begin: int, end: int) -> Job | N
     return replace(job, submit=start, not_before=None, running=None, after=()) if start + lasts > begin else None
 
 
-def _without_strangers(job: Job, here: Collection[str]) -> Job:
-    """Return a job that waits for none of the jobs that are not played."""
-    after = tuple(one for one in job.after if one.job in here)
-    return job if len(after) == len(job.after) else replace(job, after=after)
-
-
 def replay(
     days: Days, rules: Sequence[Rules], *, replicas: int, progress: Callable[[int, int], None] | None = None
 ) -> Replay:
@@ -164,7 +159,7 @@ def replay(
         for one in rules:
             workload = trusted(replace(one.machine, jobs=again, now=jobs.now))
             history = simulate(workload, make_scheduler(one.scheduler, one.parameters))
-            run = _run_of(history, one)
+            run = history.as_run(one.label)
             if not counted.size:
                 counted = _counted(run.runs, days)
                 if not counted.any():
@@ -172,7 +167,10 @@ def replay(
                 real = _as_it_was(run, days.past.starts)
             if not number:
                 played.append(run)
-            cells.append(_cell(run, counted, history, number))
+            summary = run.summary(only=counted).as_document()
+            result = {"summary": summary, "seconds": history.elapsed, "counters": history.counters}
+            replica, (total, *_) = f"replica {number}", rows_of(result)
+            cells.append(CampaignCell(workload=run.workload, policy=run.policy, replica=replica, figures=total.figures))
             if progress is not None:
                 progress(len(cells), replicas * len(rules))
     return Replay(
@@ -184,20 +182,6 @@ def replay(
         cells=tuple(cells),
         replicas=replicas,
         moved=MOVED,
-    )
-
-
-def _run_of(history: History, rules: Rules) -> SimulatedRun:
-    """Return a simulation as reports take it."""
-    return SimulatedRun(
-        workload=rules.machine.name,
-        policy=rules.label,
-        capacity=rules.machine.cluster.capacity,
-        runs=history.runs,
-        decision_seconds=history.decision_seconds,
-        elapsed=history.elapsed,
-        epoch=rules.machine.epoch,
-        time_zone=rules.machine.time_zone,
     )
 
 
@@ -228,10 +212,3 @@ def _as_it_was(run: SimulatedRun, starts: Mapping[str, int]) -> SimulatedRun | N
         ending=np.where(is_known, Ending.COMPLETED, Ending.WAITING).astype(np.int8),
     )
     return replace(run, policy=REAL, runs=happened, decision_seconds=np.empty(0), elapsed=0.0)
-
-
-def _cell(run: SimulatedRun, only: NDArray[np.bool_], history: History, replica: int) -> CampaignCell:
-    """Return the figures of one simulation."""
-    summary = run.summary(only=only).as_document()
-    (total, *_) = rows_of({"summary": summary, "seconds": history.elapsed, "counters": history.counters})
-    return CampaignCell(workload=run.workload, policy=run.policy, replica=f"replica {replica}", figures=total.figures)

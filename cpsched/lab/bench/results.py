@@ -21,12 +21,8 @@ from cpsched.writing import whole_file
 RESULTS = "results.parquet"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """The figures of one cell for all its jobs, or for one group of them."""
-
-    cell: Cell
-    row: Row
+#: The figures of one cell for all its jobs, or for one group of them.
+Finding = tuple[Cell, Row]
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: the findings are grouped once, when a table first asks for them
@@ -52,14 +48,14 @@ class Results:
                 place = (workload, cell.contender.label)
                 missing[place] = missing.get(place, 0) + 1
                 continue
-            findings.extend(Finding(cell=cell, row=row) for row in rows_of(result))
+            findings.extend((cell, row) for row in rows_of(result))
             if result["remarks"]:
                 remarks[workload] = result["remarks"]
         return cls(campaign=campaign, findings=tuple(findings), remarks=remarks, missing=missing)
 
     def keys(self, workload: str, by: str) -> list[str | None]:
         """Return the groups of a workload's jobs, in the order in which they were found; one for all jobs."""
-        found = (one.row.key for one in self.findings if one.cell.workload.label == workload and one.row.by == by)
+        found = (row.key for cell, row in self.findings if cell.workload.label == workload and row.by == by)
         return list(dict.fromkeys(found))
 
     def mean(self, workload: str, contender: str, by: str, key: str | None, figure: str) -> MeanInterval | None:
@@ -77,7 +73,7 @@ class Results:
 
     def unserved(self, workload: str, contender: str, by: str, key: str | None) -> list[Mapping[str, float | None]]:
         """Return the figures of each cell, for `cpsched.metrics.unserved_text` and its like."""
-        return [one.row.figures for one in self._of_rows.get((workload, contender, by, key), ())]
+        return [row.figures for _, row in self._of_rows.get((workload, contender, by, key), ())]
 
     def won(self, workload: str, contender: str, by: str, key: str | None, figure: str) -> MeanInterval | None:
         """Return the share of the samples that all contenders have in which none is before this one, or None.
@@ -86,9 +82,9 @@ class Results:
         """
         ranks = {
             label: {
-                (one.cell.workload, one.cell.seed): (unserved_rank([one.row.figures]), value)
-                for one in self._of_rows.get((workload, label, by, key), ())
-                if (value := one.row.figures[figure]) is not None
+                (cell.workload, cell.seed): (unserved_rank([row.figures]), value)
+                for cell, row in self._of_rows.get((workload, label, by, key), ())
+                if (value := row.figures[figure]) is not None
             }
             for label in (one.label for one in self.campaign.contenders)
         }
@@ -102,18 +98,17 @@ class Results:
     ) -> dict[tuple[Workload, int | None], float]:
         """Return a figure of each cell that has it, by the sample and the seed."""
         return {
-            (one.cell.workload, one.cell.seed): value
-            for one in self._of_rows.get((workload, contender, by, key), ())
-            if (value := one.row.figures[figure]) is not None
+            (cell.workload, cell.seed): value
+            for cell, row in self._of_rows.get((workload, contender, by, key), ())
+            if (value := row.figures[figure]) is not None
         }
 
     @cached_property
     def _of_rows(self) -> dict[tuple[str, str, str, str | None], list[Finding]]:
         """The findings of each row of a table: by workload, contender, grouping and group."""
         rows: dict[tuple[str, str, str, str | None], list[Finding]] = {}
-        for one in self.findings:
-            cell, row = one.cell, one.row
-            rows.setdefault((cell.workload.label, cell.contender.label, row.by, row.key), []).append(one)
+        for cell, row in self.findings:
+            rows.setdefault((cell.workload.label, cell.contender.label, row.by, row.key), []).append((cell, row))
         return rows
 
 
@@ -166,7 +161,8 @@ def read_cells(path: Path) -> tuple[CampaignCell, ...]:
 
 def _record(one: Finding) -> dict[str, object]:
     """Return a finding as a row of the file."""
-    workload, contender = one.cell.workload, one.cell.contender
+    cell, row = one
+    workload, contender = cell.workload, cell.contender
     return {
         "workload": workload.name,
         "sample": workload.sample,
@@ -178,8 +174,8 @@ def _record(one: Finding) -> dict[str, object]:
         "parameters": json.dumps(contender.parameters, default=dict, sort_keys=True),
         "predict": contender.predict,
         "charge_overhead": contender.charge_overhead,
-        "seed": one.cell.seed,
-        "by": one.row.by,
-        "key": one.row.key,
-        **one.row.figures,
+        "seed": cell.seed,
+        "by": row.by,
+        "key": row.key,
+        **row.figures,
     }

@@ -132,19 +132,14 @@ def run_cells(
         try:
             result = future.result()
         except Exception as error:  # any error: the other cells continue
-            failures[digest] = _failure(waiting[digest], error)
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            failures[digest] = Failure(
+                label=waiting[digest].label,
+                error=f"{type(error).__name__}: {' '.join(lines)}",
+                details="".join(traceback.format_exception(error)),
+            )
         else:
             store.write(digest, result)
         future.release()
         report(left)
     return [failures[digest] for digest in waiting if digest in failures]
-
-
-def _failure(cell: Cell, error: Exception) -> Failure:
-    """Return an error of a cell in words."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return Failure(
-        label=cell.label,
-        error=f"{type(error).__name__}: {' '.join(lines)}",
-        details="".join(traceback.format_exception(error)),
-    )

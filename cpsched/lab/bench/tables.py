@@ -62,7 +62,8 @@ def as_csv(results: Results, table: Table) -> str:
     """Return a table as CSV: all workloads in one, three columns for each figure (mean, half width, cells)."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    columns = [f"{figure}{part}" for figure in _headings(table) for part in ("", " half width", " cells")]
+    figures = (*table.figures, *([] if table.won is None else [f"least {table.won}"]))
+    columns = [f"{figure}{part}" for figure in figures for part in ("", " half width", " cells")]
     columns += [f"{part} jobs" for part in UNSERVED.split(" / ")]
     writer.writerow(["workload", "load", "malleable", "model", table.by, "policy", "source", *columns])
     for workload in results.campaign.samples:
@@ -93,16 +94,23 @@ def _lines(results: Results, table: Table, workload: Workload) -> Iterator[_Line
     """Yield the rows of a workload: for each group each policy, and published figures below our own."""
     contenders = [contender.label for contender in results.campaign.contenders]
     # published figures are those of all jobs
-    published = [one for one in results.campaign.published if table.by == "total" and _is_of(one, workload)]
+    named = workload.name, workload.label
+    published = [one for one in results.campaign.published if table.by == "total" and one.workload in named]
     for key in results.keys(workload.label, table.by) or [None]:
         best = _best(results, table, workload, key)
-        named = dict(zip(contenders, contenders, strict=True))
-        named |= {} if best is None else {f"best rule in hindsight: {best}": best}
-        for name, policy in named.items():
-            means = [_mean(results, table, workload.label, policy, key, figure) for figure in table.figures]
+        policies = dict(zip(contenders, contenders, strict=True))
+        policies |= {} if best is None else {f"best rule in hindsight: {best}": best}
+        for name, policy in policies.items():
+            row = workload.label, policy, table.by, key
+            means = [
+                results.mean(*row, figure)
+                if table.relative_to is None
+                else results.mean_ratio(*row, figure, relative_to=table.relative_to)
+                for figure in table.figures
+            ]
             if table.won is not None:
-                means.append(results.won(workload.label, policy, table.by, key, table.won))
-            unserved = tuple(results.unserved(workload.label, policy, table.by, key))
+                means.append(results.won(*row, table.won))
+            unserved = tuple(results.unserved(*row))
             yield _Line(key=key, policy=name, source=None, cells=tuple(means), unserved=unserved)
             yield from (_published_line(one, table, published) for one in published if one.policy == name)
     yield from (_published_line(one, table, published) for one in published if one.policy not in contenders)
@@ -117,19 +125,6 @@ def _best(results: Results, table: Table, workload: Workload, key: str | None) -
         and (mean := results.mean(workload.label, policy, table.by, key, table.won)) is not None
     ]
     return min(figures)[-1] if figures else None
-
-
-def _mean(
-    results: Results, table: Table, workload: str, policy: str, key: str | None, figure: str
-) -> MeanInterval | None:
-    """Return a figure for a table: absolute, or relative to another policy's."""
-    if table.relative_to is None:
-        return results.mean(workload, policy, table.by, key, figure)
-    return results.mean_ratio(workload, policy, table.by, key, figure, relative_to=table.relative_to)
-
-
-def _is_of(one: Published, workload: Workload) -> bool:
-    return one.workload in (workload.name, workload.label)
 
 
 def _published_line(one: Published, table: Table, published: Sequence[Published]) -> _Line:
@@ -158,11 +153,6 @@ def _grid(table: Table, lines: Sequence[_Line]) -> str:
         unserved = "-" if line.unserved is None else unserved_text(line.unserved)
         rows.append([*key, line.policy, *source, *map(in_words, line.cells), unserved])
     return "\n".join(" | ".join(["", *(cell.replace("|", r"\|") for cell in row), ""]).strip() for row in rows)
-
-
-def _headings(table: Table) -> tuple[str, ...]:
-    """Return the headings of the columns with figures."""
-    return (*table.figures, *(() if table.won is None else (f"least {table.won}",)))
 
 
 def _notes(results: Results, workload: Workload) -> Iterator[str]:

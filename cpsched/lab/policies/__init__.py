@@ -21,6 +21,6 @@ if TYPE_CHECKING:
         parameter_text,
         scheduler_names,
     )
-    from cpsched.lab.policies.engine_scheduler import Planning, Rolling, make_engine_scheduler
+    from cpsched.lab.policies.engine_scheduler import Rolling, make_engine_scheduler
 
 __getattr__ = opener(__name__)

@@ -16,9 +16,9 @@ from cpsched.lab.policies.batsim import Batsim
 from cpsched.lab.policies.conservative import Conservative, ConservativeOnNodes
 from cpsched.lab.policies.evolving_online import EvolvingOnline
 from cpsched.lab.policies.maui import maui
-from cpsched.lab.policies.queue_rules import QUEUE_RULES, pbs_fifo_starve
+from cpsched.lab.policies.queue_rules import QUEUE_RULES, always, pbs_fifo_starve
 from cpsched.lab.policies.resizing import Gain, malleable_avg, malleable_keep, malleable_min, malleable_pref
-from cpsched.lab.policies.sd import malleable_value, sd_5, sd_10, sd_50, sd_dyn, sd_inf, static_backfill
+from cpsched.lab.policies.sd import StaticBackfill, malleable_value, sd_5, sd_10, sd_50, sd_dyn, sd_inf
 from cpsched.lab.policies.slurm import Slurm
 from cpsched.lab.sim import QueueRule, Scheduler
 from cpsched.portfolio import ENGINE_GROUP, ENGINES, POLICY_GROUP, announced, is_engine, load_outside
@@ -33,7 +33,7 @@ SCHEDULERS: dict[str, Callable[..., QueueRule | Scheduler]] = {
     "maui": maui,
     "pbs_fifo_starve": pbs_fifo_starve,
     "slurm": Slurm,
-    "static_backfill": static_backfill,
+    "static_backfill": StaticBackfill,
     "sd_5": sd_5,
     "sd_10": sd_10,
     "sd_50": sd_50,
@@ -85,18 +85,13 @@ def factory_of(name: str) -> Callable[..., QueueRule | Scheduler] | None:
         return make_online_portfolio if name == "portfolio" else partial(make_engine_scheduler, name)
     found = load_outside(name, POLICY_GROUP, ENGINE_GROUP)
     if isinstance(found, QueueRule):
-        return partial(_itself, found)
+        return always(found)
     if is_engine(found):
         return partial(make_engine_scheduler, name)
     if found is not None and not callable(found):
         message = "Expected a QueueRule, or a class or function that makes a scheduler"
         raise DocumentError(f"scheduler {name}", [Fault("", f"{message}, got {type(found).__name__}")])
     return found
-
-
-def _itself(rule: QueueRule) -> QueueRule:
-    """Return a rule that needs no parameters."""
-    return rule
 
 
 @at_the_door
@@ -114,16 +109,11 @@ def make_scheduler(name: str, parameters: Mapping[str, object] = FrozenMap()) ->
         hint = did_you_mean(name, known) or f" (known: {', '.join(known)})"
         raise DocumentError("scheduler", [Fault("", f"Expected a scheduler, got {name!r}{hint}")])
     made = _scheduler_from(factory, name, parameters)
-    if not isinstance(made, QueueRule) and not _decides(made):
+    decides = all(callable(getattr(made, method, None)) for method in ("begin", "decide"))
+    if not isinstance(made, QueueRule) and not (decides and isinstance(getattr(made, "name", None), str)):
         message = "Expected it to make a QueueRule, or a scheduler with a name and the methods begin and decide"
         raise DocumentError(f"scheduler {name}", [Fault("", f"{message}, got {type(made).__name__}")])
     return made
-
-
-def _decides(made: object) -> bool:
-    """Tell whether an object is a scheduler that can be asked."""
-    methods = (getattr(made, "begin", None), getattr(made, "decide", None))
-    return isinstance(getattr(made, "name", None), str) and all(map(callable, methods))
 
 
 def label_of(name: str, parameters: Mapping[str, object]) -> str:
@@ -168,7 +158,10 @@ def checked_parameters(
 
     `given`: what the function gets from elsewhere.
     """
-    known = _parameters_of(factory)
+    try:
+        known = inspect.signature(factory, eval_str=True).parameters
+    except (NameError, TypeError, SyntaxError, AttributeError):  # from outside: annotations that cannot be read
+        known = inspect.signature(factory).parameters
     takes_any = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in known.values())
     named = {key: one for key, one in known.items() if one.kind in _NAMED and key not in given}
     faults, taken = list[Fault](), dict[str, object]()
@@ -186,14 +179,6 @@ def checked_parameters(
     missing = [key for key in named if named[key].default is Parameter.empty and key not in parameters]
     faults += [Fault(key, "Expected a value, got none: this parameter has no default") for key in missing]
     return taken, faults
-
-
-def _parameters_of(factory: Callable[..., object]) -> Mapping[str, Parameter]:
-    """Return the parameters of a function or class; of one from outside, annotations that cannot be read stay texts."""
-    try:
-        return inspect.signature(factory, eval_str=True).parameters
-    except (NameError, TypeError, SyntaxError, AttributeError):
-        return inspect.signature(factory).parameters
 
 
 def _value_of(value: object, hint: object) -> object:

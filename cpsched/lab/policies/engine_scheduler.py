@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 from itertools import count
-from typing import Protocol
 
 from cpsched.arguments import Seconds, Seed, Workers, at_the_door
 from cpsched.domain import Cluster, FrozenMap, Instance, Job, NodeState, Plan, PlannedJob, WaitingReason
@@ -16,24 +15,43 @@ from cpsched.lab.sim import BackfillRule, Change, Decision, News, NextStep, Orde
 from cpsched.portfolio import LivePlan, WindowPlanner, team_of
 
 
-class Planning(Protocol):
-    """A planner of one window after the other, which remembers what it has planned."""
+class Cycles:
+    """An engine that plans one window after the other, and remembers what it has planned; mutable."""
 
-    @property
-    def name(self) -> str:
-        """As users name it on the command line."""
+    def __init__(self, engine: WindowPlanner) -> None:
+        self.name, self._engine = engine.name, engine
+        #: Whether each cycle is more than to bring the last plan up to date.
+        self._plans_anew = bool(team_of(engine.name, workers=engine.workers).lanes) or engine.is_rule
+        #: The plan of the last cycle, and that which follows the windows since then.
+        self._plan: Plan | None = None
+        self._live: LivePlan | None = None
 
     def prepare(self) -> None:
-        """Compile or load what planning needs, so that no decision pays for it."""
+        """Compile or load what the engine needs, so that no decision pays for it."""
+        self._engine.prepare()
 
     def begin(self) -> None:
-        """Forget all that was planned."""
+        """Forget all plans, and who has waited."""
+        self._plan = self._live = None
+        self._engine.waited.clear()
 
     def plan(self, window: Instance) -> Plan | Outcome:
-        """Plan a window, beginning from what is planned, if there is something. This may take its time."""
+        """Plan the first jobs of a window, beginning from what is planned, if anything; this takes its time."""
+        if self._plan is not None and not self._plans_anew:
+            return self.follow(window)
+        self._plan = self._engine.plan(window, self._plan if self._live is None else self._live.plan())
+        self._live = None
+        return self._plan
 
     def follow(self, window: Instance) -> Plan | Outcome:
-        """Bring what is planned up to date for a later window, in no time to speak of."""
+        """Keep the start and nodes of all jobs, or move them up, as far as possible, in no time to speak of."""
+        head = self._engine.head(window)
+        if self._live is None:
+            if self._plan is None:
+                raise ValueError("there is no plan yet")
+            self._live = LivePlan(head, self._plan)
+        self._live.follow(head)
+        return self._live.outcome()
 
 
 class Rolling:
@@ -57,7 +75,7 @@ class Rolling:
     #: And keep what is said of a window (`cpsched.lab.sim.unkept`).
     plans_windows = True
 
-    def __init__(self, planning: Planning, *, min_interval: int = 0) -> None:
+    def __init__(self, planning: Cycles, *, min_interval: int = 0) -> None:
         if min_interval < 0:
             raise ValueError(f"Expected min_interval of 0 or more seconds, got {min_interval}")
         self.name = planning.name
@@ -243,46 +261,7 @@ def make_engine_scheduler(
     solves = bool(team_of(name, workers=workers).lanes)
     budget = Budget(budget).seconds if solves else 0.0
     engine = WindowPlanner(name=name, budget=budget, most=window, workers=workers, seed=seed)
-    return Rolling(_Cycles(engine), min_interval=min_interval)
-
-
-class _Cycles:
-    """An engine that plans one window after the other; mutable."""
-
-    def __init__(self, engine: WindowPlanner) -> None:
-        self.name, self._engine = engine.name, engine
-        #: Whether each cycle is more than to bring the last plan up to date.
-        self._plans_anew = bool(team_of(engine.name, workers=engine.workers).lanes) or engine.is_rule
-        #: The plan of the last cycle, and that which follows the windows since then.
-        self._plan: Plan | None = None
-        self._live: LivePlan | None = None
-
-    def prepare(self) -> None:
-        """Compile or load what the engine needs."""
-        self._engine.prepare()
-
-    def begin(self) -> None:
-        """Forget all plans, and who has waited."""
-        self._plan = self._live = None
-        self._engine.waited.clear()
-
-    def plan(self, window: Instance) -> Plan | Outcome:
-        """Plan the first jobs of a window."""
-        if self._plan is not None and not self._plans_anew:
-            return self.follow(window)
-        self._plan = self._engine.plan(window, self._plan if self._live is None else self._live.plan())
-        self._live = None
-        return self._plan
-
-    def follow(self, window: Instance) -> Outcome:
-        """Keep the start and nodes of all jobs, or move them up, as far as possible."""
-        head = self._engine.head(window)
-        if self._live is None:
-            if self._plan is None:
-                raise ValueError("there is no plan yet")
-            self._live = LivePlan(head, self._plan)
-        self._live.follow(head)
-        return self._live.outcome()
+    return Rolling(Cycles(engine), min_interval=min_interval)
 
 
 def _promising(name: str, order: Order) -> QueueRule:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 
 from cpsched.domain import Placement, Segment
 from cpsched.errors import EngineError, UnsupportedError
@@ -41,10 +40,9 @@ class EvolvingOnline:
         self._holds: dict[int, tuple[Hold, ...]] = {}
         self._steps: dict[int, tuple[Hold, ...]] = {}
         self._nodes: dict[int, tuple[str, ...]] = {}
-        for job in site.running.tolist():
-            run = site.window(()).jobs[sorted(site.running.tolist()).index(job)].running
-            if run is not None:
-                self._nodes[job] = tuple(dict.fromkeys(held.node for held in run.segments[-1].allocation))
+        for job, running in zip(sorted(site.running.tolist()), site.window(()).jobs, strict=True):
+            if running.running is not None:
+                self._nodes[job] = tuple(dict.fromkeys(held.node for held in running.running.segments[-1].allocation))
                 self._holds[job] = (Hold(site.now, site.end_of(job), len(self._nodes[job])),)
 
     def decide(self, site: Site, news: News) -> Decision:
@@ -81,14 +79,10 @@ class EvolvingOnline:
 
     def _busy(self, now: int) -> Profile:
         """Return how many nodes are reserved from now on."""
-        holds = [hold for holds in self._holds.values() for hold in holds if hold.end > now]
-        edges = sorted({now, *(max(now, edge) for hold in holds for edge in (hold.start, hold.end))})
-        return Profile(
-            tuple(
-                (until - since, sum(hold.amount for hold in holds if hold.start <= since < hold.end))
-                for since, until in pairwise(edges)
-            )
-        )
+        holds = (hold for holds in self._holds.values() for hold in holds if hold.end > now)
+        starts = ((max(now, hold.start), hold) for hold in holds)
+        parts = (Profile(((start - now, 0), (hold.end - start, hold.amount))) for start, hold in starts)
+        return sum(parts, Profile(()))
 
     def _reserved(self, job: int, now: int) -> int:
         return next(hold.amount for hold in self._holds[job] if hold.start <= now < hold.end)

@@ -47,7 +47,7 @@ _ORDERS = {
 }
 
 
-def _always(rule: QueueRule) -> Callable[[], QueueRule]:
+def always(rule: QueueRule) -> Callable[[], QueueRule]:
     """Return the factory of a rule without parameters."""
     return lambda: rule
 
@@ -93,12 +93,12 @@ def smith(
 
 #: The factories of the on-line forms, by name.
 QUEUE_RULES: dict[str, Callable[..., QueueRule]] = {
-    "fcfs": _always(_FCFS),
-    "first_fit": _always(_FIRST_FIT),
+    "fcfs": always(_FCFS),
+    "first_fit": always(_FIRST_FIT),
     **{name: _by_order(name, order) for name, order in _ORDERS.items()},
-    "easy": _always(_EASY),
-    "pbs_fifo_bf10": _always(_PBS_FIFO),
-    "pbs_walltime_bf400": _always(_PBS_WALLTIME),
+    "easy": always(_EASY),
+    "pbs_fifo_bf10": always(_PBS_FIFO),
+    "pbs_walltime_bf400": always(_PBS_WALLTIME),
     "smith": smith,
 }
 

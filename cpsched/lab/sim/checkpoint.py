@@ -279,18 +279,15 @@ class Keeper:
 
         Raises `DiskFullError`, `DocumentError` if it cannot be written.
         """
-        with whole_file(self._path) as unfinished, unfinished.open("wb") as stream:
-            np.savez(stream, **self._arrays())
-        self._written = time.perf_counter()
-
-    def _arrays(self) -> dict[str, Any]:
-        arrays = {
+        arrays: dict[str, Any] = {
             "identity": np.array(json.dumps(self._identity)),
             "seconds": np.array(self._seconds, dtype=np.float64),
             "elapsed": np.array(self.elapsed),
             **dict(self._changing()),
         }
-        return {**arrays, "digest": np.array(_digest_of(arrays))}
+        with whole_file(self._path) as unfinished, unfinished.open("wb") as stream:
+            np.savez(stream, **arrays, digest=np.array(_digest_of(arrays)))
+        self._written = time.perf_counter()
 
     def _changing(self) -> Iterator[tuple[str, NDArray[Any]]]:
         """Yield the arrays of the world by the names that they have in the file."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.booking import Columns, amounts_aside
-from cpsched.domain import FOR_EVER, SetAside
+from cpsched.booking import amounts_aside
+from cpsched.domain import FOR_EVER
 from cpsched.rusv import FOREVER
 
 if TYPE_CHECKING:
@@ -24,9 +24,12 @@ def asides_of(load: Load) -> dict[str, NDArray[Any]]:
     """
     capacity, whole = load.timeline.free_at(0)
     spans = [
-        (max(aside.start, load.now), _end_of(aside, load.now), _amounts_of(aside, load.columns))
+        # what no plan knows the end of has none
+        (max(aside.start, load.now), aside.end if aside.end < load.now + FOR_EVER else FOREVER, amounts)
         for aside in load.instance.set_aside
         if aside.end > load.now
+        for of_nodes, sums in [amounts_aside(aside, load.columns)]
+        for amounts in [of_nodes | {-1 - number: amount for number, amount in sums.items()}]
     ]
     booked = np.flatnonzero((load.start_at >= 0) & (load.demand >= 0))
     edges = {edge for start, end, _ in spans for edge in (start, end)}
@@ -56,17 +59,6 @@ def asides_of(load: Load) -> dict[str, NDArray[Any]]:
         "ahead": np.zeros_like(levels),
         "whole": whole,
     }
-
-
-def _end_of(aside: SetAside, now: int) -> int:
-    """Return the end of what is set aside, `FOREVER` where no plan knows of any."""
-    return aside.end if aside.end < now + FOR_EVER else FOREVER
-
-
-def _amounts_of(aside: SetAside, columns: Columns) -> dict[int, int]:
-    """Return the amounts that are set aside of node columns, and of system columns q, as -1 - q."""
-    amounts, sums = amounts_aside(aside, columns)
-    return amounts | {-1 - number: amount for number, amount in sums.items()}
 
 
 def _indices(columns: Sequence[int] | NDArray[Any], length: int) -> NDArray[np.int64]:

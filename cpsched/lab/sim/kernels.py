@@ -51,6 +51,7 @@ from cpsched.lab.sim.hold_kernels import (
     room_until,
     set_aside,
     set_node_aside,
+    shift_column,
 )
 from cpsched.lab.sim.queue_kernels import expect, key_of, sort_queue
 from cpsched.lab.sim.reserving_kernels import can_any_start, pass_reserving
@@ -191,12 +192,8 @@ def shift_node(node, sign, s, m, t):
         set_node_aside(node, sign, s, m, t)
     for k in range(t.runs[run, 2], t.runs[run + 1, 2]):
         column = t.runcols[k] + node - t.runs[run, 0]
-        m.free[column] += sign * t.capacity[column]
-        m.future[column] += sign * t.capacity[column]
-        for part in range(2):
-            if t.colsys[column, part] >= 0:
-                m.sfree[t.colsys[column, part]] += sign * t.capacity[column]
-                m.sfuture[t.colsys[column, part]] += sign * t.capacity[column]
+        shift_column(column, sign * t.capacity[column], m.free, m.sfree, t)
+        shift_column(column, sign * t.capacity[column], m.future, m.sfuture, t)
     if sign > 0:
         set_node_aside(node, sign, s, m, t)
 
@@ -236,16 +233,16 @@ def pass_changes(now, s, m, t):
 # --- the head's reservation ------------------------------------------------------------------------------------------
 
 
-@inner_kernel
-def reserve(head, s, m, t, x):
+@kernel
+def promise(head, s, m, t, x):
     """Return when the head of the queue can start if all jobs end as expected; set `after` to the amounts that are free
     beside it then. This can be when a job ends, or when less is set aside: then the head fits until its walltime is
-    over.
+    over. A start beyond its deadline is none.
 
     Where it can never start (nodes are out), no job can delay it. A reservation is kept as long as its job is the head,
     and no earlier end of a running job leaves the system enough of everything.
     """
-    demand, has_changes = s.demand[head], has_asides(s)
+    demand, has_changes, found = s.demand[head], has_asides(s), FOREVER
     is_kept, shadow = s.clock[C.RESERVED] == head, s.clock[C.SHADOW]
     s.clock[C.RESERVED] = head
     copy(m.slow, m.sfree)
@@ -267,7 +264,8 @@ def reserve(head, s, m, t, x):
             continue
         if is_kept and time >= shadow:
             move_until(shadow, s, m, t, x)
-            return shadow
+            found = shadow
+            break
         move_until(time, s, m, t, x)
         free, sfree = m.future, m.sfuture
         if has_changes and has_sums(demand, sfree, t.demands, t.sysreq):
@@ -278,19 +276,12 @@ def reserve(head, s, m, t, x):
             copy(m.after, m.future)
             copy(m.safter, m.sfuture)
             change(m.after, m.safter, spell_out(demand, x.entries, count, t, x), -1, x)
-            return time
-    s.clock[C.RESERVED] = -1
-    return FOREVER
-
-
-@kernel
-def promise(head, s, m, t, x):
-    """Return when the head of the queue can start, as `reserve` does; a start beyond its deadline is none."""
-    shadow = reserve(head, s, m, t, x)
-    if shadow <= s.latest[head]:
-        return shadow
-    s.clock[C.RESERVED] = -1
-    return FOREVER
+            found = time
+            break
+    if found == FOREVER or found > s.latest[head]:
+        s.clock[C.RESERVED] = -1
+        return FOREVER
+    return found
 
 
 # --- the pass through the queue --------------------------------------------------------------------------------------
@@ -629,6 +620,16 @@ def let_wait(job, now, rule, s):
 
 
 @kernel
+def step(now, rule, s, m, t, x):
+    """Process all events at `now`, arrivals included; return the number of arrivals. `serve_urgent` follows."""
+    s.clock[C.NOW] = now
+    pass_ends(now, rule, s, m, t, x)
+    pass_outages(now, rule, s, m, t, x)
+    pass_changes(now, s, m, t)
+    return let_come(now, rule, s, m, t, x)
+
+
+@kernel
 def advance(rule, most_passes, s, m, t, x):
     """Process events until there are no more, for at most `most_passes` passes, or until an array has to grow.
 
@@ -650,12 +651,9 @@ def advance(rule, most_passes, s, m, t, x):
                 return LACKS_ROOM
             if s.pool.shape[0] < s.clock[C.POOL] + s.clock[C.SPARE]:
                 return LACKS_ROOM
-            s.clock[C.NOW], s.clock[C.IS_FULL], s.clock[C.GONE], s.clock[C.OVERTAKING] = now, 0, 0, 0
+            s.clock[C.IS_FULL], s.clock[C.GONE], s.clock[C.OVERTAKING] = 0, 0, 0
             s.clock[C.RESUME], s.clock[C.EXPIRED], s.clock[C.HORIZON] = -1, 0, -1
-            pass_ends(now, rule, s, m, t, x)
-            pass_outages(now, rule, s, m, t, x)
-            pass_changes(now, s, m, t)
-            count = let_come(now, rule, s, m, t, x)
+            count = step(now, rule, s, m, t, x)
             if rule.due_after >= 0:
                 replay_easy(now, s)
         if not serve_urgent(now, rule, s, m, t, x):
@@ -683,16 +681,6 @@ def advance(rule, most_passes, s, m, t, x):
 
 
 # --- one step of a scheduler that is not compiled --------------------------------------------------------------------
-
-
-@kernel
-def step(now, rule, s, m, t, x):
-    """Process all events at `now`, arrivals included; return the number of arrivals. `serve_waiting` follows."""
-    s.clock[C.NOW] = now
-    pass_ends(now, rule, s, m, t, x)
-    pass_outages(now, rule, s, m, t, x)
-    pass_changes(now, s, m, t)
-    return let_come(now, rule, s, m, t, x)
 
 
 @kernel

@@ -20,7 +20,7 @@ from cpsched.lab.sim.shares import modes_of_jobs
 from cpsched.metrics import Ending
 from cpsched.planner import slices_of
 from cpsched.problem import compiled, dominant_share, refusal, refusals, stated_node
-from cpsched.rusv import FOREVER, Scratch, Tables, Timeline, grouped, instant_kernels
+from cpsched.rusv import FOREVER, Timeline, grouped, instant_kernels
 
 _TYPES = {
     DependencyType.AFTER: arrays.AFTER_START,
@@ -61,15 +61,6 @@ def unsupported(instance: Instance) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _unfollowed(instance: Instance) -> tuple[str, ...]:
-    """Return the features of jobs that rest on the second of their submission, which feedback leaves open."""
-    return tuple(
-        f"job {job.id}: follows others, and evolves, or has a hard max_wait"
-        for job in instance.jobs
-        if job.after and (job.is_evolving or instance.must_start_by(job) is not None)
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Fixed:
     """The allocations of jobs that ran before the beginning."""
@@ -96,8 +87,13 @@ class Load:
         self.stated, self.slices = instance, slices_of(instance) if instance.reservations else ()
         self.problem = compiled(instance, self.slices, record=True)
         self.instance = instance = self.problem.instance
-        features = unsupported(self.stated)
-        features = features or unsupported(instance) or (_unfollowed(instance) if feedback else ())
+        features = unsupported(self.stated) or unsupported(instance)
+        if feedback and not features:  # the second of their submission is open
+            features = tuple(
+                f"job {job.id}: follows others, and evolves, or has a hard max_wait"
+                for job in instance.jobs
+                if job.after and (job.is_evolving or instance.must_start_by(job) is not None)
+            )
         if features:
             raise UnsupportedError("simulation", features)
         self.now = instance.now
@@ -179,7 +175,9 @@ class Load:
             times = None if stated == (None, None, None) else (job.submit, job.walltime, *stated)
             key = (id(job.request), job.licenses, job.queue, walltime, times)
             if key not in known:
-                known[key] = self._demand_or_verdict(job)
+                verdict = refusal(self.instance, job, is_shrunk=False)
+                demand = -1 if verdict else self.columns.compile(job.request, job.licenses, job.walltime)
+                known[key] = demand, verdict
             demand, verdict = known[key]
             demands.append(demand)
             if verdict is not None:
@@ -234,11 +232,6 @@ class Load:
         jobs, cluster = self.stated_jobs, self.stated.cluster
         asked = {name: self._ints(totals[id(job.request)].get(name, 0) for job in jobs) for name in cluster.totals}
         return asked | {name: self._ints(job.licenses.get(name, 0) for job in jobs) for name in cluster.licenses}
-
-    def _demand_or_verdict(self, job: Job) -> tuple[int, tuple[WaitingReason, str] | None]:
-        """Return the demand of a job, or -1 and why it can never start."""
-        verdict = refusal(self.instance, job, is_shrunk=False)
-        return (-1, verdict) if verdict else (self.columns.compile(job.request, job.licenses, job.walltime), None)
 
     def _compile_choices(self) -> tuple[Ints, Ints]:
         """Return where the choices of each job begin, and all: demand, walltime, real length, cores, number."""
@@ -314,9 +307,13 @@ class Load:
         number = {name: place for place, name in enumerate(known)}
         stoppable = {name for name, job in zip(names, self.jobs, strict=True) if job.preemptible is not None}
         may_stop = none
+
+        def is_above(name: Any, other: Any) -> bool:
+            return other in preemption.queues.get(name or "", ()) if by_queue else bool(name > other)
+
         if given is not None:
             may_stop = np.array(
-                [[other in stoppable and _is_above(preemption, name, other) for other in known] for name in known],
+                [[other in stoppable and is_above(name, other) for other in known] for name in known],
                 dtype=np.bool_,
             )
         levels: Mapping[Any, int] = preemption.levels() if by_queue else number
@@ -406,10 +403,6 @@ class Load:
             licenses=licenses,
         )
 
-    def kernel_views(self) -> tuple[Tables, Scratch]:
-        """Return the tables and the scratch that kernels need for one moment."""
-        return self.timeline.instant_views()
-
     def outages(self) -> tuple[Ints, Ints]:
         """Return the events of nodes in ascending order: (time, kind, first, last), and the nodes that these point to.
 
@@ -459,11 +452,6 @@ def _as_rigid(job: Job, possible: Mapping[str, Sequence[tuple[int, Job]]], settl
         return job
     largest = max(job.steps, key=lambda step: step.request.totals.get("cores", 0))
     return replace(job, steps=(replace(largest, walltime=job.walltime),), expand_limit=1)
-
-
-def _is_above(preemption: Preemption, name: Any, other: Any) -> bool:
-    """Tell whether jobs of a queue or priority may stop those of another one."""
-    return other in preemption.queues.get(name or "", ()) if preemption.queues else bool(name > other)
 
 
 def _cores(job: Job) -> int:

@@ -17,7 +17,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from cpsched.domain import Instance, Job
+from cpsched.domain import Instance
 from cpsched.lab.sim import arrays, kernels, queue_kernels
 from cpsched.lab.sim.arrays import C, J, R
 from cpsched.lab.sim.hold_kernels import has_asides
@@ -205,20 +205,14 @@ def play_choice(
         best, ratio = (choice.rules[0], 1.0) if past is None else _best(choice.rules, past, random)
         if best is not rule:
             rule = best
-            _sort_queue(world, rule)
+            s, numbers = world.state, rule.in_numbers(predicts=None, is_counted=is_counted(world, rule))
+            if numbers.predicts == arrays.PREDICTS_NOTHING:
+                queue = s.queue[: s.clock[C.QUEUED]]
+                s.predicted[queue] = s.jobs[queue, J.WALLTIME]
+            queue_kernels.sort_queue(numbers, world.now, s)
             jobs = 0 if past is None or rule is choice.rules[0] else len(past.jobs)
             uses.append(RuleUse(since=world.now, rule=rule.name, jobs=jobs, ratio=ratio))
         seconds.append(time.perf_counter() - began)
-
-
-def _sort_queue(world: SimWorld, rule: QueueRule) -> None:
-    """Sort the queue as another rule does."""
-    s = world.state
-    numbers = rule.in_numbers(predicts=None, is_counted=is_counted(world, rule))
-    if numbers.predicts == arrays.PREDICTS_NOTHING:
-        queue = s.queue[: s.clock[C.QUEUED]]
-        s.predicted[queue] = s.jobs[queue, J.WALLTIME]
-    queue_kernels.sort_queue(numbers, world.now, s)
 
 
 def _best(rules: tuple[QueueRule, ...], past: Instance, random: Random) -> tuple[QueueRule, float]:
@@ -230,7 +224,10 @@ def _best(rules: tuple[QueueRule, ...], past: Instance, random: Random) -> tuple
     for _ in range(_REPLICAS):
         if not left:
             break
-        load = Load(replace(past, jobs=tuple(_moved(job, past.now, random) for job in past.jobs)))
+        # a job comes up to some minutes earlier or later, but not before the first one
+        times = [max(past.now, job.submit + random.randint(-_MOVED, _MOVED)) for job in past.jobs]
+        jobs = (replace(job, submit=time) for job, time in zip(past.jobs, times, strict=True))
+        load = Load(replace(past, jobs=tuple(jobs)))
         base = _played(load, usual)
         for rule in list(left):
             found = _played(load, rule)
@@ -242,11 +239,6 @@ def _best(rules: tuple[QueueRule, ...], past: Instance, random: Random) -> tuple
         return usual, 1.0
     best = min(left, key=lambda rule: logs[rules.index(rule)])
     return best, exp(logs[rules.index(best)] / _REPLICAS)
-
-
-def _moved(job: Job, first: int, random: Random) -> Job:
-    """Return a job that comes up to some minutes earlier or later, but not before the first one."""
-    return replace(job, submit=max(first, job.submit + random.randint(-_MOVED, _MOVED)))
 
 
 def _played(load: Load, rule: QueueRule) -> _Figures:

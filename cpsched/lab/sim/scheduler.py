@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -76,7 +76,10 @@ class Decision:
 
 @runtime_checkable
 class Scheduler(Protocol):
-    """A scheduler that plays a part in a simulation. It never sees runtimes, nor outages to come."""
+    """A scheduler that plays a part in a simulation. It never sees runtimes, nor outages to come.
+
+    One that has ``counters`` counts what it does beside starting jobs: how often it has done what, since it began.
+    """
 
     #: As users name it on the command line.
     name: str
@@ -86,12 +89,3 @@ class Scheduler(Protocol):
 
     def decide(self, site: Site, news: News) -> Decision:
         """Decide which jobs start now. The queue is not empty, or a job runs that is not at full share."""
-
-
-@runtime_checkable
-class Counting(Protocol):
-    """A scheduler that counts what it does beside starting jobs."""
-
-    @property
-    def counters(self) -> Mapping[str, int]:
-        """How often it has done what, since it began."""

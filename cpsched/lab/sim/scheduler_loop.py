@@ -61,7 +61,12 @@ class _Loop:
                 return
             _, decision = self._decided
             self._decided = None
-            self._begin_late(decision)
+            # since then jobs may have ended, and nodes failed: what still can changes and starts
+            for change in decision.changes:
+                self._world.change(change)
+            for start in decision.starts:
+                if self._world.can_begin(start):
+                    self._world.begin((start,))
         is_woken = self._wake is not None and self._wake <= now
         if is_woken:
             self._wake = None
@@ -95,14 +100,6 @@ class _Loop:
             self._decided = now + charged, decision
         else:
             self._begin(decision)
-
-    def _begin_late(self, decision: Decision) -> None:
-        """Change and start the jobs of a decision that still can: since then jobs may have ended, and nodes failed."""
-        for change in decision.changes:
-            self._world.change(change)
-        for start in decision.starts:
-            if self._world.can_begin(start):
-                self._world.begin((start,))
 
     def _begin(self, decision: Decision) -> None:
         """Change and start jobs now."""

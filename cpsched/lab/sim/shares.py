@@ -18,24 +18,6 @@ from cpsched.booking import WHOLE_REQUEST, Columns
 from cpsched.domain import Amounts, Job, Mode, Placement, counted, modes, rate_on, resumable
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Held:
-    """The allocation of a job: amounts of node columns, and sums for all system columns."""
-
-    columns: NDArray[np.int64]
-    amounts: NDArray[np.int64]
-    sums: NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Standing:
-    """A job that has run since before the beginning: where, in which of its modes, and what it has done (s)."""
-
-    entries: NDArray[np.int32]
-    modes: NDArray[np.int8]
-    done: Fraction
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkDone:
     """How far a run is that is not at full share for all its time: in seconds at full share, and those per second."""
@@ -110,8 +92,9 @@ class JobModes:
             return [(chunk, count)]
         return [(kind, chunk.count) for kind, chunk in enumerate(self.job.request.chunks)]
 
-    def standing(self, demand: int, now: int) -> Standing | None:
-        """Return the work done, and the nodes, of a job that has run since before `now`; None if they are unknown.
+    def standing(self, demand: int, now: int) -> tuple[NDArray[np.int32], NDArray[np.int8], Fraction] | None:
+        """Return the entries of a job that has run since before `now`, in which of its modes it runs on each, and the
+        seconds of work that it has done; None if they are unknown.
 
         `demand`: what it asks for, as the timeline knows it.
         """
@@ -123,7 +106,7 @@ class JobModes:
         if found is None:
             return None
         entries, chosen = found
-        return Standing(entries=entries, modes=chosen, done=self.job.walltime - left.work)
+        return entries, chosen, self.job.walltime - left.work
 
     def placed_on(
         self, demand: int, allocation: Sequence[Placement]

@@ -11,23 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.arguments import at_the_door
-from cpsched.domain import (
-    Amounts,
-    Chunk,
-    Cluster,
-    EngineReport,
-    Instance,
-    Job,
-    NodeClass,
-    Plan,
-    PlannedJob,
-    Request,
-    Step,
-    WaitingJob,
-    WaitingReason,
-    priority_classes,
-    repeated,
-)
+from cpsched.domain import EngineReport, Instance, Plan, PlannedJob, WaitingJob, WaitingReason, priority_classes
 from cpsched.errors import UnsupportedError
 from cpsched.formats import checked
 from cpsched.lab.sim import arrays, kernels
@@ -36,10 +20,10 @@ from cpsched.lab.sim.checkpoint import Checkpoint, Keeper
 from cpsched.lab.sim.load import Load
 from cpsched.lab.sim.rule_choice import RuleChoice, RuleUse, is_plain, play_choice, play_rule
 from cpsched.lab.sim.rules import BackfillRule, Order, Prediction, QueueRule
-from cpsched.lab.sim.scheduler import Counting, Scheduler
+from cpsched.lab.sim.scheduler import Scheduler
 from cpsched.lab.sim.scheduler_loop import play_scheduler
 from cpsched.lab.sim.world import SimWorld
-from cpsched.metrics import Runs, RunsSummary, runs_summary, score_of
+from cpsched.metrics import Runs, RunsSummary, SimulatedRun, score_of
 from cpsched.problem import stated_node
 from cpsched.rusv import interpret
 
@@ -63,7 +47,8 @@ def unkept(instance: Instance, scheduler: QueueRule | Scheduler) -> tuple[str, .
         found.append(f"resizable jobs ({_jobs(resizable)}), which have one size from start to end")
     if getattr(scheduler, "plans_windows", False):
         return tuple(found)
-    hard = Counter(job.queue for job in instance.jobs if _is_bound(instance, job.queue) and job.running is None)
+    bound = {name for name, queue in instance.queues.items() if queue.max_wait is not None and queue.max_wait.is_hard}
+    hard = Counter(job.queue for job in instance.jobs if job.queue in bound and job.running is None)
     for queue, count in hard.items():
         is_first = isinstance(scheduler, QueueRule) and scheduler.order is Order.SMITH
         how = "whose jobs come first, but may start later" if is_first else "which is ignored"
@@ -80,12 +65,6 @@ def unkept(instance: Instance, scheduler: QueueRule | Scheduler) -> tuple[str, .
     if promised:
         found.append(f"promised starts ({_jobs(promised)}), which it does not weigh")
     return tuple(found)
-
-
-def _is_bound(instance: Instance, queue: str | None) -> bool:
-    """Tell whether the jobs of a queue have a hard ``max_wait``."""
-    max_wait = None if queue is None else instance.queues[queue].max_wait
-    return max_wait is not None and max_wait.is_hard
 
 
 def _jobs(count: int) -> str:
@@ -112,9 +91,10 @@ class History:
     runs: Runs
     #: Seconds of each decision; for a compiled rule, the means of some thousand passes.
     decision_seconds: NDArray[np.float64]
-    #: Seconds that the simulation took.
+    #: Seconds that the simulation took, and whether it was not interrupted.
     elapsed: float
-    #: The scheduler's counters, see `Counting`.
+    is_whole: bool
+    #: The scheduler's counters, see `Scheduler`.
     counters: Mapping[str, int]
     #: Of a choice of rules: which one was used from when on.
     rules: Sequence[RuleUse]
@@ -172,14 +152,21 @@ class History:
 
         `warm_up`, `cool_down`: shares of the jobs, first and last in the order of submission, that do not count.
         """
-        cluster = self._world.load.stated.cluster
-        return runs_summary(
-            self.runs,
-            max(1, cluster.totals.get("cores", 0)),
-            resources=cluster.capacity,
-            warm_up=warm_up,
-            cool_down=cool_down,
+        return self.as_run(self.scheduler).summary(warm_up=warm_up, cool_down=cool_down)
+
+    def as_run(self, policy: str) -> SimulatedRun:
+        """Return what reports show of the history; `policy`: the scheduler with its parameters."""
+        stated = self._world.load.stated
+        return SimulatedRun(
+            workload=stated.name,
+            policy=policy,
+            capacity=stated.cluster.capacity,
+            runs=self.runs,
             decision_seconds=self.decision_seconds,
+            elapsed=self.elapsed,
+            is_whole=self.is_whole,
+            epoch=stated.epoch,
+            time_zone=stated.time_zone,
         )
 
     def __repr__(self) -> str:
@@ -203,8 +190,6 @@ class History:
     def _run(self, index: int, start: int, end: int, entries: NDArray[np.int32], choice: int) -> PlannedJob:
         """Return a run as a plan has it."""
         job = self._world.load.jobs[index]
-        if job.running is not None and not len(entries):
-            return _ended(job, end)
         segments = self._world.segments(index, start, end, entries, choice)
         first = self._world.choice_of(index, start, choice)
         return PlannedJob(id=job.id, start=start, end=end, segments=segments, alternative=first)
@@ -244,13 +229,6 @@ def _check_evolving(world: SimWorld, scheduler: QueueRule | Scheduler, *, is_cha
     ]
     if features:
         raise UnsupportedError("simulation", features)
-
-
-def _ended(job: Job, end: int) -> PlannedJob:
-    """Return a job that ran before the beginning, up to its end."""
-    run = repeated(job)
-    *past, last = (segment for segment in run.segments if segment.start < end)
-    return replace(run, end=end, segments=(*past, replace(last, end=end)))
 
 
 def _ranges(numbers: Sequence[int]) -> str:
@@ -327,14 +305,14 @@ def simulate(
         world.order_by(scheduler.key)
     if world.load.evolving:
         _check_evolving(world, scheduler, is_charged=charge_overhead, is_kept=checkpoint is not None)
-    if checkpoint is not None and instance.fair_share is not None:
-        raise UnsupportedError("simulation", ["fair_share: usage that decays, with a checkpoint"])
-    if checkpoint is not None and feedback:
-        raise UnsupportedError("simulation", ["feedback, with a checkpoint"])
-    if checkpoint is not None and len(world.load.stops):
-        raise UnsupportedError("simulation", ["preemptible jobs, with a checkpoint of the simulation"])
-    if checkpoint is not None and world.load.resizable.any():
-        raise UnsupportedError("simulation", ["resizable jobs, with a checkpoint of the simulation"])
+    beside = {
+        "fair_share: usage that decays, with a checkpoint": instance.fair_share is not None,
+        "feedback, with a checkpoint": feedback,
+        "preemptible jobs, with a checkpoint of the simulation": len(world.load.stops) > 0,
+        "resizable jobs, with a checkpoint of the simulation": world.load.resizable.any(),
+    }
+    if checkpoint is not None and any(beside.values()):
+        raise UnsupportedError("simulation", [what for what, is_so in beside.items() if is_so])
     count, seconds, uses = len(world.load.jobs), list[float](), list[RuleUse]()
     keeper = None if checkpoint is None else Keeper(checkpoint, world, seconds)
 
@@ -359,7 +337,8 @@ def simulate(
             runs=world.runs() if is_whole else world.runs().until(world.now),
             decision_seconds=np.array(seconds, dtype=np.float64),
             elapsed=time.perf_counter() - began if keeper is None else keeper.elapsed,
-            counters=scheduler.counters if isinstance(scheduler, Counting) else {},
+            is_whole=is_whole,
+            counters=getattr(scheduler, "counters", {}),
             rules=tuple(uses),
             _world=world,
         )
@@ -384,8 +363,6 @@ def simulate(
 
 def warm_up_simulation() -> None:
     """Compile the kernels of queue rules, or load them: what is timed afterwards is the simulation alone."""
-    request = Request(chunks=(Chunk(count=1, resources=Amounts({"cores": 1})),))
-    job = Job(id="warm-up", submit=0, steps=(Step(walltime=1, request=request),))
-    node = NodeClass(names=("node",), resources=Amounts({"cores": 1}))
-    instance = Instance(name="warm-up", cluster=Cluster(classes=(node,)), jobs=(job,))
-    simulate(instance, QueueRule(name="warm-up", backfill=BackfillRule.NOT_DELAYING, order=Order.WFP3))
+    from cpsched.planner import warmup_window
+
+    simulate(warmup_window(), QueueRule(name="warm-up", backfill=BackfillRule.NOT_DELAYING, order=Order.WFP3))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.booking import booked_remainder
-from cpsched.domain import FairShare, Instance, Job, Placement, Running, Segment, SetAside
+from cpsched.domain import Amounts, FairShare, Instance, Job, Placement, Running, Segment, SetAside
 from cpsched.lab.sim import arrays, hold_kernels, kernels, run_kernels
 from cpsched.lab.sim.arrays import C, J, R
 from cpsched.lab.sim.scheduler import Change, Decision, Start
@@ -264,6 +264,13 @@ class Site:
         """How often nodes have broken or returned."""
         return int(self._world.state.clock[C.OUTAGE])
 
+    def capacity_of(self, nodes: Iterable[int]) -> dict[int, int]:
+        """Return all that some nodes have, by node column; nodes are numbered in the order of filling."""
+        of_nodes = (
+            self.columns.columns_on(self.columns.node_names[node], Amounts(), whole=True) for node in sorted(nodes)
+        )
+        return {column: capacity for of_node in of_nodes for column, _, capacity in of_node}
+
     @property
     def nodes_out(self) -> NDArray[np.int64]:
         """Which nodes are out, by their numbers in the order of filling."""
@@ -418,22 +425,12 @@ class Site:
             # it has begun when it was resized, and is not resized again
             start = self._world.since(index)
             job = replace(job, steps=(replace(job.steps[0], walltime=self.end_of(index) - start),))
-        running = Running(start=start, segments=self._segments_of(index, job))
-        return replace(job, after=(), not_before=None, told=None, running=running)
-
-    def _segments_of(self, index: int, job: Job) -> tuple[Segment, ...]:
-        start, end, _, _, first, count = self._world.state.runs[index].tolist()
-        if index in self._world.load.job_modes and count:
-            return self._world.segments(
-                index, start, end, self._world.state.pool[first : first + count], is_stated=True
-            )
-        if job.running is not None and count == 0:
-            *past, last = job.running.segments
-            return (*past, replace(last, end=end))
         if index in self._world.courses:
-            return self.course_of(index)
-        allocation = self._world.load.columns.allocation_of(job.request, self._world.state.pool[first : first + count])
-        return (Segment(start=self._world.since(index), end=end, allocation=allocation),)
+            segments = self.course_of(index)
+        else:
+            entries, choice = self.entries_of(index), self.choice_of(index)
+            segments = self._world.segments(index, start, self.end_of(index), entries, choice, is_stated=True)
+        return replace(job, after=(), not_before=None, told=None, running=Running(start=start, segments=segments))
 
     def held(self, job: int, timeline: Timeline) -> Booking:
         """Return the amounts that a running job holds from its start to its expected end."""
@@ -523,7 +520,7 @@ class Outlook:
             self.timeline.release(booking)
         broken = sorted(out - self._out.keys())
         for node in broken:
-            self._out[node] = self._whole(node)
+            self._out[node] = self.timeline.booking(self._site.now, FOREVER, self._site.capacity_of([node]), {})
             self.timeline.book(self._out[node])
         return returned, bool(broken)
 
@@ -543,6 +540,10 @@ class Outlook:
             self._aside += bookings
             self._is_short |= is_short
         return before or bool(self._aside)
+
+    def withhold(self, amounts: dict[int, int], start: int, end: int) -> list[Booking]:
+        """Book amounts of node columns in ``[start, end)``; where less is free, what is."""
+        return booked_remainder(self.timeline, start, end, amounts, {})[0]
 
     def adopt(self, job: int, booking: Booking) -> None:
         """Take a booking on the timeline for what a job holds that starts; where it turns out otherwise, that is put
@@ -564,14 +565,3 @@ class Outlook:
         if held is not None:
             self.timeline.release(held)
         return held
-
-    def _whole(self, node: int) -> Booking:
-        """Return a booking of all that a node has, from now on for ever."""
-        demands = self._site.columns.demands
-        first, of_nodes = 0, zip(demands.layout.runs, demands.columns, strict=True)
-        run, columns = next(of_nodes)
-        while node >= first + run.length:
-            first += run.length
-            run, columns = next(of_nodes)
-        taken = {column + node - first: amount for column, amount in zip(columns, run.capacity, strict=True)}
-        return self.timeline.booking(self._site.now, FOREVER, taken, {})

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.domain import FairShare, Instance, Job, Placement, Resizable, Running, Segment, counted, end_of_work
+from cpsched.domain import FairShare, Job, Placement, Resizable, Running, Segment, counted, end_of_work
 from cpsched.lab.sim import arrays, hold_kernels, kernels, run_kernels
 from cpsched.lab.sim.arrays import C, J, R
 from cpsched.lab.sim.load import Load, empty_state
 from cpsched.lab.sim.scheduler import Change, NextStep, Start
-from cpsched.lab.sim.shares import Held, JobModes, WorkDone
+from cpsched.lab.sim.shares import JobModes, WorkDone
 from cpsched.lab.sim.usage import DecayingUsage
 from cpsched.metrics import Runs
-from cpsched.rusv import FOREVER, instant_kernels
+from cpsched.rusv import FOREVER, Booking, instant_kernels
 
 #: By how many seconds the estimate of a job is raised that runs longer than believed, one after the other (Tsafrir,
 #: Etsion and Feitelson, TPDS 2007, section 4).
@@ -32,7 +32,7 @@ class SimWorld:
 
     def __init__(self, load: Load) -> None:
         self.load = load
-        self.tables, self.scratch = load.kernel_views()
+        self.tables, self.scratch = load.timeline.instant_views()
         self.state = empty_state(load, RAISES)
         free, sums = load.timeline.free_at(0)
         self.machine = arrays.Machine(
@@ -106,15 +106,10 @@ class SimWorld:
             s.jobs[index, J.WALLTIME] = s.estimate[index] = believed - running.start
             s.jobs[index, J.LENGTH] = (believed if end is None else end) - running.start
             return
-        while len(self.state.pool) - s.clock[C.POOL] < len(found.entries):
-            self._double("pool")
-        first, count = int(s.clock[C.POOL]), len(found.entries)
-        self.state.pool[first : first + count] = found.entries
-        s.clock[C.POOL] += count
-        s.runs[index, R.FIRST], s.runs[index, R.COUNT] = first, count
-        rate = job_modes.rate(found.entries, found.modes)
-        self._work[index] = WorkDone(since=self.now, done=found.done, rate=rate)
-        self._note(index, found.modes)
+        entries, chosen, done = found
+        self._put(index, entries)
+        self._work[index] = WorkDone(since=self.now, done=done, rate=job_modes.rate(entries, chosen))
+        self._note(index, chosen)
         self._expect(index, running.start, 0, self._work[index])
 
     def _has_run_since(self, job: int) -> bool:
@@ -247,9 +242,9 @@ class SimWorld:
             job_modes = self._modes_of(job, start.entries, start.modes)
             if job_modes is None:
                 return False
-            held = self._held_by(job, job_modes.allocation(start.entries, start.modes))
             work = WorkDone(since=self.now, done=Fraction(0), rate=job_modes.rate(start.entries, start.modes))
-            return self._is_free(held, work.end_of(int(self.load.walltime[job])))
+            end = work.end_of(int(self.load.walltime[job]))
+            return self._is_free(self._held_by(job, job_modes.allocation(start.entries, start.modes), end))
         run_kernels.take_choice(job, self.load.row_of(job, start.choice) or 0, s)
         fits = bool(kernels.fits_there(job, start.entries, s, self.machine, self.tables, self.scratch))
         run_kernels.take_choice(job, 0, s)
@@ -345,21 +340,14 @@ class SimWorld:
             self._sizes.setdefault(job, []).append((begun, first, count, int(s.choice[job])))
         run_kernels.give_back(job, s, self.machine, self.tables, self.scratch)
         run_kernels.take_choice(job, self.load.row_of(job, choice) or 0, s)
-        while len(self.state.pool) < s.clock[C.POOL] + len(start.entries):
-            self._double("pool")
-        while len(self.state.heap) < s.clock[C.HEAP] + 4 * len(s.runs):
-            self._double("heap")
+        self._put(job, start.entries)
         s, stated = self.state, self.load.choosing[job]
-        first, count = int(s.clock[C.POOL]), len(start.entries)
-        s.pool[first : first + count] = start.entries
-        s.clock[C.POOL] += count
-        s.runs[job, R.FIRST], s.runs[job, R.COUNT] = first, count
-        self._sizes[job].append((now, first, count, choice))
+        self._sizes[job].append((now, *s.runs[job, R.FIRST :].tolist(), choice))
         self._work[job] = work
         length = stated.walltime if stated.runtime is None else min(stated.runtime, stated.walltime)
         s.jobs[job, J.LENGTH] = work.end_of(length) - begun
         s.jobs[job, J.WALLTIME] = s.estimate[job] = work.end_of(stated.walltime) - begun
-        run_kernels.book_run(job, now, s, self.machine, self.tables, self.scratch)
+        self._book(job)
 
     def _sizes_of(self, job: int, start: int, end: int) -> list[tuple[int, int, Job, NDArray[np.int32]]]:
         """Return the sizes of a run of a job that was resized: since, until, the job as it is then, its entries."""
@@ -406,24 +394,13 @@ class SimWorld:
                 return False
             if after is not None and after.start != segment.end:
                 return False
-        return self._is_free(self._held_by(start.job, segments[0].allocation), segments[0].end)
+        return self._is_free(self._held_by(start.job, segments[0].allocation, segments[0].end))
 
-    def _held_by(self, job: int, allocation: Sequence[Placement]) -> Held:
-        """Return the amounts that a job which changes while it runs takes on some nodes."""
-        load = self.load
-        taken = load.columns.amounts_of(allocation, whole=load.jobs[job].request.place.exclusive)
-        sums = np.zeros(len(self.scratch.samounts), dtype=np.int64)
-        for column, amount in taken.items():
-            for system in self.tables.colsys[column].tolist():
-                if system >= 0:
-                    sums[system] += amount
-        for name, amount in load.jobs[job].licenses.items():
-            sums[load.columns.license_number[name]] += amount
-        return Held(
-            columns=np.array(list(taken), dtype=np.int64),
-            amounts=np.array(list(taken.values()), dtype=np.int64),
-            sums=sums,
-        )
+    def _held_by(self, job: int, allocation: Sequence[Placement], end: int) -> Booking:
+        """Return the amounts that a job which changes while it runs takes on some nodes from now on."""
+        columns, of_job = self.load.columns, self.load.jobs[job]
+        taken = columns.amounts_of(allocation, whole=of_job.request.place.exclusive)
+        return self.load.timeline.booking(self.now, end, taken, columns.licenses_of(of_job.licenses))
 
     def _set_course(self, job: int, segments: Sequence[Segment]) -> None:
         """Note when the steps of a job that starts now begin, and what the first one holds.
@@ -432,7 +409,7 @@ class SimWorld:
         """
         s, start = self.state, segments[0].start
         self.courses[job] = list(segments)
-        self._fix(job, self._held_by(job, segments[0].allocation))
+        self._fix(job, self._held_by(job, segments[0].allocation, segments[0].end))
         left, end = int(self._lengths[job]), segments[-1].end
         for segment, step in zip(segments, self.load.evolving[job].steps, strict=True):
             if left <= step.walltime:
@@ -453,21 +430,15 @@ class SimWorld:
             if place == 0 or s.runs[one.job, R.ENDING] != arrays.WAITING:
                 return False
             course[place] = replace(course[place], allocation=one.allocation)
-        for one in steps:
+        held = [self._held_by(one.job, one.allocation, self.now) for one in steps]
+        for one, of_one in zip(steps, held, strict=True):
             run_kernels.give_back(one.job, s, self.machine, self.tables, self.scratch)
-            self._fix(one.job, self._held_by(one.job, one.allocation))
+            self._fix(one.job, of_one)
         s = self.state
-        for one in steps:
-            at, count = s.fixed[one.job].tolist()
-            held = Held(
-                columns=s.fixed_columns[at : at + count], amounts=s.fixed_amounts[at : at + count], sums=s.sums[one.job]
-            )
-            if not self._is_free(held, self.now):
+        for one, of_one in zip(steps, held, strict=True):
+            if not self._is_free(of_one):
                 return False
-            while len(self.state.heap) < self.state.clock[C.HEAP] + 4 * len(s.runs):
-                self._double("heap")
-            s = self.state
-            run_kernels.book_run(one.job, self.now, s, self.machine, self.tables, self.scratch)
+            self._book(one.job)
         return True
 
     @property
@@ -505,17 +476,16 @@ class SimWorld:
         job_modes = self._modes_of(job, entries, change.modes)
         if job_modes is None or end < 0 or ending != arrays.WAITING:
             return False
-        had = self._held_by(job, job_modes.allocation(entries, self.modes_of(job)))
-        held = self._held_by(job, job_modes.allocation(entries, change.modes))
+        had = self._held_by(job, job_modes.allocation(entries, self.modes_of(job)), now)
         work = self._work_of(job).at(now)
         next_work = WorkDone(since=now, done=work, rate=job_modes.rate(entries, change.modes))
+        until = next_work.end_of(int(self.load.walltime[job]))
+        held = self._held_by(job, job_modes.allocation(entries, change.modes), until)
         run_kernels.give_back(job, s, self.machine, self.tables, self.scratch)
-        is_free = self._is_free(held, next_work.end_of(int(self.load.walltime[job])), had)
+        is_free = self._is_free(held, had)
         if is_free:
             self._shape(job, entries, change.modes, start, work, ceil((end - now) * self._work_of(job).rate))
-        while len(self.state.heap) < self.state.clock[C.HEAP] + 4 * len(s.runs):
-            self._double("heap")
-        run_kernels.book_run(job, now, self.state, self.machine, self.tables, self.scratch)
+        self._book(job)
         return is_free
 
     def _modes_of(self, job: int, entries: NDArray[np.int32], chosen: NDArray[np.int8]) -> JobModes | None:
@@ -525,18 +495,18 @@ class SimWorld:
             return None
         return job_modes if chosen.min() >= 0 and chosen.max() < len(job_modes.modes) else None
 
-    def _is_free(self, held: Held, end: int, had: Held | None = None) -> bool:
-        """Return whether something is free now and not set aside before `end`, beside what the job had."""
+    def _is_free(self, held: Booking, had: Booking | None = None) -> bool:
+        """Return whether something is free now and not set aside before it ends, beside what the job had."""
         s, machine, free, sums = self.state, self.machine, self.machine.free, self.machine.sfree
-        if end > hold_kernels.next_change(s):
-            hold_kernels.room_until(end, machine.free, machine.sfree, s, machine, self.tables)
+        if held.end > hold_kernels.next_change(s):
+            hold_kernels.room_until(held.end, machine.free, machine.sfree, s, machine, self.tables)
             free, sums = machine.room, machine.sroom
-        least, least_sums = free[held.columns].astype(np.int64), sums
+        free, sums = free.copy(), sums.copy()
         if had is not None:
-            of_column = dict(zip(had.columns.tolist(), had.amounts.tolist(), strict=True))
-            least = np.maximum(least, [of_column.get(column, 0) for column in held.columns.tolist()])
-            least_sums = np.maximum(sums, had.sums)
-        return bool((least >= held.amounts).all() and (least_sums >= held.sums).all())
+            free[had.columns] = np.maximum(free[had.columns], had.amounts)
+            sums[had.system_columns] = np.maximum(sums[had.system_columns], had.system_amounts)
+        has_nodes = (free[held.columns] >= held.amounts).all()
+        return bool(has_nodes and (sums[held.system_columns] >= held.system_amounts).all())
 
     def _shape(
         self, job: int, entries: NDArray[np.int32], chosen: NDArray[np.int8], start: int, done: Fraction, believed: int
@@ -547,12 +517,12 @@ class SimWorld:
         seconds at full share.
         """
         job_modes = self.load.job_modes[job]
-        self._fix(job, self._held_by(job, job_modes.allocation(entries, chosen)))
+        self._fix(job, self._held_by(job, job_modes.allocation(entries, chosen), self.now))
         self._note(job, chosen)
         self._work[job] = WorkDone(since=self.now, done=done, rate=job_modes.rate(entries, chosen))
         self._expect(job, start, believed, self._work[job])
 
-    def _fix(self, job: int, held: Held) -> None:
+    def _fix(self, job: int, held: Booking) -> None:
         """Note what a job has, in its old place if that is large enough."""
         s = self.state
         first, room = s.fixed[job].tolist()
@@ -565,7 +535,24 @@ class SimWorld:
         s.fixed[job] = first, len(held.columns)
         s.fixed_columns[first : first + len(held.columns)] = held.columns
         s.fixed_amounts[first : first + len(held.columns)] = held.amounts
-        s.sums[job] = held.sums
+        s.sums[job] = 0
+        s.sums[job, held.system_columns] = held.system_amounts
+
+    def _put(self, job: int, entries: NDArray[np.int32]) -> None:
+        """Note where a job runs."""
+        first, count = int(self.state.clock[C.POOL]), len(entries)
+        while len(self.state.pool) < first + count:
+            self._double("pool")
+        s = self.state
+        s.pool[first : first + count] = entries
+        s.clock[C.POOL] += count
+        s.runs[job, R.FIRST], s.runs[job, R.COUNT] = first, count
+
+    def _book(self, job: int) -> None:
+        """Take what a job has from what is free now, and enter its expected end."""
+        while len(self.state.heap) < self.state.clock[C.HEAP] + 4 * len(self.state.runs):
+            self._double("heap")
+        run_kernels.book_run(job, self.now, self.state, self.machine, self.tables, self.scratch)
 
     def _note(self, job: int, chosen: NDArray[np.int8]) -> None:
         """Note in which modes a job runs from now on."""
@@ -600,7 +587,11 @@ class SimWorld:
         jobs = [load.jobs[index] for index in order.tolist()]
         # a job that is said to have started before it was submitted did not wait
         ran_before = np.array([job.running is not None for job in jobs], dtype=np.bool_)
-        first_start, lost = self._first_starts_and_losses()
+        # when each job has started first (-1: never), and the seconds of work that it has lost
+        first_start, lost = s.runs[:, R.START].copy(), np.zeros(len(load.jobs), dtype=np.int64)
+        for index, start, end, *_, kept in reversed(s.attempts[: s.clock[C.ATTEMPTS]].tolist()):
+            first_start[index] = start
+            lost[index] += end - start - kept
         # a job that nothing has released is not submitted yet
         to_come = load.follows & ((s.awaited > 0) | (s.release > self.now)) & (load.demand >= 0)
         submit = np.where(to_come, np.maximum(load.submit, self.now + 1), s.jobs[:, J.SUBMIT])[order]
@@ -618,7 +609,9 @@ class SimWorld:
             asked={name: self._chosen(amounts, partial(_asked, name))[order] for name, amounts in load.asked().items()},
             nodes=self._num_nodes()[order],
             expected_wait=load.expected_wait[order],
-            max_wait=np.array([_max_wait(load.instance, job) for job in jobs], dtype=np.int64),
+            max_wait=np.array(
+                [-1 if (due := load.instance.due(job)) is None else due - job.submit for job in jobs], dtype=np.int64
+            ),
             attempts=found[:, R.STARTS],
             first_start=first_start[order],
             lost=lost[order],
@@ -631,15 +624,6 @@ class SimWorld:
         for index in self.load.choices:
             found[index] = of(self.load.job_by(index, int(self.state.choice[index])))
         return found
-
-    def _first_starts_and_losses(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return when each job has started first (-1: never), and the seconds of work that it has lost."""
-        first_start, lost = self.state.runs[:, R.START].copy(), np.zeros(len(self.load.jobs), dtype=np.int64)
-        s = self.state
-        for job, start, end, *_, kept in reversed(s.attempts[: s.clock[C.ATTEMPTS]].tolist()):
-            first_start[job] = start
-            lost[job] += end - start - kept
-        return first_start, lost
 
     def placements(self) -> Iterator[tuple[int, int, int, NDArray[np.int32], int]]:
         """Yield (job, start, end, entries, choice) of all that has run to its end."""
@@ -662,6 +646,10 @@ class SimWorld:
         `is_stated`: whether a job that has run since before the beginning states its chunks though the instance does
         not.
         """
+        running = self.load.jobs[job].running
+        if running is not None and not len(entries):
+            *past, last = (segment for segment in running.segments if segment.start < end)
+            return (*past, replace(last, end=end))
         if job in self.courses:
             return tuple(
                 replace(segment, end=min(segment.end, end)) for segment in self.courses[job] if segment.start < end
@@ -680,8 +668,8 @@ class SimWorld:
             return (Segment(start=start, end=end, allocation=allocation),)
         times = {time: self.state.modes[first : first + len(entries)] for time, first in changes}
         before: tuple[Segment, ...] = ()
-        if of_job.running is not None and start == of_job.running.start:
-            before = of_job.running.segments
+        if running is not None and start == running.start:
+            before = running.segments
         else:
             times = {start: np.zeros(len(entries), dtype=np.int8), **times}
         is_unstated = any(held.chunk is None for segment in before for held in segment.allocation)
@@ -720,12 +708,6 @@ class SimWorld:
                 first = s.runs[index, R.FIRST]
                 count[index] = len(np.unique(s.pool[first : first + count[index], 0]))
         return count
-
-
-def _max_wait(instance: Instance, job: Job) -> int:
-    """Return the seconds of waiting after which a job is overdue, -1 where its queue has no such limit."""
-    due = instance.due(job)
-    return -1 if due is None else due - job.submit
 
 
 def _asked(name: str, job: Job) -> int:

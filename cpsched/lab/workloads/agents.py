@@ -69,8 +69,7 @@ def agent_workload(seed: int, *, nodes: int = 64, agents: int = 3) -> Instance:
         runtime=np.array([job.runtime for job in jobs]),
         requests=whole_nodes((job.nodes for job in jobs), _CORES),
         queues=kinds,
-        users=users,
-        groups=kinds,
+        owners=(users, kinds),
     )
     return Instance(
         name=f"agents-{agents}-{nodes}-nodes-{seed}",

@@ -131,12 +131,12 @@ def jobs_of(
     runtime: NDArray[np.int64],
     requests: Sequence[Request],
     queues: Sequence[str],
-    users: Sequence[str],
-    groups: Sequence[str],
+    owners: tuple[Sequence[str], Sequence[str]],
 ) -> tuple[Job, ...]:
     """Return jobs in the order of their submission, numbered from 1, from columns of one length, in any order; runtimes
-    are at most the walltimes, and submissions (s) are rounded down.
+    are at most the walltimes, and submissions (s) are rounded down. `owners`: users, and their groups.
     """
+    users, groups = owners
     submits, walltimes, runtimes = np.floor(submit).astype(np.int64).tolist(), walltime.tolist(), runtime.tolist()
     return tuple(
         Job(

@@ -67,15 +67,13 @@ def cirne_like(
     sizes = _sizes(draw, jobs, widest)
     span = float((runtimes * sizes).sum() / (nodes * load))
     asked = runtimes if ideal else walltimes
-    users, groups = random_users(draw, jobs)
     drawn = jobs_of(
+        owners=random_users(draw, jobs),
         submit=arrivals_within(draw, jobs, span, daily_cycle(*STREAMS["whole"].cycle)),
         walltime=asked,
         runtime=runtimes,
         requests=whole_nodes(sizes.tolist(), cores),
         queues=walltime_queues(asked),
-        users=users,
-        groups=groups,
     )
     return Instance(
         name=f"cirne-like{'-ideal' if ideal else ''}-{jobs}-jobs-{nodes}-nodes-{seed}",

@@ -12,9 +12,11 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from itertools import accumulate, islice
 from random import Random
 from statistics import NormalDist
+from typing import NamedTuple
 
 from cpsched.domain import (
     Amounts,
@@ -31,7 +33,6 @@ from cpsched.domain import (
     Segment,
     Step,
 )
-from cpsched.lab.workloads._eurora_kinds import KINDS, Kind
 
 #: Expected waits (s) of the queues, as in Bridi et al. (BRIDI-3); ``R`` is the queue of reservations.
 EXPECTED_WAIT = {"debug": 1800, "parallel": 21600, "R": 1800, "np_longpar": 86400}
@@ -64,6 +65,32 @@ LONGEST_CAMPAIGN = 100
 
 #: Ours: the number of users, the k-th of which submits in proportion to 1/k, and of groups.
 USERS, GROUPS = 40, 8
+
+
+class Kind(NamedTuple):
+    """One shape of job, and how often it was seen; a campaign is a run of jobs that differ in arrival alone."""
+
+    queue: str
+    campaigns: int
+    #: In all its campaigns.
+    jobs: int
+    #: Chunks, each on one node.
+    units: int
+    #: Of one chunk: cores, GPUs, MICs, MiB.
+    cores: int
+    gpus: int
+    mics: int
+    mem: int
+
+
+def _kinds() -> Iterator[Kind]:
+    """Read the kinds seen at least three times, or with at least 2 % of their queue's cores: 98 % of the jobs."""
+    table = resources.files("cpsched.lab.workloads").joinpath("eurora_kinds.csv").read_text(encoding="utf-8")
+    for queue, *numbers in (line.split(",") for line in table.splitlines()[1:]):
+        yield Kind(queue, *map(int, numbers))
+
+
+KINDS = tuple(_kinds())
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,15 +63,13 @@ def job_mix(seed: int) -> Instance:
     work = asked * efficiency[rows]
     seconds = TOTAL_WORK / work.sum()
     runtimes = np.maximum(1, np.rint(work * seconds)).astype(np.int64)
-    users, groups = random_users(draw, len(rows))
     drawn = jobs_of(
+        owners=random_users(draw, len(rows)),
         submit=delay[rows] * LONGEST_DELAY,
         walltime=np.maximum(runtimes, np.ceil(asked * seconds).astype(np.int64)),
         runtime=runtimes,
         requests=whole_nodes(nodes.tolist(), _CORES),
         queues=[str(kind) for kind in taken.values()],
-        users=users,
-        groups=groups,
     )
     return Instance(
         name=f"job-mix-{seed}",

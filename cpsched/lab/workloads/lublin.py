@@ -140,15 +140,13 @@ def lublin(
         of_kind = kinds == kind
         sizes[of_kind] = _sizes(draw, STREAMS[name], int(of_kind.sum()), nodes)
         runtimes[of_kind] = _runtimes(draw, STREAMS[name], sizes[of_kind])
-    users, groups = random_users(draw, jobs)
     drawn = jobs_of(
+        owners=random_users(draw, jobs),
         submit=submit[earliest],
         walltime=estimated_walltimes(draw, runtimes, _LONGEST_WALLTIME),
         runtime=runtimes,
         requests=whole_nodes(sizes.tolist(), cores),
         queues=[streams[kind] for kind in kinds],
-        users=users,
-        groups=groups,
     )
     return Instance(
         name=f"lublin-{'-'.join(streams)}-{jobs}-jobs-{nodes}-nodes-{seed}",

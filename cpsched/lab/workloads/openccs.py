@@ -96,16 +96,14 @@ def openccs_workload(jobs: int, seed: int) -> Instance:
     minutes = np.ceil(draw.exponential(mean_walltime) / 60)
     walltimes = np.clip(minutes * 60, 60, LONGEST_WALLTIME).astype(np.int64)
     accuracy = draw.beta(mean_accuracy, 1 - mean_accuracy)
-    users, groups = random_users(draw, jobs)
     requests = [_request(size.cores) for size in SIZES]
     drawn = jobs_of(
+        owners=random_users(draw, jobs),
         submit=poisson_arrivals(draw, jobs, 86400 / JOBS_A_DAY, daily_cycle(*STREAMS["whole"].cycle)),
         walltime=walltimes,
         runtime=np.maximum(1, np.rint(walltimes * accuracy)).astype(np.int64),
         requests=[requests[row] for row in rows],
         queues=walltime_queues(walltimes),
-        users=users,
-        groups=groups,
     )
     return Instance(
         name=f"openccs-{jobs}-jobs-{seed}",

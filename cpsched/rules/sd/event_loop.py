@@ -324,7 +324,12 @@ class EventLoop:
                 continue
             end = until + max(0, ceil(work - lender.pace.cautious * guest.seconds))
             promised = [start for node in lender.nodes for start in self.view.promised.get(node, ())]
-            if any(self.now <= start < end for start in promised) or not self._has_room(job_id, guest):
+            if any(self.now <= start < end for start in promised):
+                continue
+            pair = job_id, guest.job.id
+            if pair not in self._room:
+                self._room[pair] = lender.has_room_for(guest)
+            if not self._room[pair]:
                 continue
             yield Mate(job_id=job_id, nodes=len(lender.nodes), penalty=Fraction(end - job.submit, job.walltime))
 
@@ -338,13 +343,6 @@ class EventLoop:
                     work = run.work_at(self.now)
                     self._idle[job_id] = work, work / lender.pace.cautious
         return self._idle
-
-    def _has_room(self, mate: str, guest: Guest) -> bool:
-        """Return whether a job can be the guest of another one; asked once of each pair."""
-        pair = mate, guest.job.id
-        if pair not in self._room:
-            self._room[pair] = self._lenders[mate].has_room_for(guest)
-        return self._room[pair]
 
     def _share(self, guest: Guest, mates: Sequence[str]) -> None:
         """Start a guest, and let its mates lend to it."""

@@ -110,7 +110,9 @@ class Cycle:
         """Start a job if it fits now, else give it a reservation if one is left; return whether it starts."""
         kept = self._kept.pop(job, None)
         fit = self._fit_now(job) if kept is None else self._moved_forward(kept)
-        if fit is None and self._gets_reservation(job):
+        is_exempt = Exemption.DEPTH in self._qos(job).exempt
+        # few of a higher priority have a reservation, or it gets one all the same
+        if fit is None and (is_exempt or self._num_reserved < self._parts.params.reservation_depth):
             self._drop_kept()
             fit = self._fit(job, latest=FOREVER // 2)
         if fit is None:
@@ -125,7 +127,7 @@ class Cycle:
             self.starts.append(Start(job, fit.entries))
         else:
             self.reservations.append(Reservation(job, fit.start, fit.entries, booking))
-            self._num_reserved += Exemption.DEPTH not in self._qos(job).exempt
+            self._num_reserved += not is_exempt
         self._stand_aside()
         return fit.start == self._now
 
@@ -144,10 +146,6 @@ class Cycle:
                 self._timeline.book(booking)
                 self.reservations[place] = Reservation(held.job, held.start, entries, booking)
                 self._too_long = {}
-
-    def _gets_reservation(self, job: int) -> bool:
-        """Return whether so few of a higher priority have one that this job gets one too."""
-        return self._num_reserved < self._parts.params.reservation_depth or Exemption.DEPTH in self._qos(job).exempt
 
     def _drop_kept(self) -> None:
         """Drop the reservations of jobs with a lower priority than a job that needs one."""

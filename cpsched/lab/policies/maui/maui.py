@@ -20,7 +20,7 @@ from cpsched.lab.policies.maui.allocation_bank import AllocationBank
 from cpsched.lab.policies.maui.cycle import Cycle, Parts, Reservation
 from cpsched.lab.policies.maui.params import Downtime, Exemption, MauiParams, made
 from cpsched.lab.policies.maui.priority import Priorities
-from cpsched.lab.policies.maui.short_pool import Closures, KeptNodes, columns_of
+from cpsched.lab.policies.maui.short_pool import Closures, KeptNodes
 from cpsched.lab.sim import Decision, News, Outlook, Site
 
 
@@ -45,17 +45,16 @@ class Maui:
         """
         params = self.params
         outlook = Outlook(site)
-        timeline = outlook.timeline
         self._parts = Parts(
             params=params,
             outlook=outlook,
             priorities=Priorities(params, site.jobs, site.submit, site.walltime, site.cores, site.now),
             bank=None if params.bank is None else AllocationBank(params.bank),
-            pool=None if params.shortpool is None else KeptNodes(params.shortpool, site, timeline),
+            pool=None if params.shortpool is None else KeptNodes(params.shortpool, site, outlook),
         )
         self._closures = Closures(
             outlook,
-            [(columns_of(timeline.demands, _nodes_of(site, one)), one.start, one.end) for one in params.downtimes],
+            [(site.capacity_of(_nodes_of(site, one)), one.start, one.end) for one in params.downtimes],
         )
         #: The starts of the running jobs.
         self._running: dict[int, int] = {}
@@ -168,14 +167,5 @@ def maui(
 
     Raises `ValueError` if a table has an unknown name, or something is out of range.
     """
-    tables = {
-        "weights": weights,
-        "priorities": priorities,
-        "fairshare": fairshare,
-        "qos": qos,
-        "downtimes": downtimes,
-        "shortpool": shortpool,
-        "bank": bank,
-    }
-    given = {name: table for name, table in tables.items() if table is not None}
-    return Maui(made(MauiParams, {"reservation_depth": reservation_depth, "backfill": backfill, **given}, "maui"))
+    given = {name: value for name, value in locals().items() if value is not None}
+    return Maui(made(MauiParams, given, "maui"))

@@ -82,23 +82,14 @@ class Weights:
     target_xfactor: float = 0
 
 
-class TargetKind(StrEnum):
-    """The kinds of fairshare targets (MAUI-5), by the mark after the number."""
-
-    #: Usage beside it counts in either direction.
-    PLAIN = ""
-    #: Usage under it raises the priority, usage over it does nothing.
-    FLOOR = "+"
-    #: Usage over it lowers the priority, usage under it does nothing.
-    CEILING = "-"
-
-
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A share of the past usage that shall be had, in percent."""
+    """A share of the past usage that shall be had, in percent (MAUI-5)."""
 
     percent: float
-    kind: TargetKind = TargetKind.PLAIN
+    #: What follows the number. Without it usage beside the target counts in either direction; ``+``: usage under it
+    #: raises the priority, usage over it does nothing; ``-``: usage over it lowers the priority, no other counts.
+    mark: str
 
     @classmethod
     def of(cls, text: str | float) -> Target:
@@ -106,18 +97,19 @@ class Target:
         number = str(text).rstrip("+-")
         mark = str(text)[len(number) :]
         try:
-            target = cls(float(number), TargetKind(mark))
+            target = cls(float(number), mark)
         except ValueError:
-            target = cls(-1)
-        _require(0 <= target.percent <= 100, "a fairshare target like 25, 25+ or 25-", repr(text))
+            target = cls(-1, mark)
+        is_good = 0 <= target.percent <= 100 and mark in ("", "+", "-")
+        _require(is_good, "a fairshare target like 25, 25+ or 25-", repr(text))
         return target
 
     def distance(self, usage: float) -> float:
         """Return how many percent the usage is under the target, as far as that counts."""
         under = self.percent - usage
-        if self.kind is TargetKind.FLOOR:
+        if self.mark == "+":
             return max(under, 0.0)
-        return min(under, 0.0) if self.kind is TargetKind.CEILING else under
+        return min(under, 0.0) if self.mark == "-" else under
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

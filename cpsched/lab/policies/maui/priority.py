@@ -40,17 +40,19 @@ class UsageHistory:
         self._windows[0] += self._rates * (now - self._now)
         self._now = now
 
-    def begin(self, who: NDArray[np.int64], rate: float, start: int) -> None:
-        """Begin the usage of a job, which may count for several consumers; `start` is now or earlier."""
+    def change(self, who: NDArray[np.int64], rate: float, since: int) -> None:
+        """Begin the usage of a job, which may count for several consumers, or, if negative, end it; `since` is now or
+        earlier.
+        """
         columns = np.append(who, -1)
         self._rates[columns] += rate
-        self._add(columns, rate, start)
-
-    def end(self, who: NDArray[np.int64], rate: float, end: int) -> None:
-        """End the usage of a job; `end` is now or earlier."""
-        columns = np.append(who, -1)
-        self._rates[columns] -= rate
-        self._add(columns, -rate, end)
+        youngest = self._window_of(self._now)
+        for age in range(self._depth):
+            border = self._origin + (youngest - age) * self._interval
+            until = self._now if age == 0 else border + self._interval
+            self._windows[age, columns] += rate * max(0, until - max(since, border))
+            if since >= border:
+                return
 
     def percentages(self) -> NDArray[np.float64]:
         """Return the share of each in all usage, in percent: the sum of decay^i own_i over that of decay^i total_i."""
@@ -62,16 +64,6 @@ class UsageHistory:
 
     def _window_of(self, time: int) -> int:
         return (time - self._origin) // self._interval
-
-    def _add(self, columns: NDArray[np.int64], rate: float, since: int) -> None:
-        """Add usage at some rate from `since` until the present."""
-        youngest = self._window_of(self._now)
-        for age in range(self._depth):
-            border = self._origin + (youngest - age) * self._interval
-            until = self._now if age == 0 else border + self._interval
-            self._windows[age, columns] += rate * max(0, until - max(since, border))
-            if since >= border:
-                return
 
 
 Floats = NDArray[np.float64]
@@ -141,7 +133,9 @@ class Priorities:
             [(qos.target_queue_time or np.nan, qos.target_xfactor or np.nan) for qos in self.qos], dtype=np.float64
         ).reshape(-1, 2)
         self._bypassed: Ints = np.zeros(len(jobs), dtype=np.int64)
-        self._shares = _Shares(params, credentials, self.qos, origin) if _has_fairshare(params) else None
+        # whether past usage can change any priority
+        has_fairshare = any(_fairshare_weight(params.weights, Credential(kind)) for kind in params.fairshare.targets)
+        self._shares = _Shares(params, credentials, self.qos, origin) if has_fairshare else None
 
     def _fixed_parts(
         self, params: MauiParams, jobs: Sequence[Job], credentials: Sequence[dict[Credential, str | None]]
@@ -196,12 +190,12 @@ class Priorities:
     def begin(self, job: int, start: int) -> None:
         """Count the usage of a job from its start on, which is not later than now."""
         if self._shares is not None:
-            self._shares.history.begin(self._shares.columns_of(job), float(self._cores[job]), start)
+            self._shares.history.change(self._shares.columns_of(job), float(self._cores[job]), start)
 
     def end(self, job: int, end: int) -> None:
         """Count no usage of a job after its end, which is not later than now."""
         if self._shares is not None:
-            self._shares.history.end(self._shares.columns_of(job), float(self._cores[job]), end)
+            self._shares.history.change(self._shares.columns_of(job), -float(self._cores[job]), end)
 
 
 class _Shares:
@@ -250,11 +244,6 @@ class _Shares:
         by_aim = [weight * target.distance(used) for (weight, target), used in zip(self._aims, usage, strict=True)]
         found: Floats = np.array([*by_aim, 0.0])[self._aims_of[jobs]].sum(axis=1)
         return found
-
-
-def _has_fairshare(params: MauiParams) -> bool:
-    """Return whether past usage can change any priority."""
-    return any(_fairshare_weight(params.weights, Credential(kind)) for kind in params.fairshare.targets)
 
 
 def _fairshare_weight(weights: Weights, kind: Credential) -> float:

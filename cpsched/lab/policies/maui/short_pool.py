@@ -4,77 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cpsched.domain import NodeState
 from cpsched.errors import EngineError
 from cpsched.lab.policies.maui.params import ShortPool
 from cpsched.lab.sim import Changes, Outlook, Site
-from cpsched.rusv import Booking, Demands, Timeline
-
-
-def columns_of(demands: Demands, nodes: Iterable[int]) -> NDArray[np.int64]:
-    """Return the columns of some nodes, which are numbered in the order of filling."""
-    wanted, first = set(nodes), 0
-    found: list[int] = []
-    for run, columns in zip(demands.layout.runs, demands.columns, strict=True):
-        for node in range(run.length):
-            if first + node in wanted:
-                found.extend(column + node for column in columns)
-        first += run.length
-    return np.array(found, dtype=np.int64)
-
-
-def withhold(timeline: Timeline, columns: NDArray[np.int64], start: int, end: int) -> list[Booking]:
-    """Book all that is free of some columns in ``[start, end)``, and return the bookings.
-
-    Existing bookings remain: a running job may overlap a downtime, and a node may be down already. So this never takes
-    more than is free.
-    """
-    cuts = timeline.breakpoints()
-    edges = [start, *cuts[(cuts > start) & (cuts < end)].tolist(), end]
-    pieces: list[tuple[int, NDArray[np.int64]]] = []
-    for edge in edges[:-1]:
-        free = timeline.free_at(edge)[0][columns]
-        if not pieces or (free != pieces[-1][1]).any():
-            pieces.append((edge, free))
-    bookings = []
-    for (begin, free), (until, _) in pairwise([*pieces, (end, columns)]):
-        has = free > 0
-        taken = dict(zip(columns[has].tolist(), free[has].tolist(), strict=True))
-        booking = timeline.booking(begin, until, taken, {})
-        timeline.book(booking)
-        bookings.append(booking)
-    return bookings
+from cpsched.rusv import Booking
 
 
 class Closures:
     """Nodes that are withheld in times known beforehand; mutable.
 
-    `outlook`: the outlook whose timeline is used. `spans`: the columns, start and end of each closure.
+    `outlook`: the outlook whose timeline is used. `spans`: what the nodes of each closure have by node column, its
+    start and end. A running job may overlap a closure, and a node may be down already: what is free is withheld.
     """
 
-    def __init__(self, outlook: Outlook, spans: Sequence[tuple[NDArray[np.int64], int, int]]) -> None:
-        self._timeline = outlook.timeline
+    def __init__(self, outlook: Outlook, spans: Sequence[tuple[dict[int, int], int, int]]) -> None:
+        self._outlook = outlook
         #: With their bookings, once there are any.
-        self._coming: list[tuple[NDArray[np.int64], int, int, list[Booking]]] = [(*span, []) for span in spans]
+        self._coming: list[tuple[dict[int, int], int, int, list[Booking]]] = [(*span, []) for span in spans]
 
     def follow(self, now: int, changes: Changes) -> None:
         """Withhold what is free by now, after the outlook has changed."""
         coming = []
-        for columns, start, end, bookings in self._coming:
+        for amounts, start, end, bookings in self._coming:
             is_over = end <= now
             is_touched = changes.has_taken or changes.freed_until > start
             if bookings and not (is_over or is_touched):
-                coming.append((columns, start, end, bookings))
+                coming.append((amounts, start, end, bookings))
                 continue
             for booking in bookings:
-                self._timeline.release(booking)
+                self._outlook.timeline.release(booking)
             if not is_over:
-                coming.append((columns, start, end, withhold(self._timeline, columns, max(now, start), end)))
+                coming.append((amounts, start, end, self._outlook.withhold(amounts, max(now, start), end)))
         self._coming = coming
 
 
@@ -95,10 +59,10 @@ class KeptNodes:
     pool. Raises `EngineError` if the workload's clock has no date, so that there are no working hours.
     """
 
-    def __init__(self, params: ShortPool, site: Site, timeline: Timeline) -> None:
+    def __init__(self, params: ShortPool, site: Site, outlook: Outlook) -> None:
         if site.instance.epoch is None:
             raise EngineError("maui keeps a short pool in working hours: Expected an epoch in the workload, got none")
-        self._params, self._instance, self._timeline = params, site.instance, timeline
+        self._params, self._site, self._outlook = params, site, outlook
         lengths = [run.length for run in site.columns.demands.layout.runs]
         self._is_up = np.repeat([run.state is NodeState.UP for run in site.columns.run_class], lengths)
         self._bookings: list[Booking] = []
@@ -111,20 +75,21 @@ class KeptNodes:
 
     def open(self, now: int) -> None:
         """Begin a new moment, in which nothing is kept yet."""
-        self.until = end_of_work(self._instance.local_time(now), now, self._params.begin_hour, self._params.end_hour)
+        self.until = end_of_work(
+            self._site.instance.local_time(now), now, self._params.begin_hour, self._params.end_hour
+        )
 
     def keep(self, now: int) -> None:
         """Withhold the nodes of the pool, if they are not withheld already."""
         if self._bookings or self.until is None:
             return
-        timeline = self._timeline
+        timeline = self._outlook.timeline
         idle = timeline.idle_nodes(timeline.free_at(now)[0]) & self._is_up
         soon = timeline.idle_nodes(timeline.free_at(now + self._params.lookahead)[0]) & self._is_up
         by_need = [*np.flatnonzero(soon & ~idle)[::-1].tolist(), *np.flatnonzero(soon & idle)[::-1].tolist()]
         chosen = by_need[: self._params.nodes]
         if chosen:
-            columns = columns_of(timeline.demands, chosen)
-            self._bookings = withhold(timeline, columns, now, self.until)
+            self._bookings = self._outlook.withhold(self._site.capacity_of(chosen), now, self.until)
 
     def changes(self, now: int, ends: Iterable[int]) -> list[int]:
         """Return when there may be more for long jobs: work ends, or a busy node begins to count.
@@ -138,5 +103,5 @@ class KeptNodes:
     def give_back(self) -> None:
         """Withhold nothing."""
         for booking in self._bookings:
-            self._timeline.release(booking)
+            self._outlook.timeline.release(booking)
         self._bookings = []

@@ -6,4 +6,4 @@ of future reservations.
 """
 
 from cpsched.lab.policies.sd.sd_policy import SdPolicy, malleable_value, sd_5, sd_10, sd_50, sd_dyn, sd_inf
-from cpsched.lab.policies.sd.static_backfill import static_backfill
+from cpsched.lab.policies.sd.static_backfill import StaticBackfill

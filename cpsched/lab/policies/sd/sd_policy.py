@@ -26,16 +26,18 @@ class SdPolicy:
     """SD-Policy with one setting.
 
     Raises `ValueError` if the depth is less than 1. `rule`: the parameters. `depth`: the number of waiting jobs that
-    are considered; None: all.
+    are considered; None: all. `by_value`: see `malleable_value`.
     """
 
-    def __init__(self, rule: SdRule, depth: int | None) -> None:
-        self.name, self._rule, self._depth = rule.name, rule, checked_depth(depth)
+    def __init__(self, rule: SdRule, depth: int | None, *, by_value: bool = False) -> None:
+        self.name, self._rule, self._depth, self._by_value = rule.name, rule, checked_depth(depth), by_value
 
     def begin(self, site: Site) -> None:
         """Make ready for a simulation."""
         self._map = FutureMap(site)
-        self._sharing = Sharing(site, self._map, self._rule)
+        self._sharing = Sharing(site, self._map, self._rule, by_value=self._by_value)
+        #: The order of the queue; Smith's rule: a second costs 1 / walltime, and the job takes walltime * cores.
+        self._keys = site.walltime.astype(np.float64) ** 2 * np.maximum(site.cores, 1) * self._by_value
 
     @property
     def counters(self) -> dict[str, int]:
@@ -46,15 +48,11 @@ class SdPolicy:
         """Start jobs that can start, and return the cores of mates whose guests have ended."""
         self._map.follow(news.gone)
         self._sharing.follow(news.gone)
-        waiting = self._in_order(site)
+        queue = site.queue
+        waiting: list[int] = queue[np.argsort(self._keys[queue], kind="stable")].tolist()
         while started := self._pass(site, waiting[: self._depth], news.now):
             waiting = [job for job in waiting if job not in started]
         return Decision(starts=self._sharing.starts, changes=self._sharing.changes, wake=self._map.next_start())
-
-    def _in_order(self, site: Site) -> list[int]:
-        """Return the waiting jobs in the order in which they are served."""
-        found: list[int] = site.queue.tolist()
-        return found
 
     def _pass(self, site: Site, first: list[int], now: int) -> set[int]:
         """Go through the first jobs of the queue until a guest changes the reservations; return the jobs that start.
@@ -97,33 +95,13 @@ sd_inf = _setting("sd_inf", "no limit of slowdowns")
 sd_dyn = _setting("sd_dyn", "DynAVGSD")
 
 
-class MalleableByValue(SdPolicy):
-    """Lends cores where that makes the sum of the predicted slowdowns less: what SD-Policy can be when it reckons
-    (SD-14).
+def malleable_value(depth: int | None = DEPTH) -> SdPolicy:
+    """Return the policy that lends cores where that makes the sum of the predicted slowdowns less: what SD-Policy can
+    be when it reckons (SD-14).
 
     The queue is served by Smith's rule (the slowdown that a second of waiting adds, per core-second of the job). A
     guest starts if it saves more slowdown than its mates lose; its mates are those that lose least.
 
     `depth`: the number of waiting jobs that are considered; None: all. Raises `ValueError` if the depth is less than 1.
     """
-
-    def __init__(self, depth: int | None) -> None:
-        super().__init__(SdRule(name="malleable_value", max_slowdown=math.inf), depth)
-
-    def begin(self, site: Site) -> None:
-        """Make ready for a simulation."""
-        self._map = FutureMap(site)
-        self._sharing = Sharing(site, self._map, self._rule, by_value=True)
-        #: Smith's rule: a second costs 1 / walltime, and the job takes walltime * cores.
-        self._keys = site.walltime.astype(np.float64) ** 2 * np.maximum(site.cores, 1)
-
-    def _in_order(self, site: Site) -> list[int]:
-        """Return the waiting jobs by Smith's rule."""
-        queue = site.queue
-        found: list[int] = queue[np.argsort(self._keys[queue], kind="stable")].tolist()
-        return found
-
-
-def malleable_value(depth: int | None = DEPTH) -> MalleableByValue:
-    """Return the scheduler."""
-    return MalleableByValue(depth)
+    return SdPolicy(SdRule(name="malleable_value", max_slowdown=math.inf), depth, by_value=True)

@@ -85,8 +85,9 @@ class Sharing:
         """The jobs that change in this second."""
         found = []
         for job, before in self._changed.items():
-            after = self._modes_of(job)
-            if not np.array_equal(after, self._full(job) if before is None else before):
+            full = np.zeros(len(self._site.entries_of(job)), dtype=np.int8)
+            after = self._modes.get(job, full)
+            if not np.array_equal(after, full if before is None else before):
                 found.append(Change(job, after))
         return found
 
@@ -262,13 +263,6 @@ class Sharing:
             self._modes.pop(job, None)
         else:
             self._modes[job] = chosen
-
-    def _modes_of(self, job: int) -> Modes:
-        found = self._modes.get(job)
-        return self._full(job) if found is None else found
-
-    def _full(self, job: int) -> Modes:
-        return np.zeros(len(self._site.entries_of(job)), dtype=np.int8)
 
     def _mode(self, job: int, share: float) -> int:
         return next(number for number, mode in enumerate(modes(self._site.jobs[job])) if mode.share == share)

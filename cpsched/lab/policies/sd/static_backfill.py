@@ -109,7 +109,7 @@ class StaticBackfill:
 
     name = "static_backfill"
 
-    def __init__(self, depth: int | None) -> None:
+    def __init__(self, depth: int | None = DEPTH) -> None:
         self._depth = checked_depth(depth)
 
     def begin(self, site: Site) -> None:
@@ -135,8 +135,3 @@ def checked_depth(depth: int | None) -> int | None:
     if depth is not None and depth < 1:
         raise ValueError(f"Expected depth >= 1, got {depth}")
     return depth
-
-
-def static_backfill(depth: int | None = DEPTH) -> StaticBackfill:
-    """Return the scheduler."""
-    return StaticBackfill(depth)
