@@ -229,8 +229,8 @@ class LiveLedger(Ledger):
 
     def _is_joint(self) -> NDArray[np.bool_]:
         """Return which demands are for chunks of several kinds: these may fit later without any release."""
-        flags = self.timeline.demands.tables().demands[:-1, kernels.D_FLAGS]
-        return np.asarray(flags & kernels.JOINT != 0)
+        flags = self.timeline.demands.tables().demands[:-1, kernels.D.FLAGS]
+        return np.asarray(flags & kernels.F.JOINT != 0)
 
     def _booking_at(self, job_id: str, place: Place) -> Booking:
         """Return what a waiting job holds at a place in one mode."""

@@ -20,7 +20,7 @@ from cpsched.rusv.equal_nodes import Asks, EqualNodes
 from cpsched.rusv.jit import allocating_kernel, announced, inner_kernel, interpret, kernel, own_interpretation
 from cpsched.rusv.kernel_cache import remove_temporary_kernels
 from cpsched.rusv.kernels import Choices, Links, Scratch, Tables, TimelineState
-from cpsched.rusv.kernels.arrays import FOREVER
+from cpsched.rusv.kernels.constants import FOREVER
 from cpsched.rusv.links import Countdown, ahead, behind, grouped, links_of, mirrored
 from cpsched.rusv.profile import Profile
 from cpsched.rusv.step_sequences import StepSequence, StepSequences, Turns

@@ -6,8 +6,8 @@ Beside the arrays of a timeline's state (`s`) it takes nothing.
 from __future__ import annotations
 
 from cpsched.rusv.jit import kernel
-from cpsched.rusv.kernels import BLOCK, H_BLOCKS, H_SPARE_BLOCKS, H_SPARE_ROWS, locate
-from cpsched.rusv.kernels.axis import summarise_block
+from cpsched.rusv.kernels.axis import locate, summarise_block
+from cpsched.rusv.kernels.constants import BLOCK, H
 
 
 @kernel
@@ -25,14 +25,14 @@ def pass_time(seconds, s):
         for m in range(count):
             row = s.members[block, m]
             uses += s.slots[row, 1]
-            s.spare[0, s.head[H_SPARE_ROWS]] = row
-            s.head[H_SPARE_ROWS] += 1
+            s.spare[0, s.head[H.SPARE_ROWS]] = row
+            s.head[H.SPARE_ROWS] += 1
         if k < place:
-            s.spare[1, s.head[H_SPARE_BLOCKS]] = block
-            s.head[H_SPARE_BLOCKS] += 1
-    s.head[H_BLOCKS] -= place
+            s.spare[1, s.head[H.SPARE_BLOCKS]] = block
+            s.head[H.SPARE_BLOCKS] += 1
+    s.head[H.BLOCKS] -= place
     if place > 0:
-        for k in range(s.head[H_BLOCKS]):
+        for k in range(s.head[H.BLOCKS]):
             s.order[k] = s.order[k + place]
     first = s.order[0]
     if index > 0:
@@ -41,7 +41,7 @@ def pass_time(seconds, s):
             s.members[first, m] = s.members[first, m + index]
         s.members[first, BLOCK] = count
         summarise_block(first, s)
-    for k in range(s.head[H_BLOCKS]):
+    for k in range(s.head[H.BLOCKS]):
         block = s.order[k]
         for m in range(s.members[block, BLOCK]):
             s.slots[s.members[block, m], 0] -= seconds

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from cpsched.rusv.jit import inner_kernel, kernel
-from cpsched.rusv.kernels.arrays import FOREVER
 from cpsched.rusv.kernels.axis import last_until
+from cpsched.rusv.kernels.constants import FOREVER
 
 #: The start of a job that has none.
 NOWHERE = -1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cpsched.rusv.jit import kernel
-from cpsched.rusv.kernels import K_SEG, S_FIRST, S_LENGTH, S_TERM
+from cpsched.rusv.kernels.constants import K, S
 
 
 @kernel
@@ -18,13 +18,13 @@ def may_have(entries, count, free, t):
     for is_counted in (False, True):
         for e in range(count):
             node, kind, chunks = entries[e, 0], entries[e, 1], entries[e, 2]
-            segment, behind = t.kinds[kind, K_SEG], t.kinds[kind + 1, K_SEG]
-            while segment < behind and not 0 <= node - t.segments[segment, S_FIRST] < t.segments[segment, S_LENGTH]:
+            segment, behind = t.kinds[kind, K.SEG], t.kinds[kind + 1, K.SEG]
+            while segment < behind and not 0 <= node - t.segments[segment, S.FIRST] < t.segments[segment, S.LENGTH]:
                 segment += 1
             if segment == behind:
                 return False
-            inside = node - t.segments[segment, S_FIRST]
-            for k in range(t.segments[segment, S_TERM], t.segments[segment + 1, S_TERM]):
+            inside = node - t.segments[segment, S.FIRST]
+            for k in range(t.segments[segment, S.TERM], t.segments[segment + 1, S.TERM]):
                 column = t.terms[k, 0] + inside
                 left = np.int64(t.capacity[column])
                 if is_counted:

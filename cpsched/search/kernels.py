@@ -76,7 +76,7 @@ def has_space(jobs: int, plan: Places, timeline: Timeline | None) -> bool:
     if timeline is None:
         return True
     head, room = timeline.state.head, 2 * jobs * plan.begins.shape[1]
-    return head[kernels.H_SPARE_ROWS] >= room and head[kernels.H_SPARE_BLOCKS] >= room
+    return head[kernels.H.SPARE_ROWS] >= room and head[kernels.H.SPARE_BLOCKS] >= room
 
 
 @kernel
@@ -91,12 +91,12 @@ def clear(jobs: Jobs, plan: Places, timeline: Timeline | None, changes: Changes 
 def book_all(
     rows: Array, jobs: Jobs, plan: Places, timeline: Timeline | None, changes: Changes | None
 ) -> tuple[int, int]:
-    """Book some jobs at their places; return (`kernels.DONE` or `kernels.GROW_STATE`; how many are booked)."""
+    """Book some jobs at their places; return (`kernels.R.DONE` or `kernels.R.GROW_STATE`; how many are booked)."""
     for k in range(rows.shape[0]):
         if not has_space(1, plan, timeline):
-            return kernels.GROW_STATE, k
+            return kernels.R.GROW_STATE, k
         book(rows[k], jobs, plan, timeline, changes)
-    return kernels.DONE, rows.shape[0]
+    return kernels.R.DONE, rows.shape[0]
 
 
 @kernel
@@ -115,14 +115,14 @@ def settle(
     changes while it runs in the mode and at the place that cost it least. A job without a place is left out, if it
     may be.
 
-    `known` remembers the starts found for equal demands, as in `kernels.place_jobs`.
+    `known` remembers the starts found for equal demands, as `place_jobs` of the timeline does.
 
-    Returns (`kernels.DONE`, `kernels.GROW_STATE`, or `FAILED` if a job has no place or the list costs more than
+    Returns (`kernels.R.DONE`, `kernels.R.GROW_STATE`, or `FAILED` if a job has no place or the list costs more than
     `limit`; index in the order that was reached; the rest of `limit`).
     """
     for k in range(begin, order.shape[0]):
         if not has_space(1, plan, timeline):
-            return kernels.GROW_STATE, k, limit
+            return kernels.R.GROW_STATE, k, limit
         job = order[k]
         only = jobs.listed[job]
         mode = jobs.first_mode[job] + max(only, 0)
@@ -135,7 +135,7 @@ def settle(
             is_found = find_evolving(job, released, np.inf, MOST_HELD, jobs, plan, timeline, changes)
         else:
             demand, duration = jobs.demands[mode], jobs.durations[mode]
-            is_known = only >= 0 and timeline.tables.demands[demand, kernels.D_FLAGS] & kernels.JOINT == 0
+            is_known = only >= 0 and timeline.tables.demands[demand, kernels.D.FLAGS] & kernels.F.JOINT == 0
             earliest = kernels.remembered_start(known[demand], released, duration, FOREVER) if is_known else released
             is_found = find_in_modes(job, only, earliest, np.inf, LISTED, jobs, plan, step, timeline, changes)
             if is_found and is_known:
@@ -146,7 +146,7 @@ def settle(
         limit -= plan.paid[job]
         if limit < 0.0:
             return FAILED, k, limit
-    return kernels.DONE, order.shape[0], limit
+    return kernels.R.DONE, order.shape[0], limit
 
 
 # --- the search ------------------------------------------------------------------------------------------------------
@@ -263,8 +263,8 @@ def ruin_and_recreate(
     """Do a number of steps of simulated annealing at a `temperature` in mean costs of a job.
 
     In some steps a malleable job is shrunk first, for those that are removed. At the end of a step it expands again as
-    soon as it can, and so do those that were inserted on a smaller share. Returns `kernels.DONE`, or
-    `kernels.GROW_STATE` before a step for which an array is too small.
+    soon as it can, and so do those that were inserted on a smaller share. Returns `kernels.R.DONE`, or
+    `kernels.R.GROW_STATE` before a step for which an array is too small.
     """
     count, most, is_linked = jobs.least.shape[0], step.chosen.shape[0], jobs.linked.links.waits.shape[0] > 0
     found, lender, has_lenders, is_held = 0, -1, False, False
@@ -274,7 +274,7 @@ def ruin_and_recreate(
         keep_profile(jobs.counted)
     for _ in range(steps):
         if not has_space(most + 2, plan, timeline):
-            return kernels.GROW_STATE
+            return kernels.R.GROW_STATE
         step.figures[STEPS] += 1
         step.marks[count] += 1
         wanted = 2 + below(step.random, min(most if uniform(step.random) < _MANY else _FEW, count) - 1)
@@ -358,7 +358,7 @@ def ruin_and_recreate(
             copy_place(plan, step.chosen[slot], step.old, slot)
             if timeline is not None:
                 book(step.chosen[slot], jobs, plan, timeline, changes)
-    return kernels.DONE
+    return kernels.R.DONE
 
 
 # --- prices ----------------------------------------------------------------------------------------------------------

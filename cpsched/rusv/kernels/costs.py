@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cpsched.rusv.jit import kernel
-from cpsched.rusv.kernels.arrays import FIRST_KINK, FOREVER, LEVEL, RATE
+from cpsched.rusv.kernels.constants import FIRST_KINK, FOREVER, LEVEL, RATE
 
 
 @kernel
