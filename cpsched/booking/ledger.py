@@ -20,15 +20,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.booking.changing import ChangingJobs, Part
+from cpsched.booking.changing import ChangingJobs, Part, Shape
 from cpsched.booking.columns import Columns
-from cpsched.booking.expansion import fastest_changes
-from cpsched.booking.links import Links
+from cpsched.booking.links import CompiledMode, Links, compiled_modes
 from cpsched.booking.mapping import CheapFirst, Mapping
-from cpsched.booking.modes import CompiledMode, compiled_modes
-from cpsched.booking.partial_booking import book_asides
-from cpsched.booking.running import RunningJobs
-from cpsched.booking.shapes import Shape
+from cpsched.booking.running import RunningJobs, book_asides, fastest_changes
 from cpsched.domain import Instance, Job, PlannedJob, Segment, SetAside, stretches_of
 from cpsched.domain import modes as domain_modes
 from cpsched.problem import awaited_ends, in_segments, own_start

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.booking.ledger import Ledger, Mark, Place
-from cpsched.booking.links import Links
-from cpsched.booking.modes import compiled_modes
+from cpsched.booking.links import Links, compiled_modes
 from cpsched.domain import Instance, Job, PlannedJob
 from cpsched.rusv import FOREVER, NOWHERE, Booking, Compression, kernels
 

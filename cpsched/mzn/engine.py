@@ -13,11 +13,20 @@ from cpsched.domain import Instance, Job, ObjectiveTerm, PlannedJob, Segment, mo
 from cpsched.engine import Board
 from cpsched.errors import EngineError
 from cpsched.metrics import objective_value
-from cpsched.mzn.data import kept_data, kinds_of, license_data, machine_data, request_data, running_data
+from cpsched.mzn.data import (
+    MOST_INTEGER,
+    Prices,
+    Times,
+    kept_data,
+    kinds_of,
+    license_data,
+    machine_data,
+    prices_of,
+    request_data,
+    running_data,
+)
 from cpsched.mzn.evolving import EvolvingWindow, can_be_held
-from cpsched.mzn.prices import MOST_INTEGER, Prices, prices_of
 from cpsched.mzn.solver import Answer, Verdict, find_solver, solutions
-from cpsched.mzn.times import Times
 from cpsched.problem import Precedences, awaited_ends, given, in_segments, placements
 
 

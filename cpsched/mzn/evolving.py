@@ -22,6 +22,8 @@ from cpsched.domain import (
     chunk_layers,
 )
 from cpsched.mzn.data import (
+    Price,
+    Times,
     kept_data,
     license_data,
     machine_data,
@@ -29,9 +31,9 @@ from cpsched.mzn.data import (
     place_data,
     resource_numbers,
     running_data,
+    scale_of,
+    start_prices,
 )
-from cpsched.mzn.prices import Price, scale_of, start_prices
-from cpsched.mzn.times import Times
 from cpsched.planner import end_price
 from cpsched.problem import awaited_ends, in_segments
 

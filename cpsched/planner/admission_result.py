@@ -6,11 +6,52 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cpsched.booking import Ledger
-from cpsched.domain import FrozenMap, Instance, Job, PlannedJob, WaitingJob, WaitingReason
+from cpsched.domain import RULES, FrozenMap, Instance, Job, PlannedJob, WaitingJob, WaitingReason, needs_migration
 from cpsched.engine import Outcome
 from cpsched.errors import UnsupportedError
-from cpsched.planner.support import unsupported
-from cpsched.problem import Refusal, missing_from, refusals
+from cpsched.problem import Refusal, level_rule, levels_of, missing_from, refusals
+
+
+def uncompiled(instance: Instance) -> tuple[str, ...]:
+    """Return the rules of an instance that was not made for engines, each with its path: no engine knows rules."""
+    return tuple(
+        f"{key}: {what}, which engines know only as `cpsched.problem.compiled` has them"
+        for key, what in RULES.items()
+        if getattr(instance, key)
+    ) + tuple(
+        f"cluster.topology.{level}: a level, by which engines know nodes only as `cpsched.problem.compiled` has them"
+        for level in levels_of(instance)
+        if not any(level_rule(level) in one.properties for one in instance.cluster.classes)
+    )
+
+
+def unsupported(instance: Instance) -> tuple[str, ...]:
+    """Return the features of an instance that the planner cannot honour, each with its path."""
+    features = [*uncompiled(instance)]
+    for job in instance.jobs:
+        features.extend(f"job {job.id}: {what}" for what in _unsupported_of(job))
+    return tuple(features)
+
+
+def _unsupported_of(job: Job) -> list[str]:
+    """Return the features of a job that the planner cannot honour."""
+    moves = needs_migration(job.steps) if job.running is None else None
+    asked = {
+        f"cannot keep its nodes from step to step: {moves}": moves is not None,
+    }
+    return [what for what, is_asked in asked.items() if is_asked]
+
+
+def within_groups(instance: Instance) -> tuple[str, ...]:
+    """Return the features of an instance that engines cannot honour which know no groups of nodes."""
+    return tuple(f"job {job.id}: within one {level}" for job in instance.jobs for level in sorted(job.levels))
+
+
+def changing(instance: Instance) -> tuple[str, ...]:
+    """Return the features of an instance that engines for rigid waiting jobs cannot honour."""
+    return tuple(
+        f"job {job.id}: evolves over several steps" for job in instance.jobs if job.is_evolving and job.running is None
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,8 +31,8 @@ from cpsched.domain import (
     repeated,
 )
 from cpsched.engine import Outcome
+from cpsched.planner.admission_result import unsupported
 from cpsched.planner.planner import Planner
-from cpsched.planner.support import unsupported
 from cpsched.problem import missing_from, planning_order, refusal, refusals
 
 #: The most bookings that are made while jobs are tried one by one, the most of these jobs where a window is compiled

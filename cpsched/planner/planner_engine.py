@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from cpsched.domain import Instance
 from cpsched.engine import Outcome, Progress
+from cpsched.planner.admission_result import unsupported
 from cpsched.planner.compiling import warmup
 from cpsched.planner.planner import NAME, Planner
-from cpsched.planner.support import unsupported
 
 
 class PlannerEngine:

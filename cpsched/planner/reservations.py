@@ -20,7 +20,8 @@ from cpsched.domain import (
     SetAside,
     Step,
 )
-from cpsched.problem import Intervals, Refusal, held_by, occurrences, refusal
+from cpsched.engine import Outcome
+from cpsched.problem import Intervals, Problem, Refusal, compiled, held_by, occurrences, refusal
 
 #: So many reservations that get nothing are tried once more, before all others.
 _MOST_TRIED = 8
@@ -224,3 +225,14 @@ class _Places:
                 reason = _TAKEN
         allocation = self._whole(nodes) if reason is None else ()
         return ReservedSlice(id=reservation.id, start=start, end=end, allocation=allocation, reason=reason)
+
+
+def problem_of(instance: Instance, *, slices: Sequence[ReservedSlice] | None = None, soft: bool = True) -> Problem:
+    """Return the problem of a window, with `soft` limits too, and its `slices` of reservations or chosen ones."""
+    return compiled(instance, slices_of(instance) if slices is None else slices, soft=soft)
+
+
+def stated_outcome(problem: Problem, outcome: Outcome) -> Outcome:
+    """Return the outcome of an engine as one of the stated window, with the rules for which jobs wait as reasons."""
+    waiting_room = problem.reasons(outcome.waiting_room)
+    return replace(outcome, jobs=problem.to_stated(outcome.jobs), waiting_room=waiting_room)

@@ -20,8 +20,7 @@ from cpsched.engine import Board, Budget, Improver, Offer, Proof
 from cpsched.errors import EngineError
 from cpsched.metrics import objective_value
 from cpsched.portfolio.lanes import run_lanes
-from cpsched.portfolio.preparing import prepare
-from cpsched.portfolio.teams import Team, team_of
+from cpsched.portfolio.teams import Team, prepare, team_of
 from cpsched.text import how_to_install
 
 if TYPE_CHECKING:

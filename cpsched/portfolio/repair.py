@@ -11,9 +11,8 @@ from dataclasses import replace
 from cpsched.domain import Event, Instance, Plan, WaitingJob, WaitingReason, repeated
 from cpsched.engine import LONGEST_EVENT
 from cpsched.errors import UnverifiedError
-from cpsched.portfolio.judging import Check
 from cpsched.portfolio.leftovers import filled
-from cpsched.portfolio.scoring import changed
+from cpsched.portfolio.scoring import Check, changed
 from cpsched.problem import missing_from
 from cpsched.verify import Violation
 

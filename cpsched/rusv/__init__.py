@@ -14,7 +14,7 @@ search for jobs of several pieces as counts of one kind. All keep one contract (
 `profile.py` has the evolution profiles of applications that change while they run.
 """
 
-from cpsched.rusv import count_kernels, instant_kernels, kernels, part_kernels, room_kernels, step_kernels
+from cpsched.rusv import count_kernels, instant_kernels, kernels, part_kernels, step_kernels
 from cpsched.rusv.compression import Compression
 from cpsched.rusv.equal_nodes import Asks, EqualNodes
 from cpsched.rusv.jit import allocating_kernel, announced, inner_kernel, interpret, kernel, own_interpretation

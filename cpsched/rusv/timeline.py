@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.rusv import clock_kernels, instant_kernels, room_kernels, step_kernels
+from cpsched.rusv import instant_kernels, step_kernels
 from cpsched.rusv.kernels.arrays import Bookings, Choices, Jobs, Links, Nodes, Scratch, Tables, Taken, TimelineState
-from cpsched.rusv.kernels.axis import book, locate, release
+from cpsched.rusv.kernels.axis import book, locate, pass_time, release
 from cpsched.rusv.kernels.constants import BLOCK, FOREVER, HIGH, LAZY, LOW, D, F, H, R
-from cpsched.rusv.kernels.mapping import placement_columns
+from cpsched.rusv.kernels.mapping import may_have, placement_columns
 from cpsched.rusv.kernels.nodes import book_all, earliest_fit_by_node
 from cpsched.rusv.kernels.queues import earliest_after, latest_before, place_jobs
 from cpsched.rusv.kernels.windows import earliest_fit, free_from
@@ -218,9 +218,7 @@ class Demands:
         chunks of all kinds take of them together: an exclusive demand is booked as the whole of its nodes, whatever
         they have. The entries may be those of several demands.
         """
-        return bool(
-            room_kernels.may_have(entries, len(entries), np.empty(self.num_columns, dtype=np.int32), self.tables())
-        )
+        return bool(may_have(entries, len(entries), np.empty(self.num_columns, dtype=np.int32), self.tables()))
 
     def _terms_of(self, kind: int) -> Iterator[tuple[slice, list[tuple[slice, int]]]]:
         """Yield the nodes that may hold a kind, range by range, each with the (columns, amount) that a chunk takes."""
@@ -611,7 +609,7 @@ class Timeline:
         """Make second `seconds` the new second 0, as if the same was booked from then on; no booking ends before it."""
         if seconds > 0:
             self._forget()
-            clock_kernels.pass_time(seconds, self._state)
+            pass_time(seconds, self._state)
             if self._nodes is not None:
                 self._nodes.pass_time(seconds)
 

@@ -7,7 +7,7 @@ expands again, on the same nodes.
 from __future__ import annotations
 
 from cpsched.metrics import SLOWDOWN_TAU
-from cpsched.rusv import FOREVER, inner_kernel, kernel, kernels, part_kernels, room_kernels, step_kernels
+from cpsched.rusv import FOREVER, inner_kernel, kernel, kernels, part_kernels, step_kernels
 from cpsched.search.arrays import MOST_PARTS, Array, Changes, Jobs, Places, Timeline
 
 # --- what changes cost -----------------------------------------------------------------------------------------------
@@ -92,7 +92,7 @@ def note_columns(job: int, entries: Array, count: int, jobs: Jobs, timeline: Tim
         mode = jobs.first_mode[job] + number
         if job < jobs.least.shape[0]:
             turn(mode, entries, count, changes)
-            if not room_kernels.may_have(changes.turned, count, scratch.free[0], tables):
+            if not kernels.may_have(changes.turned, count, scratch.free[0], tables):
                 changes.num_columns[number] = -1
                 continue
         columns, systems = load(job, number, entries, count, jobs, timeline, changes)

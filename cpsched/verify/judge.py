@@ -7,12 +7,11 @@ from os import PathLike
 from pathlib import Path
 
 from cpsched.errors import Fault
-from cpsched.verify.case import Case
+from cpsched.verify.case import Case, Violation
 from cpsched.verify.documents import load
 from cpsched.verify.instance import read_instance
 from cpsched.verify.plan import PlanReader
 from cpsched.verify.rules import RULES, check_waiting_room
-from cpsched.verify.violation import Violation
 
 
 class Judge:

@@ -9,9 +9,9 @@ from dataclasses import replace
 from fractions import Fraction
 
 from cpsched.errors import DocumentError
+from cpsched.verify.case import Violation
 from cpsched.verify.documents import MAX_AMOUNT, MAX_SIZE, Cursor, refuse_format, shown
 from cpsched.verify.model import Booking, Instance, Job, Placement, Plan, Segment, Slice, SliceKey, Waiting
-from cpsched.verify.violation import Violation
 
 FORMAT = "cpsched-plan/1"
 REQUIRED = ("format", "instance", "now", "objective", "engine", "jobs")

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 from cpsched.cp.decode import decode_tasks
 from cpsched.cp.encoding import Encoding, encode
-from cpsched.cp.in_worker import InWorker
+from cpsched.cp.improver import InWorker
 from cpsched.cp.messages import Descend, Failed, Tried
 from cpsched.cp.neighbourhoods.positions import positions_in
-from cpsched.cp.params import NeighbourhoodParams
 from cpsched.cp.process import COMMAND, Worker, failures_told
-from cpsched.cp.solution import Placed
+from cpsched.cp.solution import NeighbourhoodParams, Placed
 from cpsched.domain import Instance, PlannedJob
 from cpsched.engine import Board, Offer
 from cpsched.errors import EngineError

@@ -1,8 +1,8 @@
 """The timeline's kernels: plain functions on arrays, compiled by numba. `timeline.py` owns shapes, units and checks.
 
-`arrays.py` has the arrays, `constants.py` what is in them, `costs.py` what starts cost, `axis.py` the time axis and
-bookings, `mapping.py` chunks on nodes, `windows.py` the search for a window, `nodes.py` the same for nodes with steps
-of their own, `queues.py` whole jobs.
+`arrays.py` has the arrays, `constants.py` what is in them, `axis.py` the time axis and bookings, `mapping.py` chunks on
+nodes, `windows.py` the search for a window, `nodes.py` the same for nodes with steps of their own, `queues.py` whole
+jobs, and what their starts cost.
 
 The structure ("blocked dense"): one time axis for all nodes and for the system. A *slot* is the time from one
 breakpoint to the next; the last one has no end. Each slot has a row: what is free of every node column (one column
@@ -23,8 +23,7 @@ from __future__ import annotations
 from cpsched.rusv.kernels.arrays import Bookings, Choices, Jobs, Links, Nodes, Scratch, Tables, Taken, TimelineState
 from cpsched.rusv.kernels.axis import add_break, copy, drop_break, following, last_until, locate, summarise_system
 from cpsched.rusv.kernels.constants import BLOCK, FIRST_KINK, HIGH, LAZY, LEVEL, LOW, RATE, D, F, H, K, R, S
-from cpsched.rusv.kernels.costs import cost_of, latest_for
-from cpsched.rusv.kernels.mapping import count_kind, placement_columns
+from cpsched.rusv.kernels.mapping import count_kind, may_have, placement_columns
 from cpsched.rusv.kernels.nodes import book_all
-from cpsched.rusv.kernels.queues import earliest_after, keep_entries, latest_before, take_placement
+from cpsched.rusv.kernels.queues import cost_of, earliest_after, keep_entries, latest_before, latest_for, take_placement
 from cpsched.rusv.kernels.windows import earliest_fit, is_good, lower_by_two, remember_start, remembered_start

@@ -6,11 +6,36 @@ import numpy as np
 
 from cpsched.rusv.jit import inner_kernel, kernel
 from cpsched.rusv.kernels.axis import add_break, drop_break, shift
-from cpsched.rusv.kernels.constants import FOREVER, D, F, H, R
-from cpsched.rusv.kernels.costs import cost_of, latest_for
+from cpsched.rusv.kernels.constants import FIRST_KINK, FOREVER, LEVEL, RATE, D, F, H, R
 from cpsched.rusv.kernels.mapping import placement_columns
 from cpsched.rusv.kernels.nodes import earliest_fit_by_node, has_space, shift_nodes
 from cpsched.rusv.kernels.windows import earliest_fit, remember_start, remembered_start
+
+
+@kernel
+def cost_of(row, start, costs):
+    """Return the cost of a start: a constant, a price per second, and a further price per second beyond each kink."""
+    cost = costs[row, LEVEL] + costs[row, RATE] * start
+    for k in range(FIRST_KINK, costs.shape[1], 2):
+        cost += costs[row, k] * max(0.0, start - costs[row, k + 1])
+    return cost
+
+
+@kernel
+def latest_for(row, room, costs):
+    """Return the latest start that costs no more than `room` (-1 if there is none)."""
+    room -= costs[row, LEVEL]
+    if room < 0.0:
+        return -1
+    rate, at = costs[row, RATE], 0.0
+    for k in range(FIRST_KINK, costs.shape[1], 2):
+        until = max(at, costs[row, k + 1])
+        if rate * (until - at) > room:
+            break
+        room -= rate * (until - at)
+        rate += costs[row, k]
+        at = until
+    return int(min(at + room / rate + 1e-6, 1e17)) if rate > 0.0 else FOREVER
 
 
 @kernel

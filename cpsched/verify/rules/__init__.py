@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from cpsched.verify.case import Case
+from cpsched.verify.case import Case, Violation
 from cpsched.verify.rules.allocation import check_allocations
 from cpsched.verify.rules.capacity import (
     check_capacity,
@@ -34,7 +34,6 @@ from cpsched.verify.rules.timing import (
     check_walltime,
 )
 from cpsched.verify.rules.waiting_room import check_waiting_room
-from cpsched.verify.violation import Violation
 
 RULES: tuple[Callable[[Case], Iterator[Violation]], ...] = (
     check_record,

@@ -6,10 +6,9 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 
-from cpsched.verify.case import Case, Holder, HolderUse
+from cpsched.verify.case import Case, Holder, HolderUse, Violation
 from cpsched.verify.model import Booking, Slice, SliceKey
 from cpsched.verify.sweep import Overload, Use, holders, overloads
-from cpsched.verify.violation import Violation
 
 #: The most holders that a message names.
 NAMED = 5

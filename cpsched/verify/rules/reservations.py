@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from cpsched.verify.case import Case
+from cpsched.verify.case import Case, Violation
 from cpsched.verify.layouts import lay
 from cpsched.verify.model import Reservation, Slice
 from cpsched.verify.rules.allocation import check_slice
 from cpsched.verify.space import Space
-from cpsched.verify.violation import Violation
 
 #: The most nodes that a message names.
 NAMED = 5

@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from cpsched.verify.case import Case
+from cpsched.verify.case import Case, Violation
 from cpsched.verify.layouts import EmptyCluster, lay
 from cpsched.verify.model import Job, Waiting
 from cpsched.verify.rules.limits import is_let_in, is_ruled_out
 from cpsched.verify.rules.timing import released_at
-from cpsched.verify.violation import Violation
 
 #: The most nodes that a message names.
 NAMED = 5
