@@ -19,28 +19,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cpsched import problem
 from cpsched.booking.mapping import Mapping
-from cpsched.domain import (
-    Amounts,
-    Arrangement,
-    Chunk,
-    ChunkLayer,
-    Cluster,
-    NodeClass,
-    NodeState,
-    Placement,
-    Request,
-)
-from cpsched.problem import (
-    Column,
-    amount_of,
-    chunks_on_empty_node,
-    columns_of,
-    is_optional,
-    level_rule,
-    packs,
-    placements,
-)
+from cpsched.domain import Amounts, Arrangement, Chunk, ChunkLayer, Cluster, NodeClass, NodeState, Placement, Request
 from cpsched.rusv import Demands, KindDemand, Layout, Run
 
 #: The kind of a packed request, all chunks of which are on one node.
@@ -80,8 +61,8 @@ class Columns:
         self._run_length = [len(list(nodes)) for _, nodes in groupby(class_of[index] for index in order)]
         self._run_first = [0, *accumulate(self._run_length)][:-1]
         #: The capacity of each column of the nodes of a run; those without any are left out.
-        self.run_columns: list[dict[Column, int]] = [
-            {column: amount for column, amount in columns_of(node_class).items() if amount > 0}
+        self.run_columns: list[dict[problem.Column, int]] = [
+            {column: amount for column, amount in problem.columns_of(node_class).items() if amount > 0}
             for node_class in self.run_class
         ]
         self._number_system()
@@ -244,7 +225,7 @@ class Columns:
 
     def _runs_packing(self, request: Request, walltime: int) -> tuple[int, ...]:
         """Return the runs whose nodes may hold a whole request."""
-        return tuple(run for run in self._up_runs() if packs(self.run_class[run], request, walltime))
+        return tuple(run for run in self._up_runs() if problem.packs(self.run_class[run], request, walltime))
 
     def licenses_of(self, licenses: Amounts) -> dict[int, int]:
         """Return amounts of licences by the system column of each."""
@@ -261,7 +242,7 @@ class Columns:
             self._runs_of[key] = tuple(
                 run
                 for run in self._up_runs()
-                if chunks_on_empty_node(self.run_class[run], chunk, walltime, exclusive=exclusive)
+                if problem.chunks_on_empty_node(self.run_class[run], chunk, walltime, exclusive=exclusive)
             )
         return self._runs_of[key]
 
@@ -291,7 +272,7 @@ class Columns:
     def _groups(self, level: str) -> list[str]:
         """Return the group of each run of nodes of a level of the topology; empty: none."""
         if level not in self._groups_of:
-            rule = level_rule(level)
+            rule = problem.level_rule(level)
             self._groups_of[level] = [node_class.properties.get(rule, "") for node_class in self.run_class]
         return self._groups_of[level]
 
@@ -365,7 +346,7 @@ class Columns:
         if key not in self._takes:
             takes = []
             for run in runs:
-                amounts = (amount_of(column, unit) for column in self.run_columns[run])
+                amounts = (problem.amount_of(column, unit) for column in self.run_columns[run])
                 takes.append((run, tuple((place, amount) for place, amount in enumerate(amounts) if amount)))
             self._takes[key] = tuple(takes)
         return KindDemand(need=need, most=most, takes=self._takes[key])
@@ -381,7 +362,7 @@ class Columns:
         """
         groups = {self._group_of.get(self.run_class[run]) for kind in runs for run in kind}
         group = groups.pop() if len(groups) == 1 and all(runs) else None
-        asked = (((name, group), amount) for name, amount in totals.items() if not is_optional(name))
+        asked = (((name, group), amount) for name, amount in totals.items() if not problem.is_optional(name))
         return [(self._system_number[key], amount) for key, amount in asked if key in self._system_number]
 
     def entries_of(self, number: int, request: Request, allocation: Sequence[Placement]) -> NDArray[np.int32] | None:
@@ -432,7 +413,7 @@ class Columns:
     def allocation_of(self, request: Request, entries: NDArray[np.int32]) -> tuple[Placement, ...]:
         """Return entries of a demand for a request as placements on nodes with names."""
         rows = ((self.node_names[number], self.kind_of(kind), units) for number, kind, units in entries.tolist())
-        return placements(request.chunks, self.in_chunks(request, rows))
+        return problem.placements(request.chunks, self.in_chunks(request, rows))
 
     @staticmethod
     def in_chunks(request: Request, units: Iterable[tuple[str, int, int]]) -> Iterator[tuple[str, int, int]]:

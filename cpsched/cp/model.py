@@ -6,19 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from cpsched.cp import redundant
 from cpsched.cp.constraints import CONSTRAINTS
 from cpsched.cp.costs import ModeCost
 from cpsched.cp.encoding import Encoding, Task
-from cpsched.cp.redundant import (
-    chain,
-    class_energy,
-    class_totals,
-    dual_feasible,
-    energy,
-    order_equal_sites,
-    order_equal_tasks,
-    start_tight,
-)
 from cpsched.cp.solution import ModelParams, Placed
 from cpsched.cp.symmetry import canonical
 from cpsched.cp.variables import Variables
@@ -162,18 +153,17 @@ def build(encoding: Encoding, params: ModelParams, hint: Sequence[Placed] | None
     variables = Variables.of(model, encoding)
     for constraint in CONSTRAINTS:
         constraint(model, encoding, variables)
-    for redundant, is_wanted in (
-        (chain, True),
-        (class_totals, True),
-        (energy, params.has_energy),
-        (class_energy, params.has_class_energy),
-        (dual_feasible, params.has_dual_feasible),
-        (order_equal_sites, params.breaks_nodes),
-        (order_equal_tasks, params.breaks_jobs),
-        (start_tight, params.has_tight_starts),
+    for constraint, is_wanted in (
+        (redundant.chain, True),
+        (redundant.class_totals, True),
+        (redundant.energy, params.has_energy),
+        (redundant.dual_feasible, params.has_dual_feasible),
+        (redundant.order_equal_sites, params.breaks_nodes),
+        (redundant.order_equal_tasks, params.breaks_jobs),
+        (redundant.start_tight, params.has_tight_starts),
     ):
         if is_wanted:
-            redundant(model, encoding, variables)
+            constraint(model, encoding, variables)
     add_objective(model, encoding, variables)
     if hint is not None:
         kept = canonical(encoding, hint, sorts_jobs=params.breaks_jobs, sorts_nodes=params.breaks_nodes)

@@ -61,13 +61,6 @@ def energy(model: CpModel, encoding: Encoding, variables: Variables) -> None:
         cumulative(model, _together(pools), uses)
 
 
-def class_energy(model: CpModel, encoding: Encoding, variables: Variables) -> None:
-    """Jobs take no more of equal nodes than these have: cumulative over j, k of r_jk T_jkg <= cap_g, by column."""
-    for sites in _classes(encoding):
-        for column in sites[0].pools:
-            _surrogate(model, encoding, variables, sites, column, _as_it_is)
-
-
 def dual_feasible(model: CpModel, encoding: Encoding, variables: Variables) -> None:
     """At most k units of more than 1/(k+1) of a node stand on it: cumulative over j, k of f(r_jk) T_jkg <= k nodes.
 
@@ -116,10 +109,6 @@ def start_tight(model: CpModel, encoding: Encoding, variables: Variables) -> Non
             model.add_linear_expression_in_domain(start, seconds)
 
 
-def _as_it_is(amount: int) -> int:
-    return amount
-
-
 def _threshold(k: int, capacity: int, amount: int) -> int:
     return (k + 1) * amount // (capacity + 1)
 
@@ -132,8 +121,8 @@ def _classes(encoding: Encoding) -> list[list[Site]]:
     return list(groups.values())
 
 
-def _together(pools: Iterable[Pool], measure: _Measure = _as_it_is) -> Pool:
-    """Return the pool that several pools are together, each amount on each of them measured."""
+def _together(pools: Iterable[Pool], measure: _Measure = int) -> Pool:
+    """Return the pool that several pools are together, each amount on each of them measured, or as it is."""
     pools = tuple(pools)
     holds = [Hold(hold.start, hold.end, measure(hold.amount)) for pool in pools for hold in pool.holds]
     return Pool(sum(measure(pool.capacity) for pool in pools), tuple(added_up(holds)))

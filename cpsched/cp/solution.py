@@ -12,8 +12,6 @@ class ModelParams:
 
     #: The sum of all nodes, one cumulative for each resource.
     has_energy: bool = True
-    #: The sum of the nodes of each class, one cumulative for each resource: was no help where it was measured.
-    has_class_energy: bool = False
     #: Units of more than a half (a third) of a node: at most one (two) of them on a node.
     has_dual_feasible: bool = True
     #: Equal nodes are filled in one order only.

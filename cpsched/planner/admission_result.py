@@ -9,7 +9,7 @@ from cpsched.booking import Ledger
 from cpsched.domain import RULES, FrozenMap, Instance, Job, PlannedJob, WaitingJob, WaitingReason, needs_migration
 from cpsched.engine import Outcome
 from cpsched.errors import UnsupportedError
-from cpsched.problem import Refusal, level_rule, levels_of, missing_from, refusals
+from cpsched.problem import Refusal, level_rule, levels_of, missing_from, refusals, waits
 
 
 def uncompiled(instance: Instance) -> tuple[str, ...]:
@@ -27,19 +27,11 @@ def uncompiled(instance: Instance) -> tuple[str, ...]:
 
 def unsupported(instance: Instance) -> tuple[str, ...]:
     """Return the features of an instance that the planner cannot honour, each with its path."""
-    features = [*uncompiled(instance)]
-    for job in instance.jobs:
-        features.extend(f"job {job.id}: {what}" for what in _unsupported_of(job))
-    return tuple(features)
-
-
-def _unsupported_of(job: Job) -> list[str]:
-    """Return the features of a job that the planner cannot honour."""
-    moves = needs_migration(job.steps) if job.running is None else None
-    asked = {
-        f"cannot keep its nodes from step to step: {moves}": moves is not None,
-    }
-    return [what for what, is_asked in asked.items() if is_asked]
+    return uncompiled(instance) + tuple(
+        f"job {job.id}: cannot keep its nodes from step to step: {moves}"
+        for job in instance.jobs
+        if job.running is None and (moves := needs_migration(job.steps)) is not None
+    )
 
 
 def within_groups(instance: Instance) -> tuple[str, ...]:
@@ -102,45 +94,28 @@ class AdmissionResult:
 
 def without_start(ledger: Ledger, jobs: Sequence[Job], refused: Mapping[str, Refusal]) -> Iterator[WaitingJob]:
     """Yield jobs that have no start on a ledger, each with its reason, with why some can never start."""
-    explain = _Explanations(ledger) if any(job.id not in refused for job in jobs) else None
+    instance, running = ledger.instance, (job.id for job in ledger.instance.jobs if job.running is not None)
+    if any(job.id not in refused for job in jobs):
+        missing = missing_from(instance, {*running, *(job.id for job in ledger.jobs if ledger.is_booked(job.id))})
     for job in jobs:
-        if explain is None or job.id in refused:
+        if job.id in refused:
             reason, detail = refused[job.id]
             yield WaitingJob(id=job.id, reason=reason, detail=detail)
-        else:
-            yield explain.without_start(job)
-
-
-class _Explanations:
-    """Says why jobs that could run on the empty cluster found no start on a ledger."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-        started = {job.id for job in ledger.instance.jobs if job.running is not None}
-        started.update(job.id for job in ledger.jobs if ledger.is_booked(job.id))
-        self._missing = missing_from(ledger.instance, started)
-
-    def without_start(self, job: Job) -> WaitingJob:
-        """Return why, by what comes first: another job, the job's own times, the nodes."""
-        for dependency in job.after:
-            if (name := self._missing(dependency.job)) is not None:
-                detail = f"waits for {name} ({dependency.type}), which has no start"
-                return WaitingJob(id=job.id, reason=WaitingReason.DEPENDENCY, detail=detail)
-        too_late = self._too_late(job)
-        if too_late is not None:
-            return WaitingJob(id=job.id, reason=WaitingReason.TOO_LATE, detail=too_late)
+            continue
         detail = "each kind of its chunks finds room by itself, but no way was found to place all of them at a time"
-        return WaitingJob(id=job.id, reason=WaitingReason.NOT_MAPPED, detail=detail)
+        found = waits(instance, job, missing, detail)
+        too_late = found.reason is WaitingReason.TOO_LATE
+        yield replace(found, detail=_too_late(ledger, job)) if too_late else found
 
-    def _too_late(self, job: Job) -> str | None:
-        """Return which of a job's times left no start, or None if it has no such time."""
-        earliest = self._ledger.earliest_start(job.id)
-        if job.start_at is not None and earliest is not None and job.start_at < earliest:
-            return f"may start only at {job.start_at}; those that it waits for leave it no start before {earliest}"
-        if job.start_at is not None:
-            return f"its nodes are not free for {job.walltime} s at {job.start_at}, the only start it accepts"
-        if job.deadline is not None:
-            return f"no start leaves it {job.walltime} s before its deadline {job.deadline}"
-        if (limit := self._ledger.instance.must_start_by(job)) is not None:
-            return f"finds no start by {limit}, when it has waited for the max_wait of its queue {job.queue}"
-        return None
+
+def _too_late(ledger: Ledger, job: Job) -> str:
+    """Return which of a job's times left it no start on a ledger."""
+    earliest = ledger.earliest_start(job.id)
+    if job.start_at is not None and earliest is not None and job.start_at < earliest:
+        return f"may start only at {job.start_at}; those that it waits for leave it no start before {earliest}"
+    if job.start_at is not None:
+        return f"its nodes are not free for {job.walltime} s at {job.start_at}, the only start it accepts"
+    if job.deadline is not None:
+        return f"no start leaves it {job.walltime} s before its deadline {job.deadline}"
+    limit = ledger.instance.must_start_by(job)
+    return f"finds no start by {limit}, when it has waited for the max_wait of its queue {job.queue}"

@@ -9,7 +9,6 @@ from importlib.metadata import version
 from cpsched.arguments import at_the_door
 from cpsched.domain import (
     AimScore,
-    DependencyType,
     EngineReport,
     Event,
     Incumbent,
@@ -25,7 +24,7 @@ from cpsched.domain import (
 from cpsched.engine import LONGEST_EVENT, Board, Outcome
 from cpsched.formats import checked, instance_to_document, plan_to_document
 from cpsched.metrics import honest_gap, later_scores, objective_value, score_of, suffered
-from cpsched.problem import is_compiled, missing_from
+from cpsched.problem import is_compiled, missing_from, waits
 from cpsched.verify import Judge, Violation
 
 #: The largest gap that rounding explains.
@@ -50,8 +49,7 @@ def with_jobs(instance: Instance, plan: Plan, jobs: Sequence[PlannedJob]) -> Pla
     missing, waiting = missing_from(instance, found), list[WaitingJob]()
     for job in instance.elements():
         if job.id not in found:
-            awaited = ((one.type, name) for one in job.after if (name := missing(one.job)) is not None)
-            waiting.append(_waiting(instance, job, before.get(job.id), next(awaited, None)))
+            waiting.append(_waiting(instance, job, before.get(job.id), missing))
     score = replace(score, suffered=suffered(instance, jobs))
     return replace(plan, jobs=tuple(jobs), objective=score, waiting_room=tuple(waiting))
 
@@ -69,24 +67,17 @@ def _gap(value: float, bound: float) -> float:
 
 
 def _waiting(
-    instance: Instance, job: Job, before: WaitingJob | None, awaited: tuple[DependencyType, str] | None
+    instance: Instance, job: Job, before: WaitingJob | None, missing: Callable[[str], str | None]
 ) -> WaitingJob:
-    """Return why a job has no place in a plan.
+    """Return why a job has no place in a plan from which others are `missing`.
 
-    `before`: why it had none in another plan; None if it had one. `awaited`: a job without a place for which it waits,
-    and how it waits.
+    `before`: why it had none in another plan; None if it had one.
     """
-    if awaited is not None:
-        detail = f"waits for {awaited[1]} ({awaited[0]}), which has no start"
-        return WaitingJob(id=job.id, reason=WaitingReason.DEPENDENCY, detail=detail)
-    if before is not None and before.reason is not WaitingReason.DEPENDENCY:
+    beside = "beside the planned jobs" if before is None else "after those of the jobs that it waits for"
+    found = waits(instance, job, missing, f"no start was found for it {beside}")
+    if before is not None and WaitingReason.DEPENDENCY not in (before.reason, found.reason):
         return before
-    is_bounded = instance.latest_start(job) is not None
-    reason = WaitingReason.TOO_LATE if is_bounded else WaitingReason.NOT_MAPPED
-    detail = "no start was found for it beside the planned jobs"
-    if before is not None:
-        detail = "no start was found for it after those of the jobs that it waits for"
-    return WaitingJob(id=job.id, reason=reason, detail=detail)
+    return found
 
 
 def changed(instance: Instance, plan: Plan, jobs: Sequence[PlannedJob], *, at: float, by: str, what: str) -> Plan:

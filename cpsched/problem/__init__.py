@@ -9,7 +9,7 @@ order in which jobs are planned, and `whole_nodes.py` and `whole_node_mapping.py
 nodes count.
 """
 
-from cpsched.problem.admission import Refusal, chunks_on_empty_node, packs, placeable, refusal, refusals
+from cpsched.problem.admission import Refusal, chunks_on_empty_node, packs, placeable, refusal, refusals, waits
 from cpsched.problem.amounts import dominant_share
 from cpsched.problem.calendar import Intervals, intervals, minus, occurrences, union
 from cpsched.problem.choices import given, with_licenses

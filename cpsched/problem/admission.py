@@ -6,7 +6,7 @@ amount that it keeps free for others (OCCS-40) leaves room for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 
@@ -19,6 +19,7 @@ from cpsched.domain import (
     NodeClass,
     NodeState,
     Request,
+    WaitingJob,
     WaitingReason,
     modes,
 )
@@ -120,6 +121,22 @@ def placeable(instance: Instance) -> frozenset[str]:
             if job.id in found and job.running is None and any(missing(one.job) for one in job.after)
         }
     return frozenset(found)
+
+
+def waits(
+    instance: Instance, job: Job, missing: Callable[[str], str | None], detail: str, name: str | None = None
+) -> WaitingJob:
+    """Return why a job has no start beside those that have one: it waits for one that is `missing` from them
+    (`missing_from`), or else none was found for it (`detail`), which makes a job too late that has a latest one.
+
+    `name`: the element of an array that `job` is the entry of.
+    """
+    for dependency in job.after:
+        if (awaited := missing(dependency.job)) is not None:
+            detail = f"waits for {awaited} ({dependency.type}), which has no start"
+            return WaitingJob(id=name or job.id, reason=WaitingReason.DEPENDENCY, detail=detail)
+    reason = WaitingReason.NOT_MAPPED if instance.latest_start(job) is None else WaitingReason.TOO_LATE
+    return WaitingJob(id=name or job.id, reason=reason, detail=detail)
 
 
 def refusal(instance: Instance, job: Job, *, is_shrunk: bool = True) -> Refusal | None:

@@ -12,19 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from cpsched.rusv import FOREVER, NOWHERE, allocating_kernel, inner_kernel, kernel, kernels
-from cpsched.search.arrays import (
-    FAILED,
-    FINES,
-    KEPT,
-    STEPS,
-    VALUE,
-    Array,
-    Changes,
-    Jobs,
-    Places,
-    Step,
-    Timeline,
-)
+from cpsched.search import ruin_kernels
+from cpsched.search.arrays import FAILED, FINES, KEPT, STEPS, VALUE, Array, Changes, Jobs, Places, Step, Timeline
 from cpsched.search.change_kernels import copy_parts, expand, is_slower_free, note_columns
 from cpsched.search.count_kernels import keep_profile, restore_profile
 from cpsched.search.place_kernels import (
@@ -46,15 +35,6 @@ from cpsched.search.place_kernels import (
     release,
     take_out,
     uniform,
-)
-from cpsched.search.ruin_kernels import (
-    bring_forward,
-    choose_any,
-    choose_in_the_way,
-    choose_linked,
-    choose_near,
-    choose_order,
-    choose_to_lend,
 )
 
 #: The most jobs that most steps remove, and the share of the other ones.
@@ -283,18 +263,18 @@ def ruin_and_recreate(
         if changes is not None:
             is_held = uniform(step.random) < _HELD
         if is_way_made:
-            found = choose_in_the_way(jobs, plan, step)
+            found = ruin_kernels.choose_in_the_way(jobs, plan, step)
         elif not is_lent and style < (0.5 if timeline is None else 0.35):
-            found = choose_near(wanted, plan.starts, step)
+            found = ruin_kernels.choose_near(wanted, plan.starts, step)
         elif not is_lent and is_linked:
-            found = choose_linked(wanted, jobs, step)
+            found = ruin_kernels.choose_linked(wanted, jobs, step)
         elif not is_lent:
-            found = choose_any(wanted, step)
+            found = ruin_kernels.choose_any(wanted, step)
         elif changes is not None:
-            found, lender = choose_to_lend(wanted, jobs, plan, step, changes)
+            found, lender = ruin_kernels.choose_to_lend(wanted, jobs, plan, step, changes)
         if found < 2 - is_lent:
             continue
-        choose_order(found, is_way_made, jobs, plan, step)
+        ruin_kernels.choose_order(found, is_way_made, jobs, plan, step)
         end_before = last_end(jobs, plan) if end_price > 0.0 else 0
         before, least = 0.0, 0.0
         for slot in range(found):
@@ -313,7 +293,7 @@ def ruin_and_recreate(
         limit = before - temperature * mean * np.log(max(uniform(step.random), 1e-300))
         while is_possible and inserted < found:  # as long as the limit can still be kept
             if is_linked:
-                bring_forward(inserted, found, jobs, step)
+                ruin_kernels.bring_forward(inserted, found, jobs, step)
             slot = step.order[inserted]
             job = step.chosen[slot]
             least -= jobs.least[job]
