@@ -20,7 +20,7 @@ from cpsched.cp.running import running_modes, totals_of
 from cpsched.cp.sites import Pool, Site, licenses_of, machine_of, sites_of
 from cpsched.cp.task_modes import TaskMode, waiting_modes
 from cpsched.cp.tight_starts import Pieces, tight_starts
-from cpsched.domain import Arrangement, ChunkLayer, Instance, Job, NodeClass, Request, chunk_layers, modes
+from cpsched.domain import ChunkLayer, Instance, Job, NodeClass, Request, chunk_layers, modes
 from cpsched.domain import PlannedJob as Planned
 from cpsched.problem import (
     Column,
@@ -120,7 +120,7 @@ class Task:
     @property
     def is_scattered(self) -> bool:
         """Whether a node may have at most one of its chunks."""
-        return self.job.steps[0].request.place.arrangement is Arrangement.SCATTER
+        return self.job.steps[0].request.place.is_scattered
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,7 +418,7 @@ def _fitting(node_class: NodeClass, job: Job, layer: ChunkLayer, mode: TaskMode,
         return int(packs(node_class, request, job.walltime, asked))
     chunk, by_guard = request.chunks[layer.kind], asked.chunks[layer.kind]
     fit = chunks_on_empty_node(node_class, chunk, job.walltime, exclusive=place.exclusive, asked=by_guard)
-    return min(1 if place.arrangement is Arrangement.SCATTER else layer.count, fit)
+    return min(1 if place.is_scattered else layer.count, fit)
 
 
 def _takes(node_class: NodeClass, request: Request, unit: Sequence[tuple[int, int]]) -> dict[Column, int]:
@@ -438,7 +438,7 @@ def has_layers_only(classes: Sequence[NodeClass], job: Job) -> bool:
     after a rise, other nodes than those that came last could be given back.
     """
     requests = [step.request for step in job.steps]
-    if requests[0].place.arrangement is Arrangement.PACK:
+    if requests[0].place.is_packed:
         return True
     if any(len(request.chunks) != 1 for request in requests):
         return False
@@ -456,7 +456,7 @@ def _is_one_on_each_node(classes: Sequence[NodeClass], request: Request) -> bool
     (chunk,) = request.chunks
     return (
         chunk.count == 1
-        or request.place.arrangement is Arrangement.SCATTER
+        or request.place.is_scattered
         or all(
             any(2 * amount > node_class.resources.get(name, 0) for name, amount in chunk.resources.items())
             for node_class in classes

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from cpsched.domain import Arrangement, Chunk, Instance, Job, NodeClass, NodeState, ObjectiveTerm, PlannedJob, repeated
+from cpsched.domain import Chunk, Instance, Job, NodeClass, ObjectiveTerm, PlannedJob, repeated
 from cpsched.metrics import delay_rates
 from cpsched.problem import Lag, Precedences, chunks_on_empty_node, is_optional, taken_licenses, taken_on_nodes
 
@@ -206,8 +206,8 @@ def place_data(jobs: Sequence[Job]) -> dict[str, Any]:
     return {
         "num_jobs": len(jobs),
         "job_name": [job.id for job in jobs],
-        "packed": [place.arrangement is Arrangement.PACK for place in places],
-        "scattered": [place.arrangement is Arrangement.SCATTER for place in places],
+        "packed": [place.is_packed for place in places],
+        "scattered": [place.is_scattered for place in places],
         "exclusive": [place.exclusive for place in places],
     }
 
@@ -302,7 +302,7 @@ def most_on_nodes(instance: Instance, job: Job, chunk: Chunk) -> list[int]:
     for node_class in instance.cluster.classes:
         exclusive = job.steps[0].request.place.exclusive
         fit = chunks_on_empty_node(node_class, chunk, job.walltime, exclusive=exclusive)
-        row += [min(fit, chunk.count) if node_class.state is NodeState.UP else 0] * len(node_class.names)
+        row += [min(fit, chunk.count) if node_class.is_up else 0] * len(node_class.names)
     return row
 
 

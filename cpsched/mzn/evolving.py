@@ -10,17 +10,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from cpsched.domain import (
-    Arrangement,
-    Chunk,
-    Instance,
-    Job,
-    ObjectiveTerm,
-    Placement,
-    PlannedJob,
-    Segment,
-    chunk_layers,
-)
+from cpsched.domain import Chunk, Instance, Job, ObjectiveTerm, Placement, PlannedJob, Segment, chunk_layers
 from cpsched.mzn.data import (
     Price,
     Times,
@@ -183,7 +173,7 @@ def _kinds(instance: Instance, jobs: Sequence[Job]) -> tuple[list[_Staged], list
     were: list[int | None] = []
     stage = 0
     for place, job in enumerate(jobs):
-        if job.steps[0].request.place.arrangement is Arrangement.PACK:  # all on one node: nothing else has to stay
+        if job.steps[0].request.place.is_packed:  # all on one node: nothing else has to stay
             units = [
                 (step, number, chunk.count, True)
                 for step, one in enumerate(job.steps)

@@ -92,7 +92,7 @@ class _Places:
         #: What reservations have got so far, as nobody else can have it.
         self._got: list[SetAside] = []
         self._hosts = {job.reservation for job in self._window.jobs}
-        self._has_others = any(one.state is not NodeState.UP for one in instance.cluster.classes)
+        self._has_others = any(not one.is_up for one in instance.cluster.classes)
         self._jobs: dict[tuple[str | None, bool], dict[tuple[str, int], Job]] = {}
         for one in wanted:
             reservation, request = one.reservation, one.reservation.request
@@ -210,7 +210,7 @@ class _Places:
         held = (*held_by(self._others(reservation)), *window.set_aside, *self._got)
         meant = [one for one in held if one.start < end and one.end > max(start, window.now)]
         reason = None
-        down = [node for node in nodes if window.cluster.class_of[node].state is not NodeState.UP]
+        down = [node for node in nodes if not window.cluster.class_of[node].is_up]
         if down:
             reason = f"{down[0]} is {window.cluster.class_of[down[0]].state}"
         elif any(placement.node in among for one in meant for placement in one.allocation):

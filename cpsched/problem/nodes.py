@@ -258,7 +258,7 @@ class NodeRules:
             for _, node, amount in hosting:
                 first[node] = first.get(node, 0) + amount
             classes = instance.cluster.class_of
-            up = [node for node in pool.nodes if classes[node].state is NodeState.UP]
+            up = [node for node in pool.nodes if classes[node].is_up]
             quota = self._best_quota(pool, has, asking, (quotas(has, first, order, left) for order in orders(up)))
             self._close(rule, pool, [job for job in asking if job.reservation is None], quota, times)
             spread = Spread(rule, times, quota, taken)

@@ -13,7 +13,7 @@ from cpsched.booking import Ledger
 from cpsched.cp.bounds.costs import least_cost
 from cpsched.cp.bounds.packing import Unit, units_of
 from cpsched.cp.bounds.surrogates import Capacities, Ints, Profile, measures_of_jobs, size_vectors
-from cpsched.domain import Arrangement, Chunk, Instance, Job, Remaining, Running, Segment, resumable
+from cpsched.domain import Chunk, Instance, Job, Remaining, Running, Segment, resumable
 from cpsched.engine import Budget
 from cpsched.problem import own_start, refusal
 
@@ -212,7 +212,7 @@ def _probes(job: Job, start: int) -> list[Job]:
     """Return jobs of which each must be able to start when `job` does; jobs that ask the same give equal probes."""
     step = job.steps[0]
     kinds: list[tuple[Chunk, ...]] = [(chunk,) for chunk in step.request.chunks]
-    if step.request.place.arrangement is Arrangement.PACK:
+    if step.request.place.is_packed:
         kinds = [step.request.chunks]
     return [
         Job(
