@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from operator import itemgetter
 
+from cpsched import problem
 from cpsched.cp.costs import TaskCosts, costs_of
 from cpsched.cp.running import running_modes, totals_of
 from cpsched.cp.sites import Pool, Site, licenses_of, machine_of, sites_of
@@ -22,22 +23,6 @@ from cpsched.cp.task_modes import TaskMode, waiting_modes
 from cpsched.cp.tight_starts import Pieces, tight_starts
 from cpsched.domain import ChunkLayer, Instance, Job, NodeClass, Request, chunk_layers, modes
 from cpsched.domain import PlannedJob as Planned
-from cpsched.problem import (
-    Column,
-    Hold,
-    Machine,
-    Milestone,
-    Precedences,
-    amount_of,
-    awaited_ends,
-    chunks_on_empty_node,
-    columns_of,
-    consumable,
-    level_rule,
-    missing_from,
-    opened,
-    packs,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +33,7 @@ class Alternative:
     #: The number of units that an empty node holds, at most the number of the request (P of BRIDI-6).
     most: int
     #: The amount of each column that one unit takes, in each segment in which it is there.
-    takes: tuple[Mapping[Column, int], ...]
+    takes: tuple[Mapping[problem.Column, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +53,7 @@ class Part:
         """Return whether the units are there in a segment of a mode."""
         return self.mode == mode and self.first <= segment <= self.last
 
-    def runs(self, alternative: Alternative) -> Iterator[tuple[int, int, Mapping[Column, int]]]:
+    def runs(self, alternative: Alternative) -> Iterator[tuple[int, int, Mapping[problem.Column, int]]]:
         """Yield the segments through which a unit takes the same of a site: the first, the last, and what it takes."""
         first = self.first
         for segment, takes in enumerate(alternative.takes, start=self.first):
@@ -132,17 +117,17 @@ class Encoding:
     tasks: tuple[Task, ...]
     sites: tuple[Site, ...]
     licenses: Mapping[str, Pool]
-    milestones: tuple[Milestone, ...]
+    milestones: tuple[problem.Milestone, ...]
     costs: TaskCosts
     #: By then some optimal plan has ended.
     horizon: int
     #: All nodes, where only the number of those that are taken matters; tasks have no parts then.
-    machine: Machine | None
+    machine: problem.Machine | None
     #: Whether each plan is one of the model, or no better than one: only then is its bound one of the window.
     has_all_plans: bool
     #: Of a part of a window: what other jobs take of its nodes, where only their number counts; the second by which the
     #: others have ended; and the most that a plan may cost, in whole numbers.
-    held: tuple[Hold, ...] = ()
+    held: tuple[problem.Hold, ...] = ()
     ended: int = 0
     ceiling: int | None = None
     #: Some optimal plan has all its starts among these seconds; None: that is not known of any but all.
@@ -165,7 +150,7 @@ class Encoding:
     def group_of(self, number: int, site: int) -> str | None:
         """Return the group of a site of the level within one group of which a task is; None if it may be anywhere."""
         level = self.tasks[number].job.steps[0].request.place.within
-        return None if level is None else self.sites[site].properties.get(level_rule(level))
+        return None if level is None else self.sites[site].properties.get(problem.level_rule(level))
 
     @property
     def num_alternatives(self) -> int:
@@ -184,10 +169,10 @@ def encode(
     site of each class of nodes as an alternative, which represents all of them.
     """
     now = instance.now
-    entries = {job.id: opened(job) for job in instance.elements()}
+    entries = {job.id: problem.opened(job) for job in instance.elements()}
     jobs = [entries[planned.id] for planned in plan if entries[planned.id].running is None]
     running = {planned.id: planned for planned in plan if entries[planned.id].running is not None}
-    awaited = awaited_ends(instance)
+    awaited = problem.awaited_ends(instance)
     continuing = {
         name: of_job
         for name, planned in running.items()
@@ -197,7 +182,7 @@ def encode(
     further = [job for name, job in entries.items() if name in others]
     optional = _optional(instance, jobs) if further else frozenset()
     jobs = [*jobs, *_startable(instance, jobs, further)]
-    precedences = Precedences(instance, jobs)
+    precedences = problem.Precedences(instance, jobs)
     earliest = [precedences.earliest(job) or 0 for job in jobs]
     horizon = instance.last_end(*_horizon(plan, now, jobs, earliest, awaited))
     horizon = max([horizon, *(mode.most for of_job in continuing.values() for mode in of_job)])
@@ -235,7 +220,7 @@ def encode(
         machine,
         has_all_plans,
         has_other_jobs=bool(further),
-        consumable=consumable(instance),
+        consumable=problem.consumable(instance),
         tight_starts=tight,
     )
 
@@ -246,7 +231,7 @@ def _startable(instance: Instance, jobs: Sequence[Job], further: Sequence[Job]) 
     """
     left = list(further)
     while True:
-        precedences = Precedences(instance, (*jobs, *left))
+        precedences = problem.Precedences(instance, (*jobs, *left))
         found = [
             job
             for job in left
@@ -268,7 +253,7 @@ def _optional(instance: Instance, jobs: Sequence[Job]) -> frozenset[str]:
     found = {job.id for job in jobs if instance.set_aside or instance.latest_start(job) is not None}
     left = {job.id for job in instance.elements()} - found
     while True:
-        missing = missing_from(instance, left)
+        missing = problem.missing_from(instance, left)
         more = {job.id for job in jobs if job.id in left and any(missing(one.job) for one in job.after)}
         if not more:
             return frozenset(found)
@@ -306,10 +291,10 @@ def num_pairs(instance: Instance, plan: Sequence[Planned], others: Collection[st
     Where only numbers of nodes count, that is the number of segments.
     """
     planned = {job.id for job in plan}.union(others)
-    jobs = [opened(job) for job in instance.elements() if job.running is None and job.id in planned]
+    jobs = [problem.opened(job) for job in instance.elements() if job.running is None and job.id in planned]
     if any(job.is_evolving for job in jobs) and machine_of(instance) is not None:
         return sum(len(job.steps) for job in jobs)
-    awaited = awaited_ends(instance)
+    awaited = problem.awaited_ends(instance)
     of_jobs = (len(waiting_modes(job, is_awaited=job.id in awaited, longest=0)) for job in jobs)
     parts = sum(
         sum(len(chunk_layers(one)) for one in job.choices) * (1 if job.alternatives else of_job)
@@ -318,7 +303,7 @@ def num_pairs(instance: Instance, plan: Sequence[Planned], others: Collection[st
     return parts * len(instance.cluster.node_names)
 
 
-def _is_unrestricted(instance: Instance, task: Task, machine: Machine | None) -> bool:
+def _is_unrestricted(instance: Instance, task: Task, machine: problem.Machine | None) -> bool:
     """Return whether the model has all that a job can do.
 
     A malleable job could change its share while it runs, and an evolving one could have chunks that are no layers
@@ -356,12 +341,12 @@ def _continuing_task(
 ) -> Task:
     """Return a running job as a task that begins now, on the nodes that it has."""
     site_of = {site.name: number for number, site in enumerate(sites)}
-    columns = {name: columns_of(node_class) for name, node_class in instance.cluster.class_of.items()}
+    columns = {name: problem.columns_of(node_class) for name, node_class in instance.cluster.class_of.items()}
     parts = []
     for number, mode in enumerate(modes):
         for node in dict.fromkeys(held.node for held in mode.allocations[0]):
             held = [[one.resources for one in allocation if one.node == node] for allocation in mode.allocations]
-            takes: tuple[dict[Column, int], ...] = tuple(
+            takes: tuple[dict[problem.Column, int], ...] = tuple(
                 {(name, None): amount for name, _ in columns[node] if (amount := sum(one.get(name, 0) for one in of))}
                 for of in held
             )
@@ -412,19 +397,21 @@ def _fitting(node_class: NodeClass, job: Job, layer: ChunkLayer, mode: TaskMode,
     """
     request = mode.requests[segment]
     asked, place = request if job.malleability is None else job.request, request.place
-    if place.within is not None and level_rule(place.within) not in node_class.properties:
+    if place.within is not None and problem.level_rule(place.within) not in node_class.properties:
         return 0
     if layer.kind is None:
-        return int(packs(node_class, request, job.walltime, asked))
+        return int(problem.packs(node_class, request, job.walltime, asked))
     chunk, by_guard = request.chunks[layer.kind], asked.chunks[layer.kind]
-    fit = chunks_on_empty_node(node_class, chunk, job.walltime, exclusive=place.exclusive, asked=by_guard)
+    fit = problem.chunks_on_empty_node(node_class, chunk, job.walltime, exclusive=place.exclusive, asked=by_guard)
     return min(1 if place.is_scattered else layer.count, fit)
 
 
-def _takes(node_class: NodeClass, request: Request, unit: Sequence[tuple[int, int]]) -> dict[Column, int]:
+def _takes(node_class: NodeClass, request: Request, unit: Sequence[tuple[int, int]]) -> dict[problem.Column, int]:
     """Return the amount of each column of a node that the chunks of a unit take together."""
     chunks = [(request.chunks[kind], count) for kind, count in unit]
-    return {column: amount for column in columns_of(node_class) if (amount := amount_of(column, chunks))}
+    return {
+        column: amount for column in problem.columns_of(node_class) if (amount := problem.amount_of(column, chunks))
+    }
 
 
 def has_layers_only(classes: Sequence[NodeClass], job: Job) -> bool:

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from cpsched.domain import Chunk, Instance, Job, NodeClass, ObjectiveTerm, PlannedJob, repeated
+from cpsched.domain import Chunk, Instance, Job, NodeClass, PlannedJob, repeated
 from cpsched.metrics import delay_rates
 from cpsched.problem import Lag, Precedences, chunks_on_empty_node, is_optional, taken_licenses, taken_on_nodes
 
@@ -32,70 +32,81 @@ class Price:
 
 @dataclass(frozen=True)
 class Prices:
-    """The part of the objective that depends on the starts: prices of seconds, of jobs and of the last end."""
+    """The part of the objective that a plan decides: prices of seconds, of jobs and of the last end."""
 
+    #: Of the starts.
     prices: tuple[Price, ...]
     end_rate: Fraction
-    #: The integer price of a rate of 1. Rates are rounded down, so that a bound on their sum is one on the objective.
-    scale: Fraction
+    #: The latest end of the last job, in seconds from now.
+    horizon: int
+    #: By job: the rate of each second that it runs longer than its shortest duration.
+    runs: Sequence[Fraction] = ()
+    #: By stage: the rate of each second that it is held.
+    holds: Sequence[Fraction] = ()
 
     @cached_property
-    def integers(self) -> tuple[int, ...]:
-        """The integer price of each of `prices`."""
-        return tuple(math.floor(price.rate * self.scale) for price in self.prices)
+    def scale(self) -> Fraction:
+        """The integer price of a rate of 1: the smallest that is exact for all, or else the largest that fits.
 
-    @cached_property
-    def end_integer(self) -> int:
-        """The integer price of a second until the last end."""
-        return math.floor(self.end_rate * self.scale)
+        Rates are rounded down, so that a bound on their sum is one on the objective.
+        """
+        paid = [rate for rate in self._rates if rate]
+        if not paid:
+            return Fraction(1)
+        exact = Fraction(math.lcm(*(rate.denominator for rate in paid)), math.gcd(*(rate.numerator for rate in paid)))
+        return min(exact, MOST_INTEGER / (max(1, self.horizon) * sum(paid, Fraction(0))))
+
+    @property
+    def _rates(self) -> Sequence[Fraction]:
+        return [self.end_rate, *self.runs, *self.holds, *(price.rate for price in self.prices)]
+
+    def integers(self, rates: Sequence[Fraction]) -> list[int]:
+        """Return rates as integer prices."""
+        return [math.floor(rate * self.scale) for rate in rates]
 
     @property
     def is_exact(self) -> bool:
         """Whether rounding has changed nothing."""
-        rates = sum((price.rate for price in self.prices), self.end_rate)
-        return rates * self.scale == sum(self.integers, self.end_integer)
+        return sum(self._rates) * self.scale == sum(self.integers(self._rates))
 
     def cost(self, starts: Sequence[int], last_end: int) -> Fraction:
-        """Return the cost of a plan (times in seconds from now)."""
+        """Return the cost of a plan (times in seconds from now) that runs and holds nothing longer."""
         late = (price.rate * max(0, starts[price.job] - price.from_) for price in self.prices)
         return sum(late, self.end_rate * last_end)
 
-    def integer_cost(self, starts: Sequence[int], last_end: int) -> int:
-        """Return the same in integer prices, as the models compute it."""
+    def integer_cost(
+        self, starts: Sequence[int], last_end: int, runs: Sequence[int] = (), holds: Sequence[int] = ()
+    ) -> int:
+        """Return the same in integer prices, as the models compute it, with the seconds of longer runs and holds."""
+        rates = [*(price.rate for price in self.prices), *self.runs, *self.holds, self.end_rate]
         delays = (max(0, starts[price.job] - price.from_) for price in self.prices)
-        late = (price * delay for price, delay in zip(self.integers, delays, strict=True))
-        return sum(late, self.end_integer * last_end)
+        seconds = (*delays, *runs, *holds, last_end)
+        return sum(price * paid for price, paid in zip(self.integers(rates), seconds, strict=True))
 
-
-def prices_of(instance: Instance, jobs: Sequence[Job], earliest: Sequence[int], horizon: int) -> Prices:
-    """Return the prices of some rigid jobs, in the smallest integers that are exact or else the largest that fit.
-
-    `earliest`: the first start of each job, in seconds from now: no plan can change its cost until then. `horizon`: the
-    latest end of the last job, in seconds from now.
-    """
-    prices = start_prices(instance, jobs, earliest, [job.walltime for job in jobs])
-    end_rate = Fraction(instance.objective.weights.get(ObjectiveTerm.MAKESPAN, 0))
-    return Prices(prices, end_rate, scale_of([end_rate, *(price.rate for price in prices)], horizon))
+    @property
+    def data(self) -> dict[str, Any]:
+        """The prices of the starts and of the last end as data of a model."""
+        return {
+            "num_prices": len(self.prices),
+            "price_job": [price.job + 1 for price in self.prices],
+            "price_from": [price.from_ for price in self.prices],
+            "price": self.integers([price.rate for price in self.prices]),
+            "end_price": self.integers([self.end_rate])[0],
+        }
 
 
 def start_prices(
     instance: Instance, jobs: Sequence[Job], earliest: Sequence[int], runtimes: Sequence[int | None]
 ) -> tuple[Price, ...]:
-    """Return the rates of jobs for the seconds after their earliest starts; without slowdown if no runtime is known."""
+    """Return the rates of jobs for the seconds after their earliest starts; without slowdown if no runtime is known.
+
+    `earliest`: the first start of each job, in seconds from now: no plan can change its cost until then.
+    """
     rates: defaultdict[tuple[int, int], Fraction] = defaultdict(Fraction)
     for place, (job, first, runtime) in enumerate(zip(jobs, earliest, runtimes, strict=True)):
         for kink, rate in delay_rates(instance, job, runtime):
             rates[place, max(first, kink - instance.now)] += rate
     return tuple(Price(place, from_, rate) for (place, from_), rate in rates.items() if rate)
-
-
-def scale_of(rates: Iterable[Fraction], seconds: int) -> Fraction:
-    """Return the integer price of a rate of 1, if each rate may be paid for this many seconds."""
-    paid = [rate for rate in rates if rate]
-    if not paid:
-        return Fraction(1)
-    exact = Fraction(math.lcm(*(rate.denominator for rate in paid)), math.gcd(*(rate.numerator for rate in paid)))
-    return min(exact, MOST_INTEGER / (max(1, seconds) * sum(paid, Fraction(0))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +173,17 @@ def kinds_of(jobs: Sequence[Job]) -> list[Kind]:
     ]
 
 
-def machine_data(instance: Instance) -> dict[str, Any]:
+def window_data(instance: Instance, jobs: Sequence[Job]) -> dict[str, Any]:
+    """Return what both models know of a window: the machine, what is taken of it, and the licences."""
+    return {
+        **_machine_data(instance),
+        **_running_data(instance),
+        **_kept_data(instance),
+        **_license_data(instance, jobs),
+    }
+
+
+def _machine_data(instance: Instance) -> dict[str, Any]:
     """Return the nodes and their resources."""
     cluster, resources = instance.cluster, resource_numbers(instance)
     return {
@@ -212,7 +233,7 @@ def place_data(jobs: Sequence[Job]) -> dict[str, Any]:
     }
 
 
-def running_data(instance: Instance) -> dict[str, Any]:
+def _running_data(instance: Instance) -> dict[str, Any]:
     """Return what running jobs hold or is set aside, and when nodes become idle, and free of exclusive jobs."""
     resources, nodes = resource_numbers(instance), _node_numbers(instance)
     held = list(taken_on_nodes(replace(instance, set_aside=()), _facts(instance)))
@@ -239,7 +260,7 @@ def running_data(instance: Instance) -> dict[str, Any]:
     }
 
 
-def kept_data(instance: Instance) -> dict[str, Any]:
+def _kept_data(instance: Instance) -> dict[str, Any]:
     """Return the amounts that nodes keep free (OCCS-40), and what is taken of the rest by running jobs or set aside.
 
     Running jobs are facts: where they hold more than a rule leaves, nothing is left, never a negative amount.
@@ -266,7 +287,7 @@ def kept_data(instance: Instance) -> dict[str, Any]:
     }
 
 
-def license_data(instance: Instance, jobs: Sequence[Job]) -> dict[str, Any]:
+def _license_data(instance: Instance, jobs: Sequence[Job]) -> dict[str, Any]:
     """Return the licences, the jobs that ask for them, and the amounts that running jobs hold."""
     numbers = {name: number for number, name in enumerate(instance.cluster.licenses, 1)}
     loans = [

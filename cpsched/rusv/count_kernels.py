@@ -12,10 +12,7 @@ from numpy.typing import NDArray
 
 from cpsched.rusv.jit import inner_kernel, kernel
 from cpsched.rusv.kernels.axis import last_until
-from cpsched.rusv.kernels.constants import FOREVER
-
-#: The start of a job that has none.
-NOWHERE = -1
+from cpsched.rusv.kernels.constants import FOREVER, NOWHERE
 
 
 class Profile(NamedTuple):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from cpsched.rusv import instant_kernels, step_kernels
 from cpsched.rusv.kernels.arrays import Bookings, Choices, Jobs, Links, Nodes, Scratch, Tables, Taken, TimelineState
 from cpsched.rusv.kernels.axis import book, locate, pass_time, release
-from cpsched.rusv.kernels.constants import BLOCK, FOREVER, HIGH, LAZY, LOW, D, F, H, R
+from cpsched.rusv.kernels.constants import BLOCK, FOREVER, HIGH, LAZY, LOW, NOWHERE, D, F, H, R
 from cpsched.rusv.kernels.mapping import may_have, placement_columns
 from cpsched.rusv.kernels.nodes import book_all, earliest_fit_by_node
 from cpsched.rusv.kernels.queues import earliest_after, latest_before, place_jobs
@@ -33,8 +33,6 @@ Entries = NDArray[np.int32]
 
 #: Jobs that one call of a kernel plans before it returns to report progress (OCCS-44 plans arrays in portions).
 PORTION = 500
-#: The start of a job without a start.
-NOWHERE = -1
 _MEMORY = 16
 #: Where many bookings take more than this share (its inverse) of all node columns, rows of all nodes take less space.
 _SPELLED_OUT = 8

@@ -14,6 +14,8 @@ def _numbered(name: str, fields: str, numbers: range | tuple[int, ...] = range(6
 
 #: The end of an open interval: later than any time of a document, and small enough to add durations to it in 64 bits.
 FOREVER = 1 << 60
+#: The start of a job without a start.
+NOWHERE = -1
 #: Slots in a block, at the most.
 BLOCK = 32
 #: Nodes whose counts are added up in 32 bits; times the most chunks that a request may have, this stays below 2^31.
