@@ -323,6 +323,14 @@ class Booking:
     system_columns: Ints
     system_amounts: Ints
 
+    def is_same(self, other: Booking) -> bool:
+        """Tell whether another booking has the same at the same time."""
+        mine, others = (
+            (*_summed(one.columns, one.amounts), *_summed(one.system_columns, one.system_amounts))
+            for one in (self, other)
+        )
+        return (self.start, self.end) == (other.start, other.end) and all(map(np.array_equal, mine, others))
+
 
 class JobTable:
     """A table of jobs with their places; mutable: the kernels write `starts` and the placements.
@@ -758,14 +766,8 @@ class Timeline:
         """Return the booking of a demand placed at `entries` in ``[start, end)``."""
         tables, scratch = self.instant_views()
         filled, systems = placement_columns(demand, entries, len(entries), tables, scratch)
-        return Booking(
-            start,
-            end,
-            scratch.columns[:filled].copy(),
-            scratch.amounts[:filled].copy(),
-            scratch.scolumns[:systems].copy(),
-            scratch.samounts[:systems].copy(),
-        )
+        of_nodes = scratch.columns[:filled].copy(), scratch.amounts[:filled].copy()
+        return Booking(start, end, *of_nodes, scratch.scolumns[:systems].copy(), scratch.samounts[:systems].copy())
 
     # --- many jobs ----------------------------------------------------------------------------------------------
 
