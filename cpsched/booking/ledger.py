@@ -219,10 +219,10 @@ class Ledger:
 
     def stand_aside(self, job_id: str, now: int) -> None:
         """Move a booked rigid job to nodes that are not free now, at the same start: jobs that start now find more."""
-        place, demand = self.place_of(job_id), int(self.table.jobs[self._row[job_id], 0])
+        place, row = self.place_of(job_id), self._row[job_id]
         held = self._booking_at(job_id, place)
-        entries = self.timeline.fit_late(demand, held, now - self.instance.now)
-        if entries is not None and not np.array_equal(entries, place.held):
+        entries = self.timeline.fit_late(int(self.table.jobs[row, 0]), held, now - self.instance.now)
+        if entries is not None and not np.array_equal(entries, self.table.entries(row)):
             self.release(job_id)
             self.put_back(job_id, replace(place, held=entries))
 

@@ -12,7 +12,7 @@ from cpsched.cp.bounds import Bound, least_seconds, lower_bound
 from cpsched.cp.bounds.orders import MOST_JOBS, best_order
 from cpsched.cp.improver import InWorker
 from cpsched.cp.messages import Prove, Proven, Reply
-from cpsched.cp.process import COMMAND, converse, failures_told, seconds_for
+from cpsched.cp.process import converse, failures_told, seconds_for
 from cpsched.cp.solution import BoundParams
 from cpsched.domain import Instance, PlannedJob
 from cpsched.engine import Board
@@ -70,11 +70,8 @@ class QuickBound:
 class LagrangianBound(InWorker[BoundParams]):
     """Proves a lower bound (`lower_bound`) in a process of its own, in a share of the budget."""
 
-    name = "bound"
+    name, usual = "bound", BoundParams()
     makes_choices = True
-
-    def __init__(self, params: BoundParams | None = None, command: Sequence[str] = COMMAND) -> None:
-        super().__init__(params or BoundParams(), command)
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
         """Return nothing: what the bound cannot honour it leaves out, which keeps it a bound."""

@@ -23,8 +23,11 @@ class InWorker(Generic[Params]):
     `params`: how it works. `command`: how the worker is started; replaced in tests.
     """
 
-    def __init__(self, params: Params, command: Sequence[str] = COMMAND) -> None:
-        self.params: Params = params
+    #: How it works where nothing is said.
+    usual: Params
+
+    def __init__(self, params: Params | None = None, command: Sequence[str] = COMMAND) -> None:
+        self.params: Params = params or self.usual
         self._command = command
 
     def prepare(self) -> None:
@@ -59,11 +62,8 @@ _WORDS = {
 class Cp(InWorker[CpParams]):
     """Proves or improves plans of small windows by CP-SAT, in a process of its own."""
 
-    name = "cp"
+    name, usual = "cp", CpParams()
     makes_choices = True
-
-    def __init__(self, params: CpParams | None = None, command: Sequence[str] = COMMAND) -> None:
-        super().__init__(params or CpParams(), command)
 
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
         """Solve the window, if it is small enough and has something to plan."""
