@@ -10,6 +10,15 @@ from cpsched.verify.model import Booking, Instance, Job, Plan, Request, Segment,
 from cpsched.verify.shares import faults_of_change, held_by
 from cpsched.verify.sweep import Use
 
+#: The most nodes or holders that a message names.
+NAMED = 5
+
+
+def named(things: Iterable[object]) -> str:
+    """Name the first of some things, each once, and say how many more there are."""
+    names = list(dict.fromkeys(map(str, things)))
+    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+
 
 @dataclass(frozen=True, slots=True)
 class Violation:
