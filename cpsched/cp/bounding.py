@@ -15,7 +15,7 @@ from cpsched.cp.messages import Prove, Proven, Reply
 from cpsched.cp.process import converse, failures_told, seconds_for
 from cpsched.cp.solution import BoundParams
 from cpsched.domain import Instance, PlannedJob
-from cpsched.engine import Board
+from cpsched.engine import Board, Improver
 from cpsched.planner import AdmissionResult, unsupported, warmup_window
 
 #: Seconds of the clock on the wall that count as one of a core, where others take the cores.
@@ -26,7 +26,7 @@ _FEW = 20
 _LEAST = 0.1
 
 
-class QuickBound:
+class QuickBound(Improver):
     """Proves a first bound in this process, within seconds of a core and not of the clock on the wall: so it is there
     on a busy machine too, where a worker would be loading still.
 
@@ -45,12 +45,8 @@ class QuickBound:
         waiting = [job.id for job in window.jobs if job.running is None]
         lower_bound(window, waiting, seconds=1.0, evaluations=_FEW, clock=lambda: 0.0)
 
-    def unsupported(self, instance: Instance) -> tuple[str, ...]:
-        """Return nothing: what the bound cannot honour it leaves out, which keeps it a bound."""
-        return ()
-
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
-        """Prove a bound, once, if there is time."""
+        """Prove a bound, once, if there is time; what it cannot honour it leaves out, which keeps it a bound."""
         best, seconds = board.best, self.share * board.budget.remaining
         running = {job.id for job in instance.jobs if job.running is not None}
         jobs = [job.id for job in best.jobs if job.id not in running]
@@ -109,16 +105,13 @@ def _prove(board: Board, found: Bound, *, over: Collection[str], by: str) -> Non
         board.account(by=by, what=found.how)
 
 
-class Orders:
+class Orders(Improver):
     """Tries the orders in which a few rigid jobs can start, on aggregated resources; the planner plans the best one.
 
     It takes milliseconds, where a solver takes half a second to be loaded. Nothing in it depends on clock or seed.
     """
 
     name = "orders"
-
-    def prepare(self) -> None:
-        """Prepare nothing: the planner has prepared everything."""
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
         """Return the features of the instance that the planner cannot honour."""

@@ -11,13 +11,13 @@ from cpsched.cp.messages import BetterPlan, Bounded, Counted, Done, Reply, Solve
 from cpsched.cp.process import COMMAND, Worker, available_memory, converse, failures_told, seconds_for
 from cpsched.cp.solution import BoundParams, CpParams, NeighbourhoodParams
 from cpsched.domain import Instance
-from cpsched.engine import Board, Offer
+from cpsched.engine import Board, Improver, Offer
 from cpsched.planner import unsupported
 
 Params = TypeVar("Params", BoundParams, CpParams, NeighbourhoodParams)
 
 
-class InWorker(Generic[Params]):
+class InWorker(Improver, Generic[Params]):
     """An improver with a worker process.
 
     `params`: how it works. `command`: how the worker is started; replaced in tests.
@@ -29,9 +29,6 @@ class InWorker(Generic[Params]):
     def __init__(self, params: Params | None = None, command: Sequence[str] = COMMAND) -> None:
         self.params: Params = params or self.usual
         self._command = command
-
-    def prepare(self) -> None:
-        """Nothing is compiled, and what is loaded is loaded in the worker."""
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
         """Return the features of the instance that the model cannot honour: the same as the planner's, and alternatives

@@ -86,7 +86,7 @@ def work(instance: Instance, jobs: Sequence[PlannedJob], placeable: Collection[s
     )
 
 
-class DaskLane:
+class DaskLane(Improver):
     """One worker of a Dask cluster as a solver.
 
     `client`: the client of its scheduler. `worker`: the address of the worker. `engine`: the engine whose team works.
@@ -97,9 +97,6 @@ class DaskLane:
 
     def __init__(self, client: Client, worker: str, engine: str, lane: int) -> None:
         self._client, self._worker, self._engine, self._lane = client, worker, engine, lane
-
-    def prepare(self) -> None:
-        """Nothing: `with_dask_lanes` has prepared the workers."""
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
         """Return the features of the instance that no lane of the team can honour."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from cpsched import problem
 from cpsched.domain import Instance, Job, PlannedJob, Step, WaitingJob, repeated
-from cpsched.engine import Outcome, Progress
+from cpsched.engine import Engine, Outcome, Progress
 from cpsched.errors import UnsupportedError
 from cpsched.planner import uncompiled
 from cpsched.problem import Machine
@@ -16,7 +16,7 @@ from cpsched.rules.evolving.lists import Track, Variant, schedule
 from cpsched.rusv import Profile
 
 
-class EvolvingEngine:
+class EvolvingEngine(Engine):
     """Plans jobs that evolve over whole nodes as a variant of Klein and Pérez does, in queue order. Deterministic.
 
     A step is held no longer than both the variant and the job's own ``expand_limit`` allow. Taken as rigid, a job has
@@ -26,9 +26,6 @@ class EvolvingEngine:
     def __init__(self, variant: Variant) -> None:
         self.variant = variant
         self.name = variant.name
-
-    def prepare(self) -> None:
-        """Do nothing: nothing is compiled."""
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
         """Return the features of the instance other than whole nodes of one kind."""
