@@ -10,8 +10,8 @@ from cpsched.cp import redundant
 from cpsched.cp.constraints import CONSTRAINTS
 from cpsched.cp.costs import ModeCost
 from cpsched.cp.encoding import Encoding, Task
+from cpsched.cp.redundant import canonical
 from cpsched.cp.solution import ModelParams, Placed
-from cpsched.cp.symmetry import canonical
 from cpsched.cp.variables import Variables
 from cpsched.problem import Milestone
 

@@ -24,13 +24,12 @@ if TYPE_CHECKING:
     )
     from cpsched.planner.costs import FIRST_KINK, LEVEL, RATE, costs_at, end_price, start_costs
     from cpsched.planner.events import EXPECTED_STATES, Aftermath, after_event
-    from cpsched.planner.infeasible import placeable_beside
     from cpsched.planner.insertion import Beside, elements_apart, inserted, most_tried, never_placed
     from cpsched.planner.live import Concern, LivePlanner, replanned
     from cpsched.planner.planner import Planner
     from cpsched.planner.planner_engine import PlannerEngine
     from cpsched.planner.profile import with_profile
-    from cpsched.planner.rescue import latest_starts
+    from cpsched.planner.rescue import latest_starts, placeable_beside
     from cpsched.planner.reservations import problem_of, slices_of, stated_outcome
     from cpsched.planner.shrink import Values, go_on_shrunk, place_cheaply
     from cpsched.planner.warm import with_promised_starts

@@ -17,9 +17,8 @@ from cpsched.domain import RULES, FrozenMap, Instance, Job, Plan, PlannedJob
 from cpsched.engine import Outcome
 from cpsched.errors import UnsupportedError
 from cpsched.planner.admission_result import AdmissionResult, unsupported, without_start
-from cpsched.planner.infeasible import hopeless
 from cpsched.planner.planner import NAME
-from cpsched.planner.rescue import rescue
+from cpsched.planner.rescue import hopeless, rescue
 from cpsched.planner.shrink import Values, begin_shrunk, go_on_shrunk
 from cpsched.planner.warm import displace, ordered, planned_by, shrink_more, shrunk
 from cpsched.problem import Refusal
