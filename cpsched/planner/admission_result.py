@@ -63,8 +63,7 @@ class AdmissionResult:
 
         `is_shrunk`: whether it starts malleable jobs on a share of their cores.
         """
-        features = unsupported(instance)
-        if features:
+        if features := unsupported(instance):
             raise UnsupportedError(engine, features)
         jobs = instance.elements()
         return cls(jobs=jobs, refused=FrozenMap(refusals(instance, is_shrunk=is_shrunk)))

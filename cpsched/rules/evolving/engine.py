@@ -33,8 +33,7 @@ class EvolvingEngine(Engine):
 
     def plan(self, instance: Instance, progress: Progress | None) -> Outcome:
         """Plan all jobs by the variant. Raises `UnsupportedError` if it cannot honour something."""
-        features = self.unsupported(instance)
-        if features:
+        if features := self.unsupported(instance):
             raise UnsupportedError(self.name, features)
         jobs = instance.elements()
         refused = {job.id: found for job in jobs if job.running is None and (found := _refusal(instance, job))}
