@@ -79,7 +79,8 @@ class Engine(Protocol):
     name: str
 
     def prepare(self) -> None:
-        """Compile or load what planning needs, so that no budget pays for it."""
+        """Compile or load what planning needs, so that no budget pays for it; nothing, unless an engine says so."""
+        return
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
         """Return the features of the instance that this engine cannot honour, each with its path."""
@@ -427,10 +428,12 @@ class Improver(Protocol):
     name: str
 
     def prepare(self) -> None:
-        """Compile or load what improving needs, so that no budget pays for it."""
+        """Compile or load what improving needs, so that no budget pays for it; nothing, unless a solver says so."""
+        return
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
-        """Return the features of the instance that this solver cannot honour, each with its path."""
+        """Return the features that this solver cannot honour, each with its path; none, unless it says so."""
+        return ()
 
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
         """Work until ``board.is_over``, or until there is nothing left to try; runs in a thread of its own.

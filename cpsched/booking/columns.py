@@ -19,28 +19,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cpsched import problem
 from cpsched.booking.mapping import Mapping
-from cpsched.domain import (
-    Amounts,
-    Arrangement,
-    Chunk,
-    ChunkLayer,
-    Cluster,
-    NodeClass,
-    NodeState,
-    Placement,
-    Request,
-)
-from cpsched.problem import (
-    Column,
-    amount_of,
-    chunks_on_empty_node,
-    columns_of,
-    is_optional,
-    level_rule,
-    packs,
-    placements,
-)
+from cpsched.domain import Amounts, Chunk, ChunkLayer, Cluster, NodeClass, Placement, Request
 from cpsched.rusv import Demands, KindDemand, Layout, Run
 
 #: The kind of a packed request, all chunks of which are on one node.
@@ -80,8 +61,8 @@ class Columns:
         self._run_length = [len(list(nodes)) for _, nodes in groupby(class_of[index] for index in order)]
         self._run_first = [0, *accumulate(self._run_length)][:-1]
         #: The capacity of each column of the nodes of a run; those without any are left out.
-        self.run_columns: list[dict[Column, int]] = [
-            {column: amount for column, amount in columns_of(node_class).items() if amount > 0}
+        self.run_columns: list[dict[problem.Column, int]] = [
+            {column: amount for column, amount in problem.columns_of(node_class).items() if amount > 0}
             for node_class in self.run_class
         ]
         self._number_system()
@@ -123,7 +104,7 @@ class Columns:
 
     def _number_system(self) -> None:
         """Give each system column its number, and add up what it has."""
-        up = [node_class for node_class in self.run_class if node_class.state is NodeState.UP]
+        up = [node_class for node_class in self.run_class if node_class.is_up]
         groups = list(dict.fromkeys(up))
         self._group_of = (
             {node_class: place for place, node_class in enumerate(groups)} if 1 < len(groups) <= MOST_GROUPS else {}
@@ -131,7 +112,7 @@ class Columns:
         capacity: dict[tuple[str, int | None], int] = {}
         for node_class, length, columns in zip(self.run_class, self._run_length, self.run_columns, strict=True):
             for (name, kept_for), amount in columns.items():
-                if node_class.state is NodeState.UP and kept_for is None:
+                if node_class.is_up and kept_for is None:
                     for key in self._system_keys(name, node_class):
                         capacity[key] = capacity.get(key, 0) + amount * length
         self._system_number = {key: number for number, key in enumerate(capacity)}
@@ -154,7 +135,7 @@ class Columns:
         number = {key: place for place, key in enumerate(keys)}
         runs = []
         for node_class, length, columns in zip(self.run_class, self._run_length, self.run_columns, strict=True):
-            counted = node_class.state is NodeState.UP
+            counted = node_class.is_up
             system = [
                 tuple(self._system_number[key] for key in self._system_keys(name, node_class))
                 if counted and kept_for is None
@@ -182,7 +163,7 @@ class Columns:
         asked = request, licenses, walltime if self._has_guards else None
         number = self._asked.get(asked)
         if number is None:
-            pack = request.place.arrangement is Arrangement.PACK
+            pack = request.place.is_packed
             runs = (
                 (self._runs_packing(request, walltime),)
                 if pack
@@ -217,7 +198,7 @@ class Columns:
             for request in requests
         ]
         runs = [run for run in allowed[0] if all(run in others for others in allowed)]
-        most = 1 if place.arrangement is not Arrangement.FREE else need
+        most = 1 if place.is_packed or place.is_scattered else need
         parts = [self._kind(unit, need, most, runs).takes for unit in units]
         takes = tuple(
             (of_run[0][0], tuple(_least([dict(taken) for _, taken in of_run]).items()))
@@ -244,14 +225,14 @@ class Columns:
 
     def _runs_packing(self, request: Request, walltime: int) -> tuple[int, ...]:
         """Return the runs whose nodes may hold a whole request."""
-        return tuple(run for run in self._up_runs() if packs(self.run_class[run], request, walltime))
+        return tuple(run for run in self._up_runs() if problem.packs(self.run_class[run], request, walltime))
 
     def licenses_of(self, licenses: Amounts) -> dict[int, int]:
         """Return amounts of licences by the system column of each."""
         return {self.license_number[name]: amount for name, amount in licenses.items()}
 
     def _up_runs(self) -> list[int]:
-        return [run for run, node_class in enumerate(self.run_class) if node_class.state is NodeState.UP]
+        return [run for run, node_class in enumerate(self.run_class) if node_class.is_up]
 
     def _runs_for(self, chunk: Chunk, request: Request, walltime: int) -> tuple[int, ...]:
         """Return the runs whose nodes may hold a chunk."""
@@ -261,7 +242,7 @@ class Columns:
             self._runs_of[key] = tuple(
                 run
                 for run in self._up_runs()
-                if chunks_on_empty_node(self.run_class[run], chunk, walltime, exclusive=exclusive)
+                if problem.chunks_on_empty_node(self.run_class[run], chunk, walltime, exclusive=exclusive)
             )
         return self._runs_of[key]
 
@@ -291,7 +272,7 @@ class Columns:
     def _groups(self, level: str) -> list[str]:
         """Return the group of each run of nodes of a level of the topology; empty: none."""
         if level not in self._groups_of:
-            rule = level_rule(level)
+            rule = problem.level_rule(level)
             self._groups_of[level] = [node_class.properties.get(rule, "") for node_class in self.run_class]
         return self._groups_of[level]
 
@@ -306,12 +287,12 @@ class Columns:
         within: bool = False,
     ) -> int:
         """Add the orders of mapping a request to some runs; `otherwise` is for where all fail."""
-        arrangement, number = request.place.arrangement, otherwise
+        is_scattered, number = request.place.is_scattered, otherwise
         for order, fill in reversed(self._orders(request, runs)[: 1 if within else None]):
             kinds = []
             for kind in order:
                 chunk = request.chunks[kind]
-                most = 1 if arrangement is Arrangement.SCATTER else chunk.count
+                most = 1 if is_scattered else chunk.count
                 kinds.append(self._kind([(chunk, 1)], chunk.count, most, sorted(runs[kind], key=fill.__getitem__)))
             self._kinds.extend(order)
             number = self.demands.add(
@@ -319,7 +300,7 @@ class Columns:
                 system=needs,
                 licenses=held,
                 exclusive=request.place.exclusive,
-                scatter=arrangement is Arrangement.SCATTER,
+                scatter=is_scattered,
                 within=within,
                 otherwise=number,
             )
@@ -349,7 +330,7 @@ class Columns:
 
     def mapping_orders(self, request: Request, walltime: int) -> tuple[MappingOrder, ...]:
         """Return the orders of the kinds of a request and their nodes; each is for where the one before fails."""
-        if request.place.arrangement is Arrangement.PACK:
+        if request.place.is_packed:
             return (MappingOrder(kinds=(WHOLE_REQUEST,), nodes=np.arange(len(self.node_names))),)
         runs = [self._runs_for(chunk, request, walltime) for chunk in request.chunks]
         return tuple(
@@ -365,7 +346,7 @@ class Columns:
         if key not in self._takes:
             takes = []
             for run in runs:
-                amounts = (amount_of(column, unit) for column in self.run_columns[run])
+                amounts = (problem.amount_of(column, unit) for column in self.run_columns[run])
                 takes.append((run, tuple((place, amount) for place, amount in enumerate(amounts) if amount)))
             self._takes[key] = tuple(takes)
         return KindDemand(need=need, most=most, takes=self._takes[key])
@@ -381,7 +362,7 @@ class Columns:
         """
         groups = {self._group_of.get(self.run_class[run]) for kind in runs for run in kind}
         group = groups.pop() if len(groups) == 1 and all(runs) else None
-        asked = (((name, group), amount) for name, amount in totals.items() if not is_optional(name))
+        asked = (((name, group), amount) for name, amount in totals.items() if not problem.is_optional(name))
         return [(self._system_number[key], amount) for key, amount in asked if key in self._system_number]
 
     def entries_of(self, number: int, request: Request, allocation: Sequence[Placement]) -> NDArray[np.int32] | None:
@@ -399,7 +380,7 @@ class Columns:
         """Return the entries of a demand for the chunks of `allocation`, whether the nodes may have them or not; None
         if these are not the chunks of the request in its arrangement. See `entries_of`.
         """
-        chunks, arrangement = request.chunks, request.place.arrangement
+        chunks, place = request.chunks, request.place
         held: list[dict[int, int]] = [{} for _ in chunks]
         for part in allocation:
             node = self.node_number.get(part.node)
@@ -411,9 +392,9 @@ class Columns:
         used = [node for counts in held for node in counts]
         if [sum(counts.values()) for counts in held] != [chunk.count for chunk in chunks]:
             return None
-        if arrangement is Arrangement.PACK and len(set(used)) > 1:
+        if place.is_packed and len(set(used)) > 1:
             return None
-        if arrangement is Arrangement.SCATTER and len(set(used)) < sum(chunk.count for chunk in chunks):
+        if place.is_scattered and len(set(used)) < sum(chunk.count for chunk in chunks):
             return None
         if request.place.within is not None:
             groups = self._groups(request.place.within)
@@ -432,7 +413,7 @@ class Columns:
     def allocation_of(self, request: Request, entries: NDArray[np.int32]) -> tuple[Placement, ...]:
         """Return entries of a demand for a request as placements on nodes with names."""
         rows = ((self.node_names[number], self.kind_of(kind), units) for number, kind, units in entries.tolist())
-        return placements(request.chunks, self.in_chunks(request, rows))
+        return problem.placements(request.chunks, self.in_chunks(request, rows))
 
     @staticmethod
     def in_chunks(request: Request, units: Iterable[tuple[str, int, int]]) -> Iterator[tuple[str, int, int]]:

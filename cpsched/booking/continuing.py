@@ -18,7 +18,6 @@ from cpsched.booking.mapping import CheapFirst
 from cpsched.booking.running import RunningJobs
 from cpsched.domain import (
     Amounts,
-    Arrangement,
     Chunk,
     ChunkLayer,
     Cluster,
@@ -50,7 +49,7 @@ def units_on(request: Request, allocation: Sequence[Placement], cluster: Cluster
     held: dict[str, Counter[str]] = {}
     for placement in allocation:
         held.setdefault(placement.node, Counter()).update(placement.resources)
-    if request.place.arrangement is Arrangement.PACK:
+    if request.place.is_packed:
         is_packed = list(held.values()) == [Counter(request.totals)]
         return {WHOLE_REQUEST: dict.fromkeys(held, 1)} if is_packed else None
     units = _stated(request, allocation)
@@ -79,7 +78,7 @@ def _stated(request: Request, allocation: Sequence[Placement]) -> Units | None:
         units[kind][placement.node] = units[kind].get(placement.node, 0) + count
     counts = [sum(on_nodes.values()) for on_nodes in units.values()]
     on_node = sum((Counter(on_nodes) for on_nodes in units.values()), Counter())
-    is_arranged = request.place.arrangement is not Arrangement.SCATTER or max(on_node.values()) <= 1
+    is_arranged = not request.place.is_scattered or max(on_node.values()) <= 1
     return units if is_arranged and counts == [chunk.count for chunk in request.chunks] else None
 
 
@@ -91,7 +90,7 @@ def _guessed(
 
     `held`: the amounts on each node. `kinds_on`: which kinds of chunks may be on each node.
     """
-    most = 1 if request.place.arrangement is Arrangement.SCATTER else sum(chunk.count for chunk in request.chunks)
+    most = 1 if request.place.is_scattered else sum(chunk.count for chunk in request.chunks)
     # (chunks of each kind that have no node yet) -> the chunks on the nodes before
     found: dict[tuple[int, ...], tuple[tuple[int, ...], ...]] = {tuple(chunk.count for chunk in request.chunks): ()}
     for node, amounts in held.items():
@@ -143,9 +142,9 @@ def continuation(instance: Instance, job: Job, units: Units) -> tuple[Segment, .
     """
     others = tuple(other for other in instance.jobs if other.running is not None and other.id != job.id)
     on = {node for of_kind in units.values() for node in of_kind}
-    grandfathered = frozenset(node for node in on if instance.cluster.class_of[node].state is not NodeState.UP)
+    grandfathered = frozenset(node for node in on if not instance.cluster.class_of[node].is_up)
     cluster = _opened(instance.cluster, grandfathered)
-    there = {name for kind in cluster.classes if kind.state is NodeState.UP for name in kind.resources}
+    there = {name for kind in cluster.classes if kind.is_up for name in kind.resources}
     if not all(name in there for step in job.steps for name in step.request.totals):
         return None
     search = _Search(replace(instance, jobs=others, cluster=cluster), job, units, grandfathered)
@@ -278,7 +277,7 @@ class _Attempt:
         self._demands = search.timeline.demands
         self._free = [search.timeline.least_free(start, end)[0] for start, end in times]
         place = search.job.steps[0].request.place
-        self._is_scattered = place.arrangement is Arrangement.SCATTER
+        self._is_scattered = place.is_scattered
         everywhere = np.ones(len(search.is_grandfathered), dtype=bool)
         self._usable = [
             search.timeline.idle_nodes(free) if place.exclusive and step else everywhere.copy()  # it is where it is

@@ -20,15 +20,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.booking.changing import ChangingJobs, Part
+from cpsched.booking.changing import ChangingJobs, Part, Shape
 from cpsched.booking.columns import Columns
-from cpsched.booking.expansion import fastest_changes
-from cpsched.booking.links import Links
+from cpsched.booking.links import CompiledMode, Links, compiled_modes
 from cpsched.booking.mapping import CheapFirst, Mapping
-from cpsched.booking.modes import CompiledMode, compiled_modes
-from cpsched.booking.partial_booking import book_asides
-from cpsched.booking.running import RunningJobs
-from cpsched.booking.shapes import Shape
+from cpsched.booking.running import RunningJobs, book_asides, fastest_changes
 from cpsched.domain import Instance, Job, PlannedJob, Segment, SetAside, stretches_of
 from cpsched.domain import modes as domain_modes
 from cpsched.problem import awaited_ends, in_segments, own_start
@@ -223,12 +219,10 @@ class Ledger:
 
     def stand_aside(self, job_id: str, now: int) -> None:
         """Move a booked rigid job to nodes that are not free now, at the same start: jobs that start now find more."""
-        place, demand = self.place_of(job_id), int(self.table.jobs[self._row[job_id], 0])
-        if isinstance(place.held, tuple):
-            raise ValueError(f"job {job_id} changes while it runs")
-        held = self.timeline.booking_of(demand, place.held, place.start, place.end)
-        entries = self.timeline.fit_late(demand, held, now - self.instance.now)
-        if entries is not None and not np.array_equal(entries, place.held):
+        place, row = self.place_of(job_id), self._row[job_id]
+        held = self._booking_at(job_id, place)
+        entries = self.timeline.fit_late(int(self.table.jobs[row, 0]), held, now - self.instance.now)
+        if entries is not None and not np.array_equal(entries, self.table.entries(row)):
             self.release(job_id)
             self.put_back(job_id, replace(place, held=entries))
 
@@ -372,10 +366,7 @@ class Ledger:
         if row in self._parts:
             self._release_changing(row)
             return
-        demand, _, _, duration = (int(value) for value in self.table.jobs[row])
-        start = int(self.table.starts[row])
-        entries = self.table.entries(row)
-        self.timeline.release(self.timeline.booking_of(demand, entries, start, start + duration))
+        self.timeline.release(self._booking_at(job_id, self.place_of(job_id)))
         self.table.starts[row] = NOWHERE
 
     def place_of(self, job_id: str) -> Place:
@@ -386,11 +377,15 @@ class Ledger:
         if parts is None:
             end = start + int(table.jobs[row, 3])
             return Place(start=start, end=end, waste=0, number=self.mode(job_id), held=table.entries(row))
-        return Place(start=start, end=parts[-1].end, waste=self._wasted(row, parts), number=0, held=tuple(parts))
+        waste = _wasted(self._shapes[row], parts) if row in self._shapes else 0  # malleable jobs waste nothing
+        return Place(start=start, end=parts[-1].end, waste=waste, number=0, held=tuple(parts))
 
-    def _wasted(self, row: int, parts: Sequence[Part]) -> int:
-        """Return the core seconds for which steps are held beyond what they need; malleable jobs waste nothing."""
-        return _wasted(self._shapes[row], parts) if row in self._shapes else 0
+    def _booking_at(self, job_id: str, place: Place) -> Booking:
+        """Return what a waiting job holds at a place where it does not change."""
+        if isinstance(place.held, tuple):
+            raise ValueError(f"job {job_id} changes while it runs")
+        demand = self.modes[self._row[job_id]][place.number].demand
+        return self.timeline.booking_of(demand, place.held, place.start, place.end)
 
     def put_back(self, job_id: str, place: Place) -> None:
         """Book a waiting job at its earlier place; the caller guarantees that all of it is free."""
@@ -399,8 +394,7 @@ class Ledger:
             self._book_changing(row, list(place.held))
             return
         self.take_mode(job_id, place.number)
-        demand = int(self.table.jobs[row, 0])
-        self.timeline.book(self.timeline.booking_of(demand, place.held, place.start, place.end))
+        self.timeline.book(self._booking_at(job_id, place))
         self.table.keep(row, place.start, place.held)
 
     def standing_on(self, nodes: Collection[str], until: int) -> set[str]:
@@ -478,8 +472,7 @@ class Ledger:
         """Return whether all of a place in one mode of a waiting job is free."""
         if isinstance(place.held, tuple):
             return all(self.timeline.is_free(part.booking) for part in place.held)
-        demand = self.modes[self._row[job_id]][place.number].demand
-        return self.timeline.is_free(self.timeline.booking_of(demand, place.held, place.start, place.end))
+        return self.timeline.is_free(self._booking_at(job_id, place))
 
     def shrunk(self, job_id: str, number: int) -> Place | None:
         """Return the place of a booked malleable job if it runs in a mode from its start to its end, on the same nodes;
@@ -602,11 +595,6 @@ class Ledger:
             for start, end, number, entries in pieces
         )
         return in_segments(job_id, segments, pieces[0][2] if self.jobs[row].alternatives else 0)
-
-    @property
-    def num_slots(self) -> int:
-        """How many pieces the time axis has between breakpoints."""
-        return self.timeline.num_slots
 
 
 def _wasted(shape: Shape, parts: Sequence[Part]) -> int:

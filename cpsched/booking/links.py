@@ -1,15 +1,20 @@
-"""Dependencies between jobs as milestones between the rows of the timeline's job table (OCCS-49)."""
+"""Dependencies between jobs as milestones between the rows of the timeline's job table (OCCS-49), and
+the modes of a job: as one block of time, on all its cores or, if it is malleable, on a share of them (SD-3); or by one
+of its alternatives.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cpsched import rusv
-from cpsched.domain import Instance, Job
+from cpsched.booking.columns import Columns
+from cpsched.domain import Instance, Job, Request, modes
 from cpsched.problem import Precedences
 from cpsched.rusv import FOREVER, links_of
 
@@ -35,3 +40,43 @@ class Links:
         )
         released = [FOREVER if (time := precedences.released(job)) is None else time for job in waiting]
         return cls(links_of(len(waiting), before, after), np.array(released, dtype=np.int64))
+
+
+class CompiledMode(NamedTuple):
+    """A mode of a job, compiled: how it is run from its start to its end."""
+
+    #: The request, and its demand.
+    request: Request
+    demand: int
+    #: The last start, in seconds from `now`.
+    latest: int
+    #: Seconds.
+    duration: int
+
+
+def compiled_modes(instance: Instance, job: Job, columns: Columns, *, is_awaited: bool) -> tuple[CompiledMode, ...]:
+    """Return the modes of a waiting job, that on all its cores first; of an evolving one that of its first step; of one
+    with alternatives one for each of its choices, in their order.
+
+    `instance`, `job`: the window, and one of its waiting jobs. `columns`: gets the demands. `is_awaited`: whether
+    others wait for the job's end. Then it is not shrunk: its end is known from its start.
+    """
+    last, most = instance.latest_start(job), None
+    until = FOREVER if last is None else last - instance.now
+    if job.alternatives:
+        most = None if job.queue is None else instance.queues[job.queue].max_walltime
+        asked = [(one.request, one.licenses, one.walltime, one.walltime) for one in job.choices]
+    elif job.is_evolving or job.malleability is None or is_awaited:
+        asked = [(job.steps[0].request, job.licenses, job.walltime, job.walltime)]
+    else:
+        asked = [(mode.request, job.licenses, job.walltime, mode.time_for(job.walltime)) for mode in modes(job)]
+
+    def latest(duration: int) -> int:
+        if most is not None and duration > most:
+            return -1  # an alternative that is too long for the job's queue
+        return until if job.deadline is None else min(until, job.deadline - duration - instance.now)
+
+    return tuple(
+        CompiledMode(request, columns.compile(request, licenses, walltime), latest(duration), duration)
+        for request, licenses, walltime, duration in asked
+    )

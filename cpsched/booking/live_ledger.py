@@ -7,9 +7,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.booking.ledger import Ledger, Mark, Place
-from cpsched.booking.links import Links
-from cpsched.booking.modes import compiled_modes
+from cpsched.booking.ledger import Ledger, Mark
+from cpsched.booking.links import Links, compiled_modes
 from cpsched.domain import Instance, Job, PlannedJob
 from cpsched.rusv import FOREVER, NOWHERE, Booking, Compression, kernels
 
@@ -117,7 +116,7 @@ class LiveLedger(Ledger):
         """Hold for a running job the place that it has as a waiting one; return whether that is what it holds."""
         place = self.place_of(job.id)
         planned, bookings = self._booking_at(job.id, place), self.running.bookings_of(job)
-        if len(bookings) != 1 or not self._has_nodes(job) or not _is_same(planned, bookings[0]):
+        if len(bookings) != 1 or not self._has_nodes(job) or not planned.is_same(bookings[0]):
             return False
         self._known.pop(job.id, None)
         super().release(job.id)
@@ -229,37 +228,11 @@ class LiveLedger(Ledger):
 
     def _is_joint(self) -> NDArray[np.bool_]:
         """Return which demands are for chunks of several kinds: these may fit later without any release."""
-        flags = self.timeline.demands.tables().demands[:-1, kernels.D_FLAGS]
-        return np.asarray(flags & kernels.JOINT != 0)
-
-    def _booking_at(self, job_id: str, place: Place) -> Booking:
-        """Return what a waiting job holds at a place in one mode."""
-        if isinstance(place.held, tuple):
-            raise ValueError(f"job {job_id} changes while it runs")
-        demand = self.modes[self._row[job_id]][place.number].demand
-        return self.timeline.booking_of(demand, place.held, place.start, place.end)
+        flags = self.timeline.demands.tables().demands[:-1, kernels.D.FLAGS]
+        return np.asarray(flags & kernels.F.JOINT != 0)
 
     def _give_back(self, released: Sequence[Booking], since: int = 0) -> None:
         """Note that something was released from a second on, of this ledger's clock."""
         if self._compression is not None:
             nodes = sum(max(1, len(booking.columns)) for booking in released if booking.end > since)
             self._compression.give_back(nodes)
-
-
-def _is_same(one: Booking, other: Booking) -> bool:
-    """Return whether two bookings hold the same at the same time."""
-    return (one.start, one.end) == (other.start, other.end) and all(
-        _summed(columns, amounts) == _summed(columns_too, amounts_too)
-        for columns, amounts, columns_too, amounts_too in (
-            (one.columns, one.amounts, other.columns, other.amounts),
-            (one.system_columns, one.system_amounts, other.system_columns, other.system_amounts),
-        )
-    )
-
-
-def _summed(columns: NDArray[np.int64], amounts: NDArray[np.int64]) -> dict[int, int]:
-    """Return the amount of each column."""
-    found: dict[int, int] = {}
-    for column, amount in zip(columns.tolist(), amounts.tolist(), strict=True):
-        found[column] = found.get(column, 0) + amount
-    return found

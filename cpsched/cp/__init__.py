@@ -2,7 +2,7 @@
 
 Begin with `model.py`, the table of contents of the model, and `improver.py`, which solves it in a process of its own
 (`process.py`, `worker.py`); `neighbourhoods/improver.py` improves parts of plans of any size; `bounds/bound.py` is the
-recipe of the bounds; `orders.py` solves windows of a few jobs at once.
+recipe of the bounds; `bounding.py` has what proves them, and solves windows of a few jobs at once.
 
 Nothing is imported before it is asked for: the worker is on its way the sooner the less it loads.
 """
@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 from cpsched.doors import opener
 
 if TYPE_CHECKING:
-    from cpsched.cp.bounding import LagrangianBound, QuickBound
+    from cpsched.cp.bounding import LagrangianBound, Orders, QuickBound
     from cpsched.cp.bounds import Bound, lower_bound
     from cpsched.cp.improver import Cp
     from cpsched.cp.neighbourhoods.improver import Neighbourhoods
-    from cpsched.cp.orders import Orders
-    from cpsched.cp.params import BoundParams, CpParams, ModelParams, NeighbourhoodParams
+    from cpsched.cp.solution import BoundParams, CpParams, ModelParams, NeighbourhoodParams
 
 __getattr__ = opener(__name__)

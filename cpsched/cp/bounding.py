@@ -1,18 +1,22 @@
-"""`QuickBound` and `LagrangianBound`: prove a bound beside the search, a first one soon and a better one later."""
+"""`QuickBound` and `LagrangianBound`: prove a bound beside the search, a first one soon and a better one later; and
+`Orders`: proves or finds the best plan of a few jobs at once, in this process.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Collection, Sequence
 
+from cpsched.booking import Ledger
 from cpsched.cp.bounds import Bound, least_seconds, lower_bound
-from cpsched.cp.in_worker import InWorker
+from cpsched.cp.bounds.orders import MOST_JOBS, best_order
+from cpsched.cp.improver import InWorker
 from cpsched.cp.messages import Prove, Proven, Reply
-from cpsched.cp.params import BoundParams
-from cpsched.cp.process import COMMAND, converse, failures_told, seconds_for
-from cpsched.domain import Instance
-from cpsched.engine import Board
-from cpsched.planner import warmup_window
+from cpsched.cp.process import converse, failures_told, seconds_for
+from cpsched.cp.solution import BoundParams
+from cpsched.domain import Instance, PlannedJob
+from cpsched.engine import Board, Improver
+from cpsched.planner import AdmissionResult, unsupported, warmup_window
 
 #: Seconds of the clock on the wall that count as one of a core, where others take the cores.
 _CROWDED = 6.0
@@ -22,7 +26,7 @@ _FEW = 20
 _LEAST = 0.1
 
 
-class QuickBound:
+class QuickBound(Improver):
     """Proves a first bound in this process, within seconds of a core and not of the clock on the wall: so it is there
     on a busy machine too, where a worker would be loading still.
 
@@ -41,12 +45,8 @@ class QuickBound:
         waiting = [job.id for job in window.jobs if job.running is None]
         lower_bound(window, waiting, seconds=1.0, evaluations=_FEW, clock=lambda: 0.0)
 
-    def unsupported(self, instance: Instance) -> tuple[str, ...]:
-        """Return nothing: what the bound cannot honour it leaves out, which keeps it a bound."""
-        return ()
-
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
-        """Prove a bound, once, if there is time."""
+        """Prove a bound, once, if there is time; what it cannot honour it leaves out, which keeps it a bound."""
         best, seconds = board.best, self.share * board.budget.remaining
         running = {job.id for job in instance.jobs if job.running is not None}
         jobs = [job.id for job in best.jobs if job.id not in running]
@@ -66,11 +66,8 @@ class QuickBound:
 class LagrangianBound(InWorker[BoundParams]):
     """Proves a lower bound (`lower_bound`) in a process of its own, in a share of the budget."""
 
-    name = "bound"
+    name, usual = "bound", BoundParams()
     makes_choices = True
-
-    def __init__(self, params: BoundParams | None = None, command: Sequence[str] = COMMAND) -> None:
-        super().__init__(params or BoundParams(), command)
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
         """Return nothing: what the bound cannot honour it leaves out, which keeps it a bound."""
@@ -106,3 +103,35 @@ def _prove(board: Board, found: Bound, *, over: Collection[str], by: str) -> Non
     board.prove(found.value, over=over, how=found.how, by=by)
     if board.proof is not None and board.proof.how == found.how:
         board.account(by=by, what=found.how)
+
+
+class Orders(Improver):
+    """Tries the orders in which a few rigid jobs can start, on aggregated resources; the planner plans the best one.
+
+    It takes milliseconds, where a solver takes half a second to be loaded. Nothing in it depends on clock or seed.
+    """
+
+    name = "orders"
+
+    def unsupported(self, instance: Instance) -> tuple[str, ...]:
+        """Return the features of the instance that the planner cannot honour."""
+        return unsupported(instance)
+
+    def is_for(self, jobs: Sequence[PlannedJob], instance: Instance) -> bool:
+        """Return whether a plan has so few waiting jobs that their orders are tried."""
+        return 0 < len(jobs) - sum(job.running is not None for job in instance.jobs) <= MOST_JOBS
+
+    def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
+        """Prove a bound of the jobs of the best plan, and offer a plan of the order that has this value."""
+        best = board.best
+        waiting = [job.id for job in instance.elements() if job.running is None and job.id in best.ids]
+        found = best_order(instance, waiting)
+        if found is None:
+            return
+        board.prove(found.bound.value, over=best.ids, how=found.bound.how, by=self.name)
+        if board.is_optimal:
+            return
+        admission = AdmissionResult.of(instance, engine=self.name)
+        ledger = Ledger(instance, admission.admitted)
+        ledger.plan(found.jobs)
+        board.offer(admission.outcome(ledger).jobs, by=self.name)

@@ -12,33 +12,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from operator import itemgetter
 
+from cpsched import problem
 from cpsched.cp.costs import TaskCosts, costs_of
-from cpsched.cp.layers import has_layers_only
 from cpsched.cp.running import running_modes, totals_of
 from cpsched.cp.sites import Pool, Site, licenses_of, machine_of, sites_of
 from cpsched.cp.task_modes import TaskMode, waiting_modes
 from cpsched.cp.tight_starts import Pieces, tight_starts
-from cpsched.domain import Arrangement, ChunkLayer, Instance, Job, NodeClass, Request, chunk_layers, modes
+from cpsched.domain import ChunkLayer, Instance, Job, NodeClass, Request, chunk_layers, modes
 from cpsched.domain import PlannedJob as Planned
-from cpsched.problem import (
-    Column,
-    Hold,
-    LongestDelay,
-    Machine,
-    Milestone,
-    Precedences,
-    amount_of,
-    awaited_ends,
-    chunks_on_empty_node,
-    columns_of,
-    consumable,
-    level_rule,
-    missing_from,
-    opened,
-    packs,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +33,7 @@ class Alternative:
     #: The number of units that an empty node holds, at most the number of the request (P of BRIDI-6).
     most: int
     #: The amount of each column that one unit takes, in each segment in which it is there.
-    takes: tuple[Mapping[Column, int], ...]
+    takes: tuple[Mapping[problem.Column, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +53,7 @@ class Part:
         """Return whether the units are there in a segment of a mode."""
         return self.mode == mode and self.first <= segment <= self.last
 
-    def runs(self, alternative: Alternative) -> Iterator[tuple[int, int, Mapping[Column, int]]]:
+    def runs(self, alternative: Alternative) -> Iterator[tuple[int, int, Mapping[problem.Column, int]]]:
         """Yield the segments through which a unit takes the same of a site: the first, the last, and what it takes."""
         first = self.first
         for segment, takes in enumerate(alternative.takes, start=self.first):
@@ -121,7 +105,7 @@ class Task:
     @property
     def is_scattered(self) -> bool:
         """Whether a node may have at most one of its chunks."""
-        return self.job.steps[0].request.place.arrangement is Arrangement.SCATTER
+        return self.job.steps[0].request.place.is_scattered
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,18 +117,18 @@ class Encoding:
     tasks: tuple[Task, ...]
     sites: tuple[Site, ...]
     licenses: Mapping[str, Pool]
-    milestones: tuple[Milestone, ...]
-    longest_delays: tuple[LongestDelay, ...]
+    milestones: tuple[problem.Milestone, ...]
+    longest_delays: tuple[problem.LongestDelay, ...]
     costs: TaskCosts
     #: By then some optimal plan has ended.
     horizon: int
     #: All nodes, where only the number of those that are taken matters; tasks have no parts then.
-    machine: Machine | None
+    machine: problem.Machine | None
     #: Whether each plan is one of the model, or no better than one: only then is its bound one of the window.
     has_all_plans: bool
     #: Of a part of a window: what other jobs take of its nodes, where only their number counts; the second by which the
     #: others have ended; and the most that a plan may cost, in whole numbers.
-    held: tuple[Hold, ...] = ()
+    held: tuple[problem.Hold, ...] = ()
     ended: int = 0
     ceiling: int | None = None
     #: Some optimal plan has all its starts among these seconds; None: that is not known of any but all.
@@ -167,7 +151,7 @@ class Encoding:
     def group_of(self, number: int, site: int) -> str | None:
         """Return the group of a site of the level within one group of which a task is; None if it may be anywhere."""
         level = self.tasks[number].job.steps[0].request.place.within
-        return None if level is None else self.sites[site].properties.get(level_rule(level))
+        return None if level is None else self.sites[site].properties.get(problem.level_rule(level))
 
     @property
     def num_alternatives(self) -> int:
@@ -186,10 +170,10 @@ def encode(
     site of each class of nodes as an alternative, which represents all of them.
     """
     now = instance.now
-    entries = {job.id: opened(job) for job in instance.elements()}
+    entries = {job.id: problem.opened(job) for job in instance.elements()}
     jobs = [entries[planned.id] for planned in plan if entries[planned.id].running is None]
     running = {planned.id: planned for planned in plan if entries[planned.id].running is not None}
-    awaited = awaited_ends(instance)
+    awaited = problem.awaited_ends(instance)
     continuing = {
         name: of_job
         for name, planned in running.items()
@@ -199,7 +183,7 @@ def encode(
     further = [job for name, job in entries.items() if name in others]
     optional = _optional(instance, jobs) if further else frozenset()
     jobs = [*jobs, *_startable(instance, jobs, further)]
-    precedences = Precedences(instance, jobs)
+    precedences = problem.Precedences(instance, jobs)
     earliest = [precedences.earliest(job) or 0 for job in jobs]
     horizon = instance.last_end(*_horizon(plan, now, jobs, earliest, awaited))
     horizon = max([horizon, *(mode.most for of_job in continuing.values() for mode in of_job)])
@@ -243,7 +227,7 @@ def encode(
         machine,
         has_all_plans,
         has_other_jobs=bool(further),
-        consumable=consumable(instance),
+        consumable=problem.consumable(instance),
         tight_starts=tight,
     )
 
@@ -254,7 +238,7 @@ def _startable(instance: Instance, jobs: Sequence[Job], further: Sequence[Job]) 
     """
     left = list(further)
     while True:
-        precedences = Precedences(instance, (*jobs, *left))
+        precedences = problem.Precedences(instance, (*jobs, *left))
         found = [
             job
             for job in left
@@ -274,16 +258,10 @@ def _optional(instance: Instance, jobs: Sequence[Job]) -> frozenset[str]:
     after another, and nothing is set aside. A plan without it has room for it, and for those for which it waits, when
     all else has ended; so a plan with it has more jobs.
     """
-    found = {
-        job.id
-        for job in jobs
-        if instance.set_aside
-        or instance.latest_start(job) is not None
-        or any(one.max_delay is not None for one in job.after)
-    }
+    found = {job.id for job in jobs if instance.set_aside or instance.latest_start(job) is not None or job.is_hurried}
     left = {job.id for job in instance.elements()} - found
     while True:
-        missing = missing_from(instance, left)
+        missing = problem.missing_from(instance, left)
         more = {job.id for job in jobs if job.id in left and any(missing(one.job) for one in job.after)}
         if not more:
             return frozenset(found)
@@ -321,10 +299,10 @@ def num_pairs(instance: Instance, plan: Sequence[Planned], others: Collection[st
     Where only numbers of nodes count, that is the number of segments.
     """
     planned = {job.id for job in plan}.union(others)
-    jobs = [opened(job) for job in instance.elements() if job.running is None and job.id in planned]
+    jobs = [problem.opened(job) for job in instance.elements() if job.running is None and job.id in planned]
     if any(job.is_evolving for job in jobs) and machine_of(instance) is not None:
         return sum(len(job.steps) for job in jobs)
-    awaited = awaited_ends(instance)
+    awaited = problem.awaited_ends(instance)
     of_jobs = (len(waiting_modes(job, is_awaited=job.id in awaited, longest=0)) for job in jobs)
     parts = sum(
         sum(len(chunk_layers(one)) for one in job.choices) * (1 if job.alternatives else of_job)
@@ -333,7 +311,7 @@ def num_pairs(instance: Instance, plan: Sequence[Planned], others: Collection[st
     return parts * len(instance.cluster.node_names)
 
 
-def _is_unrestricted(instance: Instance, task: Task, machine: Machine | None) -> bool:
+def _is_unrestricted(instance: Instance, task: Task, machine: problem.Machine | None) -> bool:
     """Return whether the model has all that a job can do.
 
     A malleable job could change its share while it runs, and an evolving one could have chunks that are no layers
@@ -371,12 +349,12 @@ def _continuing_task(
 ) -> Task:
     """Return a running job as a task that begins now, on the nodes that it has."""
     site_of = {site.name: number for number, site in enumerate(sites)}
-    columns = {name: columns_of(node_class) for name, node_class in instance.cluster.class_of.items()}
+    columns = {name: problem.columns_of(node_class) for name, node_class in instance.cluster.class_of.items()}
     parts = []
     for number, mode in enumerate(modes):
         for node in dict.fromkeys(held.node for held in mode.allocations[0]):
             held = [[one.resources for one in allocation if one.node == node] for allocation in mode.allocations]
-            takes: tuple[dict[Column, int], ...] = tuple(
+            takes: tuple[dict[problem.Column, int], ...] = tuple(
                 {(name, None): amount for name, _ in columns[node] if (amount := sum(one.get(name, 0) for one in of))}
                 for of in held
             )
@@ -427,16 +405,55 @@ def _fitting(node_class: NodeClass, job: Job, layer: ChunkLayer, mode: TaskMode,
     """
     request = mode.requests[segment]
     asked, place = request if job.malleability is None else job.request, request.place
-    if place.within is not None and level_rule(place.within) not in node_class.properties:
+    if place.within is not None and problem.level_rule(place.within) not in node_class.properties:
         return 0
     if layer.kind is None:
-        return int(packs(node_class, request, job.walltime, asked))
+        return int(problem.packs(node_class, request, job.walltime, asked))
     chunk, by_guard = request.chunks[layer.kind], asked.chunks[layer.kind]
-    fit = chunks_on_empty_node(node_class, chunk, job.walltime, exclusive=place.exclusive, asked=by_guard)
-    return min(1 if place.arrangement is Arrangement.SCATTER else layer.count, fit)
+    fit = problem.chunks_on_empty_node(node_class, chunk, job.walltime, exclusive=place.exclusive, asked=by_guard)
+    return min(1 if place.is_scattered else layer.count, fit)
 
 
-def _takes(node_class: NodeClass, request: Request, unit: Sequence[tuple[int, int]]) -> dict[Column, int]:
+def _takes(node_class: NodeClass, request: Request, unit: Sequence[tuple[int, int]]) -> dict[problem.Column, int]:
     """Return the amount of each column of a node that the chunks of a unit take together."""
     chunks = [(request.chunks[kind], count) for kind, count in unit]
-    return {column: amount for column in columns_of(node_class) if (amount := amount_of(column, chunks))}
+    return {
+        column: amount for column in problem.columns_of(node_class) if (amount := problem.amount_of(column, chunks))
+    }
+
+
+def has_layers_only(classes: Sequence[NodeClass], job: Job) -> bool:
+    """Return whether every plan of an evolving job has it in layers, which give back first what came last.
+
+    A packed job is one unit on one node: a step that takes more keeps the node, one that takes less takes no other.
+    Otherwise let the job have one kind of chunks, of which a node holds at most one. The nodes of a step then contain
+    those of the next one, or are contained in them, as their numbers say (EVO-4b). If the numbers never fall after they
+    have risen, the nodes of the smallest step are those of all steps; each node that is given back before was there
+    from the first step on, and each that is taken later stays to the last: these are the layers. Where the numbers fall
+    after a rise, other nodes than those that came last could be given back.
+    """
+    requests = [step.request for step in job.steps]
+    if requests[0].place.is_packed:
+        return True
+    if any(len(request.chunks) != 1 for request in requests):
+        return False
+    counts = [request.chunks[0].count for request in requests]
+    has_risen = False
+    for before, after in pairwise(counts):
+        if has_risen and after < before:
+            return False
+        has_risen = has_risen or after > before
+    return all(_is_one_on_each_node(classes, request) for request in requests)
+
+
+def _is_one_on_each_node(classes: Sequence[NodeClass], request: Request) -> bool:
+    """Return whether no node holds two chunks of a request of one kind."""
+    (chunk,) = request.chunks
+    return (
+        chunk.count == 1
+        or request.place.is_scattered
+        or all(
+            any(2 * amount > node_class.resources.get(name, 0) for name, amount in chunk.resources.items())
+            for node_class in classes
+        )
+    )

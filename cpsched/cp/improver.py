@@ -1,18 +1,52 @@
-"""`Cp`: CP-SAT as an improver."""
+"""`Cp`: CP-SAT as an improver; and what it has in common with others whose work is done in a process of their own."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Generic, TypeVar
 
 from cpsched.cp.decode import decode, placed_as_in
 from cpsched.cp.encoding import encode, num_pairs
-from cpsched.cp.in_worker import InWorker
 from cpsched.cp.messages import BetterPlan, Bounded, Counted, Done, Reply, Solve, Verdict
-from cpsched.cp.params import CpParams
-from cpsched.cp.process import COMMAND, Worker, converse, failures_told, seconds_for
+from cpsched.cp.process import COMMAND, Worker, available_memory, converse, failures_told, seconds_for
+from cpsched.cp.solution import BoundParams, CpParams, NeighbourhoodParams
 from cpsched.domain import Instance
-from cpsched.engine import Board, Offer
-from cpsched.planner import without_longest_delays
+from cpsched.engine import Board, Improver, Offer
+from cpsched.planner import unsupported, without_longest_delays
+
+Params = TypeVar("Params", BoundParams, CpParams, NeighbourhoodParams)
+
+
+class InWorker(Improver, Generic[Params]):
+    """An improver with a worker process.
+
+    `params`: how it works. `command`: how the worker is started; replaced in tests.
+    """
+
+    #: How it works where nothing is said.
+    usual: Params
+
+    def __init__(self, params: Params | None = None, command: Sequence[str] = COMMAND) -> None:
+        self.params: Params = params or self.usual
+        self._command = command
+
+    def unsupported(self, instance: Instance) -> tuple[str, ...]:
+        """Return the features of the instance that the model cannot honour: the same as the planner's, and alternatives
+        of one job with several places.
+        """
+        elsewhere: list[str] = []
+        for job in instance.jobs:
+            if any(one.request.place != job.steps[0].request.place for one in job.alternatives):
+                elsewhere.append(f"job {job.id}: alternatives with another place")
+        return (*unsupported(instance), *elsewhere)
+
+    def worker(self) -> Worker:
+        """Start a worker, which may use a part of the memory that is available now.
+
+        Raises `EngineError` if it cannot be started.
+        """
+        return Worker(int(self.params.memory_share * available_memory()), self._command)
+
 
 #: The meaning of a solve that ended without a plan, although a plan is known.
 _WORDS = {
@@ -25,11 +59,8 @@ _WORDS = {
 class Cp(InWorker[CpParams]):
     """Proves or improves plans of small windows by CP-SAT, in a process of its own."""
 
-    name = "cp"
+    name, usual = "cp", CpParams()
     makes_choices = True
-
-    def __init__(self, params: CpParams | None = None, command: Sequence[str] = COMMAND) -> None:
-        super().__init__(params or CpParams(), command)
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
         """Return the features of the instance that the model cannot honour: it has ``max_delay``, as no list has."""

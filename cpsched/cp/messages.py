@@ -11,8 +11,7 @@ from enum import Enum
 
 from cpsched.cp.encoding import Encoding
 from cpsched.cp.neighbourhoods import Positions
-from cpsched.cp.params import ModelParams
-from cpsched.cp.solution import Placed
+from cpsched.cp.solution import ModelParams, Placed
 from cpsched.domain import Instance
 
 #: The length of a pickle in bytes.

@@ -2,24 +2,100 @@
 
 They follow from the other constraints, but the solver would find them late or never. T_jkg is the number of units of
 part k of task j on the nodes of class g.
+
+Any plan can be renamed into the one of several equal plans that is kept: first equal jobs change places until they
+start in document order, which moves no start; then equal nodes change names until they are filled in order.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from cpsched.cp.constraints import Use, cumulative
-from cpsched.cp.encoding import Encoding
+from cpsched.cp.encoding import Encoding, Task
 from cpsched.cp.sites import Pool, Site, added_up
-from cpsched.cp.symmetry import equal_sites, equal_tasks, ranking_parts
+from cpsched.cp.solution import Placed
 from cpsched.cp.variables import Variables, groups_of
 from cpsched.problem import Column, Hold, is_optional
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel
+
+
+#: The most parts by which nodes are compared: their presences are the digits of one number.
+_MOST_DIGITS = 30
+
+
+def equal_sites(encoding: Encoding) -> list[list[int]]:
+    """Return the groups of at least two sites that are equal for every task."""
+    taken = {
+        alternative.site
+        for task in encoding.tasks
+        if task.is_running
+        for part in task.parts
+        for alternative in part.alternatives
+    }
+    groups: defaultdict[object, list[int]] = defaultdict(list)
+    for number, site in enumerate(encoding.sites):
+        if number not in taken:
+            groups[site.group, tuple(sorted(site.pools.items(), key=str))].append(number)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def equal_tasks(encoding: Encoding) -> list[list[int]]:
+    """Return the groups of at least two tasks that ask for the same, and cost the same."""
+    awaited = {number for one in encoding.milestones for number, _ in (*one.before, *one.after)}
+    groups: defaultdict[object, list[int]] = defaultdict(list)
+    for number, task in enumerate(encoding.tasks):
+        if number not in awaited:
+            costs = encoding.costs.rates[number], encoding.costs.modes[number]
+            times = (task.earliest, task.latest, task.end_by, task.is_optional)
+            costs_of_place = encoding.costs.places[number], encoding.costs.ends.get(number)
+            licenses = tuple(map(task.job.licenses_of, range(len(task.modes))))
+            key = (task.modes, licenses, times, costs, costs_of_place)
+            groups[key].append(number)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def ranking_parts(encoding: Encoding) -> list[tuple[int, int]]:
+    """Return the parts (task, part) by whose presence equal sites are ordered: those of the largest tasks first, no
+    more than fit into a number.
+    """
+    areas = [_area(task) for task in encoding.tasks]
+    largest = sorted(range(len(areas)), key=lambda number: (-areas[number], number))
+    return [(number, part) for number in largest for part in range(len(encoding.tasks[number].parts))][:_MOST_DIGITS]
+
+
+def _area(task: Task) -> int:
+    """Return the least area of a task: its amounts of all resources times seconds, in its shortest form."""
+    mode = task.modes[0]
+    segments = zip(mode.spans, mode.requests, strict=True)
+    return sum(span.least * sum(request.totals.values()) for span, request in segments)
+
+
+def canonical(
+    encoding: Encoding, placed: Sequence[Placed], *, sorts_jobs: bool, sorts_nodes: bool
+) -> tuple[Placed, ...]:
+    """Return the one of the plans equal to this one (one entry by task) that a model keeps."""
+    chosen = list(placed)
+    for group in equal_tasks(encoding) if sorts_jobs else ():
+        by_start = sorted((placed[number] for number in group), key=lambda one: (one.is_absent, one.start))
+        for number, one in zip(group, by_start, strict=True):
+            chosen[number] = one
+    new_name: dict[int, int] = {}
+    present = [{s for p, s, _ in chosen[number].counts if p == part} for number, part in ranking_parts(encoding)]
+    for group in equal_sites(encoding) if sorts_nodes else ():
+        filled = sorted(group, key=lambda site: [site not in sites for sites in present])
+        new_name.update(zip(filled, group, strict=True))
+    return tuple(
+        replace(one, counts=tuple((part, new_name.get(site, site), count) for part, site, count in one.counts))
+        for one in chosen
+    )
 
 
 #: k of the dual-feasible functions: units of more than 1/(k+1) of a node, of which k fit on it.
@@ -59,13 +135,6 @@ def energy(model: CpModel, encoding: Encoding, variables: Variables) -> None:
             if (amount := task.modes[mode].requests[segment].totals.get(name, 0))
         ]
         cumulative(model, _together(pools), uses)
-
-
-def class_energy(model: CpModel, encoding: Encoding, variables: Variables) -> None:
-    """Jobs take no more of equal nodes than these have: cumulative over j, k of r_jk T_jkg <= cap_g, by column."""
-    for sites in _classes(encoding):
-        for column in sites[0].pools:
-            _surrogate(model, encoding, variables, sites, column, _as_it_is)
 
 
 def dual_feasible(model: CpModel, encoding: Encoding, variables: Variables) -> None:
@@ -116,10 +185,6 @@ def start_tight(model: CpModel, encoding: Encoding, variables: Variables) -> Non
             model.add_linear_expression_in_domain(start, seconds)
 
 
-def _as_it_is(amount: int) -> int:
-    return amount
-
-
 def _threshold(k: int, capacity: int, amount: int) -> int:
     return (k + 1) * amount // (capacity + 1)
 
@@ -132,8 +197,8 @@ def _classes(encoding: Encoding) -> list[list[Site]]:
     return list(groups.values())
 
 
-def _together(pools: Iterable[Pool], measure: _Measure = _as_it_is) -> Pool:
-    """Return the pool that several pools are together, each amount on each of them measured."""
+def _together(pools: Iterable[Pool], measure: _Measure = int) -> Pool:
+    """Return the pool that several pools are together, each amount on each of them measured, or as it is."""
     pools = tuple(pools)
     holds = [Hold(hold.start, hold.end, measure(hold.amount)) for pool in pools for hold in pool.holds]
     return Pool(sum(measure(pool.capacity) for pool in pools), tuple(added_up(holds)))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from cpsched.cp.task_modes import TaskMode, continuation_modes, lengths_in
-from cpsched.domain import Instance, Job, NodeState, Placement, PlannedJob, Segment, changed_from, resumable
+from cpsched.domain import Instance, Job, Placement, PlannedJob, Segment, changed_from, resumable
 
 
 def running_modes(instance: Instance, job: Job, planned: PlannedJob) -> tuple[TaskMode, ...]:
@@ -21,7 +21,7 @@ def running_modes(instance: Instance, job: Job, planned: PlannedJob) -> tuple[Ta
     if left is None or job.request.place.exclusive:
         return ()
     classes = [instance.cluster.class_of[held.node] for allocation in left.allocations for held in allocation]
-    if any(node_class.keep_free or node_class.state is not NodeState.UP for node_class in classes):
+    if any(node_class.keep_free or not node_class.is_up for node_class in classes):
         return ()
     held = [set(allocation) for allocation in left.allocations]
     segments = coming(planned, instance.now)

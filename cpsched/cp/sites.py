@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cpsched.domain import FrozenMap, Instance, NodeState, PlannedJob, resumable
+from cpsched.domain import FrozenMap, Instance, PlannedJob, resumable
 from cpsched.problem import Column, Hold, Machine, beyond_equal_nodes, columns_of, taken_licenses, taken_on_nodes
 
 
@@ -45,7 +45,7 @@ def sites_of(instance: Instance, running: Sequence[PlannedJob], horizon: int) ->
             node_class.properties,
         )
         for group, node_class in enumerate(instance.cluster.classes)
-        if node_class.state is NodeState.UP
+        if node_class.is_up
         for name in node_class.names
     )
 

@@ -11,8 +11,8 @@ from ortools.sat.python import cp_model
 from cpsched.cp.encoding import Encoding
 from cpsched.cp.messages import BetterPlan, Bounded, Counted, Done, Reply, Solve, Verdict
 from cpsched.cp.model import build
+from cpsched.cp.redundant import canonical
 from cpsched.cp.solution import Placed
-from cpsched.cp.symmetry import canonical
 from cpsched.cp.variables import Variables
 
 #: Seconds between two bounds that are sent.

@@ -11,14 +11,14 @@ the second of such a beginning, and the durations (or waiting times) of some oth
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from math import gcd
 from typing import TYPE_CHECKING
 
 from cpsched.cp.costs import TaskCosts
 from cpsched.cp.sites import Pool, Site
-from cpsched.problem import Milestone
+from cpsched.problem import Milestone, union
 
 if TYPE_CHECKING:
     from cpsched.cp.encoding import Task
@@ -65,8 +65,8 @@ def tight_starts(
     if horizon // unit > _LONGEST:
         return None
     sums = _sums({base // unit for base in bases}, [{s // unit for s in of_task} for of_task in steps], horizon // unit)
-    points = {(second, second) for second in known}
-    return tuple(_joined(sorted(points.union(_pieces(sums, unit, horizon)))))
+    pieces = [*((second, second) for second in known), *_pieces(sums, unit, horizon)]
+    return tuple((first, end - 1) for first, end in union((first, last + 1) for first, last in pieces))
 
 
 def _has_fixed_durations(task: Task) -> bool:
@@ -102,17 +102,3 @@ def _pieces(sums: int, unit: int, horizon: int) -> list[tuple[int, int]]:
     if len(pieces) == _MOST_PIECES:
         pieces[-1] = pieces[-1][0], horizon
     return pieces
-
-
-def _joined(pieces: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Join intervals, sorted, that touch each other or overlap."""
-    current: tuple[int, int] | None = None
-    for first, last in pieces:
-        if current is not None and first <= current[1] + 1:
-            current = current[0], max(current[1], last)
-            continue
-        if current is not None:
-            yield current
-        current = first, last
-    if current is not None:
-        yield current

@@ -78,6 +78,11 @@ class NodeClass:
     admits: Annotated[tuple[AdmitCondition, ...], Key("The node's guard: one of these conditions must hold")] = ()
     keep_free: Annotated[tuple[KeepFree, ...], Key("What is kept free for the users of another resource")] = ()
 
+    @property
+    def is_up(self) -> bool:
+        """Whether new work may start on the nodes."""
+        return self.state is NodeState.UP
+
     def is_admitted(self, asked: Amounts, walltime: int) -> bool:
         """Return whether the guard admits a chunk that asks for `asked`, of a job of `walltime` seconds."""
         return not self.admits or any(condition.admits(asked, walltime) for condition in self.admits)
@@ -123,16 +128,25 @@ class Cluster:
     @cached_property
     def totals(self) -> Amounts:
         """The sum over all nodes of each countable resource (drained and down nodes included; OCCS-53)."""
-        totals: dict[str, int] = {}
-        for node_class in self.classes:
-            for name, amount in node_class.resources.items():
-                totals[name] = totals.get(name, 0) + amount * len(node_class.names)
-        return Amounts(totals)
+        return _totals(self.classes)
+
+    @cached_property
+    def up_totals(self) -> Amounts:
+        """The same over the nodes that are up."""
+        return _totals(one for one in self.classes if one.is_up)
 
     @cached_property
     def capacity(self) -> Amounts:
         """The total of each resource and licence of which there is any."""
         return Amounts({name: amount for name, amount in {**self.totals, **self.licenses}.items() if amount})
+
+
+def _totals(classes: Iterable[NodeClass]) -> Amounts:
+    totals: dict[str, int] = {}
+    for node_class in classes:
+        for name, amount in node_class.resources.items():
+            totals[name] = totals.get(name, 0) + amount * len(node_class.names)
+    return Amounts(totals)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

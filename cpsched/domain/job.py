@@ -237,6 +237,11 @@ class Job:
         return self.walltime
 
     @property
+    def is_hurried(self) -> bool:
+        """Whether it has to start within some time of another one."""
+        return any(one.max_delay is not None for one in self.after)
+
+    @property
     def shortest(self) -> int:
         """The least seconds that it takes in any of its choices."""
         return min((self.walltime, *(step.walltime for step in self.alternatives)))

@@ -28,6 +28,16 @@ class Place:
     #: The level of the topology of which all chunks are in one group; None: they may be anywhere.
     within: str | None = None
 
+    @property
+    def is_packed(self) -> bool:
+        """Whether all chunks are on one node."""
+        return self.arrangement is Arrangement.PACK
+
+    @property
+    def is_scattered(self) -> bool:
+        """Whether each chunk is on a node of its own."""
+        return self.arrangement is Arrangement.SCATTER
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:

@@ -178,9 +178,14 @@ class Reservation:
         return self.request is None or self.request.place.exclusive
 
     @property
+    def is_downtime(self) -> bool:
+        """Whether no job may use it."""
+        return self.kind is ReservationKind.DOWNTIME
+
+    @property
     def is_closure(self) -> bool:
         """Whether it is a downtime of named nodes, which is had whatever runs there: nothing new does."""
-        return self.kind is ReservationKind.DOWNTIME and self.nodes is not None
+        return self.is_downtime and self.nodes is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -379,7 +379,7 @@ def _as_new(instance: Instance, job: Job, name: str) -> Job:
 def _least_sums(tables: Tables, systems: int) -> Ints:
     """Return the least that any demand takes of each system column."""
     asked = np.zeros((len(tables.demands) - 1, systems), dtype=np.int64)
-    for demand, (first, last) in enumerate(pairwise(tables.demands[:, kernels.D_SYS].tolist())):
+    for demand, (first, last) in enumerate(pairwise(tables.demands[:, kernels.D.SYS].tolist())):
         for column, amount in tables.sysreq[first:last].tolist():
             asked[demand, column] = amount
     return asked.min(axis=0) if len(asked) else np.zeros(systems, dtype=np.int64)

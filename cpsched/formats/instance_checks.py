@@ -131,7 +131,7 @@ def _check_longest_delays(reading: Reading, jobs: _PlacedJobs, indices: Mapping[
 
     Bounds on distances between starts can be kept exactly if they make no cycle of negative length (Bellman-Ford).
     """
-    placed = [(location, job) for location, job in jobs if any(one.max_delay is not None for one in job.after)]
+    placed = [(location, job) for location, job in jobs if job.is_hurried]
     if not placed:
         return
     from networkx import DiGraph, NetworkXError, find_negative_cycle

@@ -1,15 +1,161 @@
-"""The machine, the requests and the running jobs, as ``models/window_data.mzn`` declares them: numbers count from 1."""
+"""The machine, the requests and the running jobs, as ``models/window_data.mzn`` declares them: numbers count from 1;
+the allowed starts and the dependencies, in seconds from now; and the objective, as whole prices of a second of delay.
+"""
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from cpsched.domain import Arrangement, Chunk, Instance, Job, NodeClass, NodeState, PlannedJob, repeated
-from cpsched.mzn.prices import MOST_INTEGER
-from cpsched.problem import chunks_on_empty_node, is_optional, taken_licenses, taken_on_nodes
+from cpsched.domain import Chunk, Instance, Job, NodeClass, PlannedJob, repeated
+from cpsched.metrics import delay_rates
+from cpsched.problem import Lag, Precedences, chunks_on_empty_node, is_optional, taken_licenses, taken_on_nodes
+
+#: The largest number of a model: solvers have integers of 32 bits (Gecode), and sums must fit too.
+MOST_INTEGER = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """The cost of a job (by its index) for each second that it starts after a given second (s from now)."""
+
+    job: int
+    from_: int
+    rate: Fraction
+
+
+@dataclass(frozen=True)
+class Prices:
+    """The part of the objective that a plan decides: prices of seconds, of jobs and of the last end."""
+
+    #: Of the starts.
+    prices: tuple[Price, ...]
+    end_rate: Fraction
+    #: The latest end of the last job, in seconds from now.
+    horizon: int
+    #: By job: the rate of each second that it runs longer than its shortest duration.
+    runs: Sequence[Fraction] = ()
+    #: By stage: the rate of each second that it is held.
+    holds: Sequence[Fraction] = ()
+
+    @cached_property
+    def scale(self) -> Fraction:
+        """The integer price of a rate of 1: the smallest that is exact for all, or else the largest that fits.
+
+        Rates are rounded down, so that a bound on their sum is one on the objective.
+        """
+        paid = [rate for rate in self._rates if rate]
+        if not paid:
+            return Fraction(1)
+        exact = Fraction(math.lcm(*(rate.denominator for rate in paid)), math.gcd(*(rate.numerator for rate in paid)))
+        return min(exact, MOST_INTEGER / (max(1, self.horizon) * sum(paid, Fraction(0))))
+
+    @property
+    def _rates(self) -> Sequence[Fraction]:
+        return [self.end_rate, *self.runs, *self.holds, *(price.rate for price in self.prices)]
+
+    def integers(self, rates: Sequence[Fraction]) -> list[int]:
+        """Return rates as integer prices."""
+        return [math.floor(rate * self.scale) for rate in rates]
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether rounding has changed nothing."""
+        return sum(self._rates) * self.scale == sum(self.integers(self._rates))
+
+    def cost(self, starts: Sequence[int], last_end: int) -> Fraction:
+        """Return the cost of a plan (times in seconds from now) that runs and holds nothing longer."""
+        late = (price.rate * max(0, starts[price.job] - price.from_) for price in self.prices)
+        return sum(late, self.end_rate * last_end)
+
+    def integer_cost(
+        self, starts: Sequence[int], last_end: int, runs: Sequence[int] = (), holds: Sequence[int] = ()
+    ) -> int:
+        """Return the same in integer prices, as the models compute it, with the seconds of longer runs and holds."""
+        rates = [*(price.rate for price in self.prices), *self.runs, *self.holds, self.end_rate]
+        delays = (max(0, starts[price.job] - price.from_) for price in self.prices)
+        seconds = (*delays, *runs, *holds, last_end)
+        return sum(price * paid for price, paid in zip(self.integers(rates), seconds, strict=True))
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The prices of the starts and of the last end as data of a model."""
+        return {
+            "num_prices": len(self.prices),
+            "price_job": [price.job + 1 for price in self.prices],
+            "price_from": [price.from_ for price in self.prices],
+            "price": self.integers([price.rate for price in self.prices]),
+            "end_price": self.integers([self.end_rate])[0],
+        }
+
+
+def start_prices(
+    instance: Instance, jobs: Sequence[Job], earliest: Sequence[int], runtimes: Sequence[int | None]
+) -> tuple[Price, ...]:
+    """Return the rates of jobs for the seconds after their earliest starts; without slowdown if no runtime is known.
+
+    `earliest`: the first start of each job, in seconds from now: no plan can change its cost until then.
+    """
+    rates: defaultdict[tuple[int, int], Fraction] = defaultdict(Fraction)
+    for place, (job, first, runtime) in enumerate(zip(jobs, earliest, runtimes, strict=True)):
+        for kink, rate in delay_rates(instance, job, runtime):
+            rates[place, max(first, kink - instance.now)] += rate
+    return tuple(Price(place, from_, rate) for (place, from_), rate in rates.items() if rate)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """The starts that are allowed, job by job."""
+
+    earliest: tuple[int, ...]
+    latest: tuple[int, ...]
+    lags: tuple[Lag, ...]
+    #: No job of a best plan ends later.
+    horizon: int
+
+    @classmethod
+    def of(cls, instance: Instance, jobs: Sequence[Job], longer: int = 0) -> Times:
+        """Return the times of some waiting jobs of an instance; those that they depend on run, or are among them.
+
+        A job that waits for an array waits for each of its elements.
+
+        In a best plan each job starts as early as it may by itself, or when another ends, or a lag after another's
+        start, and so on, back to a first one, or to the end of a running job or of something set aside: no two of these
+        steps are the same, which gives the horizon. `longer`: the most seconds by which all jobs together, running ones
+        too, may take longer than the instance states.
+        """
+        now = instance.now
+        precedences = Precedences(instance, jobs)
+        lags = tuple(lag for milestone in precedences.milestones() for lag in milestone.lags())
+        earliest = [precedences.earliest(job) or 0 for job in jobs]
+        ends = [job.running.segments[-1].end - now for job in instance.jobs if job.running is not None]
+        longest = longer + sum(job.walltime for job in jobs) + sum(lag.seconds for lag in lags)
+        horizon = instance.last_end(max([0, *ends, *earliest]), longest)
+        last = [instance.latest_start(job) for job in jobs]
+        latest = tuple(
+            horizon - job.walltime if bound is None else min(bound - now, horizon - job.walltime)
+            for job, bound in zip(jobs, last, strict=True)
+        )
+        return cls(earliest=tuple(earliest), latest=latest, lags=lags, horizon=horizon)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The times as data of a model."""
+        return {
+            "earliest": list(self.earliest),
+            "latest": list(self.latest),
+            "num_dependencies": len(self.lags),
+            "first_job": [lag.before + 1 for lag in self.lags],
+            "then_job": [lag.after + 1 for lag in self.lags],
+            "lag": [lag.seconds for lag in self.lags],
+            "horizon": self.horizon,
+        }
 
 
 class Kind(NamedTuple):
@@ -27,7 +173,17 @@ def kinds_of(jobs: Sequence[Job]) -> list[Kind]:
     ]
 
 
-def machine_data(instance: Instance) -> dict[str, Any]:
+def window_data(instance: Instance, jobs: Sequence[Job]) -> dict[str, Any]:
+    """Return what both models know of a window: the machine, what is taken of it, and the licences."""
+    return {
+        **_machine_data(instance),
+        **_running_data(instance),
+        **_kept_data(instance),
+        **_license_data(instance, jobs),
+    }
+
+
+def _machine_data(instance: Instance) -> dict[str, Any]:
     """Return the nodes and their resources."""
     cluster, resources = instance.cluster, resource_numbers(instance)
     return {
@@ -71,13 +227,13 @@ def place_data(jobs: Sequence[Job]) -> dict[str, Any]:
     return {
         "num_jobs": len(jobs),
         "job_name": [job.id for job in jobs],
-        "packed": [place.arrangement is Arrangement.PACK for place in places],
-        "scattered": [place.arrangement is Arrangement.SCATTER for place in places],
+        "packed": [place.is_packed for place in places],
+        "scattered": [place.is_scattered for place in places],
         "exclusive": [place.exclusive for place in places],
     }
 
 
-def running_data(instance: Instance) -> dict[str, Any]:
+def _running_data(instance: Instance) -> dict[str, Any]:
     """Return what running jobs hold or is set aside, and when nodes become idle, and free of exclusive jobs."""
     resources, nodes = resource_numbers(instance), _node_numbers(instance)
     held = list(taken_on_nodes(replace(instance, set_aside=()), _facts(instance)))
@@ -104,7 +260,7 @@ def running_data(instance: Instance) -> dict[str, Any]:
     }
 
 
-def kept_data(instance: Instance) -> dict[str, Any]:
+def _kept_data(instance: Instance) -> dict[str, Any]:
     """Return the amounts that nodes keep free (OCCS-40), and what is taken of the rest by running jobs or set aside.
 
     Running jobs are facts: where they hold more than a rule leaves, nothing is left, never a negative amount.
@@ -131,7 +287,7 @@ def kept_data(instance: Instance) -> dict[str, Any]:
     }
 
 
-def license_data(instance: Instance, jobs: Sequence[Job]) -> dict[str, Any]:
+def _license_data(instance: Instance, jobs: Sequence[Job]) -> dict[str, Any]:
     """Return the licences, the jobs that ask for them, and the amounts that running jobs hold."""
     numbers = {name: number for number, name in enumerate(instance.cluster.licenses, 1)}
     loans = [
@@ -167,7 +323,7 @@ def most_on_nodes(instance: Instance, job: Job, chunk: Chunk) -> list[int]:
     for node_class in instance.cluster.classes:
         exclusive = job.steps[0].request.place.exclusive
         fit = chunks_on_empty_node(node_class, chunk, job.walltime, exclusive=exclusive)
-        row += [min(fit, chunk.count) if node_class.state is NodeState.UP else 0] * len(node_class.names)
+        row += [min(fit, chunk.count) if node_class.is_up else 0] * len(node_class.names)
     return row
 
 

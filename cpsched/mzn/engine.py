@@ -13,11 +13,9 @@ from cpsched.domain import Instance, Job, ObjectiveTerm, PlannedJob, Segment, mo
 from cpsched.engine import Board
 from cpsched.errors import EngineError
 from cpsched.metrics import objective_value
-from cpsched.mzn.data import kept_data, kinds_of, license_data, machine_data, request_data, running_data
+from cpsched.mzn.data import MOST_INTEGER, Prices, Times, kinds_of, request_data, start_prices, window_data
 from cpsched.mzn.evolving import EvolvingWindow, can_be_held
-from cpsched.mzn.prices import MOST_INTEGER, Prices, prices_of
 from cpsched.mzn.solver import Answer, Verdict, find_solver, solutions
-from cpsched.mzn.times import Times
 from cpsched.problem import Precedences, awaited_ends, given, in_segments, placements
 
 
@@ -46,21 +44,16 @@ class Window:
         waiting = [job for job in instance.elements() if job.running is None and job.id in starts]
         jobs = tuple(sorted(waiting, key=lambda job: starts[job.id]))
         times = Times.of(instance, jobs)
-        prices = prices_of(instance, jobs, times.earliest, times.horizon)
+        walltimes = [job.walltime for job in jobs]
+        starting = start_prices(instance, jobs, times.earliest, walltimes)
+        prices = Prices(starting, Fraction(planner.end_price(instance)), times.horizon)
         known_starts = [starts[job.id] for job in jobs]
         last_end = max((start + job.walltime for start, job in zip(known_starts, jobs, strict=True)), default=0)
         data = {
-            **machine_data(instance),
+            **window_data(instance, jobs),
             **request_data(instance, jobs),
-            **running_data(instance),
-            **kept_data(instance),
-            **license_data(instance, jobs),
             **times.data,
-            "num_prices": len(prices.prices),
-            "price_job": [price.job + 1 for price in prices.prices],
-            "price_from": [price.from_ for price in prices.prices],
-            "price": list(prices.integers),
-            "end_price": prices.end_integer,
+            **prices.data,
             "most_cost": prices.integer_cost(known_starts, last_end),
         }
         value = math.nextafter(objective_value(instance, known), -math.inf)  # the value was rounded, possibly up

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,28 +9,8 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from cpsched.domain import (
-    Arrangement,
-    Chunk,
-    Instance,
-    Job,
-    ObjectiveTerm,
-    Placement,
-    PlannedJob,
-    Segment,
-    chunk_layers,
-)
-from cpsched.mzn.data import (
-    kept_data,
-    license_data,
-    machine_data,
-    most_on_nodes,
-    place_data,
-    resource_numbers,
-    running_data,
-)
-from cpsched.mzn.prices import Price, scale_of, start_prices
-from cpsched.mzn.times import Times
+from cpsched.domain import Chunk, Instance, Job, ObjectiveTerm, Placement, PlannedJob, Segment, chunk_layers
+from cpsched.mzn import data
 from cpsched.planner import end_price
 from cpsched.problem import awaited_ends, in_segments
 
@@ -46,46 +25,6 @@ class _Staged(NamedTuple):
     chunk: Chunk
     #: The number of them that each empty node holds.
     most: Sequence[int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Costs:
-    """The costs of a plan as rates per second, and how they become integers (rounded down)."""
-
-    #: By job: the rate of its start, and of each second that it runs longer than its shortest duration.
-    starts: Sequence[Price]
-    runs: Sequence[Fraction]
-    #: By stage: the rate of each second that it is held.
-    holds: Sequence[Fraction]
-    end: Fraction
-    horizon: int
-
-    def integer(self, rate: Fraction) -> int:
-        """Return a rate as an integer price."""
-        return math.floor(rate * self._scale)
-
-    @property
-    def _scale(self) -> Fraction:
-        rates = [self.end, *self.runs, *self.holds, *(price.rate for price in self.starts)]
-        return scale_of(rates, self.horizon)
-
-    def price_of(self, starts: Sequence[int], runs: Sequence[int], last_end: int) -> int:
-        """Return the total cost of starts (s from now), seconds of longer runs, and the makespan."""
-        late = sum(self.integer(one.rate) * max(0, starts[one.job] - one.from_) for one in self.starts)
-        longer = sum(self.integer(rate) * seconds for rate, seconds in zip(self.runs, runs, strict=True))
-        return late + longer + self.integer(self.end) * last_end
-
-    @property
-    def data(self) -> dict[str, Any]:
-        """The model's data for the costs of jobs."""
-        return {
-            "num_prices": len(self.starts),
-            "price_job": [price.job + 1 for price in self.starts],
-            "price_from": [price.from_ for price in self.starts],
-            "price": [self.integer(price.rate) for price in self.starts],
-            "run_price": [self.integer(rate) for rate in self.runs],
-            "end_price": self.integer(self.end),
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,26 +52,24 @@ class EvolvingWindow:
             for of_job, job in zip(longest, jobs, strict=True)
         ]
         last_end = max((plans[job.id].end - instance.now for job in jobs), default=0)
-        times = Times.of(instance, jobs, longer=max(sum(held), last_end))
+        times = data.Times.of(instance, jobs, longer=max(sum(held), last_end))
         stages = [place for place, job in enumerate(jobs) for _ in job.steps]
         kinds, were = _kinds(instance, jobs)
         costs = _costs(instance, jobs, times, awaited)
         lengths = [one.end - one.start for job in jobs for one in plans[job.id].segments]
         walltimes = [step.walltime for job in jobs for step in job.steps]
-        wasted = zip(costs.holds, lengths, walltimes, strict=True)
-        most_cost = costs.price_of(
+        most_cost = costs.integer_cost(
             [plans[job.id].start - instance.now for job in jobs],
-            [plans[job.id].end - plans[job.id].start - job.walltime for job in jobs],
             last_end,
-        ) + sum(costs.integer(rate) * (length - walltime) for rate, length, walltime in wasted)
-        data = {
-            **machine_data(instance),
-            **place_data(jobs),
-            **running_data(instance),
-            **kept_data(instance),
-            **license_data(instance, jobs),
+            [plans[job.id].end - plans[job.id].start - job.walltime for job in jobs],
+            [length - walltime for length, walltime in zip(lengths, walltimes, strict=True)],
+        )
+        values = {
+            **data.window_data(instance, jobs),
+            **data.place_data(jobs),
             **times.data,
             **costs.data,
+            "run_price": costs.integers(costs.runs),
             "end_by": [
                 times.horizon if one.deadline is None else min(one.deadline - instance.now, times.horizon)
                 for one in jobs
@@ -143,11 +80,11 @@ class EvolvingWindow:
             "walltime": [job.walltime for job in jobs],
             "step_walltime": walltimes,
             "longest": [times.horizon if most is None else most for of_job in longest for most in of_job],
-            "hold_price": [costs.integer(rate) for rate in costs.holds],
+            "hold_price": costs.integers(costs.holds),
             "were": [0 if before is None else before + 1 for before in were],
             "most_cost": most_cost,
         }
-        return cls(instance=instance, jobs=jobs, kinds=tuple(kinds), data=data)
+        return cls(instance=instance, jobs=jobs, kinds=tuple(kinds), data=values)
 
     def planned(self, solution: Any) -> Iterator[PlannedJob]:
         """Yield the jobs of a solution."""
@@ -181,7 +118,7 @@ def _kinds(instance: Instance, jobs: Sequence[Job]) -> tuple[list[_Staged], list
     were: list[int | None] = []
     stage = 0
     for place, job in enumerate(jobs):
-        if job.steps[0].request.place.arrangement is Arrangement.PACK:  # all on one node: nothing else has to stay
+        if job.steps[0].request.place.is_packed:  # all on one node: nothing else has to stay
             units = [
                 (step, number, chunk.count, True)
                 for step, one in enumerate(job.steps)
@@ -197,32 +134,32 @@ def _kinds(instance: Instance, jobs: Sequence[Job]) -> tuple[list[_Staged], list
         for step, number, count, comes in units:
             chunk = replace(job.steps[step].request.chunks[number], count=count)
             were.append(None if comes else len(kinds) - 1)
-            kinds.append(_Staged(place, stage + step, number, chunk, most_on_nodes(instance, job, chunk)))
+            kinds.append(_Staged(place, stage + step, number, chunk, data.most_on_nodes(instance, job, chunk)))
         stage += len(job.steps)
     return kinds, were
 
 
-def _costs(instance: Instance, jobs: Sequence[Job], times: Times, awaited: frozenset[str]) -> _Costs:
+def _costs(instance: Instance, jobs: Sequence[Job], times: data.Times, awaited: frozenset[str]) -> data.Prices:
     """Return the costs of the jobs; a runtime that is not known beforehand has no slowdown (see `unsupported`)."""
     held = [can_be_held(job, is_awaited=job.id in awaited) for job in jobs]
     runtimes = [None if is_held else job.walltime for is_held, job in zip(held, jobs, strict=True)]
     wastes = [instance.term_weight(ObjectiveTerm.WASTE, job) for job in jobs]
-    return _Costs(
-        starts=start_prices(instance, jobs, times.earliest, runtimes),
+    return data.Prices(
+        data.start_prices(instance, jobs, times.earliest, runtimes),
+        Fraction(end_price(instance)),
+        times.horizon,
         runs=[instance.term_weight(ObjectiveTerm.COMPLETION, job) for job in jobs],
         holds=[
             waste * step.request.totals.get("cores", 0) if job.is_evolving else Fraction(0)
             for job, waste in zip(jobs, wastes, strict=True)
             for step in job.steps
         ],
-        end=Fraction(end_price(instance)),
-        horizon=times.horizon,
     )
 
 
 def _kinds_data(instance: Instance, kinds: Sequence[_Staged]) -> dict[str, Any]:
     """Return the data of the kinds of chunks."""
-    resources = resource_numbers(instance)
+    resources = data.resource_numbers(instance)
     return {
         "num_kinds": len(kinds),
         "asked_by": [kind.job + 1 for kind in kinds],

@@ -6,11 +6,57 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cpsched.booking import Ledger
-from cpsched.domain import FrozenMap, Instance, Job, PlannedJob, WaitingJob, WaitingReason
+from cpsched.domain import RULES, FrozenMap, Instance, Job, PlannedJob, WaitingJob, WaitingReason, needs_migration
 from cpsched.engine import Outcome
 from cpsched.errors import UnsupportedError
-from cpsched.planner.support import unsupported
-from cpsched.problem import Refusal, missing_from, refusals
+from cpsched.problem import Refusal, level_rule, levels_of, missing_from, refusals, waits
+
+
+def uncompiled(instance: Instance) -> tuple[str, ...]:
+    """Return the rules of an instance that was not made for engines, each with its path: no engine knows rules."""
+    return tuple(
+        f"{key}: {what}, which engines know only as `cpsched.problem.compiled` has them"
+        for key, what in RULES.items()
+        if getattr(instance, key)
+    ) + tuple(
+        f"cluster.topology.{level}: a level, by which engines know nodes only as `cpsched.problem.compiled` has them"
+        for level in levels_of(instance)
+        if not any(level_rule(level) in one.properties for one in instance.cluster.classes)
+    )
+
+
+def unsupported(instance: Instance) -> tuple[str, ...]:
+    """Return the features of an instance that the planner cannot honour, each with its path."""
+    waiting = [job for job in instance.jobs if job.running is None]
+    return (
+        *uncompiled(instance),
+        *(
+            f"job {job.id}: cannot keep its nodes from step to step: {moves}"
+            for job in waiting
+            if (moves := needs_migration(job.steps)) is not None
+        ),
+        *(f"job {job.id}: starts at most some time after another (max_delay)" for job in waiting if job.is_hurried),
+    )
+
+
+def without_longest_delays(instance: Instance) -> Instance:
+    """Return an instance in which jobs may wait for each other as long as they like."""
+    if not any(job.is_hurried for job in instance.jobs):
+        return instance
+    jobs = (replace(job, after=tuple(replace(one, max_delay=None) for one in job.after)) for job in instance.jobs)
+    return replace(instance, jobs=tuple(jobs))
+
+
+def within_groups(instance: Instance) -> tuple[str, ...]:
+    """Return the features of an instance that engines cannot honour which know no groups of nodes."""
+    return tuple(f"job {job.id}: within one {level}" for job in instance.jobs for level in sorted(job.levels))
+
+
+def changing(instance: Instance) -> tuple[str, ...]:
+    """Return the features of an instance that engines for rigid waiting jobs cannot honour."""
+    return tuple(
+        f"job {job.id}: evolves over several steps" for job in instance.jobs if job.is_evolving and job.running is None
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +76,7 @@ class AdmissionResult:
 
         `is_shrunk`: whether it starts malleable jobs on a share of their cores.
         """
-        features = unsupported(instance)
-        if features:
+        if features := unsupported(instance):
             raise UnsupportedError(engine, features)
         jobs = instance.elements()
         return cls(jobs=jobs, refused=FrozenMap(refusals(instance, is_shrunk=is_shrunk)))
@@ -61,45 +106,28 @@ class AdmissionResult:
 
 def without_start(ledger: Ledger, jobs: Sequence[Job], refused: Mapping[str, Refusal]) -> Iterator[WaitingJob]:
     """Yield jobs that have no start on a ledger, each with its reason, with why some can never start."""
-    explain = _Explanations(ledger) if any(job.id not in refused for job in jobs) else None
+    instance, running = ledger.instance, (job.id for job in ledger.instance.jobs if job.running is not None)
+    if any(job.id not in refused for job in jobs):
+        missing = missing_from(instance, {*running, *(job.id for job in ledger.jobs if ledger.is_booked(job.id))})
     for job in jobs:
-        if explain is None or job.id in refused:
+        if job.id in refused:
             reason, detail = refused[job.id]
             yield WaitingJob(id=job.id, reason=reason, detail=detail)
-        else:
-            yield explain.without_start(job)
-
-
-class _Explanations:
-    """Says why jobs that could run on the empty cluster found no start on a ledger."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-        started = {job.id for job in ledger.instance.jobs if job.running is not None}
-        started.update(job.id for job in ledger.jobs if ledger.is_booked(job.id))
-        self._missing = missing_from(ledger.instance, started)
-
-    def without_start(self, job: Job) -> WaitingJob:
-        """Return why, by what comes first: another job, the job's own times, the nodes."""
-        for dependency in job.after:
-            if (name := self._missing(dependency.job)) is not None:
-                detail = f"waits for {name} ({dependency.type}), which has no start"
-                return WaitingJob(id=job.id, reason=WaitingReason.DEPENDENCY, detail=detail)
-        too_late = self._too_late(job)
-        if too_late is not None:
-            return WaitingJob(id=job.id, reason=WaitingReason.TOO_LATE, detail=too_late)
+            continue
         detail = "each kind of its chunks finds room by itself, but no way was found to place all of them at a time"
-        return WaitingJob(id=job.id, reason=WaitingReason.NOT_MAPPED, detail=detail)
+        found = waits(instance, job, missing, detail)
+        too_late = found.reason is WaitingReason.TOO_LATE
+        yield replace(found, detail=_too_late(ledger, job)) if too_late else found
 
-    def _too_late(self, job: Job) -> str | None:
-        """Return which of a job's times left no start, or None if it has no such time."""
-        earliest = self._ledger.earliest_start(job.id)
-        if job.start_at is not None and earliest is not None and job.start_at < earliest:
-            return f"may start only at {job.start_at}; those that it waits for leave it no start before {earliest}"
-        if job.start_at is not None:
-            return f"its nodes are not free for {job.walltime} s at {job.start_at}, the only start it accepts"
-        if job.deadline is not None:
-            return f"no start leaves it {job.walltime} s before its deadline {job.deadline}"
-        if (limit := self._ledger.instance.must_start_by(job)) is not None:
-            return f"finds no start by {limit}, when it has waited for the max_wait of its queue {job.queue}"
-        return None
+
+def _too_late(ledger: Ledger, job: Job) -> str:
+    """Return which of a job's times left it no start on a ledger."""
+    earliest = ledger.earliest_start(job.id)
+    if job.start_at is not None and earliest is not None and job.start_at < earliest:
+        return f"may start only at {job.start_at}; those that it waits for leave it no start before {earliest}"
+    if job.start_at is not None:
+        return f"its nodes are not free for {job.walltime} s at {job.start_at}, the only start it accepts"
+    if job.deadline is not None:
+        return f"no start leaves it {job.walltime} s before its deadline {job.deadline}"
+    limit = ledger.instance.must_start_by(job)
+    return f"finds no start by {limit}, when it has waited for the max_wait of its queue {job.queue}"

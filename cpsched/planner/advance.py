@@ -17,7 +17,6 @@ from cpsched.domain import (
     Plan,
     PlannedJob,
     Reservation,
-    ReservationKind,
     ReservedSlice,
     Running,
     Segment,
@@ -63,7 +62,7 @@ def with_slices(instance: Instance, slices: Sequence[ReservedSlice]) -> Instance
         slice_ = own.get(reservation.id)
         if slice_ is None or reservation.request is None:
             return reservation
-        is_there = reservation.kind is ReservationKind.DOWNTIME or all(
+        is_there = reservation.is_downtime or all(
             classes[held.node].state is not NodeState.DOWN
             and all(amount <= classes[held.node].resources.get(name, 0) for name, amount in held.resources.items())
             for held in slice_.allocation

@@ -31,9 +31,9 @@ from cpsched.domain import (
     repeated,
 )
 from cpsched.engine import Outcome
+from cpsched.planner.admission_result import unsupported
 from cpsched.planner.planner import Planner
-from cpsched.planner.support import unsupported
-from cpsched.problem import missing_from, planning_order, refusal, refusals
+from cpsched.problem import missing_from, planning_order, refusal, refusals, waits
 
 #: The most bookings that are made while jobs are tried one by one, the most of these jobs where a window is compiled
 #: for each, and the most orders of the kinds of chunks of each.
@@ -220,7 +220,8 @@ class Beside:
         missing, found = missing_from(self._instance, self._had()), dict(waiting)
         for name in names:
             if name not in self.planned and name not in found:
-                found[name] = self._awaiting(name, missing)
+                detail = "no start was found for it after those of the jobs that it waits for"
+                found[name] = waits(self._instance, self.entries[self._entry_of[name]], missing, detail, name)
         return found
 
     def _startable(self, entries: Collection[str]) -> set[str]:
@@ -237,18 +238,6 @@ class Beside:
     def _had(self) -> set[str]:
         """Return the jobs that run, and those that have a plan."""
         return {element for element in self.elements if element in self.planned or self.is_running(element)}
-
-    def _awaiting(self, element: str, missing: Callable[[str], str | None]) -> WaitingJob:
-        """Return why a job without a start waits, given what is `missing_from` those that run or have a plan."""
-        job = self.entries[self._entry_of[element]]
-        for dependency in job.after:
-            if (name := missing(dependency.job)) is not None:
-                detail = f"waits for {name} ({dependency.type}), which has no start"
-                return WaitingJob(id=element, reason=WaitingReason.DEPENDENCY, detail=detail)
-        is_bounded = self._instance.latest_start(job) is not None
-        reason = WaitingReason.TOO_LATE if is_bounded else WaitingReason.NOT_MAPPED
-        detail = "no start was found for it after those of the jobs that it waits for"
-        return WaitingJob(id=element, reason=reason, detail=detail)
 
     def _as_planned(self, job: Job, *, is_settled: bool) -> Job:
         """Return a running job as it is planned so far; one that is settled cannot be changed any more."""

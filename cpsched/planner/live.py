@@ -11,29 +11,17 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
+from cpsched import problem
 from cpsched.booking import LiveLedger
 from cpsched.domain import RULES, FrozenMap, Instance, Job, Plan, PlannedJob
 from cpsched.engine import Outcome
 from cpsched.errors import UnsupportedError
-from cpsched.planner.admission_result import AdmissionResult, without_start
-from cpsched.planner.infeasible import hopeless
+from cpsched.planner.admission_result import AdmissionResult, unsupported, without_start
 from cpsched.planner.planner import NAME
-from cpsched.planner.rescue import rescue
+from cpsched.planner.rescue import hopeless, rescue
 from cpsched.planner.shrink import Values, begin_shrunk, go_on_shrunk
-from cpsched.planner.support import unsupported
 from cpsched.planner.warm import displace, ordered, planned_by, shrink_more, shrunk
-from cpsched.problem import (
-    Problem,
-    Refusal,
-    Turn,
-    awaited_first,
-    bound_jobs,
-    compiled,
-    is_bound,
-    planning_order,
-    refusal,
-    turn_of,
-)
+from cpsched.problem import Refusal
 
 #: So many jobs, those that start first, move up to any earlier start; all others only if they can start now.
 _DEPTH = 1000
@@ -140,10 +128,10 @@ class LivePlanner:
         """Make the ledger of a window anew, and the plan from an earlier one."""
         if features := unsupported(instance):
             raise UnsupportedError(NAME, features)
-        self._stated, self._problem = instance, compiled(instance)
+        self._stated, self._problem = instance, problem.compiled(instance)
         instance, jobs = self._problem.instance, self._problem.to_held(jobs)
         admission = AdmissionResult.of(instance, engine=NAME)
-        self._turns: dict[str, Turn] = {}
+        self._turns: dict[str, problem.Turn] = {}
         self._verdicts: dict[str, _Verdict] = {}
         self._arrays: dict[str, tuple[Job, tuple[Job, ...]]] = {}
         self._repeated: dict[str, tuple[Job, PlannedJob]] = {}
@@ -154,11 +142,11 @@ class LivePlanner:
         if concern is not None:
             self._settle_after(before, concern)
             if names := shrunk(ledger):
-                order = [job.id for job in planning_order(instance, admission.admitted)]
+                order = [job.id for job in problem.planning_order(instance, admission.admitted)]
                 go_on_shrunk(ledger, order, Values(instance, ledger), names=names)
             return
         order = [job.id for job in ordered(instance, admission.admitted, before)]
-        bound = {job.id for job in bound_jobs(instance, admission.admitted)}
+        bound = {job.id for job in problem.bound_jobs(instance, admission.admitted)}
         self._plan_rest(order, bound, before)
         self._move_up(order)
         choosing = [name for name in order if self._waiting[name].alternatives and ledger.is_booked(name)]
@@ -182,9 +170,9 @@ class LivePlanner:
             return job.id in altered, job.start_at is None, -instance.priority(job), before[job.id].start
 
         left = [job for name, job in waiting.items() if name in before and not ledger.is_booked(name)]
-        for job in awaited_first(instance, sorted(left, key=rank)):
+        for job in problem.awaited_first(instance, sorted(left, key=rank)):
             ledger.restore(before[job.id])
-        order = [job.id for job in planning_order(instance, list(waiting.values()))]
+        order = [job.id for job in problem.planning_order(instance, list(waiting.values()))]
         pressing = [name for name in order if name in urgent and name in before and not ledger.is_booked(name)]
         if pressing:
             places = {name: place for name in waiting if (place := before.get(name) or ledger.planned(name))}
@@ -294,7 +282,7 @@ class LivePlanner:
         for name in change.ended:
             self._repeated.pop(name, None)
         self._stated = instance
-        self._problem = Problem(instance=instance)
+        self._problem = problem.Problem(instance=instance)
         for name in (*(job.id for job in change.started), *change.leaving):
             self._turns.pop(name, None)
         self._take(instance, elements, refused, waiting)
@@ -331,7 +319,7 @@ class LivePlanner:
                 continue
             name, known = job.id, self._verdicts.get(job.id)
             if known is None or known[2] or (known[0] is not job and known[0] != job):
-                known = job, refusal(instance, job), _is_bounded(instance, job)
+                known = job, problem.refusal(instance, job), _is_bounded(instance, job)
             verdicts[name] = known
             if known[1] is None:
                 waiting[name] = job
@@ -361,7 +349,7 @@ class LivePlanner:
         ledger, instance, jobs = self._ledger, self._instance, list(self._waiting.values())
         ledger.renew(ledger.bounded())
         has_links = any(job.after for job in jobs)
-        for name in [job.id for job in awaited_first(instance, jobs)] if has_links else ledger.bounded():
+        for name in [job.id for job in problem.awaited_first(instance, jobs)] if has_links else ledger.bounded():
             if ledger.is_booked(name) and not ledger.is_allowed(name):
                 self._withdraw(name, pending)
 
@@ -392,18 +380,18 @@ class LivePlanner:
         """Return the waiting jobs by their earlier starts, and those that are lost if they start too late."""
         instance = self._instance
         if has_links or instance.has_strict_priorities:
-            bound = {job.id for job in bound_jobs(instance, jobs)}
-            in_turn = [job.id for job in planning_order(instance, jobs)]
+            bound = {job.id for job in problem.bound_jobs(instance, jobs)}
+            in_turn = [job.id for job in problem.planning_order(instance, jobs)]
             names = sorted(in_turn, key=lambda name: (name not in starts, starts.get(name, 0)))
             of_name = {job.id: job for job in jobs}
-            return [job.id for job in awaited_first(instance, [of_name[name] for name in names])], bound
+            return [job.id for job in problem.awaited_first(instance, [of_name[name] for name in names])], bound
         turns = self._turns
         for job in jobs:
             if job.id not in turns or _may_be_overdue(instance, job):
-                turns[job.id] = turn_of(instance, job)
+                turns[job.id] = problem.turn_of(instance, job)
         names = [job.id for job in jobs]
         names.sort(key=lambda name: (name not in starts, starts.get(name, 0), turns[name]))
-        return names, {name for name, turn in turns.items() if is_bound(turn)}
+        return names, {name for name, turn in turns.items() if problem.is_bound(turn)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

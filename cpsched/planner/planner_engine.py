@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from cpsched.domain import DependencyType, Instance, PlannedJob, WaitingJob, WaitingReason
 from cpsched.engine import Outcome, Progress
+from cpsched.planner.admission_result import unsupported, without_longest_delays
 from cpsched.planner.compiling import warmup
 from cpsched.planner.planner import NAME, Planner
-from cpsched.planner.support import unsupported, without_longest_delays
 
 #: How often a window is planned anew until all jobs start within their ``max_delay``.
 _MOST_ROUNDS = 100

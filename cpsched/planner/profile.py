@@ -11,7 +11,6 @@ from typing import NoReturn
 from cpsched.booking import Units, continuation, units_on
 from cpsched.domain import (
     Amounts,
-    Arrangement,
     Cluster,
     Instance,
     Job,
@@ -182,11 +181,11 @@ def _unstated(allocation: Sequence[Placement]) -> tuple[Placement, ...]:
 
 def _has(cluster: Cluster, allocation: Sequence[Placement], request: Request) -> bool:
     """Return whether an allocation has room for a request, each kind of its chunks by itself."""
-    if request.place.arrangement is Arrangement.PACK:
+    if request.place.is_packed:
         return any(
             all(held.resources.get(name, 0) >= amount for name, amount in request.totals.items()) for held in allocation
         )
-    most = 1 if request.place.arrangement is Arrangement.SCATTER else max(chunk.count for chunk in request.chunks)
+    most = 1 if request.place.is_scattered else max(chunk.count for chunk in request.chunks)
     return all(
         sum(
             min(most, *(held.resources.get(name, 0) // amount for name, amount in chunk.resources.items()))

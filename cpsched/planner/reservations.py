@@ -20,7 +20,8 @@ from cpsched.domain import (
     SetAside,
     Step,
 )
-from cpsched.problem import Intervals, Refusal, held_by, occurrences, refusal
+from cpsched.engine import Outcome
+from cpsched.problem import Intervals, Problem, Refusal, compiled, held_by, occurrences, refusal
 
 #: So many reservations that get nothing are tried once more, before all others.
 _MOST_TRIED = 8
@@ -91,7 +92,7 @@ class _Places:
         #: What reservations have got so far, as nobody else can have it.
         self._got: list[SetAside] = []
         self._hosts = {job.reservation for job in self._window.jobs}
-        self._has_others = any(one.state is not NodeState.UP for one in instance.cluster.classes)
+        self._has_others = any(not one.is_up for one in instance.cluster.classes)
         self._jobs: dict[tuple[str | None, bool], dict[tuple[str, int], Job]] = {}
         for one in wanted:
             reservation, request = one.reservation, one.reservation.request
@@ -209,7 +210,7 @@ class _Places:
         held = (*held_by(self._others(reservation)), *window.set_aside, *self._got)
         meant = [one for one in held if one.start < end and one.end > max(start, window.now)]
         reason = None
-        down = [node for node in nodes if window.cluster.class_of[node].state is not NodeState.UP]
+        down = [node for node in nodes if not window.cluster.class_of[node].is_up]
         if down:
             reason = f"{down[0]} is {window.cluster.class_of[down[0]].state}"
         elif any(placement.node in among for one in meant for placement in one.allocation):
@@ -224,3 +225,14 @@ class _Places:
                 reason = _TAKEN
         allocation = self._whole(nodes) if reason is None else ()
         return ReservedSlice(id=reservation.id, start=start, end=end, allocation=allocation, reason=reason)
+
+
+def problem_of(instance: Instance, *, slices: Sequence[ReservedSlice] | None = None, soft: bool = True) -> Problem:
+    """Return the problem of a window, with `soft` limits too, and its `slices` of reservations or chosen ones."""
+    return compiled(instance, slices_of(instance) if slices is None else slices, soft=soft)
+
+
+def stated_outcome(problem: Problem, outcome: Outcome) -> Outcome:
+    """Return the outcome of an engine as one of the stated window, with the rules for which jobs wait as reasons."""
+    waiting_room = problem.reasons(outcome.waiting_room)
+    return replace(outcome, jobs=problem.to_stated(outcome.jobs), waiting_room=waiting_room)

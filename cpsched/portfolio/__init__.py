@@ -14,16 +14,13 @@ from cpsched.doors import opener
 
 if TYPE_CHECKING:
     from cpsched.portfolio.dask_lanes import with_dask_lanes
-    from cpsched.portfolio.engines import ENGINES
-    from cpsched.portfolio.judging import verify_plan
     from cpsched.portfolio.lanes import OnPlan
     from cpsched.portfolio.live import Happened, LivePlan
     from cpsched.portfolio.outside import ENGINE_GROUP, POLICY_GROUP, announced, is_engine, load_outside
-    from cpsched.portfolio.preparing import prepare
     from cpsched.portfolio.recipe import solve
     from cpsched.portfolio.replanning import replan
-    from cpsched.portfolio.scoring import plan_of
-    from cpsched.portfolio.teams import Team, engine_names, team_of
+    from cpsched.portfolio.scoring import plan_of, verify_plan
+    from cpsched.portfolio.teams import ENGINES, Team, engine_names, prepare, team_of
     from cpsched.portfolio.window_planner import WindowPlanner
 
 __getattr__ = opener(__name__)

@@ -20,8 +20,7 @@ from cpsched.engine import Board, Budget, Improver, Offer, Proof
 from cpsched.errors import EngineError
 from cpsched.metrics import objective_value
 from cpsched.portfolio.lanes import run_lanes
-from cpsched.portfolio.preparing import prepare
-from cpsched.portfolio.teams import Team, team_of
+from cpsched.portfolio.teams import Team, prepare, team_of
 from cpsched.text import how_to_install
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ def work(instance: Instance, jobs: Sequence[PlannedJob], placeable: Collection[s
     )
 
 
-class DaskLane:
+class DaskLane(Improver):
     """One worker of a Dask cluster as a solver.
 
     `client`: the client of its scheduler. `worker`: the address of the worker. `engine`: the engine whose team works.
@@ -98,9 +97,6 @@ class DaskLane:
 
     def __init__(self, client: Client, worker: str, engine: str, lane: int) -> None:
         self._client, self._worker, self._engine, self._lane = client, worker, engine, lane
-
-    def prepare(self) -> None:
-        """Nothing: `with_dask_lanes` has prepared the workers."""
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
         """Return the features of the instance that no lane of the team can honour."""

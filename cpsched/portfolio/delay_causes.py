@@ -95,7 +95,7 @@ class _Search:
         """Return a node of the place that is not up."""
         states = self._instance.cluster.class_of
         for _, _, node in _held(job):
-            if states[node].state is not NodeState.UP:
+            if not states[node].is_up:
                 return f"its node {node} is {'down' if states[node].state is NodeState.DOWN else 'drained'}"
         return None
 

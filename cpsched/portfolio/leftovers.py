@@ -1,4 +1,6 @@
-"""Starts for jobs that engines left out, of windows with rules too: the planner finds them beside the plan."""
+"""Starts for jobs that engines left out, of windows with rules too: the planner finds them beside the plan;
+and starts beyond soft limits, which are exceeded only where no other job starts later for it (OCCS-15).
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,9 @@ from dataclasses import replace
 
 from cpsched.domain import Instance, Job, Plan, PlannedJob, WaitingJob, WaitingReason
 from cpsched.engine import Outcome
-from cpsched.planner import elements_apart, inserted, most_tried, never_placed, problem_of
-from cpsched.portfolio.judging import Check
-from cpsched.portfolio.scoring import changed
+from cpsched.metrics import objective_value
+from cpsched.planner import elements_apart, inserted, most_tried, never_placed, problem_of, replanned, stated_outcome
+from cpsched.portfolio.scoring import Check, changed
 from cpsched.problem import Problem, missing_from, planning_order
 
 #: The finder of these starts.
@@ -116,3 +118,26 @@ def _with_more(
     words = ", ".join(names[:_MOST_NAMED]) + (", ..." if len(names) > _MOST_NAMED else "")
     what = f"found a start beside the plan for {len(names)} more: {words}"
     return changed(check.instance, plan, jobs, at=at, by=_NAME, what=what)
+
+
+#: The finder of these starts.
+_BEYOND = "soft limits"
+
+
+def beyond_soft_limits(check: Check, plan: Plan, *, at: float) -> Plan:
+    """Return a plan that keeps all soft limits with jobs moved to earlier starts beyond these limits.
+
+    No job starts later. The bound stays one: it was none for plans that keep the soft limits, but for all.
+    """
+    instance = check.instance
+    if not any(limit.soft for limit in instance.limits):
+        return plan
+    window = problem_of(instance, slices=plan.reservations, soft=False)
+    outcome = stated_outcome(window, replanned(window.instance, window.held(plan)))
+    moved = {job.id: job for job in outcome.jobs}
+    jobs = tuple(moved.get(job.id, job) for job in plan.jobs)
+    earlier = sum(new.start < old.start for new, old in zip(jobs, plan.jobs, strict=True))
+    if not earlier or objective_value(instance, jobs) > plan.objective.value:
+        return plan
+    better = changed(instance, plan, jobs, at=at, by=_BEYOND, what=f"moved {earlier} jobs up beyond their limits")
+    return plan if check.faults(better, claims=False) else better

@@ -20,18 +20,14 @@ from cpsched.metrics import least_value
 from cpsched.planner import compile_from_now_on, interprets, own_interpretation, placeable_beside
 from cpsched.portfolio.aims import InOrder, in_order
 from cpsched.portfolio.classes import ByClass
-from cpsched.portfolio.judging import Check
-from cpsched.portfolio.lanes import Lanes, OnPlan, run_lanes
-from cpsched.portfolio.leftovers import filled
-from cpsched.portfolio.live_line import live_line
-from cpsched.portfolio.preparing import prepare_first
+from cpsched.portfolio.lanes import Lanes, OnPlan, live_line, run_lanes
+from cpsched.portfolio.leftovers import beyond_soft_limits, filled
 from cpsched.portfolio.repair import verified
-from cpsched.portfolio.scoring import scored
-from cpsched.portfolio.soft_limits import beyond_soft_limits
+from cpsched.portfolio.scoring import Check, scored
 from cpsched.portfolio.stopping import stops_of
 from cpsched.portfolio.strict import by_class, compared
 from cpsched.portfolio.task import Task
-from cpsched.portfolio.teams import Team, first_of, team_of
+from cpsched.portfolio.teams import Team, first_of, prepare_first, team_of
 from cpsched.portfolio.warm_start import begun, better
 from cpsched.problem import placeable
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from cpsched.domain import Event, Instance, Plan, WaitingJob, WaitingReason, repeated
+from cpsched.domain import Event, Instance, Plan, WaitingJob, repeated
 from cpsched.engine import LONGEST_EVENT
 from cpsched.errors import UnverifiedError
-from cpsched.portfolio.judging import Check
 from cpsched.portfolio.leftovers import filled
-from cpsched.portfolio.scoring import changed
-from cpsched.problem import missing_from
+from cpsched.portfolio.scoring import Check, changed
+from cpsched.problem import missing_from, waits
 from cpsched.verify import Violation
 
 #: The number of times that refused jobs are taken out of a plan.
@@ -58,7 +57,8 @@ def _refused(instance: Instance, plan: Plan, faults: Sequence[Violation]) -> Map
     """
     facts = {job.id: repeated(job) for job in instance.jobs if job.running is not None}
     movable = {job.id: job.start for job in plan.jobs if facts.get(job.id) != job}
-    changeable = {*movable, *(job.id for job in plan.waiting_room if job.reason is not _honest(instance, plan, job.id))}
+    dishonest = (job.id for job in plan.waiting_room if job.reason is not _honest(instance, plan, job.id).reason)
+    changeable = {*movable, *dishonest}
     refused: dict[str, str] = {}
     for fault in faults:
         names = [fault.subject] if fault.subject in changeable else []
@@ -70,12 +70,10 @@ def _refused(instance: Instance, plan: Plan, faults: Sequence[Violation]) -> Map
     return refused
 
 
-def _honest(instance: Instance, plan: Plan, job_id: str) -> WaitingReason:
-    """Return the reason that a job has for waiting if no start is found for it beside a plan."""
+def _honest(instance: Instance, plan: Plan, job_id: str) -> WaitingJob:
+    """Return why a job waits if no start is found for it beside a plan."""
     job = next(job for job in instance.elements() if job.id == job_id)
-    if any(map(missing_from(instance, {job.id for job in plan.jobs}), (one.job for one in job.after))):
-        return WaitingReason.DEPENDENCY
-    return WaitingReason.NOT_MAPPED if instance.latest_start(job) is None else WaitingReason.TOO_LATE
+    return waits(instance, job, missing_from(instance, {job.id for job in plan.jobs}), "no start was found for it")
 
 
 def _without(instance: Instance, plan: Plan, refused: Mapping[str, str], at: float) -> Plan:
@@ -97,6 +95,6 @@ def _without(instance: Instance, plan: Plan, refused: Mapping[str, str], at: flo
         detail = f"the start that was found for it breaks a rule, and no other was found: {refused[waiting.id]}"
         if waiting.id in before:
             detail = f"no start was found for it; the reason that was given is none: {refused[waiting.id]}"
-        return WaitingJob(id=waiting.id, reason=_honest(instance, left, waiting.id), detail=detail)
+        return replace(_honest(instance, left, waiting.id), detail=detail)
 
     return replace(left, waiting_room=tuple(map(honest, left.waiting_room)))

@@ -11,11 +11,10 @@ from cpsched.engine import LONGEST_EVENT, Budget
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats import checked
 from cpsched.portfolio.delay_causes import Delay
-from cpsched.portfolio.judging import Check
 from cpsched.portfolio.leftovers import filled
 from cpsched.portfolio.live import LivePlan
 from cpsched.portfolio.repair import verified
-from cpsched.portfolio.scoring import plan_of
+from cpsched.portfolio.scoring import Check, plan_of
 
 #: The engine's name in plans of `replan`.
 NAME = "replan"

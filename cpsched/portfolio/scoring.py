@@ -1,19 +1,20 @@
-"""The value of a plan, and its plan document."""
+"""The value of a plan, its plan document, and its check by the judge."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 
+from cpsched.arguments import at_the_door
 from cpsched.domain import (
     AimScore,
-    DependencyType,
     EngineReport,
     Event,
     Incumbent,
     Instance,
     Job,
+    Judgement,
     Plan,
     PlannedJob,
     ReservedSlice,
@@ -21,8 +22,10 @@ from cpsched.domain import (
     WaitingReason,
 )
 from cpsched.engine import LONGEST_EVENT, Board, Outcome
+from cpsched.formats import checked, instance_to_document, plan_to_document
 from cpsched.metrics import honest_gap, later_scores, objective_value, score_of, suffered
-from cpsched.problem import missing_from
+from cpsched.problem import is_compiled, missing_from, waits
+from cpsched.verify import Judge, Violation
 
 #: The largest gap that rounding explains.
 _ROUNDING = 1e-9
@@ -46,8 +49,7 @@ def with_jobs(instance: Instance, plan: Plan, jobs: Sequence[PlannedJob]) -> Pla
     missing, waiting = missing_from(instance, found), list[WaitingJob]()
     for job in instance.elements():
         if job.id not in found:
-            awaited = ((one.type, name) for one in job.after if (name := missing(one.job)) is not None)
-            waiting.append(_waiting(instance, job, before.get(job.id), next(awaited, None)))
+            waiting.append(_waiting(instance, job, before.get(job.id), missing))
     score = replace(score, suffered=suffered(instance, jobs))
     return replace(plan, jobs=tuple(jobs), objective=score, waiting_room=tuple(waiting))
 
@@ -65,24 +67,17 @@ def _gap(value: float, bound: float) -> float:
 
 
 def _waiting(
-    instance: Instance, job: Job, before: WaitingJob | None, awaited: tuple[DependencyType, str] | None
+    instance: Instance, job: Job, before: WaitingJob | None, missing: Callable[[str], str | None]
 ) -> WaitingJob:
-    """Return why a job has no place in a plan.
+    """Return why a job has no place in a plan from which others are `missing`.
 
-    `before`: why it had none in another plan; None if it had one. `awaited`: a job without a place for which it waits,
-    and how it waits.
+    `before`: why it had none in another plan; None if it had one.
     """
-    if awaited is not None:
-        detail = f"waits for {awaited[1]} ({awaited[0]}), which has no start"
-        return WaitingJob(id=job.id, reason=WaitingReason.DEPENDENCY, detail=detail)
-    if before is not None and before.reason is not WaitingReason.DEPENDENCY:
+    beside = "beside the planned jobs" if before is None else "after those of the jobs that it waits for"
+    found = waits(instance, job, missing, f"no start was found for it {beside}")
+    if before is not None and WaitingReason.DEPENDENCY not in (before.reason, found.reason):
         return before
-    is_bounded = instance.latest_start(job) is not None
-    reason = WaitingReason.TOO_LATE if is_bounded else WaitingReason.NOT_MAPPED
-    detail = "no start was found for it beside the planned jobs"
-    if before is not None:
-        detail = "no start was found for it after those of the jobs that it waits for"
-    return WaitingJob(id=job.id, reason=reason, detail=detail)
+    return found
 
 
 def changed(instance: Instance, plan: Plan, jobs: Sequence[PlannedJob], *, at: float, by: str, what: str) -> Plan:
@@ -166,3 +161,63 @@ def scored(
         work=board.work,
         events=(*plan.events, *board.events),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Holds plans of one window to the rules."""
+
+    instance: Instance
+    #: None: no document says what the window has, as in a simulation that has made licences of the rules.
+    _judge: Judge | None
+
+    @classmethod
+    def of(cls, instance: Instance, document: object | None = None) -> Check:
+        """Return the check of a window: on the document that it was read from, or else on one written anew."""
+        if is_compiled(instance):
+            return cls(instance, None)
+        return cls(instance, Judge(instance_to_document(instance) if document is None else document))
+
+    @property
+    def knows_rules(self) -> bool:
+        """Whether a document says what the window has; if not, no fault is ever found."""
+        return self._judge is not None
+
+    def faults(self, plan: Plan, *, claims: bool = True) -> tuple[Violation, ...]:
+        """Return everything that is wrong with a plan; with `claims`, false reasons of its waiting room too."""
+        return self.judged(plan, claims=claims)[1]
+
+    def judged(self, plan: Plan, *, claims: bool = True) -> tuple[Plan, tuple[Violation, ...]]:
+        """Return a plan with its judgement, where there is a document to judge it by, and everything that is wrong."""
+        if self._judge is None:
+            return plan, ()
+        faults, rules = self._judge.judge(plan_to_document(plan), claims=claims)
+        return plan.judged(Judgement(violations=len(faults), rules=rules)), faults
+
+    def of_jobs(self, first: Plan) -> Callable[[Sequence[PlannedJob]], Sequence[str]]:
+        """Return the judge of a board: of plans that have other jobs than a first one, or other places for its jobs.
+
+        Whether the other jobs still belong into the waiting room is asked of the last plan only.
+        """
+
+        def faults(jobs: Sequence[PlannedJob]) -> Sequence[str]:
+            return [*map(str, self.faults(with_jobs(self.instance, first, jobs), claims=False))]
+
+        return faults
+
+
+@at_the_door
+def verify_plan(instance: Instance, plan: Plan) -> tuple[Violation, ...]:
+    """Hold a plan to every rule of ``docs/formats.md``, as the independent judge reads both documents.
+
+    Returns
+    -------
+    tuple of Violation
+        Everything that is wrong; empty if the plan is valid.
+
+    Raises
+    ------
+    DocumentError
+        If the instance was built in Python and is not in order.
+    """
+    return Judge(instance_to_document(checked(instance))).violations(plan_to_document(plan))

@@ -15,8 +15,7 @@ from cpsched.engine import LONGEST_EVENT, Budget
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.metrics import later_scores, objective_value, suffered
 from cpsched.planner import PlannerEngine, problem_of, stated_outcome
-from cpsched.portfolio.judging import Check
-from cpsched.portfolio.scoring import plan_of
+from cpsched.portfolio.scoring import Check, plan_of
 from cpsched.verify import verify
 
 #: The most waiting jobs for which others are stopped in one window, and the share of a budget for finding out.

@@ -10,11 +10,9 @@ from cpsched.domain import Event, Instance, Plan, PlannedJob, SolveParams
 from cpsched.engine import LONGEST_EVENT, Board, Budget, Outcome, Progress
 from cpsched.metrics import least_value, objective_value
 from cpsched.planner import compile_from_now_on, problem_of, stated_outcome
-from cpsched.portfolio.judging import Check
 from cpsched.portfolio.lanes import OnPlan
-from cpsched.portfolio.preparing import prepare
-from cpsched.portfolio.scoring import plan_of
-from cpsched.portfolio.teams import Team
+from cpsched.portfolio.scoring import Check, plan_of
+from cpsched.portfolio.teams import Team, prepare
 from cpsched.problem import Problem
 
 

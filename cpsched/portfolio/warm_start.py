@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cpsched.domain import Event, Instance, Plan, PlannedJob, repeated, resumable
-from cpsched.engine import Board, Outcome, Progress
+from cpsched.engine import Board, Improver, Outcome, Progress
 from cpsched.planner import replanned
 from cpsched.portfolio.classes import ByClass, rank
 from cpsched.portfolio.leftovers import filled
@@ -18,20 +18,13 @@ from cpsched.problem import placeable
 NAME = "warm"
 
 
-class WarmStart:
-    """Updates an earlier plan: an engine, and a solver that offers it once."""
+class WarmStart(Improver):
+    """Updates an earlier plan: an engine, and a solver that offers it once, or reports why it cannot."""
 
     name = NAME
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-
-    def prepare(self) -> None:
-        """Prepare nothing: the planner has prepared everything."""
-
-    def unsupported(self, instance: Instance) -> tuple[str, ...]:
-        """Return no features: a plan that cannot be updated is reported on the board."""
-        return ()
 
     def plan(self, instance: Instance, progress: Progress | None) -> Outcome:
         """Plan all jobs as in the earlier plan, as far as possible."""

@@ -11,10 +11,9 @@ from cpsched.formats import instance_to_document
 from cpsched.planner import PlannerEngine, problem_of, warmup_following
 from cpsched.portfolio.classes import rank
 from cpsched.portfolio.live import LivePlan
-from cpsched.portfolio.preparing import prepare
 from cpsched.portfolio.recipe import solve
 from cpsched.portfolio.scoring import plan_of
-from cpsched.portfolio.teams import team_of
+from cpsched.portfolio.teams import prepare, team_of
 from cpsched.portfolio.warm_start import WarmStart
 from cpsched.problem import dominant_share
 from cpsched.rules import POLICIES, by_smith

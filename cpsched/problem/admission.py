@@ -6,22 +6,11 @@ amount that it keeps free for others (OCCS-40) leaves room for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 
-from cpsched.domain import (
-    Arrangement,
-    Chunk,
-    Cluster,
-    Instance,
-    Job,
-    NodeClass,
-    NodeState,
-    Request,
-    WaitingReason,
-    modes,
-)
+from cpsched.domain import Chunk, Cluster, Instance, Job, NodeClass, Request, WaitingJob, WaitingReason, modes
 from cpsched.problem.precedences import awaited_ends, missing_from
 from cpsched.problem.rule import Part, Rule, is_optional, level_rule, without_rules
 
@@ -122,6 +111,22 @@ def placeable(instance: Instance) -> frozenset[str]:
     return frozenset(found)
 
 
+def waits(
+    instance: Instance, job: Job, missing: Callable[[str], str | None], detail: str, name: str | None = None
+) -> WaitingJob:
+    """Return why a job has no start beside those that have one: it waits for one that is `missing` from them
+    (`missing_from`), or else none was found for it (`detail`), which makes a job too late that has a latest one.
+
+    `name`: the element of an array that `job` is the entry of.
+    """
+    for dependency in job.after:
+        if (awaited := missing(dependency.job)) is not None:
+            detail = f"waits for {awaited} ({dependency.type}), which has no start"
+            return WaitingJob(id=name or job.id, reason=WaitingReason.DEPENDENCY, detail=detail)
+    reason = WaitingReason.NOT_MAPPED if instance.latest_start(job) is None else WaitingReason.TOO_LATE
+    return WaitingJob(id=name or job.id, reason=reason, detail=detail)
+
+
 def refusal(instance: Instance, job: Job, *, is_shrunk: bool = True) -> Refusal | None:
     """Return why a waiting job can have no start even if nothing else ran, in words; None if nothing is found.
 
@@ -163,7 +168,7 @@ def _of_amounts(instance: Instance, job: Job) -> Refusal | None:
 def _of_nodes(cluster: Cluster, job: Job) -> Refusal | None:
     """Return whether the empty nodes of a cluster have no room for a step of a job."""
     reasons = [(False, WaitingReason.UNSATISFIABLE), (True, WaitingReason.UNAVAILABLE)]
-    if all(node_class.state is NodeState.UP for node_class in cluster.classes):
+    if all(node_class.is_up for node_class in cluster.classes):
         reasons.pop()  # it would be asked again
     for only_up, reason in reasons:
         for number, step in enumerate(job.steps):
@@ -196,7 +201,7 @@ def _late(instance: Instance, job: Job) -> Refusal | None:
 
 def _lacking(cluster: Cluster, request: Request, walltime: int, *, only_up: bool) -> str | None:
     """Name the resource that the empty cluster lacks for a request; None if each of its kinds fits alone."""
-    classes = [c for c in cluster.classes if not only_up or c.state is NodeState.UP]
+    classes = [c for c in cluster.classes if not only_up or c.is_up]
     level = request.place.within
     if level is None or not any(level_rule(level) in c.properties for c in classes):
         return _lacking_among(classes, request, walltime)
@@ -214,20 +219,20 @@ def _lacking(cluster: Cluster, request: Request, walltime: int, *, only_up: bool
 def _lacking_among(classes: list[NodeClass], request: Request, walltime: int) -> str | None:
     """Name what the empty nodes of some classes lack for a request; None if each of its kinds fits alone."""
     exclusive = request.place.exclusive
-    if request.place.arrangement is Arrangement.PACK:
+    if request.place.is_packed:
         return _lacking_node(classes, request, walltime)
     for chunk in request.chunks:
         held = 0
         for node_class in classes:
             here = chunks_on_empty_node(node_class, chunk, walltime, exclusive=exclusive)
-            held += len(node_class.names) * (min(here, 1) if request.place.arrangement is Arrangement.SCATTER else here)
+            held += len(node_class.names) * (min(here, 1) if request.place.is_scattered else here)
             if held >= chunk.count:
                 break
         else:
             if held == 0:
                 return _lacking_chunk(classes, chunk, walltime, exclusive=exclusive)
             return f"asks for {chunk.count} chunks of {_words(chunk)}; at most {held} fit at a time"
-    if request.place.arrangement is Arrangement.SCATTER and len(request.chunks) > 1:
+    if request.place.is_scattered and len(request.chunks) > 1:
         nodes = sum(
             len(c.names)
             for c in classes

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
-from cpsched.domain import Amounts, Cluster, Instance, Job, NodeState, Placement
+from cpsched.domain import Amounts, Cluster, Instance, Job, Placement
 from cpsched.problem.rule import is_optional
 
 #: The resources of limits that count jobs, and elements of arrays.
@@ -25,28 +24,20 @@ class Supply:
     def __init__(self, instance: Instance) -> None:
         self._cluster = instance.cluster
 
-    @cached_property
-    def _up(self) -> Mapping[str, int]:
-        found: dict[str, int] = {}
-        for node_class in self._cluster.classes:
-            if node_class.state is NodeState.UP:
-                for name, amount in node_class.resources.items():
-                    found[name] = found.get(name, 0) + amount * len(node_class.names)
-        return found
-
     @property
     def names(self) -> tuple[str, ...]:
         """The resources that nodes which are up have, and the licences that come back: those that ``*`` means."""
-        return (*self._up, *(name for name in self._cluster.licenses if name not in self._cluster.consumed))
+        cluster = self._cluster
+        return (*cluster.up_totals, *(name for name in cluster.licenses if name not in cluster.consumed))
 
     def of(self, resource: str, nodes: tuple[str, ...] | None = None) -> int:
         """Return the amount of a resource on the nodes that are up (of `nodes`, if given), or of a licence."""
         if resource in self._cluster.licenses:
             return self._cluster.licenses[resource]
         if nodes is None:
-            return self._up.get(resource, 0)
+            return self._cluster.up_totals.get(resource, 0)
         classes = (self._cluster.class_of[node] for node in nodes)
-        return sum(one.resources.get(resource, 0) for one in classes if one.state is NodeState.UP)
+        return sum(one.resources.get(resource, 0) for one in classes if one.is_up)
 
 
 def dominant_share(cluster: Cluster, job: Job) -> Fraction:

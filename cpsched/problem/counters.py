@@ -459,7 +459,7 @@ def is_let_in(pool: FreePool, job: Job) -> bool:
     access = pool.open_to
     if job.user in access.users or job.group in access.groups:
         return True
-    if access.asks_for and any(_asks_for(job, name) for name in access.asks_for):
+    if access.asks_for and any(name in job.licenses or asks_for(job, name) for name in access.asks_for):
         return True
     if (access.max is not None or access.max_walltime is not None) and _is_small(access, job):
         return True
@@ -472,9 +472,9 @@ def _is_small(access: Access, job: Job) -> bool:
     return is_short and all(_peak(job, name) <= amount for name, amount in (access.max or {}).items())
 
 
-def _asks_for(job: Job, resource: str) -> bool:
-    chunks = (chunk for step in job.steps for chunk in step.request.chunks)
-    return resource in job.licenses or any(resource in chunk.resources for chunk in chunks)
+def asks_for(job: Job, resource: str) -> bool:
+    """Tell whether a chunk of a job asks for a resource."""
+    return any(resource in chunk.resources for step in job.steps for chunk in step.request.chunks)
 
 
 def _peak(job: Job, resource: str) -> int:

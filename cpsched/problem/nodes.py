@@ -38,7 +38,7 @@ from cpsched.domain import (
 from cpsched.problem.amounts import Amount, Supply, by_node
 from cpsched.problem.calendar import Intervals
 from cpsched.problem.choices import apart, at_most, choices_apart, together
-from cpsched.problem.counters import Times, is_let_in, left_to_others
+from cpsched.problem.counters import Times, asks_for, is_let_in, left_to_others
 from cpsched.problem.exclusive_nodes import Alone, alone_in, rests_of_running
 from cpsched.problem.holds import beside, closed, closed_within, held_by
 from cpsched.problem.pool_quotas import Spread, has_room, most_held, orders, quotas
@@ -168,7 +168,7 @@ class NodeRules:
         for number, pool in enumerate(instance.free_pools):
             if is_let_in(pool, job):
                 continue
-            spread, is_asking = self._spread.get(number), _asks_for(job, pool.resource)
+            spread, is_asking = self._spread.get(number), asks_for(job, pool.resource)
             if spread is None:
                 if is_asking and number in self._unasked:
                     return False
@@ -240,7 +240,7 @@ class NodeRules:
             if pool.nodes is None or pool.resource in instance.cluster.licenses:
                 continue
             others = [job for job in self._jobs if not is_let_in(pool, job)]
-            asking = [job for job in others if job.running is None and _asks_for(job, pool.resource)]
+            asking = [job for job in others if job.running is None and asks_for(job, pool.resource)]
             left = left_to_others(pool.items, self._supply.of(pool.resource, pool.nodes))
             times = self._times.of(pool.validity)
             has = self._amounts(pool.nodes, pool.resource)
@@ -258,7 +258,7 @@ class NodeRules:
             for _, node, amount in hosting:
                 first[node] = first.get(node, 0) + amount
             classes = instance.cluster.class_of
-            up = [node for node in pool.nodes if classes[node].state is NodeState.UP]
+            up = [node for node in pool.nodes if classes[node].is_up]
             quota = self._best_quota(pool, has, asking, (quotas(has, first, order, left) for order in orders(up)))
             self._close(rule, pool, [job for job in asking if job.reservation is None], quota, times)
             spread = Spread(rule, times, quota, taken)
@@ -332,7 +332,7 @@ class NodeRules:
 
     def _hosting(self, others: Sequence[Job], pool: FreePool) -> Iterator[tuple[ReservedSlice, str, int]]:
         """Yield reservations with jobs without access to a pool, its nodes there, and how much these have of it."""
-        ids = {job.id for job in others if _asks_for(job, pool.resource)}
+        ids = {job.id for job in others if asks_for(job, pool.resource)}
         among = set(pool.nodes or ())
         for slice_, guests in self._guests.items():
             if any(job.id in ids for job in guests):
@@ -753,11 +753,6 @@ def _asked_for(jobs: Sequence[Job], kept: KeepFree) -> int:
         )
 
     return at_most(jobs, asked_by)
-
-
-def _asks_for(job: Job, resource: str) -> bool:
-    """Tell whether a chunk of a job asks for a resource."""
-    return any(resource in chunk.resources for step in job.steps for chunk in step.request.chunks)
 
 
 def _as_aside(slice_: ReservedSlice) -> SetAside:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from cpsched.domain import Amounts, Arrangement, Job, NodeClass, NodeState, Placement, Request, ReservedSlice, SetAside
+from cpsched.domain import Amounts, Job, NodeClass, Placement, Request, ReservedSlice, SetAside
 from cpsched.problem.admission import chunks_on_empty_node, packs
 from cpsched.problem.amounts import Amount
 from cpsched.problem.calendar import Intervals
@@ -50,7 +50,7 @@ def has_room(job: Job, resource: str, room: Mapping[str, int], classes: Mapping[
     `job`: a waiting job. `resource`, `room`: how much each node has of this resource. `classes`: the class of each
     node, which has the other resources; nothing else is there.
     """
-    up = [(classes[node], amount) for node, amount in room.items() if classes[node].state is NodeState.UP]
+    up = [(classes[node], amount) for node, amount in room.items() if classes[node].is_up]
 
     def nodes() -> Iterator[NodeClass]:
         for node_class, amount in up:
@@ -62,13 +62,13 @@ def has_room(job: Job, resource: str, room: Mapping[str, int], classes: Mapping[
 def _has_room_for(request: Request, walltime: int, nodes: Callable[[], Iterator[NodeClass]]) -> bool:
     """Tell whether each kind of chunks of a request has room on some nodes, each a class of its own."""
     place = request.place
-    if place.arrangement is Arrangement.PACK:
+    if place.is_packed:
         return any(packs(node, request, walltime) for node in nodes())
     for chunk in request.chunks:
         left = chunk.count
         for node in nodes():
             count = chunks_on_empty_node(node, chunk, walltime, exclusive=place.exclusive)
-            left -= min(count, 1) if place.arrangement is Arrangement.SCATTER else count
+            left -= min(count, 1) if place.is_scattered else count
             if left <= 0:
                 break
         else:

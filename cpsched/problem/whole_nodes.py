@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import pairwise
 from math import floor
 
-from cpsched.domain import Arrangement, Instance, Job, NodeClass, NodeState, Request
+from cpsched.domain import Instance, Job, NodeClass, Request
 
 #: More seconds than any plan has.
 NO_LIMIT = 1 << 60
@@ -44,7 +44,7 @@ class Machine:
     def of(cls, instance: Instance) -> Machine:
         """Return the nodes of an instance."""
         classes = sorted(instance.cluster.classes, key=lambda node_class: node_class.priority)
-        names = tuple(name for one in classes if one.state is NodeState.UP for name in one.names)
+        names = tuple(name for one in classes if one.is_up for name in one.names)
         left = dict.fromkeys(names, 0)
         for job in instance.jobs:
             for segment in job.running.segments if job.running is not None else ():
@@ -130,8 +130,8 @@ def _has_whole_nodes(instance: Instance, request: Request) -> bool:
     (chunk,) = request.chunks
     cores = instance.cluster.classes[0].resources.get("cores", 0)
     if 0 < cores <= chunk.resources.get("cores", 0):
-        return request.place.arrangement is not Arrangement.PACK or chunk.count == 1
-    return request.place.arrangement is Arrangement.SCATTER and request.place.exclusive
+        return not request.place.is_packed or chunk.count == 1
+    return request.place.is_scattered and request.place.exclusive
 
 
 def _of_running(instance: Instance, job: Job) -> Iterator[str]:

@@ -13,21 +13,9 @@ from cpsched.doors import opener
 if TYPE_CHECKING:
     from cpsched.rules.evolving import VARIANTS, EvolvingEngine, Track, Variant, schedule
     from cpsched.rules.policy import Policy, PolicyEngine, insert
-    from cpsched.rules.sd import (
-        FULL_PACE,
-        SD_RULES,
-        Guest,
-        Lender,
-        Mate,
-        Pace,
-        PiWeight,
-        Run,
-        SdEngine,
-        SdRule,
-        guest_of,
-        lender_of,
-        select_mates,
-    )
+    from cpsched.rules.sd.event_loop import SdEngine
+    from cpsched.rules.sd.partners import Guest, Lender, Pace, Run, guest_of, lender_of
+    from cpsched.rules.sd.rule import SD_RULES, Mate, PiWeight, SdRule, select_mates
     from cpsched.rules.window_rules import POLICIES, by_smith
 
 __getattr__ = opener(__name__)

@@ -91,8 +91,7 @@ class PolicyEngine:
 
     def plan(self, instance: Instance, progress: Progress | None) -> Outcome:
         """Plan all jobs by the rule. Raises `UnsupportedError` if it cannot honour something."""
-        features = self.unsupported(instance)
-        if features:
+        if features := self.unsupported(instance):
             raise UnsupportedError(self.name, features)
         admission = AdmissionResult.of(instance, engine=self.name, is_shrunk=False)
         ledger = Ledger(instance, admission.admitted)

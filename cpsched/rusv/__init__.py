@@ -14,25 +14,14 @@ search for jobs of several pieces as counts of one kind. All keep one contract (
 `profile.py` has the evolution profiles of applications that change while they run.
 """
 
-from cpsched.rusv import count_kernels, instant_kernels, kernels, part_kernels, room_kernels, step_kernels
+from cpsched.rusv import count_kernels, instant_kernels, kernels, part_kernels, step_kernels
 from cpsched.rusv.compression import Compression
 from cpsched.rusv.equal_nodes import Asks, EqualNodes
 from cpsched.rusv.jit import allocating_kernel, announced, inner_kernel, interpret, kernel, own_interpretation
 from cpsched.rusv.kernel_cache import remove_temporary_kernels
 from cpsched.rusv.kernels import Choices, Links, Scratch, Tables, TimelineState
-from cpsched.rusv.kernels.arrays import FOREVER
+from cpsched.rusv.kernels.constants import FOREVER, NOWHERE
 from cpsched.rusv.links import Countdown, ahead, behind, grouped, links_of, mirrored
 from cpsched.rusv.profile import Profile
 from cpsched.rusv.step_sequences import StepSequence, StepSequences, Turns
-from cpsched.rusv.timeline import (
-    NOWHERE,
-    Booking,
-    Demands,
-    Fit,
-    JobTable,
-    KindDemand,
-    Layout,
-    Run,
-    Timeline,
-    TimelineMark,
-)
+from cpsched.rusv.timeline import Booking, Demands, Fit, JobTable, KindDemand, Layout, Run, Timeline, TimelineMark

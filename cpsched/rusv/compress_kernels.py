@@ -11,33 +11,10 @@ from numpy.typing import NDArray
 
 from cpsched.rusv.instant_kernels import has_sums
 from cpsched.rusv.jit import inner_kernel, kernel
-from cpsched.rusv.kernels import (
-    BLOCK,
-    D_KIND,
-    D_SYS,
-    DONE,
-    H_BLOCKS,
-    HIGH,
-    K_MOST,
-    K_NEED,
-    K_SEG,
-    LAZY,
-    LOW,
-    N_COUNT,
-    N_FIRST,
-    S_FIRST,
-    S_LENGTH,
-    S_TERM,
-    chunks_by_node,
-    following,
-    has_wanted,
-    last_until,
-    locate,
-    place_jobs,
-    step_of,
-    want_chunks,
-)
-from cpsched.rusv.kernels.arrays import FOREVER
+from cpsched.rusv.kernels.axis import following, last_until, locate
+from cpsched.rusv.kernels.constants import BLOCK, FOREVER, HIGH, LAZY, LOW, D, H, K, N, R, S
+from cpsched.rusv.kernels.nodes import chunks_by_node, has_wanted, step_of, want_chunks
+from cpsched.rusv.kernels.queues import place_jobs
 
 #: Counters: the number of nodes on which resources were given back; a number that changes when a job that could not
 #: start may be able to; the state of the timeline; the state for which `times` and `least` were made, and their number
@@ -84,7 +61,7 @@ class Notes(NamedTuple):
 def nodes_lacking(demand, free, biggest, t):
     """Return how many nodes at least must give something back until the sums over the system suffice for a demand."""
     lack = 0
-    for k in range(t.demands[demand, D_SYS], t.demands[demand + 1, D_SYS]):
+    for k in range(t.demands[demand, D.SYS], t.demands[demand + 1, D.SYS]):
         q = t.sysreq[k, 0]
         if free[q] < t.sysreq[k, 1]:
             lack = max(lack, (t.sysreq[k, 1] - free[q] + biggest[q] - 1) // biggest[q])
@@ -95,7 +72,7 @@ def nodes_lacking(demand, free, biggest, t):
 def lacking_in_slot(demand, row, block, biggest, s, t):
     """Return the bound of `nodes_lacking` for one slot."""
     lack = 0
-    for k in range(t.demands[demand, D_SYS], t.demands[demand + 1, D_SYS]):
+    for k in range(t.demands[demand, D.SYS], t.demands[demand + 1, D.SYS]):
         q = t.sysreq[k, 0]
         short = t.sysreq[k, 1] - s.srows[row, q] - s.sblk[block, LAZY, q]
         if short > 0:
@@ -134,7 +111,7 @@ def lacking_sums(demand, earliest, duration, start, biggest, s, t):
     """
     lack = MUCH
     place, index = locate(earliest, s)
-    while place < s.head[H_BLOCKS]:
+    while place < s.head[H.BLOCKS]:
         block = s.order[place]
         row = s.members[block, index]
         begin = max(earliest, s.slots[row, 0])
@@ -161,7 +138,7 @@ def look_ahead(now, n, s):
     """Write the starts of slots from `now` on, and the least free of each system column until each ends; count them."""
     place, index = locate(now, s)
     count = 0
-    while place < s.head[H_BLOCKS]:
+    while place < s.head[H.BLOCKS]:
         block = s.order[place]
         for k in range(index, s.members[block, BLOCK]):
             row = s.members[block, k]
@@ -180,16 +157,16 @@ def look_at_nodes(demand, now, chunk, n, o, t):
     the chunks on nodes with room from now to the end of each slot. Return the number of nodes.
     """
     units, until, room, ahead = n.units[chunk], n.until[chunk], n.room[chunk], n.counters[C_SLOTS]
-    kind, count, total = t.demands[demand, D_KIND], 0, 0
+    kind, count, total = t.demands[demand, D.KIND], 0, 0
     for node in range(until.shape[0]):
         until[node] = now
     for k in range(ahead):
         room[k] = 0
-    for segment in range(t.kinds[kind, K_SEG], t.kinds[kind + 1, K_SEG]):
-        first, last = t.segments[segment, S_TERM], t.segments[segment + 1, S_TERM]
-        origin, terms = t.segments[segment, S_FIRST], want_chunks(1, first, last, o, t)
-        for node in range(origin, origin + t.segments[segment, S_LENGTH]):
-            step, behind = step_of(node, now, o), o.spans[node, N_FIRST] + o.spans[node, N_COUNT]
+    for segment in range(t.kinds[kind, K.SEG], t.kinds[kind + 1, K.SEG]):
+        first, last = t.segments[segment, S.TERM], t.segments[segment + 1, S.TERM]
+        origin, terms = t.segments[segment, S.FIRST], want_chunks(1, first, last, o, t)
+        for node in range(origin, origin + t.segments[segment, S.LENGTH]):
+            step, behind = step_of(node, now, o), o.spans[node, N.FIRST] + o.spans[node, N.COUNT]
             if not has_wanted(step, terms, o.wanted, o.steps):
                 continue
             n.nodes[chunk, count] = node
@@ -215,8 +192,8 @@ def may_start(demand, now, duration, start, placed, n, t):
 
     A node without room until the end may still be used up to the job's own booking there, which then continues it.
     """
-    kind, chunk = t.demands[demand, D_KIND], n.chunk_of[demand]
-    need, most = t.kinds[kind, K_NEED], t.kinds[kind, K_MOST]
+    kind, chunk = t.demands[demand, D.KIND], n.chunk_of[demand]
+    need, most = t.kinds[kind, K.NEED], t.kinds[kind, K.MOST]
     units, until = n.units[chunk], n.until[chunk]
     end, total = now + duration, 0
     for node in n.nodes[chunk, : n.looked[chunk, 1]]:
@@ -234,7 +211,7 @@ def next_break(now, s):
     """Return the end of the slot of `now`."""
     place, index = locate(now, s)
     place, index = following(place, index, s)
-    return s.slots[s.members[s.order[place], index], 0] if place < s.head[H_BLOCKS] else FOREVER
+    return s.slots[s.members[s.order[place], index], 0] if place < s.head[H.BLOCKS] else FOREVER
 
 
 @kernel
@@ -242,7 +219,7 @@ def compress(queue, begin, depth, n, j, s, o, t, x):
     """Give each job of ``queue[begin:]`` an earlier start where there is one; from index `depth` on, only its earliest
     possible one.
 
-    Returns (DONE or what must grow, index in the queue that was reached).
+    Returns (R.DONE or what must grow, index in the queue that was reached).
     """
     for k in range(begin, queue.shape[0]):
         job = queue[k]
@@ -272,8 +249,8 @@ def compress(queue, begin, depth, n, j, s, o, t, x):
                 if n.looked[chunk, 0] != n.counters[C_STATE]:
                     n.looked[chunk, 0] = n.counters[C_STATE]
                     n.looked[chunk, 1] = look_at_nodes(demand, earliest, chunk, n, o, t)
-                kind = t.demands[demand, D_KIND]
-                if n.room[chunk, number] < t.kinds[kind, K_NEED] or not may_start(
+                kind = t.demands[demand, D.KIND]
+                if n.room[chunk, number] < t.kinds[kind, K.NEED] or not may_start(
                     demand, earliest, duration, start, placed, n, t
                 ):
                     continue
@@ -281,7 +258,7 @@ def compress(queue, begin, depth, n, j, s, o, t, x):
         o.lacking[0] = 1
         code, _, moved = place_jobs(queue, k, k + 1, n.bounds, None, j, s, o, t, x)
         j.jobs[job, 2] = latest
-        if code != DONE:
+        if code != R.DONE:
             n.enough[job] = n.tried[job] = 0
             return code, k
         if moved:
@@ -291,4 +268,4 @@ def compress(queue, begin, depth, n, j, s, o, t, x):
             n.enough[job] = n.counters[C_GIVEN] + 1
         elif k < depth:
             n.enough[job] = n.counters[C_GIVEN] + o.lacking[0]
-    return DONE, queue.shape[0]
+    return R.DONE, queue.shape[0]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.rusv import compress_kernels, kernels
+from cpsched.rusv import compress_kernels
+from cpsched.rusv.kernels.constants import D, F, K, R, S
 from cpsched.rusv.timeline import Demands, JobTable, Timeline
 
 Ints = NDArray[np.int64]
@@ -99,7 +100,7 @@ class Compression:
             self._make_room(len(state.slots))
             notes, jobs = self._notes(), table.arrays()
             code, done = compress_kernels.compress(queue, done, depth, notes, jobs, state, *others)
-            if code != kernels.DONE:
+            if code != R.DONE:
                 self._timeline.make_room(code, table)
         if self._counters[compress_kernels.C_CHANCE] == chances + 1:
             self._slot_end = int(compress_kernels.next_break(now, state))
@@ -153,13 +154,11 @@ def _chunks(demands: Demands) -> Ints:
     known: dict[bytes, int] = {}
     found: Ints = np.full(len(demands), -1, dtype=np.int64)
     for demand in range(len(demands)):
-        flags, kind = heads[demand, kernels.D_FLAGS], heads[demand, kernels.D_KIND]
-        if heads[demand + 1, kernels.D_KIND] - kind != 1 or flags & (
-            kernels.EXCLUSIVE | kernels.JOINT | kernels.WITHIN
-        ):
+        flags, kind = heads[demand, D.FLAGS], heads[demand, D.KIND]
+        if heads[demand + 1, D.KIND] - kind != 1 or flags & (F.EXCLUSIVE | F.JOINT | F.WITHIN):
             continue
-        rows = segments[kinds[kind, kernels.K_SEG] : kinds[kind + 1, kernels.K_SEG] + 1]
-        amounts = terms[rows[0, kernels.S_TERM] : rows[-1, kernels.S_TERM]]
-        key = b"|".join(part.tobytes() for part in (rows[:-1, : kernels.S_TERM], amounts))
+        rows = segments[kinds[kind, K.SEG] : kinds[kind + 1, K.SEG] + 1]
+        amounts = terms[rows[0, S.TERM] : rows[-1, S.TERM]]
+        key = b"|".join(part.tobytes() for part in (rows[:-1, : S.TERM], amounts))
         found[demand] = known.setdefault(key, len(known))
     return found

@@ -11,11 +11,8 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from cpsched.rusv.jit import inner_kernel, kernel
-from cpsched.rusv.kernels.arrays import FOREVER
 from cpsched.rusv.kernels.axis import last_until
-
-#: The start of a job that has none.
-NOWHERE = -1
+from cpsched.rusv.kernels.constants import FOREVER, NOWHERE
 
 
 class Profile(NamedTuple):

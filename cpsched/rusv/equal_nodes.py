@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.rusv import kernels
+from cpsched.rusv.kernels.constants import D, F, K, S
 from cpsched.rusv.timeline import Demands
 
 Ints = NDArray[np.int64]
@@ -65,7 +65,7 @@ class EqualNodes:
         self._chunks = [chunks for _, chunks, _ in asks]
         tables = demands.tables()
         heads, sysreq = tables.demands, tables.sysreq
-        spans = [(int(heads[d, kernels.D_LICENSE]), int(heads[d + 1, kernels.D_SYS])) for d in range(len(demands))]
+        spans = [(int(heads[d, D.LICENSE]), int(heads[d + 1, D.SYS])) for d in range(len(demands))]
         #: The system columns of the licenses that are asked for.
         self._licenses = sorted({int(q) for first, last in spans for q in sysreq[first:last, 0]})
         place = {q: len(pools) + k for k, q in enumerate(self._licenses)}
@@ -127,8 +127,8 @@ class EqualNodes:
 
         Raises `ValueError` if fewer units are free.
         """
-        kind = int(self._demands.tables().demands[demand, kernels.D_KIND])
-        chunks = int(self._demands.tables().kinds[kind, kernels.K_NEED])
+        kind = int(self._demands.tables().demands[demand, D.KIND])
+        chunks = int(self._demands.tables().kinds[kind, K.NEED])
         rows = []
         for pool, wanted in zip(self._pools, takes.tolist(), strict=False):
             left = wanted
@@ -202,17 +202,17 @@ def _asked(demands: Demands, demand: int) -> Iterator[tuple[int, _Asked]]:
     """
     tables, runs = demands.tables(), demands.layout.runs
     heads, kinds, segments, terms = tables.demands, tables.kinds, tables.segments, tables.terms
-    kind = int(heads[demand, kernels.D_KIND])
-    if heads[demand + 1, kernels.D_KIND] - kind != 1 or heads[demand, kernels.D_FLAGS] & kernels.WITHIN:
+    kind = int(heads[demand, D.KIND])
+    if heads[demand + 1, D.KIND] - kind != 1 or heads[demand, D.FLAGS] & F.WITHIN:
         return
     firsts = np.cumsum([0, *(run.length for run in runs)])
-    is_exclusive = bool(heads[demand, kernels.D_FLAGS] & kernels.EXCLUSIVE)
-    for segment in range(int(kinds[kind, kernels.K_SEG]), int(kinds[kind + 1, kernels.K_SEG])):
+    is_exclusive = bool(heads[demand, D.FLAGS] & F.EXCLUSIVE)
+    for segment in range(int(kinds[kind, K.SEG]), int(kinds[kind + 1, K.SEG])):
         first, length, term = segments[segment].tolist()
-        of_segment = terms[term : int(segments[segment + 1, kernels.S_TERM])].tolist()
+        of_segment = terms[term : int(segments[segment + 1, S.TERM])].tolist()
         for run in range(int(np.searchsorted(firsts, first)), int(np.searchsorted(firsts, first + length))):
             chunk = tuple(sorted((column + int(firsts[run]) - first, amount) for column, amount in of_segment))
-            need, most = int(kinds[kind, kernels.K_NEED]), int(kinds[kind, kernels.K_MOST])
+            need, most = int(kinds[kind, K.NEED]), int(kinds[kind, K.MOST])
             yield run, _Asked(need, most, is_exclusive, chunk)
 
 

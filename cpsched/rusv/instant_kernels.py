@@ -7,36 +7,16 @@
 from __future__ import annotations
 
 from cpsched.rusv.jit import inner_kernel, kernel
-from cpsched.rusv.kernels import (
-    D_FLAGS,
-    D_KIND,
-    D_OTHERWISE,
-    D_REACH,
-    D_SYS,
-    EXCLUSIVE,
-    JOINT,
-    K_MOST,
-    K_NEED,
-    K_SEG,
-    S_FIRST,
-    S_LENGTH,
-    S_TERM,
-    SCATTER,
-    WITHIN,
-    clear_busy,
-    copy,
-    count_kind,
-    lower_by_two,
-    map_chunks,
-    placement_columns,
-    suffices,
-)
+from cpsched.rusv.kernels.axis import copy
+from cpsched.rusv.kernels.constants import D, F, K, S
+from cpsched.rusv.kernels.mapping import clear_busy, count_kind, map_chunks, placement_columns, suffices
+from cpsched.rusv.kernels.windows import lower_by_two
 
 
 @kernel
 def has_sums(demand, sfree, demands, sysreq):
     """Tell whether the sums over the system, and the licenses, suffice for a demand (necessary)."""
-    for k in range(demands[demand, D_SYS], demands[demand + 1, D_SYS]):
+    for k in range(demands[demand, D.SYS], demands[demand + 1, D.SYS]):
         if sfree[sysreq[k, 0]] < sysreq[k, 1]:
             return False
     return True
@@ -47,7 +27,7 @@ def map_now(demand, free, sfree, t, x):
     """Map a demand to nodes, cheap ones first, in the scratch `x`; return the number of entries, 0: it does not fit."""
     if not has_sums(demand, sfree, t.demands, t.sysreq):
         return 0
-    if t.demands[demand, D_FLAGS] & (EXCLUSIVE | JOINT) == 0:
+    if t.demands[demand, D.FLAGS] & (F.EXCLUSIVE | F.JOINT) == 0:
         if not suffices(demand, free, x.buffer, t):
             return 0
         return map_chunks(demand, free, t, x)
@@ -59,7 +39,7 @@ def map_now(demand, free, sfree, t, x):
         count = map_chunks(attempt, x.free[0], t, x)
         if count > 0:
             return count
-        attempt = t.demands[attempt, D_OTHERWISE]
+        attempt = t.demands[attempt, D.OTHERWISE]
     return 0
 
 
@@ -79,7 +59,7 @@ def take_chunks(chunks, node, n, first, last, flags, later, now, t):
         column = t.terms[k, 0] + n
         later[column] -= chunks * t.terms[k, 1]
         now[column] = min(now[column], later[column])
-    if flags & SCATTER:
+    if flags & F.SCATTER:
         run = t.run_of[node]
         for k in range(t.runs[run, 2], t.runs[run + 1, 2]):
             later[t.runcols[k] + node - t.runs[run, 0]] = 0
@@ -94,19 +74,19 @@ def map_chunks_late(demand, later, now, t, x):
     `now` has the amounts that are free both now and later; both arrays are overwritten. Returns the number of entries,
     0 if some kind does not fit beside the others.
     """
-    count, flags = 0, t.demands[demand, D_FLAGS]
-    if flags & WITHIN:
+    count, flags = 0, t.demands[demand, D.FLAGS]
+    if flags & F.WITHIN:
         return 0  # its groups are demands of their own
-    for kind in range(t.demands[demand, D_KIND], t.demands[demand + 1, D_KIND]):
-        need, most = t.kinds[kind, K_NEED], t.kinds[kind, K_MOST]
+    for kind in range(t.demands[demand, D.KIND], t.demands[demand + 1, D.KIND]):
+        need, most = t.kinds[kind, K.NEED], t.kinds[kind, K.MOST]
         late = count_kind(kind, later, x.buffer, t)
         late -= count_kind(kind, now, x.buffer, t)
         late = min(late, need)
         early = need - late
-        for segment in range(t.kinds[kind, K_SEG], t.kinds[kind + 1, K_SEG]):
-            first, last = t.segments[segment, S_TERM], t.segments[segment + 1, S_TERM]
+        for segment in range(t.kinds[kind, K.SEG], t.kinds[kind + 1, K.SEG]):
+            first, last = t.segments[segment, S.TERM], t.segments[segment + 1, S.TERM]
             column, least = t.terms[first, 0], t.terms[first, 1]
-            for n in range(t.segments[segment, S_LENGTH]):
+            for n in range(t.segments[segment, S.LENGTH]):
                 if late + early == 0:
                     break
                 if later[column + n] < least:
@@ -118,10 +98,10 @@ def map_chunks_late(demand, later, now, t, x):
                     continue
                 late -= lately
                 early -= early_ones
-                x.entries[count, 0] = t.segments[segment, S_FIRST] + n
+                x.entries[count, 0] = t.segments[segment, S.FIRST] + n
                 x.entries[count, 1] = kind
                 x.entries[count, 2] = lately + early_ones
-                if flags & JOINT:
+                if flags & F.JOINT:
                     take_chunks(lately + early_ones, x.entries[count, 0], n, first, last, flags, later, now, t)
                 count += 1
         if late + early > 0:
@@ -141,14 +121,14 @@ def map_late(demand, free, later, now, t, x):
     while attempt >= 0:
         copy(x.free[0], later)
         lower_by_two(now, free, x.free[0])
-        if t.demands[demand, D_FLAGS] & EXCLUSIVE:
-            for k in range(t.demands[demand, D_REACH], t.demands[demand + 1, D_REACH]):
+        if t.demands[demand, D.FLAGS] & F.EXCLUSIVE:
+            for k in range(t.demands[demand, D.REACH], t.demands[demand + 1, D.REACH]):
                 clear_busy(t.reach[k], x.free[0], t)
                 clear_busy(t.reach[k], now, t)
         count = map_chunks_late(attempt, x.free[0], now, t, x)
         if count > 0:
             return count
-        attempt = t.demands[attempt, D_OTHERWISE]
+        attempt = t.demands[attempt, D.OTHERWISE]
     return 0
 
 

@@ -7,8 +7,10 @@ from copy import copy
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.rusv import kernels
-from cpsched.rusv.kernels import SLACK, Nodes, Tables, TimelineState
+from cpsched.rusv.kernels import nodes
+from cpsched.rusv.kernels.arrays import Nodes, Tables, TimelineState
+from cpsched.rusv.kernels.constants import N
+from cpsched.rusv.kernels.nodes import SLACK
 
 Ints = NDArray[np.int64]
 
@@ -46,14 +48,14 @@ class NodeSteps:
 
     def shift(self, start: int, end: int, sign: int, columns: Ints, amounts: Ints) -> None:
         """Add amounts of node columns, times `sign`, to what is free in ``[start, end)``."""
-        while not kernels.has_space_for(columns, self.arrays):
+        while not nodes.has_space_for(columns, self.arrays):
             self.grow()
-        kernels.shift_nodes(start, end, sign, columns, amounts, len(columns), self.arrays)
+        nodes.shift_nodes(start, end, sign, columns, amounts, len(columns), self.arrays)
 
     def grow(self) -> None:
         """Lay the steps out anew, with room for more of each node, and as many rows for those that need even more."""
         arrays = self.arrays
-        firsts, counts = arrays.spans[:, kernels.N_FIRST], arrays.spans[:, kernels.N_COUNT]
+        firsts, counts = arrays.spans[:, N.FIRST], arrays.spans[:, N.COUNT]
         rooms = np.maximum(2 * counts, counts + _SPARE)
         places: Ints = np.cumsum(rooms) - rooms
         inside = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -88,7 +90,7 @@ class NodeSteps:
 
     def note_gaps(self) -> None:
         """Note anew when each node has something of its first resource."""
-        kernels.note_all_gaps(self.arrays)
+        nodes.note_all_gaps(self.arrays)
 
     def copy(self) -> NodeSteps:
         """Return a copy, which changes by itself."""
@@ -103,17 +105,17 @@ class NodeSteps:
 
     def pass_time(self, seconds: int) -> None:
         """Make second `seconds` the new second 0."""
-        kernels.pass_time_by_node(seconds, self.arrays)
+        nodes.pass_time_by_node(seconds, self.arrays)
 
     def free_until(self, start: int, end: int, columns: Ints, amounts: Ints) -> int:
         """Return the first second of ``[start, end)`` at which not all amounts of node columns are free, or `end`."""
-        return int(kernels.free_until_by_node(start, end, columns, amounts, self.arrays))
+        return int(nodes.free_until_by_node(start, end, columns, amounts, self.arrays))
 
     def least_free(self, start: int, end: int, tables: Tables) -> NDArray[np.int32]:
         """Return what is free of each node column throughout ``[start, end)``."""
         free = np.zeros(len(tables.capacity), dtype=np.int32)
         for run in range(len(tables.runs) - 1):
-            kernels.least_by_node(run, start, end, free, self.arrays, tables)
+            nodes.least_by_node(run, start, end, free, self.arrays, tables)
         return free
 
     def spelled_out(self, axis: TimelineState) -> TimelineState:
@@ -123,5 +125,5 @@ class NodeSteps:
             rows=np.zeros((len(axis.rows), width), dtype=np.int32),
             blk=np.zeros((len(axis.blk), 2, width), dtype=np.int32),
         )
-        kernels.spell_out_rows(state, self.arrays)
+        nodes.spell_out_rows(state, self.arrays)
         return state

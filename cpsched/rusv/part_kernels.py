@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.rusv.jit import inner_kernel, kernel
-from cpsched.rusv.kernels import BLOCK, H_BLOCKS, HIGH, LAZY, LOW, add_break, drop_break, locate, summarise_system
+from cpsched.rusv.kernels.axis import add_break, drop_break, locate, summarise_system
+from cpsched.rusv.kernels.constants import BLOCK, HIGH, LAZY, LOW, H
 
 # places in `sizes`: the numbers of parts and of node columns
 Z_PARTS, Z_COLUMNS = 0, 1
@@ -87,7 +88,7 @@ def shift_parts(sign, state, parts):
     """Add the amounts of all parts, times `sign`, to what is free; their borders are breakpoints."""
     part, behind = 0, parts.sizes[Z_PARTS]
     place, begin = locate(parts.borders[0], state)
-    while place < state.head[H_BLOCKS]:
+    while place < state.head[H.BLOCKS]:
         block = state.order[place]
         size, stop = state.members[block, BLOCK], begin
         while stop < size and state.slots[state.members[block, stop], 0] < parts.borders[behind]:

@@ -15,34 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.rusv.jit import inner_kernel, kernel
-from cpsched.rusv.kernels import (
-    BLOCK,
-    D_FLAGS,
-    D_KIND,
-    D_RANGE,
-    D_REACH,
-    EXCLUSIVE,
-    H_BLOCKS,
-    K_MOST,
-    K_SEG,
-    S_FIRST,
-    S_LENGTH,
-    S_TERM,
-    SCATTER,
-    Scratch,
-    Tables,
-    TimelineState,
-    clear_busy,
-    copy,
-    earliest_fit,
-    following,
-    free_from,
-    locate,
-    next_window,
-    scan_window,
-    take_slots,
-)
-from cpsched.rusv.kernels.arrays import FOREVER
+from cpsched.rusv.kernels.arrays import Scratch, Tables, TimelineState
+from cpsched.rusv.kernels.axis import copy, following, locate
+from cpsched.rusv.kernels.constants import BLOCK, FOREVER, D, F, H, K, S
+from cpsched.rusv.kernels.mapping import clear_busy
+from cpsched.rusv.kernels.windows import earliest_fit, free_from, next_window, scan_window, take_slots
 
 # columns of the tables
 C_STEP, C_CONDITION, C_LAYER, C_ORDER = 0, 1, 2, 3
@@ -222,7 +199,7 @@ def next_change(begins, count, timeline):
     for step in range(count):
         place, index = locate(begins[step], state)
         place, index = following(place, index, state)
-        if place < state.head[H_BLOCKS]:
+        if place < state.head[H.BLOCKS]:
             least = min(least, state.slots[state.members[state.order[place], index], 0] - begins[step])
     return least
 
@@ -247,23 +224,23 @@ def least_free(demand, start, end, target, other, timeline):
         source, other_at = into, 1 - other_at
     if other_at == 1:
         copy(target, other)
-    if timeline.tables.demands[demand, D_FLAGS] & EXCLUSIVE:
-        for k in range(timeline.tables.demands[demand, D_REACH], timeline.tables.demands[demand + 1, D_REACH]):
+    if timeline.tables.demands[demand, D.FLAGS] & F.EXCLUSIVE:
+        for k in range(timeline.tables.demands[demand, D.REACH], timeline.tables.demands[demand + 1, D.REACH]):
             clear_busy(timeline.tables.reach[k], target, timeline.tables)
 
 
 @inner_kernel
 def lower_to_kind(kind, free, fits, units, tables):
     """Lower `fits` to the number of chunks of a kind that fit on each node, given the free amounts in `free`."""
-    most = np.int32(tables.kinds[kind, K_MOST])
+    most = np.int32(tables.kinds[kind, K.MOST])
     for n in range(units.shape[0]):
         units[n] = 0
-    for segment in range(tables.kinds[kind, K_SEG], tables.kinds[kind + 1, K_SEG]):
-        node, length = tables.segments[segment, S_FIRST], tables.segments[segment, S_LENGTH]
+    for segment in range(tables.kinds[kind, K.SEG], tables.kinds[kind + 1, K.SEG]):
+        node, length = tables.segments[segment, S.FIRST], tables.segments[segment, S.LENGTH]
         there = units[node : node + length]
         for n in range(length):
             there[n] = most
-        for k in range(tables.segments[segment, S_TERM], tables.segments[segment + 1, S_TERM]):
+        for k in range(tables.segments[segment, S.TERM], tables.segments[segment + 1, S.TERM]):
             first = tables.terms[k, 0]
             lower_to_column(there, free[first : first + length], tables.scale[k, 0], tables.scale[k, 1])
     for n in range(fits.shape[0]):
@@ -280,15 +257,15 @@ def lower_to_column(units, free, factor, summand):
 @inner_kernel
 def take_units(demand, kind, node, units, free, tables):
     """Lower `free` by the amounts of some chunks of a kind on a node; chunks of a scattered demand take all of it."""
-    if tables.demands[demand, D_FLAGS] & SCATTER:
+    if tables.demands[demand, D.FLAGS] & F.SCATTER:
         run = tables.run_of[node]
         for k in range(tables.runs[run, 2], tables.runs[run + 1, 2]):
             free[tables.runcols[k] + node - tables.runs[run, 0]] = 0
         return
-    for segment in range(tables.kinds[kind, K_SEG], tables.kinds[kind + 1, K_SEG]):
-        inside = node - tables.segments[segment, S_FIRST]
-        if 0 <= inside < tables.segments[segment, S_LENGTH]:
-            for k in range(tables.segments[segment, S_TERM], tables.segments[segment + 1, S_TERM]):
+    for segment in range(tables.kinds[kind, K.SEG], tables.kinds[kind + 1, K.SEG]):
+        inside = node - tables.segments[segment, S.FIRST]
+        if 0 <= inside < tables.segments[segment, S.LENGTH]:
+            for k in range(tables.segments[segment, S.TERM], tables.segments[segment + 1, S.TERM]):
                 free[tables.terms[k, 0] + inside] -= units * tables.terms[k, 1]
             return
 
@@ -312,7 +289,7 @@ def place_layer(layer, asked, filling, sequences, timeline, trial):
         for step in range(first, last + 1):
             demand, kind = asked[step, P_DEMAND], kinds[step - first]
             take_units(demand, kind, node, take, trial.free[step], timeline.tables)
-            trial.held[step, kind - timeline.tables.demands[demand, D_KIND], node] += take
+            trial.held[step, kind - timeline.tables.demands[demand, D.KIND], node] += take
         left -= take
         if left == 0:
             return True
@@ -345,7 +322,7 @@ def map_layers(sequence, place, sequences, timeline, trial):
         for step in range(asked.shape[0]):
             demand = asked[step, P_DEMAND]
             copy_ranges(demand, trial.free[step], trial.least[step], timeline.tables)
-            for kind in range(timeline.tables.demands[demand + 1, D_KIND] - timeline.tables.demands[demand, D_KIND]):
+            for kind in range(timeline.tables.demands[demand + 1, D.KIND] - timeline.tables.demands[demand, D.KIND]):
                 for node in range(trial.held.shape[2]):
                     trial.held[step, kind, node] = 0
         turn, placed = sequences.orders[order, O_TURNS], 0
@@ -363,7 +340,7 @@ def map_layers(sequence, place, sequences, timeline, trial):
 @inner_kernel
 def copy_ranges(demand, target, source, tables):
     """Copy the amounts of the columns that a demand looks at."""
-    for k in range(tables.demands[demand, D_RANGE], tables.demands[demand + 1, D_RANGE]):
+    for k in range(tables.demands[demand, D.RANGE], tables.demands[demand + 1, D.RANGE]):
         begin, end = tables.ranges[k, 0], tables.ranges[k, 1]
         copy(target[begin:end], source[begin:end])
 
@@ -373,9 +350,9 @@ def write_entries(asked, held, found, spans, demands):
     """Write the number of chunks of each kind on each node, by step, then by kind, then ascending by node."""
     spans[0] = 0
     for step in range(asked.shape[0]):
-        first_kind = demands[asked[step, P_DEMAND], D_KIND]
+        first_kind = demands[asked[step, P_DEMAND], D.KIND]
         rows = spans[step]
-        for kind in range(demands[asked[step, P_DEMAND] + 1, D_KIND] - first_kind):
+        for kind in range(demands[asked[step, P_DEMAND] + 1, D.KIND] - first_kind):
             for node in range(held.shape[2]):
                 if held[step, kind, node] > 0:
                     found[rows, 0], found[rows, 1], found[rows, 2] = node, first_kind + kind, held[step, kind, node]
@@ -437,7 +414,7 @@ def first_window(demand, start, duration, latest, timeline):
         if at < 0:
             return start, side
         place, index = following(at, blocked, state)
-        if place == state.head[H_BLOCKS]:
+        if place == state.head[H.BLOCKS]:
             return np.int64(-1), 0
         start = state.slots[state.members[state.order[place], index], 0]
         known_place, known_index = following(last_place, last_index, state)
@@ -478,7 +455,7 @@ def find_unheld(sequence, earliest, latest, end_by, place, sequences, timeline, 
 @inner_kernel
 def begin_when_all_is_over(asked, begins, timeline):
     """Set the begins of the steps to times after the end of all bookings."""
-    block = timeline.state.order[timeline.state.head[H_BLOCKS] - 1]
+    block = timeline.state.order[timeline.state.head[H.BLOCKS] - 1]
     begin = timeline.state.slots[timeline.state.members[block, timeline.state.members[block, BLOCK] - 1], 0]
     for step in range(asked.shape[0]):
         begins[step] = begin

@@ -15,9 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.rusv import clock_kernels, instant_kernels, kernels, room_kernels, step_kernels
-from cpsched.rusv.kernels import Bookings, Choices, Jobs, Links, Nodes, Scratch, Tables, Taken, TimelineState
-from cpsched.rusv.kernels.arrays import FOREVER
+from cpsched.rusv import instant_kernels, step_kernels
+from cpsched.rusv.kernels.arrays import Bookings, Choices, Jobs, Links, Nodes, Scratch, Tables, Taken, TimelineState
+from cpsched.rusv.kernels.axis import book, locate, pass_time, release
+from cpsched.rusv.kernels.constants import BLOCK, FOREVER, HIGH, LAZY, LOW, NOWHERE, D, F, H, R
+from cpsched.rusv.kernels.mapping import may_have, placement_columns
+from cpsched.rusv.kernels.nodes import book_all, earliest_fit_by_node
+from cpsched.rusv.kernels.queues import earliest_after, latest_before, place_jobs
+from cpsched.rusv.kernels.windows import earliest_fit, free_from
 from cpsched.rusv.links import links_of
 from cpsched.rusv.node_steps import NodeSteps
 from cpsched.rusv.step_sequences import StepSequences
@@ -28,8 +33,6 @@ Entries = NDArray[np.int32]
 
 #: Jobs that one call of a kernel plans before it returns to report progress (OCCS-44 plans arrays in portions).
 PORTION = 500
-#: The start of a job without a start.
-NOWHERE = -1
 _MEMORY = 16
 #: Where many bookings take more than this share (its inverse) of all node columns, rows of all nodes take less space.
 _SPELLED_OUT = 8
@@ -133,8 +136,8 @@ class Demands:
         for the first of the groups.
         """
         rows = self._rows
-        flags = kernels.EXCLUSIVE * exclusive + kernels.SCATTER * scatter + kernels.JOINT * (len(kinds) > 1)
-        flags += kernels.WITHIN * within
+        flags = F.EXCLUSIVE * exclusive + F.SCATTER * scatter + F.JOINT * (len(kinds) > 1)
+        flags += F.WITHIN * within
         head = tuple(len(rows[name]) for name in ("kinds", "sysreq"))
         rows["sysreq"].extend((q, amount) for q, amount in system)
         license_row = len(rows["sysreq"])
@@ -189,9 +192,9 @@ class Demands:
     def units_in(self, kind: int, free: Ints) -> Ints:
         """Return the number of chunks of a kind that fit on each node; `free` has the amount of each node column."""
         units: Ints = np.zeros(self.layout.num_nodes, dtype=np.int64)
-        for nodes, terms in self._terms_of(kind):
+        for span, terms in self._terms_of(kind):
             fitting = [free[columns] // amount for columns, amount in terms]
-            units[nodes] = np.clip(np.min(fitting, axis=0), 0, self._rows["kinds"][kind][2])
+            units[span] = np.clip(np.min(fitting, axis=0), 0, self._rows["kinds"][kind][2])
         return units
 
     def taken_by(self, kind: int) -> Ints:
@@ -204,18 +207,16 @@ class Demands:
 
     def take(self, kind: int, units: Ints, free: Ints) -> None:
         """Lower `free` by the amounts that these numbers of chunks of a kind take on each node."""
-        for nodes, terms in self._terms_of(kind):
+        for span, terms in self._terms_of(kind):
             for columns, amount in terms:
-                free[columns] -= units[nodes] * amount
+                free[columns] -= units[span] * amount
 
     def may_have(self, entries: Entries) -> bool:
         """Return whether each chunk is on a node that may hold its kind, and the nodes, with nothing booked, have what
         chunks of all kinds take of them together: an exclusive demand is booked as the whole of its nodes, whatever
         they have. The entries may be those of several demands.
         """
-        return bool(
-            room_kernels.may_have(entries, len(entries), np.empty(self.num_columns, dtype=np.int32), self.tables())
-        )
+        return bool(may_have(entries, len(entries), np.empty(self.num_columns, dtype=np.int32), self.tables()))
 
     def _terms_of(self, kind: int) -> Iterator[tuple[slice, list[tuple[slice, int]]]]:
         """Yield the nodes that may hold a kind, range by range, each with the (columns, amount) that a chunk takes."""
@@ -288,7 +289,7 @@ class Demands:
 
 def _most_kinds(tables: Tables) -> int:
     """Return the most kinds of chunks that one demand has, at least 1."""
-    return int(np.diff(tables.demands[:, kernels.D_KIND]).max(initial=1))
+    return int(np.diff(tables.demands[:, D.KIND]).max(initial=1))
 
 
 def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -321,6 +322,14 @@ class Booking:
     amounts: Ints
     system_columns: Ints
     system_amounts: Ints
+
+    def is_same(self, other: Booking) -> bool:
+        """Tell whether another booking has the same at the same time."""
+        mine, others = (
+            (*_summed(one.columns, one.amounts), *_summed(one.system_columns, one.system_amounts))
+            for one in (self, other)
+        )
+        return (self.start, self.end) == (other.start, other.end) and all(map(np.array_equal, mine, others))
 
 
 class JobTable:
@@ -374,7 +383,7 @@ class JobTable:
         """
         _, earliest, latest, _ = self.jobs[job]
         arrays = self.arrays()
-        return int(kernels.earliest_after(job, earliest, arrays)), int(kernels.latest_before(job, latest, arrays))
+        return int(earliest_after(job, earliest, arrays)), int(latest_before(job, latest, arrays))
 
     def keep(self, job: int, start: int, entries: Entries) -> None:
         """Record the place of a job; the timeline has booked it already."""
@@ -508,11 +517,11 @@ class Timeline:
         """Return the arrays for booking and searching node by node; rows of all nodes become steps of nodes again."""
         if self._nodes is None:
             state, times = self._state, self.breakpoints()
-            blocks = state.order[: state.head[kernels.H_BLOCKS]]
+            blocks = state.order[: state.head[H.BLOCKS]]
             counts = state.members[blocks, -1]
             rows = np.concatenate([state.members[block, :count] for block, count in zip(blocks, counts, strict=True)])
             self._nodes = NodeSteps(*self.demands.columns_by_node())
-            self._nodes.gather(times, state.rows[rows] + np.repeat(state.blk[blocks, kernels.LAZY], counts, axis=0))
+            self._nodes.gather(times, state.rows[rows] + np.repeat(state.blk[blocks, LAZY], counts, axis=0))
             self._state = state._replace(rows=state.rows[:, :0].copy(), blk=state.blk[:, :, :0].copy())
         return self._state, self._nodes.arrays, *self.instant_views()
 
@@ -536,7 +545,7 @@ class Timeline:
         if not 0 <= booking.start < booking.end:
             raise ValueError(f"Expected 0 <= start < end, got a booking of [{booking.start}, {booking.end})")
         head = self._state.head
-        if head[kernels.H_SPARE_ROWS] < 2 or head[kernels.H_SPARE_BLOCKS] < 2:
+        if head[H.SPARE_ROWS] < 2 or head[H.SPARE_BLOCKS] < 2:
             self.grow()
         self._take(booking, -1)
 
@@ -546,7 +555,7 @@ class Timeline:
         if self._nodes is not None:
             self._nodes.shift(start, end, sign, taken.columns, taken.amounts)
             taken = taken._replace(columns=taken.columns[:0], amounts=taken.amounts[:0])
-        (kernels.book if sign < 0 else kernels.release)(start, end, taken, self._state)
+        (book if sign < 0 else release)(start, end, taken, self._state)
 
     def book_all(self, spans: Ints, amounts: Sequence[tuple[Mapping[int, int], Mapping[int, int]]]) -> Iterator[int]:
         """Book many at once, in order; yield the index of each for which not all is free, which is left to the caller.
@@ -581,12 +590,12 @@ class Timeline:
         while done < len(spans):
             # each break makes at most one slot more, and a block is divided in two when it is full
             head, slots = self._state.head, min(breaks, 2 * (len(spans) - done))
-            blocks = int(head[kernels.H_BLOCKS]) + 2 * slots // kernels.BLOCK + 1
-            lacking = slots - head[kernels.H_SPARE_ROWS], blocks - head[kernels.H_SPARE_BLOCKS]
+            blocks = int(head[H.BLOCKS]) + 2 * slots // BLOCK + 1
+            lacking = slots - head[H.SPARE_ROWS], blocks - head[H.SPARE_BLOCKS]
             if max(lacking) > 0:
                 self.grow(max(int(lacking[0]), int(lacking[1]) * _SLOTS_PER_BLOCK))
             steps = None if nodes is None else nodes.arrays
-            done, is_short = kernels.book_all(done, bookings, self._state, steps)
+            done, is_short = book_all(done, bookings, self._state, steps)
             if nodes is not None:
                 nodes.note_gaps()
                 if is_short:
@@ -606,7 +615,7 @@ class Timeline:
         """Make second `seconds` the new second 0, as if the same was booked from then on; no booking ends before it."""
         if seconds > 0:
             self._forget()
-            clock_kernels.pass_time(seconds, self._state)
+            pass_time(seconds, self._state)
             if self._nodes is not None:
                 self._nodes.pass_time(seconds)
 
@@ -637,12 +646,10 @@ class Timeline:
             if end == start:
                 break
             between, parts = self._slots_of(start, end)
-            is_short = (blocks[between[:, None], kernels.LOW, columns] < amounts).any(axis=1)
+            is_short = (blocks[between[:, None], LOW, columns] < amounts).any(axis=1)
             short = [(block, state.members[block, : state.members[block, -1]]) for block in between[is_short]]
             for block, inside in (*parts[:1], *short, *parts[1:]):
-                is_short = (slot_rows[inside[:, None], columns] + blocks[block, kernels.LAZY, columns] < amounts).any(
-                    axis=1
-                )
+                is_short = (slot_rows[inside[:, None], columns] + blocks[block, LAZY, columns] < amounts).any(axis=1)
                 if is_short.any():
                     end = max(start, int(state.slots[inside[is_short.argmax()], 0]))
                     break
@@ -656,8 +663,8 @@ class Timeline:
         bool (bookings, slots).
         """
         state, _, _ = self.kernel_arguments()
-        place, index = kernels.locate(start, state)
-        blocks = state.order[place : state.head[kernels.H_BLOCKS]]
+        place, index = locate(start, state)
+        blocks = state.order[place : state.head[H.BLOCKS]]
         counts = state.members[blocks, -1]
         rows = np.concatenate([state.members[block, :count] for block, count in zip(blocks, counts, strict=True)])
         rows, of_slot = rows[index:], np.repeat(blocks, counts)[index:]
@@ -666,8 +673,8 @@ class Timeline:
         is_free: NDArray[np.bool_] = np.ones((len(bookings), len(rows)), dtype=bool)
         for free, booking in zip(is_free, bookings, strict=True):
             for (columns, amounts), slot_rows, lazy in (
-                (_summed(booking.columns, booking.amounts), state.rows, state.blk[:, kernels.LAZY]),
-                ((booking.system_columns, booking.system_amounts), state.srows, state.sblk[:, kernels.LAZY]),
+                (_summed(booking.columns, booking.amounts), state.rows, state.blk[:, LAZY]),
+                ((booking.system_columns, booking.system_amounts), state.srows, state.sblk[:, LAZY]),
             ):
                 there = slot_rows[rows[:, None], columns] + lazy[of_slot[:, None], columns]
                 free &= (there >= amounts).all(axis=1)
@@ -676,8 +683,8 @@ class Timeline:
     def _slots_of(self, start: int, end: int) -> tuple[NDArray[Any], list[tuple[int, NDArray[Any]]]]:
         """Return the blocks that lie in ``[start, end)`` as a whole, and the slots of the first and the last block."""
         order, members = self._state.order, self._state.members
-        place, index = kernels.locate(start, self._state)
-        last_place, last_index = kernels.locate(end - 1, self._state)
+        place, index = locate(start, self._state)
+        last_place, last_index = locate(end - 1, self._state)
         first, last = members[order[place]], members[order[last_place]]
         parts = [(order[place], first[index : first[-1]]), (order[last_place], last[: last_index + 1])]
         if place == last_place:
@@ -687,16 +694,16 @@ class Timeline:
     def _forget(self) -> None:
         """Drop remembered starts: they hold only while nothing is given back."""
         self._bounds[:, 0, 0] = 0
-        self._state.head[kernels.H_FREED] = FOREVER
+        self._state.head[H.FREED] = FOREVER
 
     def earliest_fit(self, demand: int, *, earliest: int, latest: int, duration: int) -> Fit | None:
         """Return the earliest start in ``[earliest, latest]`` at which `demand` fits, and where; or None."""
         window = demand, max(earliest, 0), duration, latest
         if self._nodes is None:
-            start, count = kernels.earliest_fit(*window, *self.kernel_arguments())
+            start, count = earliest_fit(*window, *self.kernel_arguments())
         else:
             tables, scratch = self.instant_views()
-            start, count = kernels.earliest_fit_by_node(*window, self._state, self._nodes.arrays, tables, scratch)
+            start, count = earliest_fit_by_node(*window, self._state, self._nodes.arrays, tables, scratch)
         return None if start < 0 else Fit(int(start), self.entries_found(count))
 
     def fit_late(self, demand: int, held: Booking, now: int) -> Entries | None:
@@ -713,7 +720,7 @@ class Timeline:
 
     def free_from(self, demand: int, start: int, end: int) -> int:
         """Return the earliest second in ``[start, end]`` from which each kind of `demand` fits until `end`."""
-        return int(kernels.free_from(demand, start, end, *self.kernel_arguments()))
+        return int(free_from(demand, start, end, *self.kernel_arguments()))
 
     def find_sequence(
         self, sequences: StepSequences, sequence: int, *, earliest: int, latest: int, end_by: int, tries: int
@@ -758,15 +765,9 @@ class Timeline:
     def booking_of(self, demand: int, entries: Entries, start: int, end: int) -> Booking:
         """Return the booking of a demand placed at `entries` in ``[start, end)``."""
         tables, scratch = self.instant_views()
-        filled, systems = kernels.placement_columns(demand, entries, len(entries), tables, scratch)
-        return Booking(
-            start,
-            end,
-            scratch.columns[:filled].copy(),
-            scratch.amounts[:filled].copy(),
-            scratch.scolumns[:systems].copy(),
-            scratch.samounts[:systems].copy(),
-        )
+        filled, systems = placement_columns(demand, entries, len(entries), tables, scratch)
+        of_nodes = scratch.columns[:filled].copy(), scratch.amounts[:filled].copy()
+        return Booking(start, end, *of_nodes, scratch.scolumns[:systems].copy(), scratch.samounts[:systems].copy())
 
     # --- many jobs ----------------------------------------------------------------------------------------------
 
@@ -784,7 +785,7 @@ class Timeline:
 
     def backfill(self, table: JobTable, queue: Ints, progress: Callable[[int, int], None] | None = None) -> int:
         """Try once, in this order, to start each job earlier, none later; return how many got a start (OCCS-34)."""
-        if self._state.head[kernels.H_FREED] < FOREVER:
+        if self._state.head[H.FREED] < FOREVER:
             self._forget()
         return self._place(table, queue, progress)
 
@@ -795,7 +796,7 @@ class Timeline:
         progress: Callable[[int, int], None] | None,
         choices: Choices | None = None,
     ) -> int:
-        """Run `kernels.place_jobs` over a queue in portions, and enlarge arrays when it asks for it."""
+        """Run `place_jobs` over a queue in portions, and enlarge arrays when it asks for it."""
         done, moved = 0, 0
         lacking = len(self.demands) - len(self._bounds)
         if lacking > 0:
@@ -811,9 +812,9 @@ class Timeline:
                 table.arrays(),
             )
             steps = None if self._nodes is None else self._nodes.arrays
-            code, done, more = kernels.place_jobs(*portion, self._state, steps, tables, scratch)
+            code, done, more = place_jobs(*portion, self._state, steps, tables, scratch)
             moved += more
-            if code != kernels.DONE:
+            if code != R.DONE:
                 self.make_room(code, table)
             elif progress is not None:
                 progress(done, len(queue))
@@ -821,9 +822,9 @@ class Timeline:
 
     def make_room(self, code: int, table: JobTable) -> None:
         """Enlarge the arrays that a kernel for a table of jobs asks for."""
-        if code == kernels.GROW_STATE:
+        if code == R.GROW_STATE:
             self.grow()
-        elif code == kernels.GROW_NODES and self._nodes is not None:
+        elif code == R.GROW_NODES and self._nodes is not None:
             self._nodes.grow()
         else:
             room = max(len(table.pool), len(self._scratch.entries))
@@ -834,7 +835,7 @@ class Timeline:
     def breakpoints(self) -> Ints:
         """Return the starts of all slots, ascending; the first is 0."""
         state = self._state
-        used = state.order[: state.head[kernels.H_BLOCKS]]
+        used = state.order[: state.head[H.BLOCKS]]
         rows = [row for block in used for row in state.members[block, : state.members[block, -1]]]
         starts: Ints = state.slots[rows, 0]
         return starts
@@ -842,13 +843,13 @@ class Timeline:
     def free_at(self, time: int) -> tuple[Ints, Ints]:
         """Return the free amounts at `time`: of the node columns, and of the system columns."""
         state = self._state
-        place, index = kernels.locate(time, state)
+        place, index = locate(time, state)
         block = state.order[place]
         row = state.members[block, index]
-        of_system = state.srows[row] + state.sblk[block, kernels.LAZY]
+        of_system = state.srows[row] + state.sblk[block, LAZY]
         if self._nodes is not None:
             return self._nodes.least_free(time, time + 1, self._known).astype(np.int64), of_system
-        return state.rows[row].astype(np.int64) + state.blk[block, kernels.LAZY], of_system
+        return state.rows[row].astype(np.int64) + state.blk[block, LAZY], of_system
 
     def least_free(self, start: int, end: int) -> tuple[Ints, Ints]:
         """Return the amounts that are free throughout ``[start, end)``: of node columns, and of system columns."""
@@ -859,8 +860,8 @@ class Timeline:
         if self._nodes is not None:
             found.append(self._nodes.least_free(start, end, self._known).astype(np.int64))
         for slot_rows, blocks in (of_system,) if self._nodes is not None else ((state.rows, state.blk), of_system):
-            least = [blocks[between, kernels.LOW].min(axis=0)] if len(between) else []
-            least += [slot_rows[inside].min(axis=0) + blocks[block, kernels.LAZY] for block, inside in parts]
+            least = [blocks[between, LOW].min(axis=0)] if len(between) else []
+            least += [slot_rows[inside].min(axis=0) + blocks[block, LAZY] for block, inside in parts]
             found.append(np.min(least, axis=0).astype(np.int64))
         return found[0], found[1]
 
@@ -878,7 +879,7 @@ class Timeline:
     def num_slots(self) -> int:
         """The number of slots of the time axis."""
         state = self._state
-        return int(state.members[state.order[: state.head[kernels.H_BLOCKS]], -1].sum())
+        return int(state.members[state.order[: state.head[H.BLOCKS]], -1].sum())
 
 
 def _summed(columns: Ints, amounts: Ints) -> tuple[Ints, Ints]:
@@ -897,25 +898,25 @@ def _taken(booking: Booking) -> Taken:
 def _empty_state(capacity: NDArray[Any], system: Ints, rows: int = 256) -> TimelineState:
     """Return the arrays of a timeline on which nothing is booked, with space for this many slots."""
     blocks = rows // _SLOTS_PER_BLOCK
-    head = np.zeros(kernels.HEAD, dtype=np.int64)
+    head = np.zeros(len(H), dtype=np.int64)
     slots = np.zeros((rows, 2), dtype=np.int64)
     slots[0] = 0, 1
-    members = np.zeros((blocks, kernels.BLOCK + 1), dtype=np.int32)
+    members = np.zeros((blocks, BLOCK + 1), dtype=np.int32)
     members[0, -1] = 1
     free = np.zeros((rows, len(capacity)), dtype=capacity.dtype)
     free[0] = capacity
     blk = np.zeros((blocks, 2, len(capacity)), dtype=capacity.dtype)
-    blk[0, kernels.LOW] = capacity
+    blk[0, LOW] = capacity
     srows = np.zeros((rows, len(system)), dtype=np.int64)
     srows[0] = system
     sblk = np.zeros((blocks, 3, len(system)), dtype=np.int64)
-    sblk[0, kernels.LOW] = sblk[0, kernels.HIGH] = system
+    sblk[0, LOW] = sblk[0, HIGH] = system
     spare = np.zeros((2, rows), dtype=np.int32)
     for stack, count in zip(spare, (rows, blocks), strict=True):
         stack[: count - 1] = np.arange(count - 1, 0, -1)
-    head[kernels.H_BLOCKS] = 1
-    head[kernels.H_FREED] = FOREVER
-    head[kernels.H_SPARE_ROWS], head[kernels.H_SPARE_BLOCKS] = rows - 1, blocks - 1
+    head[H.BLOCKS] = 1
+    head[H.FREED] = FOREVER
+    head[H.SPARE_ROWS], head[H.SPARE_BLOCKS] = rows - 1, blocks - 1
     order = np.zeros(blocks, dtype=np.int32)
     return TimelineState(head, slots, order, members, free, blk, srows, sblk, spare)
 
@@ -928,7 +929,7 @@ def _copied(state: TimelineState, lacking: int = 0) -> TimelineState:
         factor *= 2
     more = np.zeros((2, factor * spare.shape[1]), dtype=spare.dtype)
     tops = []
-    counters = (len(state.slots), kernels.H_SPARE_ROWS), (len(state.order), kernels.H_SPARE_BLOCKS)
+    counters = (len(state.slots), H.SPARE_ROWS), (len(state.order), H.SPARE_BLOCKS)
     for stack, (old, counter) in enumerate(counters):
         new, count = factor * old, int(head[counter])
         in_use = np.ones(old, dtype=bool)

@@ -279,7 +279,7 @@ class Chain(SearchedPlan):
         while len(left):
             code, done = kernels.book_all(left, *self._booking())
             left = left[done:]
-            if code == timeline_kernels.GROW_STATE:
+            if code == timeline_kernels.R.GROW_STATE:
                 self.ledger.timeline.grow()
 
     def _hand_over_running(self) -> None:

@@ -7,7 +7,7 @@ expands again, on the same nodes.
 from __future__ import annotations
 
 from cpsched.metrics import SLOWDOWN_TAU
-from cpsched.rusv import FOREVER, inner_kernel, kernel, kernels, part_kernels, room_kernels, step_kernels
+from cpsched.rusv import FOREVER, inner_kernel, kernel, kernels, part_kernels, step_kernels
 from cpsched.search.arrays import MOST_PARTS, Array, Changes, Jobs, Places, Timeline
 
 # --- what changes cost -----------------------------------------------------------------------------------------------
@@ -92,14 +92,14 @@ def note_columns(job: int, entries: Array, count: int, jobs: Jobs, timeline: Tim
         mode = jobs.first_mode[job] + number
         if job < jobs.least.shape[0]:
             turn(mode, entries, count, changes)
-            if not room_kernels.may_have(changes.turned, count, scratch.free[0], tables):
+            if not kernels.may_have(changes.turned, count, scratch.free[0], tables):
                 changes.num_columns[number] = -1
                 continue
         columns, systems = load(job, number, entries, count, jobs, timeline, changes)
         size = 0
         for k in range(columns):  # a node may have chunks of several kinds
             same = size
-            if count > 0 and tables.demands[jobs.demands[mode], kernels.D_FLAGS] & kernels.JOINT:
+            if count > 0 and tables.demands[jobs.demands[mode], kernels.D.FLAGS] & kernels.F.JOINT:
                 same = 0
                 while same < size and taken.columns[number, same] != scratch.columns[k]:
                     same += 1
@@ -172,7 +172,7 @@ def find_fastest(job: int, start: int, count: int, jobs: Jobs, state: kernels.Ti
             return False
         place, index = kernels.following(place, index, state)
         until = FOREVER
-        if place < state.head[kernels.H_BLOCKS]:
+        if place < state.head[kernels.H.BLOCKS]:
             until = state.slots[state.members[state.order[place], index], 0]
         rate = changes.rates[first_mode + number]
         done = time + (left + rate - 1) // rate
@@ -230,7 +230,7 @@ def is_slower_free(state: kernels.TimelineState, changes: Changes) -> bool:
         if changes.num_columns[slower.numbers[0, k]] < 0:
             return False
         place, index = kernels.locate(slower.begins[0, k], state)
-        while place < state.head[kernels.H_BLOCKS]:
+        while place < state.head[kernels.H.BLOCKS]:
             block = state.order[place]
             row = state.members[block, index]
             if state.slots[row, 0] >= slower.until[0, k]:

@@ -9,7 +9,7 @@ from operator import or_
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.domain import Instance, Job, NodeState, Request
+from cpsched.domain import Instance, Job, Request
 from cpsched.planner import FIRST_KINK, RATE, Values, costs_at, end_price
 from cpsched.problem import is_optional
 from cpsched.rusv import JobTable
@@ -77,7 +77,7 @@ def rates_of(costs: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def node_shares(instance: Instance, request: Request) -> list[tuple[int, float]]:
     """Return (count, dominant share of the node on which that is smallest) of each kind of chunks."""
-    classes = [node_class for node_class in instance.cluster.classes if node_class.state is NodeState.UP]
+    classes = [node_class for node_class in instance.cluster.classes if node_class.is_up]
     shares = []
     for chunk in request.chunks:
         on_nodes = (

@@ -122,7 +122,7 @@ def project_of(chain: Chain) -> kernels.Project:
     _, tables, _ = timeline.kernel_arguments()
     needs = np.zeros((len(table.jobs), free.shape[1]), dtype=np.int64)
     for job, demand in enumerate(table.jobs[:, 0].tolist()):
-        first, last = tables.demands[demand : demand + 2, timeline_kernels.D_SYS]
+        first, last = tables.demands[demand : demand + 2, timeline_kernels.D.SYS]
         np.maximum.at(needs[job], tables.sysreq[first:last, 0], tables.sysreq[first:last, 1])
     is_scarce = needs.sum(axis=0) > free.min(axis=0)
     return kernels.Project(

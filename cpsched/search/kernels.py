@@ -12,19 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from cpsched.rusv import FOREVER, NOWHERE, allocating_kernel, inner_kernel, kernel, kernels
-from cpsched.search.arrays import (
-    FAILED,
-    FINES,
-    KEPT,
-    STEPS,
-    VALUE,
-    Array,
-    Changes,
-    Jobs,
-    Places,
-    Step,
-    Timeline,
-)
+from cpsched.search import ruin_kernels
+from cpsched.search.arrays import FAILED, FINES, KEPT, STEPS, VALUE, Array, Changes, Jobs, Places, Step, Timeline
 from cpsched.search.change_kernels import copy_parts, expand, is_slower_free, note_columns
 from cpsched.search.count_kernels import keep_profile, restore_profile
 from cpsched.search.place_kernels import (
@@ -47,15 +36,6 @@ from cpsched.search.place_kernels import (
     take_out,
     uniform,
 )
-from cpsched.search.ruin_kernels import (
-    bring_forward,
-    choose_any,
-    choose_in_the_way,
-    choose_linked,
-    choose_near,
-    choose_order,
-    choose_to_lend,
-)
 
 #: The most jobs that most steps remove, and the share of the other ones.
 _FEW, _MANY = 8, 0.05
@@ -76,7 +56,7 @@ def has_space(jobs: int, plan: Places, timeline: Timeline | None) -> bool:
     if timeline is None:
         return True
     head, room = timeline.state.head, 2 * jobs * plan.begins.shape[1]
-    return head[kernels.H_SPARE_ROWS] >= room and head[kernels.H_SPARE_BLOCKS] >= room
+    return head[kernels.H.SPARE_ROWS] >= room and head[kernels.H.SPARE_BLOCKS] >= room
 
 
 @kernel
@@ -91,12 +71,12 @@ def clear(jobs: Jobs, plan: Places, timeline: Timeline | None, changes: Changes 
 def book_all(
     rows: Array, jobs: Jobs, plan: Places, timeline: Timeline | None, changes: Changes | None
 ) -> tuple[int, int]:
-    """Book some jobs at their places; return (`kernels.DONE` or `kernels.GROW_STATE`; how many are booked)."""
+    """Book some jobs at their places; return (`kernels.R.DONE` or `kernels.R.GROW_STATE`; how many are booked)."""
     for k in range(rows.shape[0]):
         if not has_space(1, plan, timeline):
-            return kernels.GROW_STATE, k
+            return kernels.R.GROW_STATE, k
         book(rows[k], jobs, plan, timeline, changes)
-    return kernels.DONE, rows.shape[0]
+    return kernels.R.DONE, rows.shape[0]
 
 
 @kernel
@@ -115,14 +95,14 @@ def settle(
     changes while it runs in the mode and at the place that cost it least. A job without a place is left out, if it
     may be.
 
-    `known` remembers the starts found for equal demands, as in `kernels.place_jobs`.
+    `known` remembers the starts found for equal demands, as `place_jobs` of the timeline does.
 
-    Returns (`kernels.DONE`, `kernels.GROW_STATE`, or `FAILED` if a job has no place or the list costs more than
+    Returns (`kernels.R.DONE`, `kernels.R.GROW_STATE`, or `FAILED` if a job has no place or the list costs more than
     `limit`; index in the order that was reached; the rest of `limit`).
     """
     for k in range(begin, order.shape[0]):
         if not has_space(1, plan, timeline):
-            return kernels.GROW_STATE, k, limit
+            return kernels.R.GROW_STATE, k, limit
         job = order[k]
         only = jobs.listed[job]
         mode = jobs.first_mode[job] + max(only, 0)
@@ -135,7 +115,7 @@ def settle(
             is_found = find_evolving(job, released, np.inf, MOST_HELD, jobs, plan, timeline, changes)
         else:
             demand, duration = jobs.demands[mode], jobs.durations[mode]
-            is_known = only >= 0 and timeline.tables.demands[demand, kernels.D_FLAGS] & kernels.JOINT == 0
+            is_known = only >= 0 and timeline.tables.demands[demand, kernels.D.FLAGS] & kernels.F.JOINT == 0
             earliest = kernels.remembered_start(known[demand], released, duration, FOREVER) if is_known else released
             is_found = find_in_modes(job, only, earliest, np.inf, LISTED, jobs, plan, step, timeline, changes)
             if is_found and is_known:
@@ -146,7 +126,7 @@ def settle(
         limit -= plan.paid[job]
         if limit < 0.0:
             return FAILED, k, limit
-    return kernels.DONE, order.shape[0], limit
+    return kernels.R.DONE, order.shape[0], limit
 
 
 # --- the search ------------------------------------------------------------------------------------------------------
@@ -263,8 +243,8 @@ def ruin_and_recreate(
     """Do a number of steps of simulated annealing at a `temperature` in mean costs of a job.
 
     In some steps a malleable job is shrunk first, for those that are removed. At the end of a step it expands again as
-    soon as it can, and so do those that were inserted on a smaller share. Returns `kernels.DONE`, or
-    `kernels.GROW_STATE` before a step for which an array is too small.
+    soon as it can, and so do those that were inserted on a smaller share. Returns `kernels.R.DONE`, or
+    `kernels.R.GROW_STATE` before a step for which an array is too small.
     """
     count, most, is_linked = jobs.least.shape[0], step.chosen.shape[0], jobs.linked.links.waits.shape[0] > 0
     found, lender, has_lenders, is_held = 0, -1, False, False
@@ -274,7 +254,7 @@ def ruin_and_recreate(
         keep_profile(jobs.counted)
     for _ in range(steps):
         if not has_space(most + 2, plan, timeline):
-            return kernels.GROW_STATE
+            return kernels.R.GROW_STATE
         step.figures[STEPS] += 1
         step.marks[count] += 1
         wanted = 2 + below(step.random, min(most if uniform(step.random) < _MANY else _FEW, count) - 1)
@@ -283,18 +263,18 @@ def ruin_and_recreate(
         if changes is not None:
             is_held = uniform(step.random) < _HELD
         if is_way_made:
-            found = choose_in_the_way(jobs, plan, step)
+            found = ruin_kernels.choose_in_the_way(jobs, plan, step)
         elif not is_lent and style < (0.5 if timeline is None else 0.35):
-            found = choose_near(wanted, plan.starts, step)
+            found = ruin_kernels.choose_near(wanted, plan.starts, step)
         elif not is_lent and is_linked:
-            found = choose_linked(wanted, jobs, step)
+            found = ruin_kernels.choose_linked(wanted, jobs, step)
         elif not is_lent:
-            found = choose_any(wanted, step)
+            found = ruin_kernels.choose_any(wanted, step)
         elif changes is not None:
-            found, lender = choose_to_lend(wanted, jobs, plan, step, changes)
+            found, lender = ruin_kernels.choose_to_lend(wanted, jobs, plan, step, changes)
         if found < 2 - is_lent:
             continue
-        choose_order(found, is_way_made, jobs, plan, step)
+        ruin_kernels.choose_order(found, is_way_made, jobs, plan, step)
         end_before = last_end(jobs, plan) if end_price > 0.0 else 0
         before, least = 0.0, 0.0
         for slot in range(found):
@@ -313,7 +293,7 @@ def ruin_and_recreate(
         limit = before - temperature * mean * np.log(max(uniform(step.random), 1e-300))
         while is_possible and inserted < found:  # as long as the limit can still be kept
             if is_linked:
-                bring_forward(inserted, found, jobs, step)
+                ruin_kernels.bring_forward(inserted, found, jobs, step)
             slot = step.order[inserted]
             job = step.chosen[slot]
             least -= jobs.least[job]
@@ -358,7 +338,7 @@ def ruin_and_recreate(
             copy_place(plan, step.chosen[slot], step.old, slot)
             if timeline is not None:
                 book(step.chosen[slot], jobs, plan, timeline, changes)
-    return kernels.DONE
+    return kernels.R.DONE
 
 
 # --- prices ----------------------------------------------------------------------------------------------------------

@@ -175,18 +175,18 @@ def earliest_place(
     Demands of several kinds, or within one group of nodes, are left to the planner's mapping.
     """
     state, tables, scratch = timeline.state, timeline.tables, timeline.scratch
-    is_joint = tables.demands[demand, kernels.D_FLAGS] & (kernels.JOINT | kernels.WITHIN)
+    is_joint = tables.demands[demand, kernels.D.FLAGS] & (kernels.F.JOINT | kernels.F.WITHIN)
     if is_joint or uniform(step.random) < 0.5:
         return kernels.earliest_fit(demand, start, duration, latest, state, tables, scratch)
     start, side = step_kernels.first_window(demand, start, duration, latest, timeline)
     if start < 0:
         return start, 0
-    kind = tables.demands[demand, kernels.D_KIND]
+    kind = tables.demands[demand, kernels.D.KIND]
     note_fitting(kind, scratch.free[side], step, tables)
-    if tables.kinds[kind, kernels.K_NEED] <= _MOST_CHOSEN and uniform(step.random) < 0.5:
+    if tables.kinds[kind, kernels.K.NEED] <= _MOST_CHOSEN and uniform(step.random) < 0.5:
         map_tightly(kind, scratch.free[side], step, tables)
     else:
-        map_from(tables.kinds[kind, kernels.K_NEED], below(step.random, step.fits.shape[0]), step)
+        map_from(tables.kinds[kind, kernels.K.NEED], below(step.random, step.fits.shape[0]), step)
     count = 0
     for node in range(step.fits.shape[0]):
         if step.taken[node] > 0:
@@ -204,11 +204,11 @@ def note_fitting(kind: int, free: Array, step: Step, tables: kernels.Tables) -> 
     """Set how many chunks of a kind fit on each node, and that none is taken."""
     for node in range(step.fits.shape[0]):
         step.fits[node] = step.taken[node] = 0
-    for segment in range(tables.kinds[kind, kernels.K_SEG], tables.kinds[kind + 1, kernels.K_SEG]):
-        node = tables.segments[segment, kernels.S_FIRST]
-        for n in range(tables.segments[segment, kernels.S_LENGTH]):
-            fit = tables.kinds[kind, kernels.K_MOST]
-            for k in range(tables.segments[segment, kernels.S_TERM], tables.segments[segment + 1, kernels.S_TERM]):
+    for segment in range(tables.kinds[kind, kernels.K.SEG], tables.kinds[kind + 1, kernels.K.SEG]):
+        node = tables.segments[segment, kernels.S.FIRST]
+        for n in range(tables.segments[segment, kernels.S.LENGTH]):
+            fit = tables.kinds[kind, kernels.K.MOST]
+            for k in range(tables.segments[segment, kernels.S.TERM], tables.segments[segment + 1, kernels.S.TERM]):
                 if free[tables.terms[k, 0] + n] < fit * tables.terms[k, 1]:
                     fit = free[tables.terms[k, 0] + n] // tables.terms[k, 1]
             step.fits[node + n] = fit
@@ -217,16 +217,16 @@ def note_fitting(kind: int, free: Array, step: Step, tables: kernels.Tables) -> 
 @inner_kernel
 def map_tightly(kind: int, free: Array, step: Step, tables: kernels.Tables) -> None:
     """Take chunks, node by node, where about the least room is left for more of them."""
-    left = tables.kinds[kind, kernels.K_NEED]
+    left = tables.kinds[kind, kernels.K.NEED]
     while left > 0:
         least, at = np.inf, -1
-        for segment in range(tables.kinds[kind, kernels.K_SEG], tables.kinds[kind + 1, kernels.K_SEG]):
-            node = tables.segments[segment, kernels.S_FIRST]
-            for n in range(tables.segments[segment, kernels.S_LENGTH]):
+        for segment in range(tables.kinds[kind, kernels.K.SEG], tables.kinds[kind + 1, kernels.K.SEG]):
+            node = tables.segments[segment, kernels.S.FIRST]
+            for n in range(tables.segments[segment, kernels.S.LENGTH]):
                 if step.fits[node + n] == 0 or step.taken[node + n] > 0:
                     continue
                 rest = uniform(step.random)
-                for k in range(tables.segments[segment, kernels.S_TERM], tables.segments[segment + 1, kernels.S_TERM]):
+                for k in range(tables.segments[segment, kernels.S.TERM], tables.segments[segment + 1, kernels.S.TERM]):
                     rest += free[tables.terms[k, 0] + n] / tables.terms[k, 1] - min(left, step.fits[node + n])
                 if rest < least:
                     least, at = rest, node + n

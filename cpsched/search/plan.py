@@ -160,17 +160,17 @@ class SearchedPlan:
         """Insert all jobs in an order into the empty plan, none before its earliest start; see `kernels.settle`."""
         self.clear()
         known = np.zeros((int(self._demands.max()) + 1, _MEMORY + 1, 3), dtype=np.int64)
-        left, done, code = limit - self._value(self._costs), 0, timeline_kernels.GROW_STATE
+        left, done, code = limit - self._value(self._costs), 0, timeline_kernels.R.GROW_STATE
         costs = self._costs
         if self.list_style.charge:
             left, costs = np.inf, self._charged(order)
-        while code == timeline_kernels.GROW_STATE:
+        while code == timeline_kernels.R.GROW_STATE:
             jobs, plan, step, timeline, changes = self._arrays(costs)
             jobs = jobs._replace(earliest=earliest)
             code, done, left = kernels.settle(order, done, left, known, jobs, plan, step, timeline, changes)
-            if code == timeline_kernels.GROW_STATE:
+            if code == timeline_kernels.R.GROW_STATE:
                 self._grow()
-        if code != timeline_kernels.DONE:
+        if code != timeline_kernels.R.DONE:
             self.clear()
             return None
         return self._note_plan()
@@ -231,7 +231,7 @@ class SearchedPlan:
         target = figures[STEPS] + steps
         while (left := int(target - figures[STEPS])) > 0:
             code = kernels.ruin_and_recreate(left, temperature, self.end_price, *self._arrays(self._guide))
-            if code == timeline_kernels.GROW_STATE:
+            if code == timeline_kernels.R.GROW_STATE:
                 self._grow()
         self._note_plan()
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.domain import Instance, Job, NodeState
+from cpsched.domain import Instance, Job
 from cpsched.planner import costs_at
 from cpsched.search import kernels
 from cpsched.search.costs import node_shares
@@ -108,16 +108,12 @@ def _needs(instance: Instance, jobs: Sequence[Job]) -> Floats:
     The sums: each resource, each licence, the dominant shares of the nodes, and the nodes that chunks of more than
     half a node need for themselves (the simplest dual-feasible function).
     """
-    classes = [node_class for node_class in instance.cluster.classes if node_class.state is NodeState.UP]
-    totals: dict[str, int] = {}
-    for node_class in classes:
-        for name, amount in node_class.resources.items():
-            totals[name] = totals.get(name, 0) + amount * len(node_class.names)
-    num_nodes = max(1, sum(len(node_class.names) for node_class in classes))
+    cluster = instance.cluster
+    num_nodes = max(1, sum(len(node_class.names) for node_class in cluster.classes if node_class.is_up))
     columns = []
-    for name, total in totals.items():
+    for name, total in cluster.up_totals.items():
         columns.append([job.request.totals.get(name, 0) / max(1, total) for job in jobs])
-    for name, total in instance.cluster.licenses.items():
+    for name, total in cluster.licenses.items():
         columns.append([job.licenses.get(name, 0) / max(1, total) for job in jobs])
     shares = [node_shares(instance, job.request) for job in jobs]
     columns.append([_LOOSE * sum(count * each for count, each in of_job) / num_nodes for of_job in shares])

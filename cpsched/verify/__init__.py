@@ -5,6 +5,6 @@ contract, so it shares no code with the other rooms. Begin with `judge.py`; the 
 each.
 """
 
+from cpsched.verify.case import Violation
 from cpsched.verify.documents import load
 from cpsched.verify.judge import Judge, verify, verify_files
-from cpsched.verify.violation import Violation

@@ -10,6 +10,31 @@ from cpsched.verify.model import Booking, Instance, Job, Plan, Request, Segment,
 from cpsched.verify.shares import faults_of_change, held_by
 from cpsched.verify.sweep import Use
 
+#: The most nodes or holders that a message names.
+NAMED = 5
+
+
+def named(things: Iterable[object]) -> str:
+    """Name the first of some things, each once, and say how many more there are."""
+    names = list(dict.fromkeys(map(str, things)))
+    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A rule of ``docs/formats.md`` that a plan does not keep.
+
+    `rule`: the rule's short name: ``capacity``, ``deadline``, ``objective``, …. `subject`: what breaks it: a job's id,
+    a node's name, or a path in the plan. `message`: what was expected and what was got, in words.
+    """
+
+    rule: str
+    subject: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.subject}: {self.message}"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Holder:

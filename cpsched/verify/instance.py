@@ -12,37 +12,12 @@ from fractions import Fraction
 from graphlib import CycleError, TopologicalSorter
 from zoneinfo import ZoneInfo
 
+from cpsched.verify import cluster as machine
+from cpsched.verify import model
 from cpsched.verify.anomalies import overcommitments
-from cpsched.verify.cluster import (
-    check_known,
-    check_rules_of_nodes,
-    closed_to_queues,
-    items_of,
-    read_hosts,
-    read_nodes,
-    read_queues,
-    read_topology,
-    read_totals,
-    with_states,
-)
 from cpsched.verify.documents import MAX_AREA, MAX_DURATION, MAX_SIZE, Cursor, refuse_format
 from cpsched.verify.fair_share import read_fair_share
 from cpsched.verify.jobs import JobReader, join_licenses, parsed, read_allocation, read_request, read_weight
-from cpsched.verify.model import (
-    Access,
-    Consumer,
-    Instance,
-    ItemBound,
-    Job,
-    Limit,
-    Outage,
-    Placement,
-    Pool,
-    Preemption,
-    Request,
-    Reservation,
-    Usage,
-)
 from cpsched.verify.syntax import parse_items
 from cpsched.verify.validity import ALWAYS, Clock, Validity, parse_cron
 
@@ -53,7 +28,7 @@ BUILT_IN = ("cores", "mem", "gpus", "mics")
 COUNTED_JOBS = ("jobs", "arrayjobs", "*")
 
 
-def read_instance(document: object, source: str) -> Instance:
+def read_instance(document: object, source: str) -> model.Instance:
     """Read an instance. Raises `DocumentError` at its first fault, with the path."""
     top = Cursor(document, "", source)
     if top.mapping().get("format") != FORMAT:
@@ -70,8 +45,8 @@ def read_instance(document: object, source: str) -> Instance:
     clock = _read_clock(members.get("epoch"), members.get("time_zone"))
     now = members["now"].time() if "now" in members else 0
     cluster = members["cluster"].members(["nodes"], ["licenses", "consumed", "states", "topology"])
-    nodes = read_nodes(cluster["nodes"])
-    nodes = with_states(nodes, cluster["states"]) if "states" in cluster else nodes
+    nodes = machine.read_nodes(cluster["nodes"])
+    nodes = machine.with_states(nodes, cluster["states"]) if "states" in cluster else nodes
     classes = {id(node): node for node in nodes.values()}.values()
     countable = {*BUILT_IN, *(name for node in classes for name in node.resources)}
     licenses = cluster["licenses"].amounts() if "licenses" in cluster else {}
@@ -84,20 +59,20 @@ def read_instance(document: object, source: str) -> Instance:
         cluster["consumed"].refuse("expected names of licences, each once")
     known -= set(consumed)
     for item in cluster["nodes"].items():
-        check_rules_of_nodes(item, countable)
-    queues = read_queues(members["queues"], nodes) if "queues" in members else {}
-    nodes = closed_to_queues(nodes, queues)
+        machine.check_rules_of_nodes(item, countable)
+    queues = machine.read_queues(members["queues"], nodes) if "queues" in members else {}
+    nodes = machine.closed_to_queues(nodes, queues)
     reservations = (
         _read_reservations(members["reservations"], countable, nodes, clock) if "reservations" in members else {}
     )
-    topology = read_topology(cluster["topology"], nodes) if "topology" in cluster else {}
+    topology = machine.read_topology(cluster["topology"], nodes) if "topology" in cluster else {}
     for name, reservation in reservations.items():
         if not reservation.licenses.keys().isdisjoint(consumed):
             members["reservations"].refuse(f"expected licences that come back in the reservation {name!r}")
     jobs = JobReader(countable, nodes, queues, reservations, now, topology)
     jobs.read_all(members["jobs"].items() if "jobs" in members else ())
     weights, *later_aims = _read_objective(members.get("objective"))
-    return Instance(
+    return model.Instance(
         name=members["name"].name(),
         now=now,
         nodes=nodes,
@@ -107,15 +82,15 @@ def read_instance(document: object, source: str) -> Instance:
         queues=queues,
         jobs=jobs.jobs,
         members=jobs.members,
-        limits=tuple(_read_limit(item, {*known, *COUNTED_JOBS}, clock) for item in items_of(members, "limits")),
-        pools=tuple(_read_pool(item, known, nodes, clock) for item in items_of(members, "free_pools")),
+        limits=tuple(_read_limit(item, {*known, *COUNTED_JOBS}, clock) for item in machine.items_of(members, "limits")),
+        pools=tuple(_read_pool(item, known, nodes, clock) for item in machine.items_of(members, "free_pools")),
         reservations=reservations,
-        usage=tuple(_read_usage(item, known) for item in items_of(members, "usage")),
+        usage=tuple(_read_usage(item, known) for item in machine.items_of(members, "usage")),
         weights=weights,
         later_aims=tuple(later_aims),
         factors=read_fair_share(members["fair_share"]) if "fair_share" in members else {},
         preemption=_read_preemption(members["preemption"], queues) if "preemption" in members else None,
-        outages=_read_outages(items_of(members, "outages"), nodes, jobs.jobs, now),
+        outages=_read_outages(machine.items_of(members, "outages"), nodes, jobs.jobs, now),
         warnings=(*jobs.warnings, *overcommitments(jobs.running, nodes, licenses)),
     )
 
@@ -147,9 +122,9 @@ def _read_epoch(cursor: Cursor) -> datetime:
 
 def _read_reservations(
     cursor: Cursor, countable: Collection[str], nodes: Collection[str], clock: Clock | None
-) -> dict[str, Reservation]:
+) -> dict[str, model.Reservation]:
     """Read the reservations."""
-    reservations: dict[str, Reservation] = {}
+    reservations: dict[str, model.Reservation] = {}
     for item in cursor.items():
         members = item.members(
             ["id"],
@@ -172,12 +147,12 @@ def _read_reservations(
             if request.within is not None:
                 members["request"].refuse("expected no within in the place of a reservation")
         kept = _read_kept(members["allocation"], nodes, request) if "allocation" in members else ()
-        reservations[name] = Reservation(
+        reservations[name] = model.Reservation(
             id=name,
             time=time,
             validity=validity,
             request=request,
-            nodes=read_hosts(members["nodes"], nodes) if "nodes" in members else (),
+            nodes=machine.read_hosts(members["nodes"], nodes) if "nodes" in members else (),
             allocation=kept,
             licenses=join_licenses(asked, members.get("licenses")),
             users=members["users"].names() if "users" in members else (),
@@ -203,7 +178,7 @@ def _read_reserved_times(
     return (start, end), ALWAYS
 
 
-def _read_kept(cursor: Cursor, nodes: Collection[str], request: Request | None) -> tuple[Placement, ...]:
+def _read_kept(cursor: Cursor, nodes: Collection[str], request: model.Request | None) -> tuple[model.Placement, ...]:
     """Read what a reservation has already: kinds of chunks that its request has, on all nodes or on none."""
     allocation = read_allocation(cursor, nodes)
     num_kinds = 0 if request is None else len(request.chunks)
@@ -234,29 +209,29 @@ def _read_validity(cursor: Cursor | None, clock: Clock | None) -> Validity:
         members["cron"].refuse(str(error))
 
 
-def _read_consumer(cursor: Cursor) -> Consumer:
+def _read_consumer(cursor: Cursor) -> model.Consumer:
     """Read the user or group of a rule."""
     members = cursor.members(optional=["user", "group", "each"])
     if len(members) != 1:
         cursor.refuse("expected one of user, group and each")
     kind, name = next(iter(members.items()))
-    return Consumer(name.choice(["user", "group"]), None) if kind == "each" else Consumer(kind, name.name())
+    return model.Consumer(name.choice(["user", "group"]), None) if kind == "each" else model.Consumer(kind, name.name())
 
 
-def _read_items(cursor: Cursor | None) -> ItemBound:
+def _read_items(cursor: Cursor | None) -> model.ItemBound:
     """Read ``min/max%``; a limit without it bounds no items."""
-    return ItemBound(None, None) if cursor is None else parsed(cursor, parse_items)
+    return model.ItemBound(None, None) if cursor is None else parsed(cursor, parse_items)
 
 
-def _read_limit(cursor: Cursor, resources: Collection[str], clock: Clock | None) -> Limit:
+def _read_limit(cursor: Cursor, resources: Collection[str], clock: Clock | None) -> model.Limit:
     """Read one limit."""
     members = cursor.members(["consumer", "resource"], ["items", "duration", "area", "area_scope", "validity", "soft"])
     resource = members["resource"].name()
-    check_known(members["resource"], resource, resources)
+    machine.check_known(members["resource"], resource, resources)
     if not {"items", "duration", "area"} & members.keys():
         cursor.refuse("expected items, duration or area, got no bound")
     scope = members["area_scope"].choice(["request", "outstanding"]) if "area_scope" in members else "request"
-    return Limit(
+    return model.Limit(
         path=cursor.path,
         consumer=_read_consumer(members["consumer"]),
         resource=resource,
@@ -269,13 +244,13 @@ def _read_limit(cursor: Cursor, resources: Collection[str], clock: Clock | None)
     )
 
 
-def _read_pool(cursor: Cursor, resources: Collection[str], nodes: Collection[str], clock: Clock | None) -> Pool:
+def _read_pool(cursor: Cursor, resources: Collection[str], nodes: Collection[str], clock: Clock | None) -> model.Pool:
     """Read one free pool."""
     members = cursor.members(["resource", "items"], ["open_to", "validity", "nodes", "otherwise"])
-    check_known(members["resource"], members["resource"].name(), resources)
-    among = frozenset(read_hosts(members["nodes"], nodes)) if "nodes" in members else None
+    machine.check_known(members["resource"], members["resource"].name(), resources)
+    among = frozenset(machine.read_hosts(members["nodes"], nodes)) if "nodes" in members else None
     otherwise = members["otherwise"].members(["max_walltime"]) if "otherwise" in members else None
-    return Pool(
+    return model.Pool(
         path=cursor.path,
         resource=members["resource"].name(),
         items=_read_items(members["items"]),
@@ -286,33 +261,33 @@ def _read_pool(cursor: Cursor, resources: Collection[str], nodes: Collection[str
     )
 
 
-def _read_access(cursor: Cursor | None, resources: Collection[str]) -> Access:
+def _read_access(cursor: Cursor | None, resources: Collection[str]) -> model.Access:
     """Read the jobs with access to a pool."""
     members = {} if cursor is None else cursor.members(optional=["users", "groups", "asks_for", "max", "max_walltime"])
-    for item in items_of(members, "asks_for"):
-        check_known(item, item.name(), resources)
+    for item in machine.items_of(members, "asks_for"):
+        machine.check_known(item, item.name(), resources)
     for name, amount in members["max"].entries() if "max" in members else ():
-        check_known(amount, name, resources)
-    return Access(
+        machine.check_known(amount, name, resources)
+    return model.Access(
         users=members["users"].names() if "users" in members else (),
         groups=members["groups"].names() if "groups" in members else (),
         asks_for=members["asks_for"].names() if "asks_for" in members else (),
-        most=read_totals(members["max"]) if "max" in members else None,
+        most=machine.read_totals(members["max"]) if "max" in members else None,
         max_walltime=members["max_walltime"].duration() if "max_walltime" in members else None,
     )
 
 
-def _read_usage(cursor: Cursor, resources: Collection[str]) -> Usage:
+def _read_usage(cursor: Cursor, resources: Collection[str]) -> model.Usage:
     """Read what a consumer has used up."""
     members = cursor.members(["consumer", "resource", "area"])
     consumer, resource = _read_consumer(members["consumer"]), members["resource"].name()
     if consumer.name is None:
         members["consumer"].refuse("expected a user or a group by name, got each")
-    check_known(members["resource"], resource, resources)
-    return Usage(consumer, resource, members["area"].integer(0, MAX_AREA))
+    machine.check_known(members["resource"], resource, resources)
+    return model.Usage(consumer, resource, members["area"].integer(0, MAX_AREA))
 
 
-def _read_preemption(cursor: Cursor, queues: Collection[str]) -> Preemption:
+def _read_preemption(cursor: Cursor, queues: Collection[str]) -> model.Preemption:
     """Read whose jobs may be stopped for whose; no queue may stop its own jobs by way of others."""
     members = cursor.members([], ["queues", "stops", "notice", "exempt", "resume"])
     above: dict[str, tuple[str, ...]] = {}
@@ -325,7 +300,7 @@ def _read_preemption(cursor: Cursor, queues: Collection[str]) -> Preemption:
         TopologicalSorter(above).prepare()
     except CycleError:
         members["queues"].refuse("expected no queues that may stop each other")
-    return Preemption(
+    return model.Preemption(
         queues=above,
         stops=members["stops"].integer(1, MAX_SIZE) if "stops" in members else None,
         notice=members["notice"].integer(0, MAX_DURATION) if "notice" in members else 0,
@@ -335,8 +310,8 @@ def _read_preemption(cursor: Cursor, queues: Collection[str]) -> Preemption:
 
 
 def _read_outages(
-    items: Sequence[Cursor], nodes: Collection[str], jobs: Mapping[str, Job], now: int
-) -> tuple[Outage, ...]:
+    items: Sequence[Cursor], nodes: Collection[str], jobs: Mapping[str, model.Job], now: int
+) -> tuple[model.Outage, ...]:
     """Read the outages of nodes; no job runs at `now` on a node that is down by one."""
     in_use = {
         placement.node
@@ -345,10 +320,12 @@ def _read_outages(
         if segment.start <= now < segment.end
         for placement in segment.allocation
     }
-    outages: list[Outage] = []
+    outages: list[model.Outage] = []
     for item in items:
         members = item.members(["nodes", "start", "end"])
-        outage = Outage(read_hosts(members["nodes"], nodes), members["start"].time(), members["end"].time())
+        outage = model.Outage(
+            machine.read_hosts(members["nodes"], nodes), members["start"].time(), members["end"].time()
+        )
         if outage.end <= outage.start:
             members["end"].refuse(f"expected an end after {outage.start}, got {outage.end}")
         if outage.start <= now < outage.end and not in_use.isdisjoint(outage.nodes):

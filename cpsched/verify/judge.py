@@ -7,12 +7,12 @@ from os import PathLike
 from pathlib import Path
 
 from cpsched.errors import Fault
-from cpsched.verify.case import Case
+from cpsched.verify.case import Case, Violation
 from cpsched.verify.documents import load
 from cpsched.verify.instance import read_instance
 from cpsched.verify.plan import PlanReader
-from cpsched.verify.rules import RULES, check_waiting_room
-from cpsched.verify.violation import Violation
+from cpsched.verify.rules import RULES
+from cpsched.verify.rules.waiting_room import check_waiting_room
 
 
 class Judge:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 
 from cpsched.errors import DocumentError
+from cpsched.verify.case import Violation
 from cpsched.verify.documents import MAX_AMOUNT, MAX_SIZE, Cursor, refuse_format, shown
 from cpsched.verify.model import Booking, Instance, Job, Placement, Plan, Segment, Slice, SliceKey, Waiting
-from cpsched.verify.violation import Violation
 
 FORMAT = "cpsched-plan/1"
 REQUIRED = ("format", "instance", "now", "objective", "engine", "jobs")
@@ -29,6 +29,15 @@ REASONS = (
     "not_started",
 )
 PLACEMENT_KEYS = {"node", "chunk", "count", "resources"}
+#: What only has to be in order, by the keys that must and that may be there: how a plan was found.
+CHECKED: Mapping[str, tuple[dict[str, Callable[[Cursor], object]], dict[str, Callable[[Cursor], object]]]] = {
+    "incumbents": (
+        {"at": Cursor.seconds, "value": Cursor.number, "by": Cursor.name},
+        {"planned": lambda planned: planned.integer(0, MAX_AMOUNT)},
+    ),
+    "events": ({"at": Cursor.seconds, "by": Cursor.name, "what": Cursor.words}, {}),
+    "work": ({"by": Cursor.name, "seconds": Cursor.seconds}, {"what": Cursor.words}),
+}
 #: Those of a running job, and of nodes that a reservation names.
 WHOLE_KEYS = {"node", "resources"}
 
@@ -67,12 +76,13 @@ class PlanReader:
                 self._say(item.path, f"expected each reservation once at a time, {again}")
             slices[slice_.key] = slice_
         in_order = sorted(slices.values(), key=lambda slice_: slice_.start)
-        for item in self._items("incumbents"):
-            self._check_incumbent(item)
-        for item in self._items("events"):
-            self._check_event(item)
-        for item in self._items("work"):
-            self._check_work(item)
+        for key, (required, optional) in CHECKED.items():
+            for item in self._items(key):
+                with self._forgiving():
+                    members = item.members(required, optional)
+                    for name, check in (required | optional).items():
+                        if name in members:
+                            check(members[name])
         self._check_engine()
         score, *later_scores = self._read_scores()
         return Plan(
@@ -228,33 +238,6 @@ class PlanReader:
             is_fact = bool(reservation.allocation) and is_first and _is_same(allocation, reservation.allocation)
             return Slice(reservation, start, end, allocation, is_fact)
         return None
-
-    def _check_incumbent(self, item: Cursor) -> None:
-        """Check the time, value, finder and number of jobs of an incumbent."""
-        with self._forgiving():
-            members = item.members(["at", "value", "by"], ["planned"])
-            members["at"].seconds()
-            members["value"].number()
-            members["by"].name()
-            if "planned" in members:
-                members["planned"].integer(0, MAX_AMOUNT)
-
-    def _check_event(self, item: Cursor) -> None:
-        """Check the time, subject and text of an event."""
-        with self._forgiving():
-            members = item.members(["at", "by", "what"])
-            members["at"].seconds()
-            members["by"].name()
-            members["what"].words()
-
-    def _check_work(self, item: Cursor) -> None:
-        """Check the solver, the seconds and the text of an entry about a solver's work."""
-        with self._forgiving():
-            members = item.members(["by", "seconds"], ["what"])
-            members["by"].name()
-            members["seconds"].seconds()
-            if "what" in members:
-                members["what"].words()
 
     def _check_engine(self) -> None:
         """Check the engine's name, version, budget and elapsed seconds, and its reason for stopping."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cpsched.cp.decode import decode, placed_as_in
 from cpsched.cp.encoding import encode
 from cpsched.cp.messages import BetterPlan, Bounded, Counted, Done, Reply, Solve, Verdict
-from cpsched.cp.params import ModelParams
+from cpsched.cp.solution import ModelParams
 from cpsched.cp.solver import solve as solve_model
 from cpsched.domain import Instance
 from cpsched.engine import Board

@@ -15,8 +15,7 @@ from ortools.sat.python import cp_model
 
 from cpsched.cp import Cp, ModelParams
 from cpsched.cp.decode import decode, placed_as_in
-from cpsched.cp.encoding import num_pairs
-from cpsched.cp.layers import has_layers_only
+from cpsched.cp.encoding import has_layers_only, num_pairs
 from cpsched.cp.model import build
 from cpsched.cp.solver import configured
 from cpsched.domain import Amounts, FrozenMap, Instance, Objective, ObjectiveTerm, PlannedJob, Segment, repeated

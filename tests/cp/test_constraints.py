@@ -260,9 +260,7 @@ def test_the_plan_within_is_allowed_and_the_plan_beyond_is_refused(case: Case) -
     assert not is_allowed(case.instance, case.refused)
 
 
-BARE = ModelParams(
-    has_energy=False, has_class_energy=False, has_dual_feasible=False, breaks_nodes=False, breaks_jobs=False
-)
+BARE = ModelParams(has_energy=False, has_dual_feasible=False, breaks_nodes=False, breaks_jobs=False)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ WINDOW = instance_of(
 #: One after another on one node: far from the optimum.
 POOR = planned_jobs(WINDOW, {"a": (0, [Stand("n1")]), "b": (30, [Stand("n1")]), "c": (50, [Stand("n1")])})
 
-TELL = "import sys; from cpsched.cp.messages import *; from cpsched.cp.solution import Placed; "
+TELL = "import sys; from cpsched.cp.messages import *; from cpsched.cp.messages import Placed; "
 SPEAK = "out = sys.stdout.buffer; "
 FAULTS = {
     "hangs": ("import time; time.sleep(1000)", SHORT, None),

@@ -37,7 +37,7 @@ OBJECTIVES = [
     {ObjectiveTerm.SLOWDOWN: 0.3, ObjectiveTerm.TARDINESS: 2.5, ObjectiveTerm.COMPLETION: 1e-4},
 ]
 #: Redundant constraints: all of them, none, each alone.
-ALL = ModelParams(has_class_energy=True)
+ALL = ModelParams()
 MODELS = [
     ALL,
     *(

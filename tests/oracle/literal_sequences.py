@@ -121,9 +121,9 @@ def _mapped_in_order(
 ) -> list[list[tuple[int, int, int]]] | None:
     """Return (node, kind, units) of each step; None if a layer finds too few nodes."""
     demands = timeline.demands
-    flags = [int(demands.tables().demands[demand, kernels.D_FLAGS]) for demand, _, _ in sequence.steps]
+    flags = [int(demands.tables().demands[demand, kernels.D.FLAGS]) for demand, _, _ in sequence.steps]
     usable = [
-        timeline.idle_nodes(amounts) if flag & kernels.EXCLUSIVE else np.ones(len(order.nodes), dtype=bool)
+        timeline.idle_nodes(amounts) if flag & kernels.F.EXCLUSIVE else np.ones(len(order.nodes), dtype=bool)
         for flag, amounts in zip(flags, free, strict=True)
     ]
     held: list[dict[tuple[int, int], int]] = [{} for _ in sequence.steps]
@@ -132,13 +132,13 @@ def _mapped_in_order(
         steps = list(zip(range(first, last + 1), kinds, strict=True))
         fits = np.min([demands.units_in(kind, free[step]) * usable[step] for step, kind in steps], axis=0)
         for node in order.nodes.tolist():
-            units = min(left, int(fits[node]), 1 if flags[first] & kernels.SCATTER else left)
+            units = min(left, int(fits[node]), 1 if flags[first] & kernels.F.SCATTER else left)
             left -= units
             taken = np.zeros_like(fits)
             taken[node] = units
             for step, kind in steps if units else ():
                 demands.take(kind, taken, free[step])
-                usable[step][node] &= not flags[step] & kernels.SCATTER
+                usable[step][node] &= not flags[step] & kernels.F.SCATTER
                 held[step][node, kind] = held[step].get((node, kind), 0) + units
         if left:
             return None

@@ -126,8 +126,8 @@ def test_the_solvers_are_prepared_when_there_is_a_plan(monkeypatch: pytest.Monke
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cpsched.cp.orders.MOST_JOBS", 0)  # no window is so small that no solver is needed
-    monkeypatch.setattr("cpsched.portfolio.preparing._prepare", interrupted)
+    monkeypatch.setattr("cpsched.cp.bounding.MOST_JOBS", 0)  # no window is so small that no solver is needed
+    monkeypatch.setattr("cpsched.portfolio.teams._prepare", interrupted)
     instance = window([FOUR], waiting("a", 50, chunk(cores=4)), waiting("b", 10, chunk(cores=4)))
     planned = solve(instance, engine="planner", budget=0)
     for asked in (instance, replace(instance, has_strict_priorities=True)):

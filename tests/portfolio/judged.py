@@ -11,8 +11,8 @@ from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.metrics import objective_value, suffered
 from cpsched.planner import placeable_beside
 from cpsched.portfolio import plan_of
-from cpsched.portfolio.judging import Check
 from cpsched.portfolio.leftovers import filled
+from cpsched.portfolio.scoring import Check
 from cpsched.verify import Judge
 from tests.verify.openings import strictly_verified
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from cpsched.portfolio.live_line import live_line
+from cpsched.portfolio.lanes import live_line
 
 
 def test_a_live_line(monkeypatch: pytest.MonkeyPatch) -> None:

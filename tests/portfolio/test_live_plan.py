@@ -13,9 +13,9 @@ from cpsched.domain import FrozenMap, Instance, JobAltered, JobEnded, JobExtende
 from cpsched.errors import DocumentError, EngineError
 from cpsched.formats import instance_to_document, parse_instance, plan_to_document
 from cpsched.portfolio import LivePlan, plan_of, solve
-from cpsched.portfolio.judging import Check
 from cpsched.portfolio.leftovers import filled
 from cpsched.portfolio.repair import verified
+from cpsched.portfolio.scoring import Check
 from cpsched.verify import verify
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.judges.ruled_windows import ruled_window

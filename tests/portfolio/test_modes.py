@@ -11,7 +11,7 @@ from cpsched.formats import instance_to_document, parse_instance, plan_to_docume
 from cpsched.metrics import objective_value
 from cpsched.planner import PlannerEngine, advanced, problem_of, stated_outcome
 from cpsched.portfolio import solve
-from cpsched.portfolio.choosing import improve_by_choice
+from cpsched.portfolio.bandit import improve_by_choice
 from cpsched.problem import Problem
 from cpsched.search import Search, SearchParams
 from cpsched.verify import verify

@@ -27,7 +27,7 @@ from cpsched.errors import DocumentError, UnverifiedError
 from cpsched.formats import instance_to_document, parse_plan, plan_to_document, read_solve_params
 from cpsched.planner import PlannerEngine
 from cpsched.portfolio import OnPlan, Team, leftovers, recipe, replan, solve
-from cpsched.portfolio.judging import Check
+from cpsched.portfolio.scoring import Check
 from cpsched.search import Search, SearchParams
 from cpsched.verify import verify
 from tests.booking.small_windows import chunk, nodes, waiting, window

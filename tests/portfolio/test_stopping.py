@@ -13,7 +13,7 @@ from cpsched.engine import Budget
 from cpsched.errors import DocumentError
 from cpsched.formats import parse_instance, parse_plan, plan_to_document
 from cpsched.portfolio import replan, solve, verify_plan
-from cpsched.portfolio.judging import Check
+from cpsched.portfolio.scoring import Check
 from cpsched.portfolio.stopping import stops_of
 from cpsched.report import plan_table
 

@@ -29,7 +29,7 @@ CASES = Path(__file__).parents[1] / "cases"
 @pytest.fixture(autouse=True)
 def _nobody_improves(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the earlier plan be the only one that is offered."""
-    monkeypatch.setattr("cpsched.cp.orders.MOST_JOBS", 0)
+    monkeypatch.setattr("cpsched.cp.bounding.MOST_JOBS", 0)
     monkeypatch.setattr("cpsched.portfolio.recipe.team_of", lambda *_, **__: Team(first=PlannerEngine()))
 
 

@@ -273,7 +273,7 @@ def assert_summaries(timeline: Timeline) -> None:
     if timeline._nodes is not None:
         assert_steps(timeline._nodes.arrays)
     head, _, order, members, rows, blk, srows, sblk, spare = timeline._state
-    used = order[: head[kernels.H_BLOCKS]].tolist()
+    used = order[: head[kernels.H.BLOCKS]].tolist()
     slots = [members[block, : members[block, -1]].tolist() for block in used]
     for block, own in zip(used, slots, strict=True):
         assert 0 < len(own) <= kernels.BLOCK
@@ -283,8 +283,8 @@ def assert_summaries(timeline: Timeline) -> None:
         assert np.array_equal(sblk[block, kernels.LOW], system.min(axis=0))
         assert np.array_equal(sblk[block, kernels.HIGH], system.max(axis=0))
     for stack, taken, counter, count in (
-        (0, [row for own in slots for row in own], kernels.H_SPARE_ROWS, len(rows)),
-        (1, used, kernels.H_SPARE_BLOCKS, len(order)),
+        (0, [row for own in slots for row in own], kernels.H.SPARE_ROWS, len(rows)),
+        (1, used, kernels.H.SPARE_BLOCKS, len(order)),
     ):
         assert sorted(taken + spare[stack, : head[counter]].tolist()) == list(range(count))
 

@@ -14,8 +14,9 @@ from cpsched.verify.case import Case
 from cpsched.verify.instance import read_instance
 from cpsched.verify.model import Instance
 from cpsched.verify.plan import PlanReader
-from cpsched.verify.rules import RULES, check_waiting_room
+from cpsched.verify.rules import RULES
 from cpsched.verify.rules.objective import check_objective
+from cpsched.verify.rules.waiting_room import check_waiting_room
 from tests.verify.openings import strictly_verified
 from tests.verify.small_documents import Document, plan, waiting
 

@@ -11,10 +11,8 @@ import numpy as np
 
 from cpsched.cp.bounds.ascent import climb, smith
 from cpsched.cp.bounds.costs import least_cost, round_down, sum_down
-from cpsched.cp.bounds.earliest import earliest_starts
-from cpsched.cp.bounds.running import with_least_running
 from cpsched.cp.bounds.surrogates import Ints, Profile
-from cpsched.cp.bounds.tasks import Relaxation, relax
+from cpsched.cp.bounds.tasks import Relaxation, earliest_starts, relax, with_least_running
 from cpsched.cp.bounds.together import longest_together
 from cpsched.domain import Instance, Job, ObjectiveTerm
 from cpsched.engine import Budget

@@ -15,9 +15,7 @@ from fractions import Fraction
 
 from cpsched.cp.bounds.bound import Bound, fits, waiting_jobs
 from cpsched.cp.bounds.costs import least_cost, round_down, sum_down
-from cpsched.cp.bounds.earliest import earliest_starts
-from cpsched.cp.bounds.running import with_least_running
-from cpsched.cp.bounds.tasks import Relaxation, relax
+from cpsched.cp.bounds.tasks import Relaxation, earliest_starts, relax, with_least_running
 from cpsched.domain import Instance, ObjectiveTerm
 from cpsched.engine import Budget
 from cpsched.metrics import least_running_cost

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.domain import Amounts, Arrangement, Chunk, Cluster, FrozenMap, Job, NodeClass, NodeState
+from cpsched.domain import Amounts, Chunk, Cluster, FrozenMap, Job, NodeClass
 
 #: States of the largest knapsack table.
 MOST_STATES = 6000
@@ -47,7 +47,7 @@ def units_of(cluster: Cluster, job: Job) -> list[tuple[Unit, int]]:
     """
     request = job.steps[0].request
     place = request.place
-    if place.arrangement is Arrangement.PACK:
+    if place.is_packed:
         wheres = [_classes(cluster, job, chunk.resources, chunk.where) for chunk in request.chunks]
         total = Amounts(request.totals)
         whole = Chunk(count=1, resources=total)
@@ -58,7 +58,7 @@ def units_of(cluster: Cluster, job: Job) -> list[tuple[Unit, int]]:
     if not place.exclusive:
         return [(Unit(chunk.resources, classes), chunk.count) for chunk, classes in pairs]
     chunks = [chunk for chunk, _ in pairs]
-    at_most_one = place.arrangement is not Arrangement.FREE
+    at_most_one = place.is_packed or place.is_scattered
     return [
         (Unit(_share_of_node(cluster, chunk, classes, chunks, at_most_one=at_most_one), classes), chunk.count)
         for chunk, classes in pairs
@@ -72,7 +72,7 @@ def _classes(
     return frozenset(
         number
         for number, node_class in enumerate(cluster.classes)
-        if node_class.state is NodeState.UP
+        if node_class.is_up
         and all(node_class.properties.get(name) == value for name, value in where.items())
         and all(node_class.resources.get(name, 0) >= amount for name, amount in asked.items())
         and (not guarded or (node_class.is_admitted(asked, job.walltime) and _leaves_free(node_class, asked)))
@@ -119,7 +119,7 @@ def shapes_of(cluster: Cluster, units: Sequence[Unit]) -> list[Shape | None]:
             node_class.resources,
             tuple(place for place, unit in enumerate(units) if number in unit.classes),
         )
-        if node_class.state is NodeState.UP
+        if node_class.is_up
         else None
         for number, node_class in enumerate(cluster.classes)
     ]

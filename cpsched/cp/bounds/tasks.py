@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
+from cpsched.booking import Ledger
 from cpsched.cp.bounds.costs import least_cost
 from cpsched.cp.bounds.packing import Unit, units_of
 from cpsched.cp.bounds.surrogates import Capacities, Ints, Profile, measures_of_jobs, size_vectors
-from cpsched.domain import Instance, Job
+from cpsched.domain import Chunk, Instance, Job, Remaining, Running, Segment, resumable
+from cpsched.engine import Budget
+from cpsched.problem import own_start, refusal
 
 #: No start is ever so late (s from now).
 NEVER = 1 << 45
@@ -167,3 +170,81 @@ def _license_profile(instance: Instance, name: str, total: int) -> Profile:
     times = [0, *sorted(ends)]
     amounts = [total - sum(amount for end, amount in ends.items() if end > time) for time in times]
     return Profile(np.array(times, dtype=np.int64), np.array(amounts, dtype=np.int64).clip(min=0))
+
+
+def earliest_starts(instance: Instance, jobs: Sequence[Job], budget: Budget) -> list[int]:
+    """Return for each job a second (on the instance's clock) before which no plan can start it.
+
+    It is exact for one kind of chunks: nodes are filled completely, and running jobs only end. A request of
+    several kinds is searched kind by kind, since its mapping to nodes is no exact search; the latest start counts.
+    Evolving jobs count with their first step, those with alternatives by the one that starts first. Malleable jobs are
+    left out. When the budget is spent, the remaining
+    jobs get the earliest start of their own limits.
+    """
+    starts = [own_start(instance, job) for job in jobs]
+    if all(job.running is None for job in instance.jobs):
+        return starts
+    probes: dict[Job, int] = {}
+    asked: list[list[list[Job]]] = []
+    for job, start in zip(jobs, starts, strict=True):
+        asked.append([[]] if job.malleability is not None else [_probes(one, start) for one in job.choices])
+        for of_choice in asked[-1]:
+            for probe in of_choice:
+                probes.setdefault(probe, len(probes))
+    admitted = [replace(probe, id=str(number)) for probe, number in probes.items() if refusal(instance, probe) is None]
+    ledger = Ledger(instance, admitted)
+    found: dict[str, int] = {}
+    for probe in admitted:
+        if not budget.remaining:
+            break
+        ledger.plan([probe.id])
+        planned = ledger.planned(probe.id)
+        if planned is not None:
+            found[probe.id] = planned.start
+            ledger.release(probe.id)
+    return [
+        min(max([start, *(found.get(str(probes[probe]), start) for probe in of_choice)]) for of_choice in of_job)
+        for of_job, start in zip(asked, starts, strict=True)
+    ]
+
+
+def _probes(job: Job, start: int) -> list[Job]:
+    """Return jobs of which each must be able to start when `job` does; jobs that ask the same give equal probes."""
+    step = job.steps[0]
+    kinds: list[tuple[Chunk, ...]] = [(chunk,) for chunk in step.request.chunks]
+    if step.request.place.is_packed:
+        kinds = [step.request.chunks]
+    return [
+        Job(
+            id="",
+            submit=start,
+            not_before=start,
+            steps=(replace(step, request=replace(step.request, chunks=chunks)),),
+            licenses=job.licenses,
+        )
+        for chunks in kinds
+    ]
+
+
+def with_least_running(instance: Instance) -> Instance:
+    """Return the instance in which running jobs leave at every second all that a plan can make them leave.
+
+    A malleable job holds the cores of its smallest share, and only until its end with all its cores: no plan can
+    have both, so every plan remains possible beside it.
+    """
+    lefts = [resumable(job, instance.now) for job in instance.jobs]
+    if not any(lefts):
+        return instance
+    jobs = tuple(
+        job if left is None else _at_least(job, left, instance.now)
+        for job, left in zip(instance.jobs, lefts, strict=True)
+    )
+    return replace(instance, jobs=jobs)
+
+
+def _at_least(job: Job, left: Remaining, now: int) -> Job:
+    """Return a job that holds what is held on the smallest share, for as long as on the full one."""
+    end = now + left.modes[0].time_for(left.work)
+    start = now if job.running is None else job.running.start
+    segment = Segment(start=start, end=end, allocation=left.allocations[-1])
+    return replace(job, malleability=None, running=Running(start=start, segments=(segment,)))

@@ -16,11 +16,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import gcd
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.cp.bounds.surrogates import WHOLE, Floats, Ints, Profile
+from cpsched.cp.bounds.surrogates import WHOLE, Ints, Profile
 from cpsched.cp.bounds.tasks import Relaxation, Tasks
 
 #: The most levels in which a capacity is counted; more are counted in parts of it, a job rounded down.
@@ -119,21 +120,15 @@ class _OnRow:
 
         `least`: seconds before which they cannot have ended, as far as is known.
         """
-        intervals, knapsack = self.intervals(least, _PROOF_INTERVALS), self._knapsack(sizes)
-        most = [
-            knapsack.best_of(groups, amount)
-            for groups, amount in zip(intervals.groups.tolist(), intervals.amounts.tolist(), strict=True)
-        ]
+        intervals = self.intervals(least, _PROOF_INTERVALS)
+        most = self.knapsack(sizes).best_in(intervals)
         rest = sum(size * seconds for size, seconds in zip(sizes.tolist(), self.seconds.tolist(), strict=True))
         rest -= sum(best * width for best, width in zip(most[:-1], np.diff(intervals.begins).tolist(), strict=True))
         return int(intervals.begins[-1]) - (-rest // most[-1]) if most[-1] and rest > 0 else 0
 
-    def _knapsack(self, sizes: NDArray[np.generic]) -> _Knapsack:
-        return _Knapsack(self.usage, self.counts, sizes, int(self.profile.amounts[-1]))
-
-    def knapsack(self, sizes: Floats) -> _Knapsack:
+    def knapsack(self, sizes: NDArray[np.generic]) -> _Knapsack:
         """Return the best sets of jobs of such sizes."""
-        return self._knapsack(sizes)
+        return _Knapsack(self.usage, self.counts, sizes, int(self.profile.amounts[-1]))
 
 
 class _Knapsack:
@@ -160,13 +155,12 @@ class _Knapsack:
                 count, portion = count - jobs, 2 * portion
             self._tables.append(best)
 
-    def best_of(self, groups: int, amount: int = -1) -> int:
-        """Return what the best set of some first groups measures in a capacity, all of it if none is given."""
-        return int(self._tables[groups][amount])
-
-    def claimed(self, groups: int, amount: int) -> float:
-        """Return the same, for sizes that are no whole numbers."""
-        return float(self._tables[groups][amount])
+    def best_in(self, intervals: _Intervals) -> list[Any]:
+        """Return what the best set measures in each interval: a whole number, if the sizes are whole."""
+        return [
+            self._tables[groups][amount].item()
+            for groups, amount in zip(intervals.groups, intervals.amounts, strict=True)
+        ]
 
     def best_set(self, groups: int, amount: int) -> dict[int, int]:
         """Return the set: how many jobs of which groups."""
@@ -199,10 +193,7 @@ def _best_sizes(on_row: _OnRow, least: int, rounds: int, is_over: Callable[[int]
         found = np.array([max(0.0, size.solution_value()) for size in sizes])
         known = [*(one.solution_value() for one in most), 1.0]
         knapsack = on_row.knapsack(found)
-        claimed = [
-            knapsack.claimed(groups, amount)
-            for groups, amount in zip(intervals.groups.tolist(), intervals.amounts.tolist(), strict=True)
-        ]
+        claimed = knapsack.best_in(intervals)
         proven = (float(found @ on_row.seconds.astype(float)) - float(np.array(claimed[:-1]) @ widths)) / max(
             claimed[-1], 1e-9
         )

@@ -16,8 +16,7 @@ from cpsched.cp.model import build
 from cpsched.cp.neighbourhoods.kinds import Choice, Size, kinds_for, lost
 from cpsched.cp.neighbourhoods.occupation import Occupation
 from cpsched.cp.neighbourhoods.restriction import Neighbourhood, restricted
-from cpsched.cp.params import ModelParams
-from cpsched.cp.solution import Placed
+from cpsched.cp.solution import ModelParams, Placed
 
 Way = TypeVar("Way")
 

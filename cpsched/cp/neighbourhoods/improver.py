@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from cpsched.cp.decode import decode_tasks
 from cpsched.cp.encoding import Encoding, encode
-from cpsched.cp.in_worker import InWorker
+from cpsched.cp.improver import InWorker
 from cpsched.cp.messages import Descend, Failed, Tried
 from cpsched.cp.neighbourhoods.positions import positions_in
-from cpsched.cp.params import NeighbourhoodParams
-from cpsched.cp.process import COMMAND, Worker, failures_told
-from cpsched.cp.solution import Placed
+from cpsched.cp.process import Worker, failures_told
+from cpsched.cp.solution import NeighbourhoodParams, Placed
 from cpsched.domain import Instance, PlannedJob
 from cpsched.engine import Board, Offer
 from cpsched.errors import EngineError
@@ -27,10 +24,7 @@ _MARGIN = 0.1
 class Neighbourhoods(InWorker[NeighbourhoodParams]):
     """Improves parts of plans by CP-SAT, in a process of its own: some jobs anew, all others as they are."""
 
-    name = "cp"
-
-    def __init__(self, params: NeighbourhoodParams | None = None, command: Sequence[str] = COMMAND) -> None:
-        super().__init__(params or NeighbourhoodParams(), command)
+    name, usual = "cp", NeighbourhoodParams()
 
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
         """Improve the best plan until the budget ends; another worker replaces one that fails after some work."""

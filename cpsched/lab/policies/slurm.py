@@ -182,7 +182,7 @@ class Slurm:
                 *(queue, place, now, latest, self.bf_resolution, by_nodes),
                 *(requests, *timeline.kernel_arguments()),
             )
-            if code == kernels.GROW_STATE:
+            if code == kernels.R.GROW_STATE:
                 timeline.grow()
             elif code == slurm_kernels.STARTS:
                 job = int(queue[place])

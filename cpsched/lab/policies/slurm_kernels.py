@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from cpsched.rusv import FOREVER, inner_kernel, kernel, kernels
 
-BLOCK, DONE, GROW_STATE, JOINT = kernels.BLOCK, kernels.DONE, kernels.GROW_STATE, kernels.JOINT
-D_FLAGS, LAZY, LOW = kernels.D_FLAGS, kernels.LAZY, kernels.LOW
-H_BLOCKS, H_SPARE_BLOCKS, H_SPARE_ROWS = kernels.H_BLOCKS, kernels.H_SPARE_BLOCKS, kernels.H_SPARE_ROWS
+BLOCK, DONE, GROW_STATE, JOINT = kernels.BLOCK, kernels.R.DONE, kernels.R.GROW_STATE, kernels.F.JOINT
+D_FLAGS, LAZY, LOW = kernels.D.FLAGS, kernels.LAZY, kernels.LOW
+H_BLOCKS, H_SPARE_BLOCKS, H_SPARE_ROWS = kernels.H.BLOCKS, kernels.H.SPARE_BLOCKS, kernels.H.SPARE_ROWS
 add_break, earliest_fit, is_good, locate = kernels.add_break, kernels.earliest_fit, kernels.is_good, kernels.locate
 remember_start, remembered_start = kernels.remember_start, kernels.remembered_start
 summarise_system, take_placement = kernels.summarise_system, kernels.take_placement

@@ -44,7 +44,7 @@ def unsupported(instance: Instance) -> tuple[str, ...]:
     if instance.now < 0:
         found.append(f"now: a clock that begins at {instance.now}, before second 0")
     for job in instance.jobs:
-        if any(one.max_delay is not None for one in job.after):
+        if job.is_hurried:
             found.append(f"job {job.id}: starts at most some time after another (max_delay)")
         if job.alternatives and (job.deadline is not None or job.start_at is not None):
             found.append(f"job {job.id}: has alternatives, and a deadline or one start")

@@ -25,7 +25,7 @@ from cpsched.lab.sim.queue_kernels import index_of
 from cpsched.lab.sim.run_kernels import begin_run, move_until, num_choices, spell_job, take_choice
 from cpsched.rusv import FOREVER, inner_kernel, instant_kernels, kernels
 
-copy, lower_by_two, D_SYS = kernels.copy, kernels.lower_by_two, kernels.D_SYS
+copy, lower_by_two, D_SYS = kernels.copy, kernels.lower_by_two, kernels.D.SYS
 has_sums = instant_kernels.has_sums
 map_late, map_now, spell_out = instant_kernels.map_late, instant_kernels.map_now, instant_kernels.spell_out
 

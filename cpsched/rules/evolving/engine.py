@@ -6,24 +6,17 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
+from cpsched import problem
 from cpsched.domain import Instance, Job, PlannedJob, Step, WaitingJob, repeated
-from cpsched.engine import Outcome, Progress
+from cpsched.engine import Engine, Outcome, Progress
 from cpsched.errors import UnsupportedError
 from cpsched.planner import uncompiled
-from cpsched.problem import (
-    Machine,
-    application_of,
-    beyond_whole_nodes,
-    map_to_nodes,
-    planned_on_nodes,
-    planning_order,
-    refusal,
-)
+from cpsched.problem import Machine
 from cpsched.rules.evolving.lists import Track, Variant, schedule
 from cpsched.rusv import Profile
 
 
-class EvolvingEngine:
+class EvolvingEngine(Engine):
     """Plans jobs that evolve over whole nodes as a variant of Klein and Pérez does, in queue order. Deterministic.
 
     A step is held no longer than both the variant and the job's own ``expand_limit`` allow. Taken as rigid, a job has
@@ -34,25 +27,21 @@ class EvolvingEngine:
         self.variant = variant
         self.name = variant.name
 
-    def prepare(self) -> None:
-        """Do nothing: nothing is compiled."""
-
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
         """Return the features of the instance other than whole nodes of one kind."""
-        return (*uncompiled(instance), *beyond_whole_nodes(instance))
+        return (*uncompiled(instance), *problem.beyond_whole_nodes(instance))
 
     def plan(self, instance: Instance, progress: Progress | None) -> Outcome:
         """Plan all jobs by the variant. Raises `UnsupportedError` if it cannot honour something."""
-        features = self.unsupported(instance)
-        if features:
+        if features := self.unsupported(instance):
             raise UnsupportedError(self.name, features)
         jobs = instance.elements()
         refused = {job.id: found for job in jobs if job.running is None and (found := _refusal(instance, job))}
-        queue = planning_order(instance, [job for job in jobs if job.running is None and job.id not in refused])
+        queue = problem.planning_order(instance, [job for job in jobs if job.running is None and job.id not in refused])
         machine = Machine.of(instance)
         tracks: list[Track] = []
         for track in schedule(
-            [application_of(instance, job) for job in queue],
+            [problem.application_of(instance, job) for job in queue],
             self.variant,
             busy=_busy(machine.free_from),
             capacity=len(machine.names),
@@ -60,7 +49,7 @@ class EvolvingEngine:
             tracks.append(track)
             if progress is not None:
                 progress(len(tracks), len(queue))
-        nodes = map_to_nodes([track.holds for track in tracks], machine.free_from)
+        nodes = problem.map_to_nodes([track.holds for track in tracks], machine.free_from)
         planned = {
             job.id: _planned(instance, job, machine, track, held)
             for job, track, held in zip(queue, tracks, nodes, strict=True)
@@ -76,7 +65,7 @@ class EvolvingEngine:
 def _refusal(instance: Instance, job: Job) -> WaitingJob | None:
     """Return why a waiting job can never start, None if it can: what holds its widest step holds the others too."""
     widest = max((step.request for step in job.steps), key=lambda request: request.chunks[0].count)
-    found = refusal(instance, replace(job, steps=(Step(walltime=job.walltime, request=widest),)))
+    found = problem.refusal(instance, replace(job, steps=(Step(walltime=job.walltime, request=widest),)))
     return None if found is None else WaitingJob(id=job.id, reason=found[0], detail=found[1])
 
 
@@ -94,4 +83,4 @@ def _busy(free_from: Iterable[int]) -> Profile:
 def _planned(instance: Instance, job: Job, machine: Machine, track: Track, nodes: list[tuple[int, ...]]) -> PlannedJob:
     """Return a planned job; `nodes` are its nodes in each of the track's holds."""
     of_steps = nodes if len(nodes) == len(track.steps) else nodes * len(track.steps)
-    return planned_on_nodes(instance, job, machine, track.steps, of_steps)
+    return problem.planned_on_nodes(instance, job, machine, track.steps, of_steps)

@@ -11,14 +11,12 @@ from math import ceil
 
 from cpsched.domain import (
     Amounts,
-    Arrangement,
     Chunk,
     Cluster,
     FrozenMap,
     Job,
     Malleability,
     NodeClass,
-    NodeState,
     Placement,
     PlannedJob,
     RuntimeModel,
@@ -142,7 +140,7 @@ class Lender:
         Its chunks keep a core each, and nothing else of what it has is lent (SD-9).
         """
         return all(
-            node_class.state is NodeState.UP
+            node_class.is_up
             and node_class.resources.get("cores", 0) == guest.chunk.resources["cores"]
             and chunks_on_empty_node(node_class, guest.chunk, guest.job.walltime, exclusive=False) > 0
             and _holds(node_class, (*kept, guest.borrowed))
@@ -159,7 +157,7 @@ def guest_of(job: Job, rule: SdRule) -> Guest | None:
     if not _may_share(job) or len(job.request.chunks) != 1:
         return None
     (chunk,) = job.request.chunks
-    if "cores" not in chunk.resources or (job.request.place.arrangement is Arrangement.PACK and chunk.count > 1):
+    if "cores" not in chunk.resources or (job.request.place.is_packed and chunk.count > 1):
         return None
     found = _at_share(job, rule.guest_share)
     if found is None:

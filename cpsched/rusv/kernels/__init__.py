@@ -1,8 +1,8 @@
 """The timeline's kernels: plain functions on arrays, compiled by numba. `timeline.py` owns shapes, units and checks.
 
-`arrays.py` has the arrays, `costs.py` what starts cost, `axis.py` the time axis and bookings, `mapping.py` chunks on
+`arrays.py` has the arrays, `constants.py` what is in them, `axis.py` the time axis and bookings, `mapping.py` chunks on
 nodes, `windows.py` the search for a window, `nodes.py` the same for nodes with steps of their own, `queues.py` whole
-jobs.
+jobs, and what their starts cost.
 
 The structure ("blocked dense"): one time axis for all nodes and for the system. A *slot* is the time from one
 breakpoint to the next; the last one has no end. Each slot has a row: what is free of every node column (one column
@@ -20,95 +20,10 @@ can be asked for (`t`), a `Scratch` (`x`), and the `Jobs` of a table (`j`).
 
 from __future__ import annotations
 
-from cpsched.rusv.kernels.arrays import (
-    BLOCK,
-    D_FLAGS,
-    D_KIND,
-    D_LICENSE,
-    D_OTHERWISE,
-    D_RANGE,
-    D_REACH,
-    D_SYS,
-    DONE,
-    EXCLUSIVE,
-    FIRST_KINK,
-    GROW_NODES,
-    GROW_STATE,
-    H_BLOCKS,
-    H_FREED,
-    H_SPARE_BLOCKS,
-    H_SPARE_ROWS,
-    HEAD,
-    HIGH,
-    JOINT,
-    K_MOST,
-    K_NEED,
-    K_SEG,
-    LAZY,
-    LEVEL,
-    LOW,
-    N_COUNT,
-    N_FIRST,
-    RATE,
-    S_FIRST,
-    S_LENGTH,
-    S_TERM,
-    SCATTER,
-    WITHIN,
-    Bookings,
-    Choices,
-    Jobs,
-    Links,
-    Nodes,
-    Scratch,
-    Tables,
-    Taken,
-    TimelineState,
-)
-from cpsched.rusv.kernels.axis import (
-    add_break,
-    book,
-    copy,
-    drop_break,
-    following,
-    last_until,
-    locate,
-    release,
-    summarise_system,
-)
-from cpsched.rusv.kernels.costs import cost_of, latest_for
-from cpsched.rusv.kernels.mapping import clear_busy, count_kind, map_chunks, placement_columns, suffices
-from cpsched.rusv.kernels.nodes import (
-    SLACK,
-    book_all,
-    chunks_by_node,
-    earliest_fit_by_node,
-    free_until_by_node,
-    has_space_for,
-    has_wanted,
-    least_by_node,
-    note_all_gaps,
-    pass_time_by_node,
-    shift_nodes,
-    spell_out_rows,
-    step_of,
-    want_chunks,
-)
-from cpsched.rusv.kernels.queues import (
-    earliest_after,
-    keep_entries,
-    latest_before,
-    place_jobs,
-    remember_start,
-    remembered_start,
-    take_placement,
-)
-from cpsched.rusv.kernels.windows import (
-    earliest_fit,
-    free_from,
-    is_good,
-    lower_by_two,
-    next_window,
-    scan_window,
-    take_slots,
-)
+from cpsched.rusv.kernels.arrays import Bookings, Choices, Jobs, Links, Nodes, Scratch, Tables, Taken, TimelineState
+from cpsched.rusv.kernels.axis import add_break, copy, drop_break, following, last_until, locate, summarise_system
+from cpsched.rusv.kernels.constants import BLOCK, FIRST_KINK, HIGH, LAZY, LEVEL, LOW, RATE, D, F, H, K, R, S
+from cpsched.rusv.kernels.mapping import count_kind, may_have, placement_columns
+from cpsched.rusv.kernels.nodes import book_all
+from cpsched.rusv.kernels.queues import cost_of, earliest_after, keep_entries, latest_before, latest_for, take_placement
+from cpsched.rusv.kernels.windows import earliest_fit, is_good, lower_by_two, remember_start, remembered_start

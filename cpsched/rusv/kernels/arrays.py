@@ -1,4 +1,4 @@
-"""The arrays of the kernels, what the numbers in them mean, and what kernels return."""
+"""The arrays of the kernels; `constants.py` has what the numbers in them mean."""
 
 from __future__ import annotations
 
@@ -6,38 +6,11 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-#: The end of an open interval: later than any time of a document, and small enough to add durations to it in 64 bits.
-FOREVER = 1 << 60
-#: Slots in a block, at the most.
-BLOCK = 32
-#: Nodes whose counts are added up in 32 bits; times the most chunks that a request may have, this stays below 2^31.
-PART = 2048
-
-H_BLOCKS, H_SPARE_ROWS, H_SPARE_BLOCKS, H_FREED, HEAD = 0, 1, 2, 3, 4
-LAZY, LOW, HIGH = 0, 1, 2
-
-# columns of the demand tables, see timeline.Demands
-D_KIND, D_SYS, D_LICENSE, D_RANGE, D_REACH, D_FLAGS, D_OTHERWISE = 0, 1, 2, 3, 4, 5, 6
-K_NEED, K_SEG, K_MOST = 0, 1, 2
-S_FIRST, S_LENGTH, S_TERM = 0, 1, 2
-EXCLUSIVE, SCATTER, JOINT, WITHIN = 1, 2, 4, 8
-
-# columns of the spans of `Nodes`
-N_FIRST, N_COUNT, N_ROOM = 0, 1, 2
-# columns of the gaps of `Nodes`
-G_SOON, G_LONGEST, G_LAST = 0, 1, 2
-
-DONE, GROW_STATE, GROW_POOL, GROW_NODES = 0, 1, 2, 3
-
-# columns of costs of starts: cost per second of start, and cost at any start; then for each kink, in the order of time,
-# more cost per second beyond it, and where it is
-RATE, LEVEL, FIRST_KINK = 0, 1, 2
-
 
 class TimelineState(NamedTuple):
     """What is free, and when: a timeline."""
 
-    #: int64 (HEAD,): counters, see ``H_*``.
+    #: int64 (4,): counters, see `H`.
     head: NDArray[Any]
     #: int64 (rows, 2): start of the slot; how many bookings begin or end there (the origin has one more).
     slots: NDArray[Any]
@@ -60,7 +33,7 @@ class TimelineState(NamedTuple):
 class Nodes(NamedTuple):
     """What is free on each node, and when: its own steps from second 0 on, in time order, no two neighbours equal."""
 
-    #: int64 (nodes, 3): first row of a node's steps, how many there are, and how many there is room for, see ``N_*``.
+    #: int64 (nodes, 3): first row of a node's steps, how many there are, and how many there is room for, see `N`.
     spans: NDArray[Any]
     #: int64 (rows, 1 + resources): the second at which a step begins, and the free amounts; 0 of what the node has not.
     steps: NDArray[Any]
@@ -74,7 +47,7 @@ class Nodes(NamedTuple):
     #: int64 (1,): see `nodes.earliest_fit_by_node`.
     lacking: NDArray[Any]
     #: int64 (nodes, 3): from when on a node has something of its first resource, for how long at most before it has
-    #: none again, and from when on for good (FOREVER: never), see ``G_*``. After some time has passed the first may be
+    #: none again, and from when on for good (FOREVER: never), see `G`. After some time has passed the first may be
     #: too early, and the second too long.
     gaps: NDArray[Any]
     #: Scratch, int64 (1 + resources, 2): (column of a step, amount that must be free).
@@ -87,12 +60,12 @@ class Tables(NamedTuple):
     """What can be asked for, and the machine; a table that others point into has a last row with the ends."""
 
     #: int64 (demands + 1, 7): where the rows of each demand begin in the other tables, its flags, and what is tried
-    #: where it does not fit, see ``D_*``.
+    #: where it does not fit, see `D`.
     demands: NDArray[Any]
-    #: int64 (kinds + 1, 3): chunks needed, first segment, and the most chunks on a node, see ``K_*``.
+    #: int64 (kinds + 1, 3): chunks needed, first segment, and the most chunks on a node, see `K`.
     kinds: NDArray[Any]
     #: int64 (segments + 1, 3): adjacent nodes that may hold a kind: first node, number of nodes, first term, see
-    #: ``S_*``.
+    #: `S`.
     segments: NDArray[Any]
     #: int64 (terms, 2): column of a segment's first node, and the amount that a chunk takes of it.
     terms: NDArray[Any]

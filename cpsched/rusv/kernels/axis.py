@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from cpsched.rusv.jit import inner_kernel, kernel
-from cpsched.rusv.kernels.arrays import BLOCK, FOREVER, H_BLOCKS, H_SPARE_BLOCKS, H_SPARE_ROWS, HIGH, LAZY, LOW, Taken
+from cpsched.rusv.kernels.arrays import Taken
+from cpsched.rusv.kernels.constants import BLOCK, FOREVER, HIGH, LAZY, LOW, H
 
 
 @kernel
 def locate(time, s):
     """Return (place of the block in `order`, index in the block) of the slot that holds `time`."""
-    low, high = 0, s.head[H_BLOCKS]
+    low, high = 0, s.head[H.BLOCKS]
     while high - low > 1:
         middle = (low + high) >> 1
         if s.slots[s.members[s.order[middle], 0], 0] <= time:
@@ -65,8 +66,8 @@ def summarise_system(block, q, s):
 def split_block(place, s):
     """Move the later half of a full block into a new block behind it."""
     block = s.order[place]
-    s.head[H_SPARE_BLOCKS] -= 1
-    new = s.spare[1, s.head[H_SPARE_BLOCKS]]
+    s.head[H.SPARE_BLOCKS] -= 1
+    new = s.spare[1, s.head[H.SPARE_BLOCKS]]
     half = BLOCK // 2
     for k in range(half, BLOCK):
         s.members[new, k - half] = s.members[block, k]
@@ -74,10 +75,10 @@ def split_block(place, s):
     s.members[block, BLOCK] = half
     copy(s.blk[new, LAZY], s.blk[block, LAZY])
     copy(s.sblk[new, LAZY], s.sblk[block, LAZY])
-    for k in range(s.head[H_BLOCKS], place + 1, -1):
+    for k in range(s.head[H.BLOCKS], place + 1, -1):
         s.order[k] = s.order[k - 1]
     s.order[place + 1] = new
-    s.head[H_BLOCKS] += 1
+    s.head[H.BLOCKS] += 1
     summarise_block(block, s)
     summarise_block(new, s)
 
@@ -96,8 +97,8 @@ def add_break(time, s):
         if index >= BLOCK // 2:
             index -= BLOCK // 2
             block = s.order[place + 1]
-    s.head[H_SPARE_ROWS] -= 1
-    new = s.spare[0, s.head[H_SPARE_ROWS]]
+    s.head[H.SPARE_ROWS] -= 1
+    new = s.spare[0, s.head[H.SPARE_ROWS]]
     s.slots[new, 0] = time
     s.slots[new, 1] = 1
     copy(s.rows[new], s.rows[row])
@@ -117,8 +118,8 @@ def drop_break(time, s):
     s.slots[row, 1] -= 1
     if s.slots[row, 1] > 0:
         return
-    s.spare[0, s.head[H_SPARE_ROWS]] = row
-    s.head[H_SPARE_ROWS] += 1
+    s.spare[0, s.head[H.SPARE_ROWS]] = row
+    s.head[H.SPARE_ROWS] += 1
     count = s.members[block, BLOCK] - 1
     for k in range(index, count):
         s.members[block, k] = s.members[block, k + 1]
@@ -134,10 +135,10 @@ def drop_break(time, s):
 @inner_kernel
 def remove_block(place, s):
     """Take a block out of the order."""
-    s.spare[1, s.head[H_SPARE_BLOCKS]] = s.order[place]
-    s.head[H_SPARE_BLOCKS] += 1
-    s.head[H_BLOCKS] -= 1
-    for k in range(place, s.head[H_BLOCKS]):
+    s.spare[1, s.head[H.SPARE_BLOCKS]] = s.order[place]
+    s.head[H.SPARE_BLOCKS] += 1
+    s.head[H.BLOCKS] -= 1
+    for k in range(place, s.head[H.BLOCKS]):
         s.order[k] = s.order[k + 1]
 
 
@@ -159,7 +160,7 @@ def fold_block(block, s):
 @inner_kernel
 def merge_next(place, s):
     """Join a block with the next if both are nearly empty; tell whether it did (minima are the caller's)."""
-    if place + 1 >= s.head[H_BLOCKS]:
+    if place + 1 >= s.head[H.BLOCKS]:
         return False
     block, follower = s.order[place], s.order[place + 1]
     count, more = s.members[block, BLOCK], s.members[follower, BLOCK]
@@ -201,7 +202,7 @@ def shift(start, end, sign, columns, amounts, scolumns, samounts, s):
     must be breakpoints (or the end FOREVER).
     """
     place, index = locate(start, s)
-    while place < s.head[H_BLOCKS]:
+    while place < s.head[H.BLOCKS]:
         block = s.order[place]
         size = s.members[block, BLOCK]
         stop = index
@@ -272,7 +273,7 @@ def has_free(start, end, columns, amounts, rows, blocks, s):
     `rows` and `blocks` are those of the node columns, or of the system columns.
     """
     place, index = locate(start, s)
-    while place < s.head[H_BLOCKS]:
+    while place < s.head[H.BLOCKS]:
         block = s.order[place]
         size = s.members[block, BLOCK]
         stop = index
@@ -304,3 +305,43 @@ def taken_of(number, bookings):
         bookings.scolumns[sfirst:slast],
         bookings.samounts[sfirst:slast],
     )
+
+
+@kernel
+def pass_time(seconds, s):
+    """Make second `seconds` the new second 0.
+
+    No booking ends before it. The bookings that began before it begin at 0 now: the slot there takes over the uses of
+    the slots that are gone.
+    """
+    place, index = locate(seconds, s)
+    uses = 0
+    for k in range(place + 1):
+        block = s.order[k]
+        count = s.members[block, BLOCK] if k < place else index
+        for m in range(count):
+            row = s.members[block, m]
+            uses += s.slots[row, 1]
+            s.spare[0, s.head[H.SPARE_ROWS]] = row
+            s.head[H.SPARE_ROWS] += 1
+        if k < place:
+            s.spare[1, s.head[H.SPARE_BLOCKS]] = block
+            s.head[H.SPARE_BLOCKS] += 1
+    s.head[H.BLOCKS] -= place
+    if place > 0:
+        for k in range(s.head[H.BLOCKS]):
+            s.order[k] = s.order[k + place]
+    first = s.order[0]
+    if index > 0:
+        count = s.members[first, BLOCK] - index
+        for m in range(count):
+            s.members[first, m] = s.members[first, m + index]
+        s.members[first, BLOCK] = count
+        summarise_block(first, s)
+    for k in range(s.head[H.BLOCKS]):
+        block = s.order[k]
+        for m in range(s.members[block, BLOCK]):
+            s.slots[s.members[block, m], 0] -= seconds
+    row = s.members[first, 0]
+    s.slots[row, 0] = 0
+    s.slots[row, 1] += uses

@@ -5,25 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cpsched.rusv.jit import inner_kernel, kernel
-from cpsched.rusv.kernels.arrays import (
-    D_FLAGS,
-    D_KIND,
-    D_LICENSE,
-    D_OTHERWISE,
-    D_REACH,
-    D_SYS,
-    EXCLUSIVE,
-    JOINT,
-    K_MOST,
-    K_NEED,
-    K_SEG,
-    PART,
-    S_FIRST,
-    S_LENGTH,
-    S_TERM,
-    SCATTER,
-    WITHIN,
-)
+from cpsched.rusv.kernels.constants import PART, D, F, K, S
 
 
 @inner_kernel
@@ -74,10 +56,10 @@ def count_kind(kind, free, buffer, t):
     compiles to vector instructions, unlike a division of integers.
     """
     total = 0
-    most = np.int32(t.kinds[kind, K_MOST])
-    for segment in range(t.kinds[kind, K_SEG], t.kinds[kind + 1, K_SEG]):
-        length = t.segments[segment, S_LENGTH]
-        first, last = t.segments[segment, S_TERM], t.segments[segment + 1, S_TERM]
+    most = np.int32(t.kinds[kind, K.MOST])
+    for segment in range(t.kinds[kind, K.SEG], t.kinds[kind + 1, K.SEG]):
+        length = t.segments[segment, S.LENGTH]
+        first, last = t.segments[segment, S.TERM], t.segments[segment + 1, S.TERM]
         free0 = free[t.terms[first, 0] : t.terms[first, 0] + length]
         a0, b0 = t.scale[first, 0], t.scale[first, 1]
         if last - first == 1 and most == 1:
@@ -105,10 +87,10 @@ def suffices(demand, free, buffer, t):
 
     For an exclusive demand the columns of nodes that are not idle are set to zero first.
     """
-    if t.demands[demand, D_FLAGS] & EXCLUSIVE:
-        for k in range(t.demands[demand, D_REACH], t.demands[demand + 1, D_REACH]):
+    if t.demands[demand, D.FLAGS] & F.EXCLUSIVE:
+        for k in range(t.demands[demand, D.REACH], t.demands[demand + 1, D.REACH]):
             clear_busy(t.reach[k], free, t)
-    if t.demands[demand, D_FLAGS] & WITHIN:
+    if t.demands[demand, D.FLAGS] & F.WITHIN:
         return group_for(demand, free, False, buffer, t) >= 0
     return room_for(demand, free, buffer, t) >= 0
 
@@ -117,9 +99,9 @@ def suffices(demand, free, buffer, t):
 def room_for(demand, free, buffer, t):
     """Return how many chunks of its first kind fit, if enough of each kind do, else -1."""
     room = np.int64(-1)
-    for kind in range(t.demands[demand, D_KIND], t.demands[demand + 1, D_KIND]):
+    for kind in range(t.demands[demand, D.KIND], t.demands[demand + 1, D.KIND]):
         count = count_kind(kind, free, buffer, t)
-        if count < t.kinds[kind, K_NEED]:
+        if count < t.kinds[kind, K.NEED]:
             return np.int64(-1)
         if room < 0:
             room = count
@@ -132,14 +114,14 @@ def group_for(demand, free, tightly, buffer, t):
     the least room left; -1: none has enough.
     """
     found, least = np.int64(-1), np.int64(0)
-    attempt = np.int64(t.demands[demand, D_OTHERWISE])
+    attempt = np.int64(t.demands[demand, D.OTHERWISE])
     while attempt >= 0:
         room = room_for(attempt, free, buffer, t)
         if room >= 0 and (found < 0 or room < least):
             found, least = attempt, room
             if not tightly:
                 break
-        attempt = np.int64(t.demands[attempt, D_OTHERWISE])
+        attempt = np.int64(t.demands[attempt, D.OTHERWISE])
     return found
 
 
@@ -163,22 +145,22 @@ def map_chunks(demand, free, t, x):
     Writes (node, kind, chunks) to the scratch `x` and returns how many, or 0 if some kind does not fit beside the
     others. A demand within one group of nodes is mapped to that which then has the least room left.
     """
-    if t.demands[demand, D_FLAGS] & WITHIN:
+    if t.demands[demand, D.FLAGS] & F.WITHIN:
         demand = group_for(demand, free, True, x.buffer, t)
         if demand < 0:
             return 0
     count = 0
-    joint = t.demands[demand, D_FLAGS] & JOINT
-    for kind in range(t.demands[demand, D_KIND], t.demands[demand + 1, D_KIND]):
-        need = t.kinds[kind, K_NEED]
-        segment = t.kinds[kind, K_SEG]
-        while need > 0 and segment < t.kinds[kind + 1, K_SEG]:
-            first, last = t.segments[segment, S_TERM], t.segments[segment + 1, S_TERM]
+    joint = t.demands[demand, D.FLAGS] & F.JOINT
+    for kind in range(t.demands[demand, D.KIND], t.demands[demand + 1, D.KIND]):
+        need = t.kinds[kind, K.NEED]
+        segment = t.kinds[kind, K.SEG]
+        while need > 0 and segment < t.kinds[kind + 1, K.SEG]:
+            first, last = t.segments[segment, S.TERM], t.segments[segment + 1, S.TERM]
             column, least = t.terms[first, 0], t.terms[first, 1]
-            for n in range(t.segments[segment, S_LENGTH]):
+            for n in range(t.segments[segment, S.LENGTH]):
                 if free[column + n] < least:
                     continue
-                take = min(need, t.kinds[kind, K_MOST])
+                take = min(need, t.kinds[kind, K.MOST])
                 for k in range(first, last):
                     value, amount = free[t.terms[k, 0] + n], t.terms[k, 1]
                     if value < amount:
@@ -187,7 +169,7 @@ def map_chunks(demand, free, t, x):
                     if value < take * amount:
                         take = value // amount
                 if take > 0:
-                    x.entries[count, 0] = t.segments[segment, S_FIRST] + n
+                    x.entries[count, 0] = t.segments[segment, S.FIRST] + n
                     x.entries[count, 1] = kind
                     x.entries[count, 2] = take
                     count += 1
@@ -195,7 +177,7 @@ def map_chunks(demand, free, t, x):
                     if joint:
                         for k in range(first, last):
                             free[t.terms[k, 0] + n] -= take * t.terms[k, 1]
-                        if t.demands[demand, D_FLAGS] & SCATTER:
+                        if t.demands[demand, D.FLAGS] & F.SCATTER:
                             run = t.run_of[x.entries[count - 1, 0]]
                             for k in range(t.runs[run, 2], t.runs[run + 1, 2]):
                                 free[t.runcols[k] + x.entries[count - 1, 0] - t.runs[run, 0]] = 0
@@ -217,7 +199,7 @@ def placement_columns(demand, entries, count, t, x):
     systems = 0
     for q in range(x.samounts.shape[0]):
         x.samounts[q] = 0
-    exclusive = t.demands[demand, D_FLAGS] & EXCLUSIVE
+    exclusive = t.demands[demand, D.FLAGS] & F.EXCLUSIVE
     x.stamp[0] += 1
     before, segment = -1, 0  # entries are in the order of kinds and of their segments
     for e in range(count):
@@ -235,13 +217,13 @@ def placement_columns(demand, entries, count, t, x):
                 filled += 1
         else:
             if kind != before:
-                segment = t.kinds[kind, K_SEG]
+                segment = t.kinds[kind, K.SEG]
                 before = kind
-            inside = node - t.segments[segment, S_FIRST]
-            while not 0 <= inside < t.segments[segment, S_LENGTH]:
+            inside = node - t.segments[segment, S.FIRST]
+            while not 0 <= inside < t.segments[segment, S.LENGTH]:
                 segment += 1
-                inside = node - t.segments[segment, S_FIRST]
-            for k in range(t.segments[segment, S_TERM], t.segments[segment + 1, S_TERM]):
+                inside = node - t.segments[segment, S.FIRST]
+            for k in range(t.segments[segment, S.TERM], t.segments[segment + 1, S.TERM]):
                 x.columns[filled] = t.terms[k, 0] + inside
                 x.amounts[filled] = chunks * t.terms[k, 1]
                 filled += 1
@@ -250,7 +232,7 @@ def placement_columns(demand, entries, count, t, x):
             q = t.colsys[x.columns[k], part]
             if q >= 0:
                 x.samounts[q] += x.amounts[k]
-    for k in range(t.demands[demand, D_LICENSE], t.demands[demand + 1, D_SYS]):
+    for k in range(t.demands[demand, D.LICENSE], t.demands[demand + 1, D.SYS]):
         x.samounts[t.sysreq[k, 0]] += t.sysreq[k, 1]
     for q in range(x.samounts.shape[0]):
         if x.samounts[q] != 0:
@@ -258,3 +240,30 @@ def placement_columns(demand, entries, count, t, x):
             x.samounts[systems] = x.samounts[q]
             systems += 1
     return filled, systems
+
+
+@kernel
+def may_have(entries, count, free, t):
+    """Tell whether each chunk is on a node that may hold its kind, and the nodes, with nothing booked, have what chunks
+    of all kinds take of them together: an exclusive demand is booked as the whole of its nodes, whatever they have.
+
+    `free`, int32 (W,), is scratch.
+    """
+    for is_counted in (False, True):
+        for e in range(count):
+            node, kind, chunks = entries[e, 0], entries[e, 1], entries[e, 2]
+            segment, behind = t.kinds[kind, K.SEG], t.kinds[kind + 1, K.SEG]
+            while segment < behind and not 0 <= node - t.segments[segment, S.FIRST] < t.segments[segment, S.LENGTH]:
+                segment += 1
+            if segment == behind:
+                return False
+            inside = node - t.segments[segment, S.FIRST]
+            for k in range(t.segments[segment, S.TERM], t.segments[segment + 1, S.TERM]):
+                column = t.terms[k, 0] + inside
+                left = np.int64(t.capacity[column])
+                if is_counted:
+                    left = free[column] - chunks * t.terms[k, 1]
+                if left < 0:
+                    return False
+                free[column] = left
+    return True

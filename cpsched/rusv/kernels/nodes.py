@@ -9,33 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from cpsched.rusv.jit import inner_kernel, kernel
-from cpsched.rusv.kernels.arrays import (
-    BLOCK,
-    D_FLAGS,
-    D_KIND,
-    D_OTHERWISE,
-    D_REACH,
-    EXCLUSIVE,
-    FOREVER,
-    G_LAST,
-    G_LONGEST,
-    G_SOON,
-    H_BLOCKS,
-    JOINT,
-    K_MOST,
-    K_NEED,
-    K_SEG,
-    LAZY,
-    LOW,
-    N_COUNT,
-    N_FIRST,
-    N_ROOM,
-    S_FIRST,
-    S_LENGTH,
-    S_TERM,
-    WITHIN,
-)
 from cpsched.rusv.kernels.axis import add_break, copy, drop_break, following, has_free, locate, shift, taken_of
+from cpsched.rusv.kernels.constants import BLOCK, FOREVER, LAZY, LOW, D, F, G, H, K, N, S
 from cpsched.rusv.kernels.mapping import map_chunks, suffices
 from cpsched.rusv.kernels.windows import next_window
 
@@ -64,8 +39,8 @@ def step_at(first, behind, time, steps):
 @inner_kernel
 def step_of(node, time, o):
     """Return the row of a node's step that holds `time`."""
-    first = o.spans[node, N_FIRST]
-    return step_at(first, first + o.spans[node, N_COUNT], time, o.steps)
+    first = o.spans[node, N.FIRST]
+    return step_at(first, first + o.spans[node, N.COUNT], time, o.steps)
 
 
 @kernel
@@ -74,35 +49,35 @@ def cut(node, time, o):
     k = step_of(node, time, o)
     if o.steps[k, 0] == time:
         return k
-    for m in range(o.spans[node, N_FIRST] + o.spans[node, N_COUNT], k, -1):
+    for m in range(o.spans[node, N.FIRST] + o.spans[node, N.COUNT], k, -1):
         copy(o.steps[m], o.steps[m - 1])
     o.steps[k + 1, 0] = time
-    o.spans[node, N_COUNT] += 1
+    o.spans[node, N.COUNT] += 1
     return k + 1
 
 
 @inner_kernel
 def join(node, k, o):
     """Join a step of a node with the one before it if both are equal."""
-    if k == o.spans[node, N_FIRST]:
+    if k == o.spans[node, N.FIRST]:
         return
     for r in range(1, o.steps.shape[1]):
         if o.steps[k, r] != o.steps[k - 1, r]:
             return
-    o.spans[node, N_COUNT] -= 1
-    for m in range(k, o.spans[node, N_FIRST] + o.spans[node, N_COUNT]):
+    o.spans[node, N.COUNT] -= 1
+    for m in range(k, o.spans[node, N.FIRST] + o.spans[node, N.COUNT]):
         copy(o.steps[m], o.steps[m + 1])
 
 
 @inner_kernel
 def make_room(node, o):
     """Move the steps of a node to more rows if it has few left."""
-    first, count, room = o.spans[node, N_FIRST], o.spans[node, N_COUNT], o.spans[node, N_ROOM]
+    first, count, room = o.spans[node, N.FIRST], o.spans[node, N.COUNT], o.spans[node, N.ROOM]
     if count + SLACK <= room:
         return
     for k in range(count):
         copy(o.steps[o.used[0] + k], o.steps[first + k])
-    o.spans[node, N_FIRST], o.spans[node, N_ROOM] = o.used[0], 2 * room
+    o.spans[node, N.FIRST], o.spans[node, N.ROOM] = o.used[0], 2 * room
     o.used[0] += 2 * room
 
 
@@ -111,8 +86,8 @@ def has_space(entries, count, o):
     """Tell whether there are rows enough to take a placement twice, or to give it back and take it again."""
     lacking = 0
     for e in range(count):
-        room = o.spans[entries[e, 0], N_ROOM]
-        if o.spans[entries[e, 0], N_COUNT] + 2 * SLACK > room:
+        room = o.spans[entries[e, 0], N.ROOM]
+        if o.spans[entries[e, 0], N.COUNT] + 2 * SLACK > room:
             lacking += 2 * room
     return o.used[0] + lacking <= o.steps.shape[0]
 
@@ -122,8 +97,8 @@ def has_space_for(columns, o):
     """Tell whether there are rows enough to take some amount of node columns."""
     lacking = 0
     for k in range(columns.shape[0]):
-        room = o.spans[o.node_of[columns[k]], N_ROOM]
-        if o.spans[o.node_of[columns[k]], N_COUNT] + 2 * SLACK > room:
+        room = o.spans[o.node_of[columns[k]], N.ROOM]
+        if o.spans[o.node_of[columns[k]], N.COUNT] + 2 * SLACK > room:
             lacking += 2 * room
     return o.used[0] + lacking <= o.steps.shape[0]
 
@@ -133,8 +108,8 @@ def note_gaps(node, o):
     """Note when a node has something of its first resource: see `Nodes.gaps`; all 0 where it never has any."""
     if o.idle.shape[1] == 1 or o.idle[node, 1] == 0:
         return
-    first, soon, longest, since = o.spans[node, N_FIRST], FOREVER, np.int64(0), np.int64(-1)
-    for k in range(first, first + o.spans[node, N_COUNT]):
+    first, soon, longest, since = o.spans[node, N.FIRST], FOREVER, np.int64(0), np.int64(-1)
+    for k in range(first, first + o.spans[node, N.COUNT]):
         if o.steps[k, 1] <= 0:
             if since >= 0:
                 longest = max(longest, o.steps[k, 0] - since)
@@ -142,8 +117,8 @@ def note_gaps(node, o):
         elif since < 0:
             since = o.steps[k, 0]
             soon = min(soon, since)
-    o.gaps[node, G_SOON], o.gaps[node, G_LONGEST] = soon, longest
-    o.gaps[node, G_LAST] = since if since >= 0 else FOREVER
+    o.gaps[node, G.SOON], o.gaps[node, G.LONGEST] = soon, longest
+    o.gaps[node, G.LAST] = since if since >= 0 else FOREVER
 
 
 @kernel
@@ -158,7 +133,7 @@ def shift_node(node, start, end, sign, columns, amounts, o):
     """Add amounts of columns of a node, times `sign`, in ``[start, end)``; rows suffice, gaps are the caller's."""
     make_room(node, o)
     low = cut(node, start, o)
-    high = cut(node, end, o) if end < FOREVER else o.spans[node, N_FIRST] + o.spans[node, N_COUNT]
+    high = cut(node, end, o) if end < FOREVER else o.spans[node, N.FIRST] + o.spans[node, N.COUNT]
     for step in range(low, high):
         for c in range(columns.shape[0]):
             o.steps[step, o.place_of[columns[c]]] += sign * amounts[c]
@@ -229,14 +204,14 @@ def book_all(begin, bookings, s, o):
 def pass_time_by_node(seconds, o):
     """Make second `seconds` the new second 0 of all nodes."""
     for node in range(o.spans.shape[0]):
-        first, step = o.spans[node, N_FIRST], step_of(node, seconds, o)
-        o.spans[node, N_COUNT] -= step - first
-        for k in range(first, first + o.spans[node, N_COUNT]):
+        first, step = o.spans[node, N.FIRST], step_of(node, seconds, o)
+        o.spans[node, N.COUNT] -= step - first
+        for k in range(first, first + o.spans[node, N.COUNT]):
             if step > first:
                 copy(o.steps[k], o.steps[step + k - first])
             o.steps[k, 0] -= seconds
         o.steps[first, 0] = 0
-        for gap in (G_SOON, G_LAST):
+        for gap in (G.SOON, G.LAST):
             if o.gaps[node, gap] < FOREVER:
                 o.gaps[node, gap] = max(0, o.gaps[node, gap] - seconds)
 
@@ -251,7 +226,7 @@ def least_by_node(run, start, end, target, o, t):
     for n in range(t.runs[run, 1]):
         node = t.runs[run, 0] + n
         begin = step_of(node, start, o)
-        behind = o.spans[node, N_FIRST] + o.spans[node, N_COUNT]
+        behind = o.spans[node, N.FIRST] + o.spans[node, N.COUNT]
         for k in range(first, last):
             column, step = t.runcols[k] + n, begin + 1
             least = o.steps[begin, o.place_of[column]]
@@ -267,7 +242,7 @@ def free_until_by_node(start, end, columns, amounts, o):
     until = end
     for k in range(columns.shape[0]):
         node, place = o.node_of[columns[k]], o.place_of[columns[k]]
-        step, behind = step_of(node, start, o), o.spans[node, N_FIRST] + o.spans[node, N_COUNT]
+        step, behind = step_of(node, start, o), o.spans[node, N.FIRST] + o.spans[node, N.COUNT]
         while step < behind and o.steps[step, 0] < until:
             if o.steps[step, place] < amounts[k]:
                 until = max(start, o.steps[step, 0])
@@ -282,13 +257,13 @@ def spell_out_rows(s, o):
     """Fill the rows of the slots, and the minima of the blocks, with what is free of each node column; none is lazy."""
     width = o.node_of.shape[0]
     for node in range(o.spans.shape[0]):
-        o.coming[node, 0] = o.spans[node, N_FIRST]
-    for place in range(s.head[H_BLOCKS]):
+        o.coming[node, 0] = o.spans[node, N.FIRST]
+    for place in range(s.head[H.BLOCKS]):
         block = s.order[place]
         for m in range(s.members[block, BLOCK]):
             row = s.members[block, m]
             for node in range(o.spans.shape[0]):
-                behind = o.spans[node, N_FIRST] + o.spans[node, N_COUNT]
+                behind = o.spans[node, N.FIRST] + o.spans[node, N.COUNT]
                 while o.coming[node, 0] + 1 < behind and o.steps[o.coming[node, 0] + 1, 0] <= s.slots[row, 0]:
                     o.coming[node, 0] += 1
             for column in range(width):
@@ -354,7 +329,7 @@ def want_all(node, o):
 @inner_kernel
 def chunks_by_node(node, start, duration, most, first, last, o, t):
     """Return how many chunks, at most `most`, fit on a node throughout a window."""
-    row, behind = o.spans[node, N_FIRST], o.spans[node, N_FIRST] + o.spans[node, N_COUNT]
+    row, behind = o.spans[node, N.FIRST], o.spans[node, N.FIRST] + o.spans[node, N.COUNT]
     begin, end = step_at(row, behind, start, o.steps), start + duration
     for term in range(first, last):
         place, step = o.place_of[t.terms[term, 0]], begin + 1
@@ -420,20 +395,20 @@ def find_chunks(kind, start, duration, latest, whole, o, t, x):
     Returns (start, number of entries) if there are enough; else (first second at which there may be, 0); or (-1, 0)
     if there is none up to `latest`: then `lacking` says how many nodes must at least give something back before.
     """
-    need, most = t.kinds[kind, K_NEED], t.kinds[kind, K_MOST]
+    need, most = t.kinds[kind, K.NEED], t.kinds[kind, K.MOST]
     have, awaited, size, count, bound = 0, 0, 0, 0, latest + 1
-    for segment in range(t.kinds[kind, K_SEG], t.kinds[kind + 1, K_SEG]):
-        first, last = t.segments[segment, S_TERM], t.segments[segment + 1, S_TERM]
-        node, terms = t.segments[segment, S_FIRST], want_chunks(1, first, last, o, t)
+    for segment in range(t.kinds[kind, K.SEG], t.kinds[kind + 1, K.SEG]):
+        first, last = t.segments[segment, S.TERM], t.segments[segment + 1, S.TERM]
+        node, terms = t.segments[segment, S.FIRST], want_chunks(1, first, last, o, t)
         has_gaps = whole or wants_first(terms, o.wanted)
-        for n in range(node, node + t.segments[segment, S_LENGTH]):
-            is_short = o.gaps[n, G_LONGEST] < duration or o.gaps[n, G_SOON] >= bound
-            if has_gaps and is_short and o.gaps[n, G_LAST] >= bound:
+        for n in range(node, node + t.segments[segment, S.LENGTH]):
+            is_short = o.gaps[n, G.LONGEST] < duration or o.gaps[n, G.SOON] >= bound
+            if has_gaps and is_short and o.gaps[n, G.LAST] >= bound:
                 continue  # most nodes of a busy machine
             if whole:
                 terms = want_all(n, o)
-            row = o.spans[n, N_FIRST]
-            behind = row + o.spans[n, N_COUNT]
+            row = o.spans[n, N.FIRST]
+            behind = row + o.spans[n, N.COUNT]
             k = row if row + 1 == behind or o.steps[row + 1, 0] > start else step_at(row, behind, start, o.steps)
             if o.steps[k, o.wanted[0, 0]] < o.wanted[0, 1] and (k + 1 == behind or o.steps[k + 1, 0] >= bound):
                 continue  # a call costs more
@@ -474,8 +449,8 @@ def find_chunks(kind, start, duration, latest, whole, o, t, x):
 @inner_kernel
 def find_kinds(demand, start, duration, latest, o, t, x):
     """Find nodes for each kind of chunks by itself, as `find_chunks` does; the entries are those of the last kind."""
-    whole, count = t.demands[demand, D_FLAGS] & EXCLUSIVE, 0
-    for kind in range(t.demands[demand, D_KIND], t.demands[demand + 1, D_KIND]):
+    whole, count = t.demands[demand, D.FLAGS] & F.EXCLUSIVE, 0
+    for kind in range(t.demands[demand, D.KIND], t.demands[demand + 1, D.KIND]):
         found, count = find_chunks(kind, start, duration, latest, whole, o, t, x)
         if found != start:
             return found, 0
@@ -487,12 +462,12 @@ def find_in_groups(demand, start, duration, latest, o, t, x):
     """Find nodes for each kind by itself in some group of nodes, as `find_kinds` does in one; the first that begins
     earliest.
     """
-    soon, count, attempt = np.int64(-1), 0, t.demands[demand, D_OTHERWISE]
+    soon, count, attempt = np.int64(-1), 0, t.demands[demand, D.OTHERWISE]
     while attempt >= 0 and soon != start:
         found, here = find_kinds(attempt, start, duration, latest if soon < 0 else soon - 1, o, t, x)
         if found >= 0:
             soon, count = found, here
-        attempt = t.demands[attempt, D_OTHERWISE]
+        attempt = t.demands[attempt, D.OTHERWISE]
     o.lacking[0] = 1  # of each group something else is known
     return soon, count
 
@@ -502,14 +477,14 @@ def map_kinds(demand, start, duration, o, t, x):
     """Map all kinds of a demand, also in its other orders; return the number of entries, 0 if none succeeds."""
     attempt = demand
     while attempt >= 0:
-        for k in range(t.demands[demand, D_REACH], t.demands[demand + 1, D_REACH]):
+        for k in range(t.demands[demand, D.REACH], t.demands[demand + 1, D.REACH]):
             least_by_node(t.reach[k], start, start + duration, x.free[0], o, t)
         if not suffices(demand, x.free[0], x.buffer, t):
             return 0
         count = map_chunks(attempt, x.free[0], t, x)
         if count > 0:
             return count
-        attempt = t.demands[attempt, D_OTHERWISE]
+        attempt = t.demands[attempt, D.OTHERWISE]
     return 0
 
 
@@ -520,13 +495,13 @@ def earliest_fit_by_node(demand, start, duration, latest, s, o, t, x):
     Where no window is found, `lacking` has a lower bound on the nodes that must give something back before there is
     one, where the nodes are what was lacking; else it is left as it is.
     """
-    is_joint, first = t.demands[demand, D_FLAGS] & (JOINT | WITHIN), start
+    is_joint, first = t.demands[demand, D.FLAGS] & (F.JOINT | F.WITHIN), start
     while True:
         place, index = locate(start, s)
         start, place, index, _, _ = next_window(demand, start, duration, latest, place, index, place, index, s, t)
         if start < 0:
             return -1, 0
-        if t.demands[demand, D_FLAGS] & WITHIN:
+        if t.demands[demand, D.FLAGS] & F.WITHIN:
             found, count = find_in_groups(demand, start, duration, latest, o, t, x)
         else:
             found, count = find_kinds(demand, start, duration, latest, o, t, x)
@@ -542,6 +517,6 @@ def earliest_fit_by_node(demand, start, duration, latest, s, o, t, x):
         if count > 0:
             return start, count
         place, index = following(place, index, s)
-        if place == s.head[H_BLOCKS]:
+        if place == s.head[H.BLOCKS]:
             return -1, 0
         start = s.slots[s.members[s.order[place], index], 0]

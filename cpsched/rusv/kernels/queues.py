@@ -5,23 +5,37 @@ from __future__ import annotations
 import numpy as np
 
 from cpsched.rusv.jit import inner_kernel, kernel
-from cpsched.rusv.kernels.arrays import (
-    D_FLAGS,
-    DONE,
-    FOREVER,
-    GROW_NODES,
-    GROW_POOL,
-    GROW_STATE,
-    H_FREED,
-    H_SPARE_BLOCKS,
-    H_SPARE_ROWS,
-    JOINT,
-)
 from cpsched.rusv.kernels.axis import add_break, drop_break, shift
-from cpsched.rusv.kernels.costs import cost_of, latest_for
+from cpsched.rusv.kernels.constants import FIRST_KINK, FOREVER, LEVEL, RATE, D, F, H, R
 from cpsched.rusv.kernels.mapping import placement_columns
 from cpsched.rusv.kernels.nodes import earliest_fit_by_node, has_space, shift_nodes
-from cpsched.rusv.kernels.windows import earliest_fit
+from cpsched.rusv.kernels.windows import earliest_fit, remember_start, remembered_start
+
+
+@kernel
+def cost_of(row, start, costs):
+    """Return the cost of a start: a constant, a price per second, and a further price per second beyond each kink."""
+    cost = costs[row, LEVEL] + costs[row, RATE] * start
+    for k in range(FIRST_KINK, costs.shape[1], 2):
+        cost += costs[row, k] * max(0.0, start - costs[row, k + 1])
+    return cost
+
+
+@kernel
+def latest_for(row, room, costs):
+    """Return the latest start that costs no more than `room` (-1 if there is none)."""
+    room -= costs[row, LEVEL]
+    if room < 0.0:
+        return -1
+    rate, at = costs[row, RATE], 0.0
+    for k in range(FIRST_KINK, costs.shape[1], 2):
+        until = max(at, costs[row, k + 1])
+        if rate * (until - at) > room:
+            break
+        room -= rate * (until - at)
+        rate += costs[row, k]
+        at = until
+    return int(min(at + room / rate + 1e-6, 1e17)) if rate > 0.0 else FOREVER
 
 
 @kernel
@@ -37,35 +51,6 @@ def keep_entries(pool, first, entries, count):
     for e in range(count):
         for part in range(3):
             pool[first + e, part] = entries[e, part]
-
-
-@kernel
-def remembered_start(memory, earliest, duration, freed):
-    """Return a time before which a demand of `duration`, searched from `earliest` on, is known not to fit.
-
-    This follows from a note of a demand that was at most as long and searched from no later. As resources were given
-    back from `freed` on, it holds only for windows that end by then.
-    """
-    start = earliest
-    for k in range(1, 1 + min(memory[0, 0], memory.shape[0] - 1)):
-        if memory[k, 0] <= duration and memory[k, 1] <= earliest:
-            start = max(start, min(memory[k, 2], freed - memory[k, 0] + 1))
-    return start
-
-
-@kernel
-def remember_start(memory, earliest, duration, start):
-    """Note that a demand of `duration`, searched from `earliest`, first fits at `start`; the oldest note is dropped."""
-    size = memory.shape[0] - 1
-    for k in range(1, 1 + min(memory[0, 0], size)):
-        if memory[k, 0] == duration and memory[k, 1] == earliest:
-            memory[k, 2] = max(memory[k, 2], start)
-            return
-    k = 1 + memory[0, 0] % size
-    memory[0, 0] += 1
-    memory[k, 0] = duration
-    memory[k, 1] = earliest
-    memory[k, 2] = start
 
 
 @kernel
@@ -108,8 +93,8 @@ def limits(job, released, bounds, j, s, t):
     demand, duration, old = j.jobs[job, 0], j.jobs[job, 3], j.starts[job]
     earliest = released
     latest = latest_before(job, j.jobs[job, 2], j) if old < 0 else min(j.jobs[job, 2], old - 1)
-    if t.demands[demand, D_FLAGS] & JOINT == 0:
-        known = remembered_start(bounds[demand], earliest, duration, s.head[H_FREED])
+    if t.demands[demand, D.FLAGS] & F.JOINT == 0:
+        known = remembered_start(bounds[demand], earliest, duration, s.head[H.FREED])
         if old >= 0:
             known = min(known, old - duration + 1)
         earliest = max(earliest, known)
@@ -130,7 +115,7 @@ def keep_place(job, start, found, j, s, x):
     if old >= 0:
         drop_break(old, s)
         drop_break(old + duration, s)
-        s.head[H_FREED] = min(s.head[H_FREED], old)
+        s.head[H.FREED] = min(s.head[H.FREED], old)
 
 
 @inner_kernel
@@ -166,9 +151,9 @@ def choose_mode(job, released, bounds, choices, j, s, o, t, x):
     for mode in range(choices.first[job], choices.first[job + 1]):
         demand, own, duration = choices.modes[mode, 0], choices.modes[mode, 1], choices.modes[mode, 2]
         latest = latest_before(job, min(own, latest_for(mode, room, choices.costs)), j)
-        earliest, is_joint = released, t.demands[demand, D_FLAGS] & JOINT != 0
+        earliest, is_joint = released, t.demands[demand, D.FLAGS] & F.JOINT != 0
         if not is_joint:
-            earliest = remembered_start(bounds[demand], released, duration, s.head[H_FREED])
+            earliest = remembered_start(bounds[demand], released, duration, s.head[H.FREED])
         if earliest > latest:
             continue
         start, _ = fit(demand, earliest, duration, latest, s, o, t, x)
@@ -194,15 +179,15 @@ def place_jobs(queue, begin, end, bounds, choices, j, s, o, t, x):
     `choices` are the modes of which a job without a place gets one; None: each keeps its own. `o` are the steps of the
     nodes; None: the timeline has rows of all nodes.
 
-    Returns (DONE or what must grow, index in the queue that was reached, number of jobs with a new place).
+    Returns (R.DONE or what must grow, index in the queue that was reached, number of jobs with a new place).
     """
     moved = 0
     for k in range(begin, end):
         job = queue[k]
-        if s.head[H_SPARE_ROWS] < 2 or s.head[H_SPARE_BLOCKS] < 2:
-            return GROW_STATE, k, moved
+        if s.head[H.SPARE_ROWS] < 2 or s.head[H.SPARE_BLOCKS] < 2:
+            return R.GROW_STATE, k, moved
         if j.pool.shape[0] - j.used[0] < x.entries.shape[0]:
-            return GROW_POOL, k, moved
+            return R.GROW_POOL, k, moved
         released = earliest_after(job, j.jobs[job, 1], j)
         since = released
         if choices is not None and j.starts[job] < 0:
@@ -213,18 +198,18 @@ def place_jobs(queue, begin, end, bounds, choices, j, s, o, t, x):
             continue
         if j.starts[job] >= 0:
             if o is not None and not has_space(j.pool[j.spans[job, 0] :], j.spans[job, 1], o):
-                return GROW_NODES, k, moved
+                return R.GROW_NODES, k, moved
             take_job(job, 1, j, s, o, t, x)
         start, found = fit(demand, earliest, duration, latest, s, o, t, x)
         if o is not None and start >= 0 and not has_space(x.entries, found, o):
             if j.starts[job] >= 0:
                 take_job(job, -1, j, s, o, t, x)
-            return GROW_NODES, k, moved
+            return R.GROW_NODES, k, moved
         if start >= 0:
             moved += 1
             keep_place(job, start, found, j, s, x)
         if j.starts[job] >= 0:
-            if t.demands[demand, D_FLAGS] & JOINT == 0:
+            if t.demands[demand, D.FLAGS] & F.JOINT == 0:
                 remember_start(bounds[demand], released, duration, start if start >= 0 else latest + 1)
             take_job(job, -1, j, s, o, t, x)
-    return DONE, end, moved
+    return R.DONE, end, moved

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cpsched.rusv.jit import inner_kernel, kernel
-from cpsched.rusv.kernels.arrays import BLOCK, D_OTHERWISE, D_RANGE, D_SYS, H_BLOCKS, HIGH, LAZY, LOW
 from cpsched.rusv.kernels.axis import following, locate
+from cpsched.rusv.kernels.constants import BLOCK, HIGH, LAZY, LOW, D, H
 from cpsched.rusv.kernels.mapping import map_chunks, suffices
 
 
@@ -34,7 +34,7 @@ def is_good(block, index, demand, s, t):
     """Tell whether one slot has what the demand needs of the system columns."""
     row = s.members[block, index]
     good = True
-    for k in range(t.demands[demand, D_SYS], t.demands[demand + 1, D_SYS]):
+    for k in range(t.demands[demand, D.SYS], t.demands[demand + 1, D.SYS]):
         good &= s.srows[row, t.sysreq[k, 0]] + s.sblk[block, LAZY, t.sysreq[k, 0]] >= t.sysreq[k, 1]
     return good
 
@@ -43,7 +43,7 @@ def is_good(block, index, demand, s, t):
 def is_block_good(block, demand, s, t):
     """Tell whether every slot of a block has what the demand needs of the system columns."""
     good = True
-    for k in range(t.demands[demand, D_SYS], t.demands[demand + 1, D_SYS]):
+    for k in range(t.demands[demand, D.SYS], t.demands[demand + 1, D.SYS]):
         good &= s.sblk[block, LOW, t.sysreq[k, 0]] >= t.sysreq[k, 1]
     return good
 
@@ -52,7 +52,7 @@ def is_block_good(block, demand, s, t):
 def is_block_bad(block, demand, s, t):
     """Tell whether no slot of a block can have what the demand needs of the system columns."""
     bad = False
-    for k in range(t.demands[demand, D_SYS], t.demands[demand + 1, D_SYS]):
+    for k in range(t.demands[demand, D.SYS], t.demands[demand + 1, D.SYS]):
         bad |= s.sblk[block, HIGH, t.sysreq[k, 0]] < t.sysreq[k, 1]
     return bad
 
@@ -60,7 +60,7 @@ def is_block_bad(block, demand, s, t):
 @inner_kernel
 def next_good(demand, place, index, s, t):
     """Return the first slot from the given one on with what the demand needs of the system (place -1: none)."""
-    while place < s.head[H_BLOCKS]:
+    while place < s.head[H.BLOCKS]:
         block = s.order[place]
         if not is_block_bad(block, demand, s, t):
             while index < s.members[block, BLOCK]:
@@ -111,7 +111,7 @@ def next_window(demand, start, duration, latest, place, index, known_place, know
             return start, place, index, last_place, last_index
         place, index = following(bad_place, bad_index, s)
         known_place, known_index = following(last_place, last_index, s)
-        if place == s.head[H_BLOCKS]:
+        if place == s.head[H.BLOCKS]:
             return -1, 0, 0, 0, 0
         start = s.slots[s.members[s.order[place], index], 0]
 
@@ -120,7 +120,7 @@ def next_window(demand, start, duration, latest, place, index, known_place, know
 def take_slots(demand, block, low, high, source, target, s, t):
     """Set `target` to the minimum of `source` and slots `low` … `high` of a block, in the columns of a demand."""
     whole = low == 0 and high == s.members[block, BLOCK] - 1
-    for k in range(t.demands[demand, D_RANGE], t.demands[demand + 1, D_RANGE]):
+    for k in range(t.demands[demand, D.RANGE], t.demands[demand + 1, D.RANGE]):
         begin, end = t.ranges[k, 0], t.ranges[k, 1]
         if whole:
             lower_by_two(target[begin:end], source[begin:end], s.blk[block, LOW, begin:end])
@@ -191,12 +191,12 @@ def earliest_fit(demand, start, duration, latest, s, t, x):
             count = map_chunks(attempt, x.free[side], t, x)
             if count > 0:
                 return start, count
-            attempt = t.demands[attempt, D_OTHERWISE]
+            attempt = t.demands[attempt, D.OTHERWISE]
             if attempt >= 0:
                 continue  # the mapping has overwritten the minimum: it is taken again
             attempt = demand
         place, index = following(place, index, s)
-        if place == s.head[H_BLOCKS]:
+        if place == s.head[H.BLOCKS]:
             return -1, 0
         start = s.slots[s.members[s.order[place], index], 0]
         known_place, known_index = following(last_place, last_index, s)
@@ -222,3 +222,32 @@ def free_from(demand, start, end, s, t, x):
         return end
     place, index = following(at, blocked, s)
     return s.slots[s.members[s.order[place], index], 0]
+
+
+@kernel
+def remembered_start(memory, earliest, duration, freed):
+    """Return a time before which a demand of `duration`, searched from `earliest` on, is known not to fit.
+
+    This follows from a note of a demand that was at most as long and searched from no later. As resources were given
+    back from `freed` on, it holds only for windows that end by then.
+    """
+    start = earliest
+    for k in range(1, 1 + min(memory[0, 0], memory.shape[0] - 1)):
+        if memory[k, 0] <= duration and memory[k, 1] <= earliest:
+            start = max(start, min(memory[k, 2], freed - memory[k, 0] + 1))
+    return start
+
+
+@kernel
+def remember_start(memory, earliest, duration, start):
+    """Note that a demand of `duration`, searched from `earliest`, first fits at `start`; the oldest note is dropped."""
+    size = memory.shape[0] - 1
+    for k in range(1, 1 + min(memory[0, 0], size)):
+        if memory[k, 0] == duration and memory[k, 1] == earliest:
+            memory[k, 2] = max(memory[k, 2], start)
+            return
+    k = 1 + memory[0, 0] % size
+    memory[0, 0] += 1
+    memory[k, 0] = duration
+    memory[k, 1] = earliest
+    memory[k, 2] = start

@@ -8,61 +8,47 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from cpsched.verify.case import Case
-from cpsched.verify.rules.allocation import check_allocations
-from cpsched.verify.rules.capacity import (
-    check_capacity,
-    check_closures,
-    check_exclusive,
-    check_keep_free,
-    check_licenses,
+from cpsched.verify.case import Case, Violation
+from cpsched.verify.rules import (
+    allocation,
+    capacity,
+    growth,
+    limits,
+    objective,
+    presence,
+    record,
+    reservations,
+    timing,
+    waiting_room,
 )
-from cpsched.verify.rules.growth import check_evolving, check_malleable
-from cpsched.verify.rules.limits import check_free_pools, check_limits
-from cpsched.verify.rules.objective import check_objective
-from cpsched.verify.rules.presence import check_presence, check_running
-from cpsched.verify.rules.record import check_attempts, check_outages, check_record
-from cpsched.verify.rules.reservations import check_guests, check_refused, check_slices
-from cpsched.verify.rules.timing import (
-    check_deadline,
-    check_dependencies,
-    check_earliest_start,
-    check_max_wait,
-    check_queue,
-    check_segments,
-    check_start_at,
-    check_walltime,
-)
-from cpsched.verify.rules.waiting_room import check_waiting_room
-from cpsched.verify.violation import Violation
 
 RULES: tuple[Callable[[Case], Iterator[Violation]], ...] = (
-    check_record,
-    check_presence,
-    check_running,
-    check_segments,
-    check_walltime,
-    check_queue,
-    check_earliest_start,
-    check_start_at,
-    check_deadline,
-    check_max_wait,
-    check_dependencies,
-    check_allocations,
-    check_capacity,
-    check_closures,
-    check_keep_free,
-    check_exclusive,
-    check_licenses,
-    check_outages,
-    check_attempts,
-    check_evolving,
-    check_malleable,
-    check_slices,
-    check_refused,
-    check_guests,
-    check_limits,
-    check_free_pools,
-    check_waiting_room,
-    check_objective,
+    record.check_record,
+    presence.check_presence,
+    presence.check_running,
+    timing.check_segments,
+    timing.check_walltime,
+    timing.check_queue,
+    timing.check_earliest_start,
+    timing.check_start_at,
+    timing.check_deadline,
+    timing.check_max_wait,
+    timing.check_dependencies,
+    allocation.check_allocations,
+    capacity.check_capacity,
+    capacity.check_closures,
+    capacity.check_keep_free,
+    capacity.check_exclusive,
+    capacity.check_licenses,
+    record.check_outages,
+    record.check_attempts,
+    growth.check_evolving,
+    growth.check_malleable,
+    reservations.check_slices,
+    reservations.check_refused,
+    reservations.check_guests,
+    limits.check_limits,
+    limits.check_free_pools,
+    waiting_room.check_waiting_room,
+    objective.check_objective,
 )

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from cpsched.verify.case import Case
+from cpsched.verify.case import Case, Violation
 from cpsched.verify.model import Booking, Chunk, Job, NodeClass, Placement, Request, Segment, Slice, Step
-from cpsched.verify.violation import Violation
 
 
 class Site(NamedTuple):

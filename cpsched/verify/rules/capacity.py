@@ -6,19 +6,9 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 
-from cpsched.verify.case import Case, Holder, HolderUse
+from cpsched.verify.case import Case, Holder, HolderUse, Violation, named
 from cpsched.verify.model import Booking, Slice, SliceKey
 from cpsched.verify.sweep import Overload, Use, holders, overloads
-from cpsched.verify.violation import Violation
-
-#: The most holders that a message names.
-NAMED = 5
-
-
-def _named(owners: Sequence[Holder]) -> str:
-    """Name some holders."""
-    names = list(dict.fromkeys(str(owner) for owner in owners))
-    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
 
 
 def _over(
@@ -34,7 +24,7 @@ def _over(
             said.add(overload.resource)
             has = amounts.get(overload.resource, 0)
             message = f"at {overload.start}: {overload.level} {overload.resource} are taken, there are {has}"
-            yield Violation(rule, subject, f"{message} ({_named(owners)})")
+            yield Violation(rule, subject, f"{message} ({named(owners)})")
 
 
 def overcommitted(uses: Sequence[HolderUse], amounts: Mapping[str, int]) -> list[tuple[int, int]]:
@@ -134,7 +124,7 @@ def check_keep_free(case: Case) -> Iterator[Violation]:
                 if not all(owner.is_fact for owner in owners):
                     message = (
                         f"at {overload.start}: work without {entry.beneficiary} takes {overload.level} "
-                        f"{entry.resource}, expected at most {most} ({_named(owners)})"
+                        f"{entry.resource}, expected at most {most} ({named(owners)})"
                     )
                     yield Violation("keep_free", node, message)
                     break
@@ -200,5 +190,5 @@ def check_licenses(case: Case) -> Iterator[Violation]:
         takers = [booking for booking in case.bookings if booking.job.licenses.get(name)]
         taken, there = sum(booking.job.licenses[name] for booking in takers), case.instance.licenses[name]
         if taken > there and not all(booking.job.running for booking in takers):
-            owners = _named([Holder(booking, False) for booking in takers])
+            owners = named([Holder(booking, False) for booking in takers])
             yield Violation("licenses", "cluster", f"{taken} {name} are consumed, there are {there} ({owners})")

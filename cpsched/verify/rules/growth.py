@@ -7,10 +7,9 @@ from dataclasses import replace
 from fractions import Fraction
 from math import floor
 
-from cpsched.verify.case import Case, count_of
+from cpsched.verify.case import Case, Violation, count_of
 from cpsched.verify.model import Booking, Request, Resizable, Segment
 from cpsched.verify.shares import is_done, rate_of, work_of
-from cpsched.verify.violation import Violation
 
 
 def check_evolving(case: Case) -> Iterator[Violation]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from cpsched.verify.case import Case
+from cpsched.verify.case import Case, Violation
 from cpsched.verify.model import Booking, Instance, Job, Limit, Pool
 from cpsched.verify.sweep import Use, holders, overloads
 from cpsched.verify.validity import Validity, first_moment
-from cpsched.verify.violation import Violation
 
 JobUse = Use[Booking]
 

@@ -8,9 +8,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
-from cpsched.verify.case import Case
+from cpsched.verify.case import Case, Violation
 from cpsched.verify.model import Booking, Instance, Job
-from cpsched.verify.violation import Violation
 
 #: The relative tolerance of a stated number.
 TOLERANCE = Fraction(1, 10**9)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cpsched.verify.case import Case
+from cpsched.verify.case import Case, Violation
 from cpsched.verify.model import Segment
-from cpsched.verify.violation import Violation
 
 
 def check_presence(case: Case) -> Iterator[Violation]:

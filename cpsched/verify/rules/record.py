@@ -6,10 +6,9 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from cpsched.verify.case import Case
+from cpsched.verify.case import Case, Violation
 from cpsched.verify.model import Booking, Job, Preemption
 from cpsched.verify.shares import held_by
-from cpsched.verify.violation import Violation
 
 
 def check_record(case: Case) -> Iterator[Violation]:

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from cpsched.verify.case import Case
+from cpsched.verify.case import Case, Violation, named
 from cpsched.verify.layouts import lay
 from cpsched.verify.model import Reservation, Slice
 from cpsched.verify.rules.allocation import check_slice
 from cpsched.verify.space import Space
-from cpsched.verify.violation import Violation
-
-#: The most nodes that a message names.
-NAMED = 5
 
 
 def check_slices(case: Case) -> Iterator[Violation]:
@@ -86,8 +82,7 @@ def _denial(case: Case, alone: Case, slice_: Slice) -> str | None:
     layout = lay(reservation.request, end - start, space.rooms(reservation.request))
     if layout is None:
         return None
-    named = ", ".join(list(layout)[:NAMED]) + (f" and {len(layout) - NAMED} more" if len(layout) > NAMED else "")
-    return f"it could have {named}, beside what runs and is reserved"
+    return f"it could have {named(layout)}, beside what runs and is reserved"
 
 
 def check_guests(case: Case) -> Iterator[Violation]:

@@ -8,18 +8,14 @@ kind of chunks that does not fit alone proves that it cannot; mapping many kinds
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
-from cpsched.verify.case import Case
+from cpsched.verify.case import Case, Violation, named
 from cpsched.verify.layouts import EmptyCluster, lay
 from cpsched.verify.model import Job, Waiting
 from cpsched.verify.rules.limits import is_let_in, is_ruled_out
 from cpsched.verify.rules.timing import released_at
-from cpsched.verify.violation import Violation
-
-#: The most nodes that a message names.
-NAMED = 5
 
 
 def check_waiting_room(case: Case) -> Iterator[Violation]:
@@ -41,20 +37,9 @@ class WaitingRoom:
 
     def denial(self, entry: Waiting) -> str | None:
         """Return why the claim of an entry is false, or None if that is not found out."""
-        claims: Mapping[str, Callable[[Job], str | None]] = {
-            "walltime": self._walltime,
-            "unsatisfiable": self._unsatisfiable,
-            "unavailable": self._unavailable,
-            "too_late": self._too_late,
-            "dependency": self._dependency,
-            "limit": self._limit,
-            "free_pool": self._free_pool,
-            "reservation": self._reservation,
-            "not_started": self._not_started,
-        }
-        claim = claims.get(entry.reason)  # that no mapping was found is believed
-        if claim is None:
+        if entry.reason == "not_mapped":  # that no mapping was found is believed
             return None
+        claim: Callable[[Job], str | None] = getattr(self, f"_{entry.reason}")
         choices = self._choices.setdefault(
             entry.job.entry, [entry.job.chosen(number) for number in range(len(entry.job.alternatives) + 1)]
         )
@@ -156,9 +141,4 @@ def _laid(job: Job, empty: EmptyCluster, among: Collection[str] | None) -> str |
             if lay(alone, job.walltime, empty.rooms(alone, 0, 1, among)) is None:
                 return False
     layouts = empty.layouts(job, among)
-    return None if layouts is None else _named(dict.fromkeys(node for layout in layouts for node in layout))
-
-
-def _named(nodes: Collection[str]) -> str:
-    """Name some nodes."""
-    return ", ".join(list(nodes)[:NAMED]) + (f" and {len(nodes) - NAMED} more" if len(nodes) > NAMED else "")
+    return None if layouts is None else named(node for layout in layouts for node in layout)
