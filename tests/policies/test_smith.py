@@ -214,7 +214,8 @@ def test_weights_and_licences_count() -> None:
         return replace(one, cluster=replace(one.cluster, licenses=Amounts({"lic": 2})))
 
     jobs = [job("r", 4, 10), job("a", 4, 10, 1), job("b", 4, 10, 2, weight=3)]
-    assert starts(played(window_of(*jobs), make_scheduler("smith")))["b"] == 10
+    rule = make_scheduler("smith", {"due_after": None})
+    assert starts(played(window_of(*jobs), rule))["b"] == 10
     licensed = replace(job("a", 1, 10, 1), licenses=Amounts({"lic": 2}))
     jobs = [job("r", 4, 10), licensed, replace(job("b", 2, 10, 2), licenses=Amounts({"lic": 1}))]
-    assert starts(played(window_of(*jobs), make_scheduler("smith"))) == {"r": 0, "b": 10, "a": 20}
+    assert starts(played(window_of(*jobs), rule)) == {"r": 0, "b": 10, "a": 20}
