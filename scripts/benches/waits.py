@@ -39,7 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this bench can be told besides ``--quick``."""
     parser.add_argument("folder", type=Path, nargs="?", help="where the logs are (*.swf.gz)")
     parser.add_argument("--only", help="the logs whose names begin so")
-    parser.add_argument("--due-after", type=float, nargs="*", default=[1.5, 2.0, 3.0], help="the promises of smith")
+    parser.add_argument("--due-after", type=float, nargs="*", default=[2.0, 3.5, 5.0], help="the promises of smith")
     parser.add_argument("--replicas", type=int, default=3, help="the replicas of each log")
     parser.add_argument("--no-portfolio", action="store_true", help="leave it out: it takes ten times as long")
     parser.add_argument("--knowledge", action="store_true", help="smith by true runtimes, too: what nobody can know")

@@ -89,7 +89,7 @@ def test_an_option_of_a_page_is_taken(page: str, pair: str) -> None:
 def test_pages_name_options() -> None:
     """Else the test above would test nothing."""
     pairs = {pair for _, pair in documented()}
-    assert {"due_after=1.5", "gate=2", "backfill=easy", "depth=16"} <= pairs
+    assert {"due_after=5", "gate=2", "backfill=easy", "depth=16"} <= pairs
 
 
 def test_values_are_what_they_say() -> None:

@@ -21,11 +21,11 @@ at once.
 A job with alternatives waits by the first of its choices that could start on the empty machine: so it has its place in
 the queue, and its reservation. Whenever it may start, it does so by the first of its choices that fits.
 
-By Smith's index jobs are due that have waited for so many times the longest wait so far under EASY, or half of the time
-that the whole machine needs for the queue, whichever is longer. EASY has the same jobs and real runtimes, on a machine
-without nodes, of which a job takes its share; what depends on runtimes that are not known has not happened there yet.
-They come before all without promises, in the order in which they became eligible. The index of others falls to 1 until
-then, by the third power of the wait.
+By Smith's index jobs are due that have waited for so many times the longest wait so far under EASY, or the time that
+the machine needs for the rest of the queue, whichever is longer; a job of the whole machine for half as many times.
+EASY has the same jobs and real runtimes, on a machine without nodes, of which a job takes its share; what depends on
+runtimes that are not known has not happened there yet. They come before all without promises, in the order in which
+they became eligible. The index of others falls to 1 until then, by the square of the wait.
 
 Jobs that may stop others come before the pass, those of the highest level first, each level in the order of the queue
 up to the first that can not start. A job takes what is free, else the place of running jobs: of those that may be
@@ -662,11 +662,12 @@ class _Play:
         if self.rule.due_after is None:
             return key
         others = max(0, self.work - self.work_of(life))
-        limit = int(self.rule.due_after * max(0.5 * others, 1000.0 * self.longest))
+        times = self.rule.due_after * (1.0 - 0.5 * self.share(life.job))
+        limit = int(times * max(others, 1000 * self.longest))
         part = 1000.0 * (now - life.eligible) / max(limit, 1)
         if part >= 1.0:
             return -2e15 + life.eligible
-        return exp(log(key) * (1.0 - part * part * part)) if key > 1.0 else key
+        return exp(log(key) * (1.0 - part * part)) if key > 1.0 else key
 
     def replay_easy(self, now: int) -> None:
         """Go on with what EASY would have done, up to the first second that hangs on an end that is not known."""

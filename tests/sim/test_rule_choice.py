@@ -85,7 +85,7 @@ def test_the_usual_rule_stays_where_the_other_one_loses(seed: int) -> None:
     assert starts(played(instance, chosen(None, 0.0))) == starts(played(instance, smith(None)))
 
 
-@pytest.mark.parametrize("seed", [1, 4])
+@pytest.mark.parametrize("seed", [1, 5])
 def test_the_other_rule_is_used_where_it_wins(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the usual rule and the other one exchanged the sum of waits falls, from the first comparison on."""
     frequent(monkeypatch)

@@ -64,7 +64,7 @@ def _by_order(name: str, order: Order) -> Callable[..., QueueRule]:
 
 #: A job is due when it has waited for so many times as long as the unluckiest under EASY: `docs/decisions.md` has what
 #: it costs.
-DUE_AFTER = 2.0
+DUE_AFTER = 3.5
 
 
 def smith(
@@ -75,11 +75,12 @@ def smith(
     """Return the on-line rule that cpsched recommends where runtimes are not known.
 
     Jobs with deadlines or hard limits of waiting come first, then those that are due, in the order of submission: they
-    have waited for `due_after` times the longest wait that EASY would have made so far (or half of the time that the
-    machine needs for all others that wait, if longer). All others are in the order of Smith's rule (1956) with the
-    geometric mean of expected runtime and walltime, and come the nearer to the front the sooner they are due. Nodes are
-    reserved, by walltimes, for each blocked job; a job starts if it delays no reservation of one before it, and if its
-    index is at most e^`gate` times that of the first blocked job that is not due.
+    have waited for `due_after` times the longest wait that EASY would have made so far (or the time that the machine
+    needs for all others that wait, if longer); half as many times if they take the whole machine. All others are in the
+    order of Smith's rule (1956) with the geometric mean of expected runtime and walltime, and come the nearer to the
+    front the sooner they are due. Nodes are reserved, by walltimes, for each blocked job; a job starts if it delays no
+    reservation of one before it, and if its index is at most e^`gate` times that of the first blocked job that is not
+    due.
     """
     return QueueRule(
         name="smith",

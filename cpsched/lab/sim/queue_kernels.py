@@ -74,10 +74,14 @@ def expect(job, rule, s):
 # --- the order of the queue ------------------------------------------------------------------------------------------
 
 
-# What a job may wait is measured by the longest wait that EASY would have made so far, and by half of the time that the
-# machine needs for all others of the queue, whichever is longer: on a new site, and in a crowd as there was none
-# before, that says more. What a job itself needs is no reason for it to wait. A forecast noted for ever would do harm:
-# a hundred jobs that are expected to take days, and fail at once, would let others wait for weeks from then on.
+# What a job may wait is measured by the longest wait that EASY would have made so far, and by the time that the machine
+# needs for all others of the queue, whichever is longer: on a new site, and in a crowd as there was none before, that
+# says more. What a job itself needs is no reason for it to wait. A forecast noted for ever would do harm: a hundred
+# jobs that are expected to take days, and fail at once, would let others wait for weeks from then on.
+#
+# The limit of a job that takes the whole machine is half of a narrow job's. It waits for empty nodes, too, and while
+# there are short jobs to fill the holes, that costs least: rules that leave the wide jobs until last have a growing
+# backlog where EASY has none.
 
 
 @inner_kernel
@@ -97,20 +101,21 @@ def note_work(rule, s):
 
 @inner_kernel
 def aged(key, job, rule, now, s):
-    """Return the key of a job by Smith's index that has waited: key^(1 - (wait / limit)^3), and when it has waited for
+    """Return the key of a job by Smith's index that has waited: key^(1 - (wait / limit)^2), and when it has waited for
     the limit one by which it is before all that are not due, in the order of submission.
 
-    The power 3 hardly helps a job in the first half of the limit, and spreads in the second half what would else all be
+    The power 2 hardly helps a job in the first third of the limit, and spreads over the others what would else all be
     due at the end of a crowd.
     """
     others = max(0, s.clock[C.WORK] - work_of(job, rule, s))
-    limit = int(rule.due_after * max(0.5 * others, 1000.0 * s.clock[C.LONGEST]))
+    times = rule.due_after * (1.0 - 0.5 * s.share[job])
+    limit = int(times * max(others, 1000 * s.clock[C.LONGEST]))
     part = 1000.0 * (now - s.release[job]) / max(limit, 1)
     if part >= 1.0:
         return _DUE + s.release[job]
     if key <= 1.0:
         return key
-    return np.exp(np.log(key) * (1.0 - part * part * part))
+    return np.exp(np.log(key) * (1.0 - part * part))
 
 
 @inner_kernel

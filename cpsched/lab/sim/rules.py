@@ -94,8 +94,8 @@ class QueueRule:
     max_starve: int | None = None
     #: A job starts only if its index is at most e^gate times that of the first blocked job; None: any may.
     gate: float | None = None
-    #: A job is due when it has waited for so many times the longest wait under EASY so far, see
-    #: `queue_kernels` (rules with reservations only); None: no job is, and some may starve.
+    #: A job is due when it has waited for so many times the longest wait under EASY so far, half if it takes the whole
+    #: machine, see `queue_kernels` (rules with reservations only); None: no job is, and some may starve.
     due_after: float | None = None
     #: The runtimes that are expected in the order of the queue.
     expect: Expectation = Expectation.WALLTIME
