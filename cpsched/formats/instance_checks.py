@@ -40,8 +40,8 @@ def check_instance(
         if array is not None:
             reading.faults.add((*location, "id"), f"Expected a unique id, got {shown(job.id)}, an element of {array}")
     _check_references(reading, queues, jobs, {reservation.id: reservation for _, reservation in reservations})
-    _check_dependencies(reading, jobs, entries, indices)
-    _check_longest_delays(reading, jobs, indices)
+    if _check_dependencies(reading, jobs, entries, indices):
+        _check_longest_delays(reading, jobs, indices)
     _check_running(reading, cluster, jobs)
 
 
@@ -101,8 +101,11 @@ def _check_references(
 
 def _check_dependencies(
     reading: Reading, jobs: _PlacedJobs, entries: Mapping[str, Job], indices: Mapping[str, frozenset[int]]
-) -> None:
-    """Check that each job waits for jobs that exist, and not for itself; an element counts as its array."""
+) -> bool:
+    """Check that each job waits for jobs that exist, and not for itself; an element counts as its array.
+
+    Return whether jobs wait in no cycle.
+    """
     waits_for: dict[str, list[str]] = {}
     for location, job in jobs:
         for place, dependency in enumerate(job.after):
@@ -112,7 +115,7 @@ def _check_dependencies(
             else:
                 reading.check_known((*location, "after", place, "job"), "job", dependency.job, entries, "jobs")
     place_of = {job.id: place for place, (_, job) in reversed(list(enumerate(jobs)))}
-    for _ in range(_MOST_CYCLES):
+    for number in range(_MOST_CYCLES):
         try:
             TopologicalSorter(waits_for).prepare()
         except CycleError as error:
@@ -123,7 +126,8 @@ def _check_dependencies(
             reading.faults.add((*jobs[place_of[cycle[0]]][0], "after"), f"Expected no cycle, got {_arrows(cycle)}")
             del waits_for[cycle[0]]
         else:
-            return
+            return number == 0
+    return False
 
 
 def _check_longest_delays(reading: Reading, jobs: _PlacedJobs, indices: Mapping[str, frozenset[int]]) -> None:
@@ -152,11 +156,12 @@ def _check_longest_delays(reading: Reading, jobs: _PlacedJobs, indices: Mapping[
     for name, job in by_id.items():
         least["", name] = 0
         for one in job.after:
-            if (before := by_id.get(one.job)) is None or before.running is not None:
+            awaited = one.job if one.job in by_id else _array_of(one.job, indices) or one.job
+            if (before := by_id.get(awaited)) is None or before.running is not None:
                 continue
-            distances = {(name, one.job): -one.lag(before.shortest)}
+            distances = {(name, awaited): -one.lag(before.shortest)}
             if one.max_delay is not None and before.malleability is None and not before.is_evolving:
-                distances[one.job, name] = one.max_delay + one.lag(before.longest) - one.delay
+                distances[awaited, name] = one.max_delay + one.lag(before.longest) - one.delay
             least |= {pair: min(least.get(pair, seconds), seconds) for pair, seconds in distances.items()}
     graph = DiGraph()
     graph.add_weighted_edges_from((before, after, seconds) for (before, after), seconds in least.items())

@@ -10,8 +10,8 @@ from cpsched.planner.admission_result import unsupported, without_longest_delays
 from cpsched.planner.compiling import warmup
 from cpsched.planner.planner import NAME, Planner
 
-#: How often a window is planned anew until all jobs start within their ``max_delay``.
-_MOST_ROUNDS = 100
+#: How often a window is planned anew until all jobs start within their ``max_delay``, and how many jobs in all.
+_MOST_ROUNDS, _MOST_PLANNED = 100, 100_000
 _LATE = "no start was found at most max_delay after another job"
 
 
@@ -39,19 +39,16 @@ class PlannerEngine:
         if window is instance:
             return outcome
         entry_of = {name: entry for entry, names in instance.members().items() for name in names}
-        for _ in range(_MOST_ROUNDS):
-            late = _too_late(instance, outcome)
-            if not late:
-                return outcome
-            planned = {job.id: job for job in outcome.jobs}
-            begins = dict[str, int]()
-            for before, seconds in late.values():
-                entry = entry_of[before]
-                begins[entry] = max(begins.get(entry, 0), planned[before].start + seconds)
-            jobs = [
-                replace(job, not_before=begins[job.id]) if job.id in begins and job.running is None else job
-                for job in window.jobs
-            ]
+        running = {job.id for job in instance.jobs if job.running is not None}
+        for _ in range(min(_MOST_ROUNDS, _MOST_PLANNED // (1 + len(outcome.jobs)))):
+            planned, begins = {job.id: job for job in outcome.jobs}, dict[str, int]()
+            for before, seconds in _too_late(instance, outcome).values():
+                if before not in running:
+                    entry = entry_of[before]
+                    begins[entry] = max(begins.get(entry, 0), planned[before].start + seconds)
+            if not begins:
+                break
+            jobs = (replace(job, not_before=begins.get(job.id, job.not_before)) for job in window.jobs)
             window = replace(window, jobs=tuple(jobs))
             outcome = _planned(window, progress)
         return _without(instance, outcome, set(_too_late(instance, outcome)))

@@ -8,7 +8,6 @@ from dataclasses import replace
 from fractions import Fraction
 from graphlib import CycleError, TopologicalSorter
 from math import ceil
-from operator import itemgetter
 from typing import TypeVar
 
 from cpsched.errors import Fault, SyntaxFault
@@ -157,40 +156,43 @@ class JobReader:
             waits_for.setdefault(entry_id, set()).add(entry_of[name])
             places[entry_id] = cursor
         try:
-            TopologicalSorter(waits_for).prepare()
+            order = [*TopologicalSorter(waits_for).static_order()]
         except CycleError as error:
             circle = error.args[1]
             places[circle[0]].refuse(f"expected no circle, got one of {len(circle) - 1} jobs with {circle[0]!r}")
-        self._check_longest_delays(places)
+        if any(one.max_delay is not None for job in self.jobs.values() for one in job.after):
+            self._check_longest_delays(order, places)
 
-    def _check_longest_delays(self, places: Mapping[str, Cursor]) -> None:
+    def _check_longest_delays(self, order: Sequence[str], places: Mapping[str, Cursor]) -> None:
         """Check that each ``max_delay`` is one after a single job, and that some starts keep all of them together.
 
         Starts that only grow as far as one distance demands are found in as many rounds as there are jobs, or never.
+        Elements of an array have the same distances: one start stands for all. `order`: those awaited come first.
         """
+        entries = {job.entry: job for job in self.jobs.values()}
         distances: list[tuple[str, str, int]] = []
-        for name, job in self.jobs.items():
-            for one in job.after:
+        for name in order:
+            for one in entries[name].after:
                 before = self.jobs[self.members[one.job][0]]
                 if one.max_delay is not None and before.is_array and one.job == before.entry:
-                    places[job.entry].refuse(f"expected max_delay after a single job, got {one.job!r}, an array")
+                    places[name].refuse(f"expected max_delay after a single job, got {one.job!r}, an array")
                 if before.running:
                     continue
                 lasts = [before.walltime, *(step.walltime for step in before.alternatives)]
                 shortest, longest = (0, 0) if one.type == "after" else (min(lasts), max(lasts))
-                distances.extend((other, name, one.delay + shortest) for other in self.members[one.job])
+                distances.append((before.entry, name, one.delay + shortest))
                 if one.max_delay is not None and not before.malleable and len(before.steps) == 1:
-                    distances.append((name, self.members[one.job][0], -one.max_delay - longest))
-        if not any(seconds < 0 for _, _, seconds in distances):
-            return
-        starts = dict.fromkeys(self.jobs, 0)
-        for _ in starts:
-            late = [(b, starts[a] + seconds) for a, b, seconds in distances if starts[b] < starts[a] + seconds]
+                    distances.append((name, before.entry, -one.max_delay - longest))
+        starts, late = dict.fromkeys(order, 0), True
+        for _ in order:
+            late = False
+            for before_name, after_name, seconds in distances:
+                if starts[after_name] < starts[before_name] + seconds:
+                    starts[after_name], late = starts[before_name] + seconds, True
             if not late:
                 return
-            starts.update(sorted(late, key=itemgetter(1)))
-        limited = next(job.entry for job in self.jobs.values() if any(one.max_delay is not None for one in job.after))
-        places[limited].refuse("expected max_delay that starts can keep together")
+        name = next(name for name in order if any(one.max_delay is not None for one in entries[name].after))
+        places[name].refuse("expected max_delay that starts can keep together")
 
     def _read_job(self, members: Mapping[str, Cursor]) -> Job:
         """Read one entry."""

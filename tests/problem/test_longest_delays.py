@@ -13,7 +13,7 @@ from cpsched.formats import parse_instance, plan_to_document
 from cpsched.lab.policies import make_scheduler
 from cpsched.lab.sim import simulate
 from cpsched.portfolio import solve
-from cpsched.verify import verify
+from cpsched.verify import Judge, verify
 from tests.sizes import seeds
 
 Document = dict[str, Any]
@@ -125,8 +125,17 @@ ARRAY = {"walltime": 5, "array": {"indices": "0-2"}}
             "jobs[2].after",
             "Expected max_delay that starts can keep together, got 4 s too little in c -> b -> a -> c",
         ),
+        (
+            [
+                ARRAY,
+                {"walltime": 9, "after": [follows("a[1]", None)]},
+                {"walltime": 9, "after": [follows("b", None), follows("a[1]", 5)]},
+            ],
+            "jobs[2].after",
+            "got 4 s too little in c -> b -> a -> c",
+        ),
     ],
-    ids=["below-delay", "array", "cycle"],
+    ids=["below-delay", "array", "cycle", "element"],
 )
 def test_faults_are_named(jobs: list[Document], path: str, message: str) -> None:
     """What no plan could keep is a fault with its path; the judge's reader refuses the same."""
@@ -203,3 +212,12 @@ def test_what_cp_proves_is_the_best_of_all_plans(seed: int) -> None:
     assert verify(source, plan_to_document(plan)) == ()
     assert (len(plan.jobs), plan.objective.value) == (most, pytest.approx(least))
     assert plan.engine.stopped == "optimal"
+
+
+def test_arrays_that_wait_for_arrays_are_read_as_fast_as_before() -> None:
+    """The distances of arrays are one for all pairs of elements, also where one job may wait for some time only."""
+    many = {"walltime": 5, "array": {"indices": "0-9999"}}
+    source = document(many, {**many, "after": [follows("a", None)]}, {"walltime": 5, "after": [follows("a[7]", 9)]})
+    instance = parse_instance(source)
+    assert len(instance.elements()) == 20001
+    Judge(source)
