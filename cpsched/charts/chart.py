@@ -102,9 +102,10 @@ class Heat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceLine:
-    """A line across the whole chart at one value of y."""
+    """A line across the whole chart at one value."""
 
     at: float
+    is_vertical: bool = False
 
 
 Layer = Line | Bars | Box | Heat | ReferenceLine
