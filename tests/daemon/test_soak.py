@@ -17,7 +17,7 @@ from tests.bridge.small_world import job, site
 from tests.daemon.making import LIVE, daemon_on
 from tests.sizes import LARGE
 
-CYCLES = 1000 if LARGE else 200
+CYCLES = 1000 if LARGE else 120
 #: Bytes by which what is reachable may grow between two looks that are half of all cycles apart.
 MOST_GROWTH = 400_000
 #: And of open files: other tests' threads in this process open and close some.
