@@ -11,7 +11,7 @@ from cpsched.answers.blockers import Question
 from cpsched.answers.counters import Counter
 from cpsched.answers.occupation import Occupation, Uses
 from cpsched.answers.queries import form_of
-from cpsched.domain import FOR_EVER, Amounts, DependencyType, Instance, Job, NodeClass, NodeState, Plan, PlannedJob
+from cpsched.domain import FOR_EVER, Amounts, Instance, Job, NodeClass, NodeState, Plan, PlannedJob
 from cpsched.errors import DocumentError, Fault, UnsupportedError
 from cpsched.planner import unsupported
 from cpsched.problem import Choice, Problem, Rule, compiled, exchanged, refusal, with_licenses, without_rules
@@ -170,10 +170,7 @@ class PlanView:
         for dependency in job.after:
             for name in self.members[dependency.job]:
                 run = self.planned.get(name)
-                moment = None
-                if run is not None:
-                    event = run.start if dependency.type is DependencyType.AFTER else run.end
-                    moment = event + dependency.delay
+                moment = None if run is None else run.start + dependency.lag(run.end - run.start)
                 before = moments.get(name, moment)
                 moments[name] = None if moment is None or before is None else max(moment, before)
         return moments

@@ -381,7 +381,7 @@ class Ledger:
         return Place(start=start, end=parts[-1].end, waste=waste, number=0, held=tuple(parts))
 
     def _booking_at(self, job_id: str, place: Place) -> Booking:
-        """Return what a waiting job holds at a place where it does not change."""
+        """Return the amounts that a waiting job holds at a place where it does not change."""
         if isinstance(place.held, tuple):
             raise ValueError(f"job {job_id} changes while it runs")
         demand = self.modes[self._row[job_id]][place.number].demand

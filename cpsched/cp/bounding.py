@@ -118,8 +118,11 @@ class Orders(Improver):
         return unsupported(instance)
 
     def is_for(self, jobs: Sequence[PlannedJob], instance: Instance) -> bool:
-        """Return whether a plan has so few waiting jobs that their orders are tried."""
-        return 0 < len(jobs) - sum(job.running is not None for job in instance.jobs) <= MOST_JOBS
+        """Return whether a plan has so few waiting jobs that their orders are tried, and nothing that lists cannot
+        honour.
+        """
+        waiting = len(jobs) - sum(job.running is not None for job in instance.jobs)
+        return 0 < waiting <= MOST_JOBS and not self.unsupported(instance)
 
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
         """Prove a bound of the jobs of the best plan, and offer a plan of the order that has this value."""

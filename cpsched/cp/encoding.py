@@ -200,12 +200,14 @@ def encode(
         _task(instance, job, first, horizon, of_job, () if machine is not None else candidates)
         for job, first, of_job in zip(jobs, earliest, modes, strict=True)
     ]
-    lasts = [precedences.latest(job) for job in jobs]
     tasks = [
-        task if last is None else replace(task, latest=min(task.latest, last))
-        for task, last in zip(tasks, lasts, strict=True)
+        replace(
+            task,
+            latest=task.latest if (last := precedences.latest(task.job)) is None else min(task.latest, last),
+            is_optional=task.job.id in optional or task.job.id in others,
+        )
+        for task in tasks
     ]
-    tasks = [replace(task, is_optional=task.job.id in optional or task.job.id in others) for task in tasks]
     tasks += [_continuing_task(instance, entries[name], of_job, horizon, sites) for name, of_job in continuing.items()]
     is_rigid = not any(job.malleability is not None for job in instance.jobs)
     has_all_plans = is_rigid and all(_is_unrestricted(instance, task, machine) for task in tasks)
@@ -259,14 +261,8 @@ def _optional(instance: Instance, jobs: Sequence[Job]) -> frozenset[str]:
     all else has ended; so a plan with it has more jobs.
     """
     found = {job.id for job in jobs if instance.set_aside or instance.latest_start(job) is not None or job.is_hurried}
-    left = {job.id for job in instance.elements()} - found
-    while True:
-        missing = problem.missing_from(instance, left)
-        more = {job.id for job in jobs if job.id in left and any(missing(one.job) for one in job.after)}
-        if not more:
-            return frozenset(found)
-        found |= more
-        left -= more
+    left = problem.left_without(instance, found)
+    return frozenset(job.id for job in jobs if job.id not in left)
 
 
 def _known_shares(job: Job, planned: Planned | None) -> list[list[int]]:

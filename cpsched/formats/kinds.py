@@ -340,15 +340,21 @@ class Spelt(Kind):
         self.schema = inner.schema  # type: ignore[method-assign]
 
 
-class _Checked(Spelt):
+class _Checked(Kind):
     """A value that is right only if another check finds nothing wrong with it."""
 
     def __init__(self, inner: Kind, wrong: Callable[[Any], str | None]) -> None:
-        super().__init__(inner, inner.read, inner.write)
-        self.accepts = lambda value: inner.accepts(value) and wrong(value) is None  # type: ignore[method-assign]
-        self.explain = lambda value, at, faults: (  # type: ignore[method-assign]
-            faults.add(at, str(wrong(value))) if inner.accepts(value) else inner.explain(value, at, faults)
-        )
+        self._inner, self._wrong = inner, wrong
+        self.read, self.write, self.schema = inner.read, inner.write, inner.schema  # type: ignore[method-assign]  # the inner kind answers
+
+    def accepts(self, value: Any) -> bool:
+        return self._inner.accepts(value) and self._wrong(value) is None
+
+    def explain(self, value: Any, at: Location, faults: Faults) -> None:
+        if self._inner.accepts(value):
+            faults.add(at, str(self._wrong(value)))
+        else:
+            self._inner.explain(value, at, faults)
 
 
 class _Variant(Kind):

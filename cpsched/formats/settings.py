@@ -38,7 +38,7 @@ def keys_of(*nouns: Any) -> Collection[str]:
 
 
 def read_table(noun: type[T], table: object, at: Location, faults: Faults, **stand_ins: object) -> T | None:
-    """Return what a table at some place of a file says, and note what is wrong with it.
+    """Read a table at some place of a file, and note what is wrong with it.
 
     Keys with faults are left out (those in `stand_ins` are replaced), so that the other keys can be checked further.
     None where the table makes no sense without them.

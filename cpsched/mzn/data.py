@@ -174,7 +174,7 @@ def kinds_of(jobs: Sequence[Job]) -> list[Kind]:
 
 
 def window_data(instance: Instance, jobs: Sequence[Job]) -> dict[str, Any]:
-    """Return what both models know of a window: the machine, what is taken of it, and the licences."""
+    """Return the data of a window that both models have: the machine, what is taken of it, and the licences."""
     return {
         **_machine_data(instance),
         **_running_data(instance),

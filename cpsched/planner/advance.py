@@ -9,7 +9,6 @@ from dataclasses import replace
 from cpsched.domain import (
     Amounts,
     Dependency,
-    DependencyType,
     Instance,
     Job,
     NodeState,
@@ -146,7 +145,7 @@ class _Links:
         for name in self._members[dependency.job]:
             run = self._started.get(name)
             if run is not None and run.end <= self._at:
-                yield dependency.delay + (run.start if dependency.type is DependencyType.AFTER else run.end)
+                yield run.start + dependency.lag(run.end - run.start)
 
 
 def _waiting(entry: Job, elements: Sequence[str], after: tuple[Dependency, ...], passed: int | None) -> Job:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
-from cpsched.domain import DependencyType, Instance, PlannedJob, WaitingJob, WaitingReason
+from cpsched.domain import Instance
 from cpsched.engine import Outcome, Progress
 from cpsched.planner.admission_result import unsupported, without_longest_delays
 from cpsched.planner.compiling import warmup
 from cpsched.planner.planner import NAME, Planner
+from cpsched.problem import left_without, missing_from, waits
 
 #: How often a window is planned anew until all jobs start within their ``max_delay``, and how many jobs in all.
 _MOST_ROUNDS, _MOST_PLANNED = 100, 100_000
@@ -51,7 +53,7 @@ class PlannerEngine:
             jobs = (replace(job, not_before=begins.get(job.id, job.not_before)) for job in window.jobs)
             window = replace(window, jobs=tuple(jobs))
             outcome = _planned(window, progress)
-        return _without(instance, outcome, set(_too_late(instance, outcome)))
+        return _without(instance, outcome, _too_late(instance, outcome))
 
 
 def _planned(instance: Instance, progress: Progress | None) -> Outcome:
@@ -61,41 +63,27 @@ def _planned(instance: Instance, progress: Progress | None) -> Outcome:
 
 
 def _too_late(instance: Instance, outcome: Outcome) -> dict[str, tuple[str, int]]:
-    """Return the jobs that start too late after another one: that one, and by how many seconds."""
+    """Return the jobs that start too late after another one, each with that one, and by how many seconds."""
     planned, found = {job.id: job for job in outcome.jobs}, dict[str, tuple[str, int]]()
     for job in instance.elements():
         for one in job.after if job.running is None and job.id in planned else ():
             if one.max_delay is not None:
-                over = planned[job.id].start - _moment(planned[one.job], one.type) - one.max_delay
-                if over > found.get(job.id, ("", 0))[1]:
+                before = planned[one.job]
+                latest = before.start + one.lag(before.end - before.start) - one.delay + one.max_delay
+                if (over := planned[job.id].start - latest) > found.get(job.id, ("", 0))[1]:
                     found[job.id] = one.job, over
     return found
 
 
-def _moment(planned: PlannedJob, kind: DependencyType) -> int:
-    """Return the start or the end of a job, whichever a dependency waits for."""
-    return planned.start if kind is DependencyType.AFTER else planned.end
-
-
-def _without(instance: Instance, outcome: Outcome, late: set[str]) -> Outcome:
+def _without(instance: Instance, outcome: Outcome, late: Collection[str]) -> Outcome:
     """Return an outcome without some jobs, and without those that wait for them."""
-    members, left = instance.members(), set(late)
-    while True:
-        more = {
-            job.id
+    left = left_without(instance, {*late, *(job.id for job in outcome.waiting_room)})
+    missing, before = missing_from(instance, left), {job.id: job for job in outcome.waiting_room}
+    return Outcome(
+        jobs=tuple(job for job in outcome.jobs if job.id in left),
+        waiting_room=tuple(
+            before.get(job.id) or waits(instance, job, missing, _LATE)
             for job in instance.elements()
-            if job.running is None and any(not left.isdisjoint(members[one.job]) for one in job.after)
-        }
-        if more <= left:
-            break
-        left |= more
-    room = [
-        WaitingJob(id=job.id, reason=WaitingReason.NOT_MAPPED, detail=_LATE)
-        if job.id in late
-        else WaitingJob(id=job.id, reason=WaitingReason.DEPENDENCY, detail="waits for a job without a start")
-        for job in outcome.jobs
-        if job.id in left
-    ]
-    order = {job.id: place for place, job in enumerate(instance.elements())}
-    waiting = sorted([*outcome.waiting_room, *room], key=lambda job: order[job.id])
-    return Outcome(jobs=tuple(job for job in outcome.jobs if job.id not in left), waiting_room=tuple(waiting))
+            if job.id not in left
+        ),
+    )

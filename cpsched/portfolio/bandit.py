@@ -6,11 +6,11 @@ best plan, and begins anew from those of a better one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from cpsched.domain import Instance, PlannedJob
-from cpsched.engine import Board, Budget, Improver, Offer, Scope, Turn
+from cpsched.engine import Board, Budget, Improver, Offer, Turn
 from cpsched.problem import chosen_in, has_choices_made, opened
 
 #: Seconds that a solver has at least with the same choices.
@@ -76,7 +76,7 @@ class _Chosen(Board):
             [replace(one, alternative=numbers[one.id]) if one.id in numbers else one for one in jobs], by=by
         )
 
-    def prove(self, value: float, *, over: Scope, how: str, by: str) -> None:  # type: ignore[override]
+    def prove(self, value: float, *, over: Collection[str] | int, how: str, by: str) -> None:
         """State nothing: other choices may be better."""
 
     def prove_most(self, most: int, *, by: str) -> None:

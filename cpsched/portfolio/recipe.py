@@ -287,7 +287,7 @@ def _crews(task: Task, window: Instance, board: Board) -> Iterator[Lanes]:
     if params.engine == "portfolio" and not team.lanes:
         with task.clock.paused():
             orders = cp.Orders()
-        if orders.is_for(board.best.jobs, window) and not orders.unsupported(window):
+        if orders.is_for(board.best.jobs, window):
             yield ((orders,),)
         if board.is_over:
             return

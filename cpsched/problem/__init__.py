@@ -23,6 +23,7 @@ from cpsched.problem.precedences import (
     Precedences,
     awaited_ends,
     by_job,
+    left_without,
     missing_from,
     own_start,
 )

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cache
 
 from cpsched.domain import Chunk, Cluster, Instance, Job, NodeClass, Request, WaitingJob, WaitingReason, modes
-from cpsched.problem.precedences import awaited_ends, missing_from
+from cpsched.problem.precedences import awaited_ends, left_without
 from cpsched.problem.rule import Part, Rule, is_optional, level_rule, without_rules
 
 #: Why a job can never start, and the same in words.
@@ -97,18 +97,7 @@ def placeable(instance: Instance) -> frozenset[str]:
 
     Refused jobs are left out (`refusal`), and those that wait for one of them, directly or not.
     """
-    jobs = instance.elements()
-    found = {job.id for job in jobs}
-    lost = set(refusals(instance))
-    while lost:
-        found -= lost
-        missing = missing_from(instance, found)
-        lost = {
-            job.id
-            for job in jobs
-            if job.id in found and job.running is None and any(missing(one.job) for one in job.after)
-        }
-    return frozenset(found)
+    return left_without(instance, refusals(instance))
 
 
 def waits(

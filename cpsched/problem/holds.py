@@ -210,7 +210,7 @@ def taken_licenses(instance: Instance, running: Sequence[PlannedJob]) -> Iterato
 
 
 def amount_of(column: Column, unit: Sequence[tuple[Chunk, int]]) -> int:
-    """Return what a unit, of a number of chunks of some kinds together on a node, takes of a column."""
+    """Return the amount of a column that a unit, some chunks together on a node, takes."""
     name, kept_for = column
     return sum(count * chunk.resources.get(name, 0) for chunk, count in unit if kept_for not in chunk.resources)
 

@@ -118,7 +118,7 @@ class Precedences:
         return tuple(Milestone(self._known[key].waiting, tuple(jobs), key[1]) for key, jobs in after.items())
 
     def longest_delays(self) -> tuple[LongestDelay, ...]:
-        """Return what jobs may wait at most for each other, in document order."""
+        """Return the longest delays between waiting jobs, in document order."""
         return tuple(
             LongestDelay(self._awaited(one).waiting[0][0], index, one.max_delay, one.type is not DependencyType.AFTER)
             for index, job in enumerate(self._jobs)
@@ -128,8 +128,8 @@ class Precedences:
 
     def latest(self, job: Job) -> int | None:
         """Return the latest start (s after `now`) that running jobs leave a job; None: any."""
-        passed = ((self._awaited(one).passed, one.max_delay) for one in job.after)
-        return min((time + most for time, most in passed if time is not None and most is not None), default=None)
+        limits = ((self._awaited(one).passed, one.max_delay) for one in job.after if one.max_delay is not None)
+        return min((time + most for time, most in limits if time is not None), default=None)
 
     def earliest(self, job: Job) -> int | None:
         """Return the earliest start (s after `now`) that its own times and running jobs leave a job; None: none."""
@@ -182,3 +182,20 @@ def missing_from(instance: Instance, found: Collection[str]) -> Callable[[str], 
         return next((name for name in members[entry] if name not in found), None)
 
     return missing
+
+
+def left_without(instance: Instance, lost: Collection[str]) -> frozenset[str]:
+    """Return the ids of all jobs, running ones included, but some, and without those that wait for one of these,
+    directly or not.
+    """
+    jobs, gone = instance.elements(), set(lost)
+    left = {job.id for job in jobs}
+    while gone:
+        left -= gone
+        missing = missing_from(instance, left)
+        gone = {
+            job.id
+            for job in jobs
+            if job.id in left and job.running is None and any(missing(one.job) for one in job.after)
+        }
+    return frozenset(left)

@@ -98,7 +98,7 @@ def test_engines_that_know_only_lists_refuse_it_by_name(engine: str) -> None:
 
 
 def test_a_simulation_refuses_it_by_name() -> None:
-    """Who decides job by job cannot promise it."""
+    """A scheduler that decides job by job cannot promise it."""
     source = document({"walltime": 10, "runtime": 5}, {"walltime": 10, "runtime": 5, "after": [follows("a", 5)]})
     with pytest.raises(UnsupportedError, match=r"job b: .* \(max_delay\)"):
         simulate(parse_instance(source), make_scheduler("easy"))

@@ -156,7 +156,7 @@ class _Knapsack:
             self._tables.append(best)
 
     def best_in(self, intervals: _Intervals) -> list[Any]:
-        """Return what the best set measures in each interval: a whole number, if the sizes are whole."""
+        """Return the measure of the best set in each interval: a whole number, if the sizes are whole."""
         return [
             self._tables[groups][amount].item()
             for groups, amount in zip(intervals.groups, intervals.amounts, strict=True)

@@ -155,7 +155,7 @@ class History:
         return self.as_run(self.scheduler).summary(warm_up=warm_up, cool_down=cool_down)
 
     def as_run(self, policy: str) -> SimulatedRun:
-        """Return what reports show of the history; `policy`: the scheduler with its parameters."""
+        """Return the history as reports read it; `policy`: the scheduler with its parameters."""
         stated = self._world.load.stated
         return SimulatedRun(
             workload=stated.name,
