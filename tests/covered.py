@@ -24,8 +24,9 @@ ROOT = Path(__file__).parents[1]
 #: Rooms in plain Python: what they call is not compiled. The tests of the first ones are cheap to trace, and CI does.
 FEW = ("answers", "domain", "formats", "report", "verify")
 ALL = (*FEW, "portfolio", "problem", "site/daemon")
-#: The least part of lines and branches (%) that their tests reach: a little less than what was measured.
-FLOORS = {FEW: 94.4, ALL: 92.0}
+#: The least part of lines and branches (%) that their tests reach. It is a per cent less than what was measured, as time
+#: decides a little of it.
+FLOORS = {FEW: 93.5, ALL: 91.5}
 
 
 def rooms(*, large: bool) -> tuple[str, ...]:
