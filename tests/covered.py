@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[1]
 #: Rooms in plain Python: what they call is not compiled. The tests of the first ones are cheap to trace, and CI does.
 FEW = ("answers", "domain", "formats", "report", "verify")
 ALL = (*FEW, "portfolio", "problem", "site/daemon")
-#: The least part of lines and branches (%) that their tests reach. It is a per cent less than what was measured, as time
+#: The least part of lines and branches (%) that their tests reach. It is a per cent less than what was measured: time
 #: decides a little of it.
 FLOORS = {FEW: 93.5, ALL: 91.5}
 

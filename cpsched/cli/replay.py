@@ -182,7 +182,7 @@ def _echo(found: Replay, days: Days, notes: WorkloadNotes | None, output: Path |
         "jobs": int(found.only.sum()),
         "replicas": found.replicas,
         "fidelity": None if found.fidelity is None else asdict(found.fidelity),
-        "replays": [{"label": label, "summary": summary.as_document()} for label, summary in found.summaries().items()],
+        "replays": [{"label": label, "summary": summary.as_document()} for label, summary in found.summaries.items()],
         "differences": [
             {
                 "label": one.label,

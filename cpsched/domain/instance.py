@@ -229,6 +229,8 @@ class Instance:
 
     def elements(self) -> tuple[Job, ...]:
         """Return all jobs with each array replaced by its elements, in document order."""
+        if all(job.array is None for job in self.jobs):
+            return self.jobs
         return tuple(
             job if job.array is None else replace(job, id=element, array=None)
             for job in self.jobs

@@ -53,6 +53,8 @@ class Replay:
     real: SimulatedRun | None
     #: The jobs as they came, under each of the rules.
     runs: tuple[SimulatedRun, ...]
+    #: The figures of what happened, and of the jobs as they came under each of the rules.
+    summaries: Mapping[str, RunsSummary]
     #: Which of the jobs count.
     only: NDArray[np.bool_]
     #: How near the unchanged replay is to what happened.
@@ -62,10 +64,6 @@ class Replay:
     replicas: int
     #: Seconds by which submissions are moved in the other replicas, at most.
     moved: int
-
-    def summaries(self) -> dict[str, RunsSummary]:
-        """Return the figures of what happened, and of the jobs as they came under each of the rules."""
-        return {run.policy: run.summary(only=self.only) for run in self._all}
 
     @property
     def _all(self) -> tuple[SimulatedRun, ...]:
@@ -108,7 +106,7 @@ def replay_report(replay: Replay) -> Report:
         Section(title=f"Changed: {label}", text=_HOW, tables=(_changes(label, differences),))
         for label in dict.fromkeys(one.label for one in differences)
     ]
-    sections.append(figures_section(replay.summaries()))
+    sections.append(figures_section(replay.summaries))
     sections.append(side_by_side("Side by side", {run.policy: run for run in replay._all}, jobs, by="replay"))
     return Report(
         kind="Replay",
@@ -127,7 +125,7 @@ def replay_tables(replay: Replay) -> Iterator[TerminalTable]:
     for label in dict.fromkeys(one.label for one in differences):
         table = _changes(label, differences)
         yield grid(f"changed: {label}", table.headings, table.rows, right={1, 2, 3, 4})
-    yield runs_table(replay.name, replay.summaries())
+    yield runs_table(replay.name, replay.summaries)
 
 
 _NEAR_TEXT = "The replay without a change beside what happened, over the jobs that count and ended in both."

@@ -28,10 +28,12 @@ def a_replay(real: SimulatedRun | None, unchanged: SimulatedRun, **changed: list
         for value in values[place : place + 1]
     ]
     only = np.ones(len(unchanged.runs), dtype=np.bool_)
+    runs = (unchanged, *(replace(unchanged, policy=policy) for policy in changed))
     return Replay(
         name="w",
         real=real,
-        runs=(unchanged, *(replace(unchanged, policy=policy) for policy in changed)),
+        runs=runs,
+        summaries={run.policy: run.summary(only=only) for run in (*([] if real is None else [real]), *runs)},
         only=only,
         fidelity=None if real is None else fidelity(real.runs, unchanged.runs, only),
         cells=tuple(cells),
@@ -66,7 +68,7 @@ def test_without_real_starts_nothing_is_said_to_be_near() -> None:
     report = replay_report(replay)
     assert report.sentences[0].startswith("The history does not say when jobs started")
     assert report.sections[0].tables == ()
-    assert list(replay.summaries()) == ["unchanged"]
+    assert list(replay.summaries) == ["unchanged"]
     assert len(list(replay_tables(replay))) == 1
 
 

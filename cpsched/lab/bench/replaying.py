@@ -18,7 +18,7 @@ from cpsched.lab.bench.replicas import MOVED
 from cpsched.lab.policies import make_scheduler
 from cpsched.lab.sim import simulate
 from cpsched.lab.workloads import moved
-from cpsched.metrics import Ending, Runs, SimulatedRun, fidelity
+from cpsched.metrics import Ending, Runs, RunsSummary, SimulatedRun, fidelity
 from cpsched.report import CampaignCell, Replay
 
 _DAY = 86_400
@@ -150,6 +150,7 @@ def replay(
     if replicas < 1:
         raise ValueError(f"Expected 1 replica or more, got {replicas}")
     played: list[SimulatedRun] = []
+    summaries: dict[str, RunsSummary] = {}
     cells: list[CampaignCell] = []
     counted: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
     real: SimulatedRun | None = None
@@ -165,10 +166,13 @@ def replay(
                 if not counted.any():
                     raise DocumentError(jobs.name, [Fault("jobs", "Expected jobs that came and waited, got none")])
                 real = _as_it_was(run, days.past.starts)
+                if real is not None:
+                    summaries[real.policy] = real.summary(only=counted)
+            summary = run.summary(only=counted)
             if not number:
                 played.append(run)
-            summary = run.summary(only=counted).as_document()
-            result = {"summary": summary, "seconds": history.elapsed, "counters": history.counters}
+                summaries[run.policy] = summary
+            result = {"summary": summary.as_document(), "seconds": history.elapsed, "counters": history.counters}
             replica, (total, *_) = f"replica {number}", rows_of(result)
             cells.append(CampaignCell(workload=run.workload, policy=run.policy, replica=replica, figures=total.figures))
             if progress is not None:
@@ -177,6 +181,7 @@ def replay(
         name=days.past.instance.name,
         real=real,
         runs=tuple(played),
+        summaries=summaries,
         only=counted,
         fidelity=None if real is None else fidelity(real.runs, played[0].runs, counted),
         cells=tuple(cells),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,7 @@ def unsupported(instance: Instance) -> tuple[str, ...]:
     if instance.now < 0:
         found.append(f"now: a clock that begins at {instance.now}, before second 0")
     for job in instance.jobs:
-        if job.is_hurried:
+        if job.after and job.is_hurried:
             found.append(f"job {job.id}: starts at most some time after another (max_delay)")
         if job.alternatives and (job.deadline is not None or job.start_at is not None):
             found.append(f"job {job.id}: has alternatives, and a deadline or one start")
@@ -73,6 +73,33 @@ class _Fixed:
     licenses: list[tuple[int, int, int]]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Kinds:
+    """Which of some jobs share a request and licences: what follows from these alone is found once for each kind."""
+
+    #: The kind of each job.
+    number: Ints
+    #: A job of each kind.
+    examples: tuple[Job, ...]
+
+    @classmethod
+    def of(cls, jobs: Sequence[Job]) -> Kinds:
+        """Return the kinds of jobs of one step, by the identity of what they share."""
+        numbers: dict[tuple[int, int], int] = {}
+        examples, number = list[Job](), list[int]()
+        for job in jobs:
+            key = id(job.steps[0].request), id(job.licenses)
+            if key not in numbers:
+                numbers[key] = len(examples)
+                examples.append(job)
+            number.append(numbers[key])
+        return cls(number=np.array(number, dtype=np.int64), examples=tuple(examples))
+
+    def each(self, of: Callable[[Job], float], dtype: type = np.int64) -> NDArray[Any]:
+        """Return a number for each job, what it is `of` a job of its kind."""
+        return np.array([of(job) for job in self.examples], dtype=dtype)[self.number]
+
+
 class Load:
     """A workload, its jobs in the order of submission (as in the document, where they came in the same second).
 
@@ -87,7 +114,9 @@ class Load:
         self.stated, self.slices = instance, slices_of(instance) if instance.reservations else ()
         self.problem = compiled(instance, self.slices, record=True)
         self.instance = instance = self.problem.instance
-        features = unsupported(self.stated) or unsupported(instance)
+        features = unsupported(self.stated)
+        if instance is not self.stated:
+            features = features or unsupported(instance)
         if feedback and not features:  # the second of their submission is open
             features = tuple(
                 f"job {job.id}: follows others, and evolves, or has a hard max_wait"
@@ -106,6 +135,7 @@ class Load:
         self.places: Ints = np.argsort([job.submit for job in jobs], kind="stable").astype(np.int64)
         self.jobs: tuple[Job, ...] = tuple(jobs[place] for place in self.places.tolist())
         self.stated_jobs: tuple[Job, ...] = tuple(stated[place] for place in self.places.tolist())
+        self.kinds, self._stated_kinds = Kinds.of(self.jobs), Kinds.of(self.stated_jobs)
         #: The jobs of several steps, by index; in `jobs` they are rigid, with what their largest step asks for.
         several = {job.id: job for job in instance.elements() if job.is_evolving}
         self.evolving = {index: several[job.id] for index, job in enumerate(self.jobs) if job.id in several}
@@ -133,7 +163,7 @@ class Load:
         )
         #: The modes of malleable jobs, by index.
         self.job_modes = modes_of_jobs(self.jobs, self.demand, self.columns)
-        self.cores = np.array([_cores(job) for job in self.jobs], dtype=np.float64)
+        self.cores = self.kinds.each(_cores).astype(np.float64)
         self.users, self.user = _numbered([job.user for job in self.jobs])
         self.latest, self.start_at = self._compile_latest()
         self.before, self.after = self._compile_links()
@@ -158,6 +188,11 @@ class Load:
         return np.where(self.runtime < 0, self.walltime, np.minimum(self.runtime, self.walltime))
 
     @property
+    def chunks(self) -> Ints:
+        """How many kinds of chunks each job asks for."""
+        return self.kinds.each(lambda job: len(job.request.chunks))
+
+    @property
     def endings(self) -> Ints:
         """How each job ends if it runs."""
         return np.where(self.runtime > self.walltime, Ending.KILLED, Ending.COMPLETED).astype(np.int64)
@@ -168,12 +203,12 @@ class Load:
         bounds = any(queue.max_walltime is not None for queue in self.instance.queues.values())
         known: dict[object, tuple[int, tuple[WaitingReason, str] | None]] = {}
         demands = []
-        for number, job in enumerate(self.jobs):
+        for number, (job, kind) in enumerate(zip(self.jobs, self.kinds.number.tolist(), strict=True)):
             walltime = job.walltime if guards or bounds else 0
             # a job that its own times leave no start, or that is overdue by a hard max_wait before, can never start
             stated = job.not_before, job.start_at, job.deadline
             times = None if stated == (None, None, None) else (job.submit, job.walltime, *stated)
-            key = (id(job.request), job.licenses, job.queue, walltime, times)
+            key = (kind, job.queue, walltime, times)
             if key not in known:
                 verdict = refusal(self.instance, job, is_shrunk=False)
                 demand = -1 if verdict else self.columns.compile(job.request, job.licenses, job.walltime)
@@ -188,21 +223,21 @@ class Load:
         """Return the factor of a job's length in its key by Smith's rule for the sum of weight x wait / expected wait:
         expected wait x dominant share / weight. It is 0 for jobs that can never start.
         """
-        weights = np.array([float(self.instance.weight(job)) for job in self.jobs], dtype=np.float64)
+        known: dict[object, float] = {}
+        weights = np.empty(len(self.jobs), dtype=np.float64)
+        for number, job in enumerate(self.jobs):
+            key = job.weight, job.queue, job.user, job.project
+            if key not in known:
+                known[key] = float(self.instance.weight(job))
+            weights[number] = known[key]
         return self.shares * self.expected_wait / weights
 
     @cached_property
     def shares(self) -> NDArray[np.float64]:
         """The dominant share of each job, the largest that it takes of anything; 0 for jobs that can never start."""
-        shares: dict[object, float] = {}
-        found = np.zeros(len(self.jobs), dtype=np.float64)
-        for number, job in enumerate(self.stated_jobs):
-            if self.demand[number] >= 0:
-                key = id(job.request), job.licenses
-                if key not in shares:
-                    shares[key] = float(dominant_share(self.stated.cluster, job))
-                found[number] = shares[key]
-        return found
+        cluster = self.stated.cluster
+        found = self._stated_kinds.each(lambda job: float(dominant_share(cluster, job)), np.float64)
+        return np.where(self.demand >= 0, found, 0.0)
 
     def classes(self) -> tuple[Ints, int]:
         """Return the numbers of the classes of each job, from the widest to the narrowest (jobs, 5), and how many there
@@ -213,9 +248,11 @@ class Load:
         power = np.frexp(self.walltime.astype(np.float64))[1].astype(np.int64)
         columns = np.stack([queue, power, self.user, self.walltime, self.cores.astype(np.int64)], axis=1)
         found, first = [np.zeros(len(self.jobs), dtype=np.int64)], 1
-        for parts in range(2, columns.shape[1] + 1):
-            _, number = np.unique(columns[:, :parts], axis=0, return_inverse=True)
-            found.append(first + number.reshape(-1))
+        _, number = np.unique(columns[:, 0], return_inverse=True)
+        for column in columns.T[1:]:
+            values, place = np.unique(column, return_inverse=True)
+            _, number = np.unique(number * len(values) + place, return_inverse=True)
+            found.append(first + number)
             first += int(number.max(initial=-1)) + 1
         return np.stack(found, axis=1).astype(np.int64), first
 
@@ -228,10 +265,8 @@ class Load:
 
     def asked(self) -> dict[str, Ints]:
         """Return the request of each job for each resource of the machine, licences too."""
-        totals = {id(job.request): job.request.totals for job in self.stated_jobs}
-        jobs, cluster = self.stated_jobs, self.stated.cluster
-        asked = {name: self._ints(totals[id(job.request)].get(name, 0) for job in jobs) for name in cluster.totals}
-        return asked | {name: self._ints(job.licenses.get(name, 0) for job in jobs) for name in cluster.licenses}
+        cluster, kinds = self.stated.cluster, self._stated_kinds
+        return {name: kinds.each(partial(amount_of, name)) for name in (*cluster.totals, *cluster.licenses)}
 
     def _compile_choices(self) -> tuple[Ints, Ints]:
         """Return where the choices of each job begin, and all: demand, walltime, real length, cores, number."""
@@ -258,8 +293,7 @@ class Load:
         """Refuse jobs whose several kinds of chunks are not mapped even to the empty machine: they would wait without
         end, and block others.
         """
-        kinds = np.fromiter((len(job.request.chunks) for job in self.jobs), dtype=np.int64, count=len(self.jobs))
-        demands = np.unique(self.demand[(kinds > 1) & (self.demand >= 0)])
+        demands = np.unique(self.demand[(self.chunks > 1) & (self.demand >= 0)])
         if not len(demands):
             return
         timeline = Timeline(self.columns.demands)
@@ -456,6 +490,11 @@ def _as_rigid(job: Job, possible: Mapping[str, Sequence[tuple[int, Job]]], settl
 
 def _cores(job: Job) -> int:
     return job.request.totals.get("cores", 0)
+
+
+def amount_of(name: str, job: Job) -> int:
+    """Return how much of a resource or licence a job asks for."""
+    return job.request.totals.get(name, job.licenses.get(name, 0))
 
 
 def _numbered(names: Sequence[str | None]) -> tuple[tuple[str, ...], Ints]:

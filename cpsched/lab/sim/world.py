@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cpsched.domain import FairShare, Job, Placement, Resizable, Running, Segment, counted, end_of_work
 from cpsched.lab.sim import arrays, hold_kernels, kernels, run_kernels
 from cpsched.lab.sim.arrays import C, J, R
-from cpsched.lab.sim.load import Load, empty_state
+from cpsched.lab.sim.load import Load, amount_of, empty_state
 from cpsched.lab.sim.scheduler import Change, NextStep, Start
 from cpsched.lab.sim.shares import JobModes, WorkDone
 from cpsched.lab.sim.usage import DecayingUsage
@@ -606,7 +606,9 @@ class SimWorld:
             start=found[:, R.START],
             end=np.where(ended, found[:, R.END], -1),
             cores=self._mean_cores()[order],
-            asked={name: self._chosen(amounts, partial(_asked, name))[order] for name, amounts in load.asked().items()},
+            asked={
+                name: self._chosen(amounts, partial(amount_of, name))[order] for name, amounts in load.asked().items()
+            },
             nodes=self._num_nodes()[order],
             expected_wait=load.expected_wait[order],
             max_wait=np.array(
@@ -698,18 +700,15 @@ class SimWorld:
 
     def _num_nodes(self) -> NDArray[np.int64]:
         """Return the number of nodes of each job; chunks of several kinds may share one."""
-        s = self.state
+        s, load = self.state, self.load
         count = s.runs[:, R.COUNT].copy()
-        for index in range(len(count)):
-            job = self.load.jobs[index]
+        for index, job in enumerate(load.jobs):
             if job.running is not None and count[index] == 0 and s.fixed[index, 1]:
                 count[index] = len({held.node for held in job.running.segments[0].allocation})
-            elif count[index] and len(self.load.job_by(index, int(s.choice[index])).request.chunks) > 1:
-                first = s.runs[index, R.FIRST]
-                count[index] = len(np.unique(s.pool[first : first + count[index], 0]))
+        several = load.chunks
+        for index in load.choices:
+            several[index] = len(load.job_by(index, int(s.choice[index])).request.chunks)
+        for index in np.flatnonzero((s.runs[:, R.COUNT] > 0) & (several > 1)).tolist():
+            first, entries = s.runs[index, R.FIRST], s.runs[index, R.COUNT]
+            count[index] = len(np.unique(s.pool[first : first + entries, 0]))
         return count
-
-
-def _asked(name: str, job: Job) -> int:
-    """Return how much of a resource or licence a job asks for."""
-    return job.request.totals.get(name, job.licenses.get(name, 0))

@@ -25,6 +25,7 @@ from cpsched.domain import (
     Step,
     downey,
     resized,
+    with_fields,
 )
 
 
@@ -77,7 +78,7 @@ def later(job: Job, seconds: int) -> Job:
     """Return a job that comes so much later, or earlier if negative, with all of its own times."""
     times = {name: getattr(job, name) for name in ("not_before", "start_at", "deadline")}
     moved = {name: time + seconds for name, time in times.items() if time is not None}
-    return replace(job, submit=job.submit + seconds, **moved)
+    return with_fields(job, {"submit": job.submit + seconds, **moved})
 
 
 def _core_seconds(job: Job) -> float:
