@@ -94,12 +94,3 @@ def test_options_for_the_fields_of_other_logs_are_refused(
         "Expected a log in Standard Workload Format for cores_per_chunk, memory_field and dependencies, "
         "got Torque accounting" in shown.stderr
     )
-
-
-def test_jobs_without_times_are_refused_with_what_is_missing(run: Run, tmp_path: Path) -> None:
-    """Jobs of ElastiSim say what they compute, not how long that takes."""
-    path = tmp_path / "jobs.json"
-    path.write_text('{"jobs": [{"type": "rigid", "application_model": "model.json"}]}')
-    shown = run("simulate", path)
-    assert shown.exit_code == ExitCode.BAD_INPUT
-    assert "got jobs of ElastiSim without run time and walltime" in shown.stderr

@@ -1,4 +1,4 @@
-"""What sacct prints, Batsim's workloads, and the GPUs of nodes that an accounting log implies."""
+"""What sacct prints, workloads of Batsim and ElastiSim, and the GPUs of nodes that an accounting log implies."""
 
 from __future__ import annotations
 
@@ -127,6 +127,71 @@ def test_a_workload_of_batsim_is_one(tmp_path: Path) -> None:
     read = log_of(log, LogKind.BATSIM)
     assert [(job.id, job.walltime, job.runtime) for job in read.jobs] == [("w0!1", None, 3), ("2", 10, None)]
     assert [fault.path for fault in read.faults] == ["line 3"]
+
+
+#: Of ElastiSim: 2e13 flop an iteration on one node, 6e11 bytes for a checkpoint, 3e12 for the model.
+MODEL = {
+    "iterations": 10,
+    "flops": 2e13,
+    "alpha": 0.5,
+    "communication_size": 0,
+    "checkpoint_size": 6e11,
+    "model_size": 3e12,
+}
+
+
+def elastic(kind: str, submit: int, **others: object) -> dict[str, object]:
+    """Return a job of ElastiSim."""
+    return {"type": kind, "submit_time": submit, "application_model": "m.json", "arguments": MODEL, **others}
+
+
+def test_jobs_of_elastisim_take_what_their_model_says(tmp_path: Path) -> None:
+    """On n nodes: 10 s for reading the model and 240 s (n - 1) / n for scattering it, then ten times 20 s / sqrt(n) for
+    computing and 2 s for a checkpoint. Where the exchange takes longer, it counts.
+    """
+    jobs = [
+        elastic("rigid", 0, num_nodes=4),
+        elastic("moldable", 5, num_nodes_min=1, num_nodes_max=4, walltime=1000),
+        elastic("adaptive", 6, num_nodes_min=1, num_nodes_max=64),
+        elastic("rigid", 7, num_nodes=4) | {"arguments": MODEL | {"communication_size": 4 * 12.5e9 * 30}},
+    ]
+    bad = [
+        elastic("elastic", 0, num_nodes=1),
+        elastic("moldable", 0, num_nodes_min=4, num_nodes_max=1),
+        elastic("rigid", 0),
+        elastic("rigid", -1, num_nodes=1),
+        elastic("rigid", 0, num_nodes=1) | {"arguments": {"flops": 1}},
+        elastic("rigid", 0, num_nodes=1) | {"arguments": MODEL | {"alpha": "x"}},
+        7,
+    ]
+    path = tmp_path / "jobs.json"
+    path.write_text(json.dumps({"jobs": [*jobs, *bad]}))
+    assert kind_of(path) is LogKind.ELASTISIM
+    assert [fault.path for fault in log_of(path, LogKind.ELASTISIM).faults] == [f"line {n}" for n in range(5, 12)]
+    rigid, moldable, adaptive, coupled = workload(path).jobs
+    assert (rigid.runtime, rigid.walltime) == (310, 310) == (10 + 180 + 100 + 20,) * 2
+    assert coupled.runtime == 10 + 180 + 300 + 20
+    assert (moldable.runtime, moldable.walltime, moldable.resizable) == (310, 1000, None)
+    of_three, of_two, of_one = (10 + 240 * (n - 1) / n + 200 / n**0.5 + 20 for n in (3, 2, 1))
+    assert of_one == 230
+    assert [(choice.request.totals["cores"], choice.runtime) for choice in moldable.choices[1:]] == [
+        (size, pytest.approx(takes, abs=2)) for size, takes in ((3, of_three), (2, of_two), (1, of_one))
+    ]
+    assert adaptive.resizable is not None
+    assert [step.request.totals["cores"] for step in (*adaptive.steps, *adaptive.alternatives)][::15] == [64, 1]
+    assert len(adaptive.choices) == 16
+
+
+def test_what_is_wider_than_the_machine_runs_by_a_smaller_size(tmp_path: Path) -> None:
+    """Of the sizes of a job those are left out that the machine does not have, and a simulation takes the others."""
+    path = tmp_path / "jobs.json"
+    path.write_text(json.dumps({"jobs": [elastic("malleable", 0, num_nodes_min=2, num_nodes_max=5)]}))
+    cluster = tmp_path / "cluster.json"
+    nodes = [{"names": "n[1-3]", "resources": {"cores": 1}}]
+    cluster.write_text(json.dumps({"format": "cpsched-instance/1", "name": "m", "cluster": {"nodes": nodes}}))
+    taken = take_jobs(path, LogOptions(cluster=cluster), arriving=True)
+    assert not taken.oversized
+    assert [choice.request.totals["cores"] for choice in taken.instance.jobs[0].choices] == [5, 3, 2]
 
 
 def test_gpus_are_on_the_nodes_that_had_them() -> None:

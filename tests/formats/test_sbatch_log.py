@@ -265,14 +265,6 @@ def test_the_kind_of_a_log_is_told_by_name_or_lines(tmp_path: Path, name: str, t
     assert kind_of(path) is kind
 
 
-def test_jobs_of_elastisim_are_refused_with_what_is_missing(tmp_path: Path) -> None:
-    """They have no run times: what they are comes of an application model and a platform that are not there."""
-    path = tmp_path / "jobs.json"
-    path.write_text('{"jobs": [{"type": "rigid", "submit_time": 61, "application_model": "model.json"}]}')
-    with pytest.raises(DocumentError, match="jobs of ElastiSim without run time and walltime"):
-        kind_of(path)
-
-
 _words = ["-N", "-n", "-c", "-t", "--mem=", "--mem-per-cpu=", "--gres=", "-C", "-q", "-p", "-d", "--exclusive", "-J"]
 _words += ["--exclusive=", "-sim-walltime", "1", "2", "0", "-1", "3-00", "1:2", "8G", "gpu:2", "a&b", "afterok:1", "|"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,7 @@ from cpsched.domain import (
     NodeClass,
     Queue,
     Request,
+    Resizable,
     Step,
 )
 from cpsched.errors import Fault
@@ -257,10 +259,10 @@ class _Converter:
         after = _known_dependencies(log_job.after, known, notes) if log_job.after else ()
         if not after:
             notes = [note for note in notes if note[0] is not LogAnomaly.WAITS]
-        demand = self._demands.of(log_job)
+        demand, smaller = self._sizes(log_job, walltime)
         for anomaly, message in notes:
             self._note(self.adjusted, log_job, anomaly, message)
-        if demand.size_fault is not None:
+        if demand.size_fault is not None and not smaller:
             self._never.add(log_job.id)
             self._note(self.oversized, log_job, LogAnomaly.TOO_LARGE, demand.size_fault)
         return Job(
@@ -271,10 +273,21 @@ class _Converter:
             queue=self._queue(log_job, walltime),
             submit=submit,
             steps=demand.steps_of(walltime),
+            alternatives=smaller,
+            resizable=Resizable() if smaller and log_job.is_resizable else None,
             not_before=eligible,
             after=after,
             runtime=runtime,
         )
+
+    def _sizes(self, log_job: LogJob, walltime: int) -> tuple[_Demand, tuple[Step, ...]]:
+        """Return what a job asks for, and its alternatives: those that could fit the machine."""
+        smaller = list[Step]()
+        for request, times in log_job.smaller:
+            demand = self._demands.of(log_job._replace(request=request))
+            if demand.size_fault is None:
+                smaller += demand.steps_of(max(1, math.ceil(walltime * times)))
+        return self._demands.of(log_job), tuple(smaller)
 
     def _walltime(self, log_job: LogJob, notes: list[Note]) -> int:
         requested, ran = log_job.walltime, log_job.runtime

@@ -27,6 +27,7 @@ class LogKind(StrEnum):
     SBATCH = "sbatch events"
     SACCT = "accounting of Slurm (sacct)"
     BATSIM = "workload of Batsim"
+    ELASTISIM = "jobs of ElastiSim"
 
 
 class LogAnomaly(StrEnum):
@@ -108,6 +109,10 @@ class LogJob(NamedTuple):
     after: tuple[Dependency, ...] = ()
     #: The nodes on which it ran; empty if the log does not state them.
     allocation: tuple[Held, ...] = ()
+    #: Smaller requests that do as well, and how many times its walltime it takes by each.
+    smaller: tuple[tuple[Request, float], ...] = ()
+    #: Whether it may change between them while it runs.
+    is_resizable: bool = False
     notes: tuple[Note, ...] = ()
 
 

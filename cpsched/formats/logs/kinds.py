@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 from pathlib import Path
 
-from cpsched.errors import DocumentError, Fault
+from cpsched.errors import DocumentError
 from cpsched.formats.files import load_json, read_lines
 from cpsched.formats.logs.batsim import is_batsim, read_batsim
+from cpsched.formats.logs.elastisim import is_elastisim, read_elastisim
 from cpsched.formats.logs.jobs import JobLog, LogKind
 from cpsched.formats.logs.sacct import HEADER, is_json, read_sacct, table_of
 from cpsched.formats.logs.sbatch import EVENT, read_sbatch
@@ -24,6 +25,7 @@ _READERS: Mapping[LogKind, Callable[[str | Path], SwfLog | JobLog]] = {
     LogKind.SBATCH: read_sbatch,
     LogKind.SACCT: read_sacct,
     LogKind.BATSIM: read_batsim,
+    LogKind.ELASTISIM: read_elastisim,
 }
 #: The number of lines that are checked.
 _FIRST_LINES = 20
@@ -33,14 +35,10 @@ _HEAD = 4096
 _OURS = re.compile(r'"format"\s*:\s*"cpsched-')
 #: A line of Standard Workload Format: of its header, or a job, of 18 numbers.
 _SWF = re.compile(r";.*|(?:-?\d+(?:\.\d+)?\s+){17}-?\d+(?:\.\d+)?(?:\s.*)?")
-_ELASTISIM = re.compile(r'"application_model"\s*:')
 
 
 def kind_of(path: Path) -> LogKind | None:
-    """Return the kind of a log by the end of its name, or by its first lines; None if it is none of these.
-
-    Raises `DocumentError` if these are jobs of ElastiSim, which have no run times.
-    """
+    """Return the kind of a log by the end of its name, or by its first lines; None if it is none of these."""
     for suffix, kind in _SUFFIXES.items():
         if path.name.removesuffix(".gz").endswith(suffix):
             return kind
@@ -49,11 +47,6 @@ def kind_of(path: Path) -> LogKind | None:
     except DocumentError:
         # the reader reports what is wrong with it; a document on one line is too long for a log
         return _kind_of_json(path) if _is_foreign_json(path) else None
-    if any(map(_ELASTISIM.search, lines)):
-        missing = "run time and walltime: they come of an application model and a platform that are not in the file"
-        raise DocumentError(
-            str(path), [Fault("", f"Expected an instance or a log, got jobs of ElastiSim without {missing}")]
-        )
     if any(map(RECORD.fullmatch, lines)):
         return LogKind.TORQUE
     if lines and ((HEADER.fullmatch(lines[0]) and "|" in lines[0]) or table_of(lines[0])):
@@ -83,6 +76,8 @@ def _kind_of_json(path: Path) -> LogKind | None:
         return None
     if is_batsim(document):
         return LogKind.BATSIM
+    if is_elastisim(document):
+        return LogKind.ELASTISIM
     return LogKind.SACCT if is_json(document) else None
 
 

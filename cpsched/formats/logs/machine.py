@@ -9,11 +9,16 @@ from pathlib import Path
 from cpsched.domain import MAX_AMOUNT, Amounts, Cluster, FrozenMap, Instance, NodeClass
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats.hostlist import MAX_NODES
-from cpsched.formats.logs.jobs import JobLog, LogJob
+from cpsched.formats.logs.jobs import JobLog, LogJob, LogKind
 from cpsched.formats.swf import AssumedMachine
 from cpsched.text import natural
 
 _SUFFIX = re.compile(r"(\.(acct|events|log|txt|json))?(\.gz)?$")
+#: What the nodes are of a log that says only how many there are.
+_HOSTS = {
+    LogKind.BATSIM: "its hosts",
+    LogKind.ELASTISIM: "those of ElastiSim's example project, of 1 Tflop/s each, by which run times are computed",
+}
 
 
 def name_of_log(log: JobLog) -> str:
@@ -40,7 +45,7 @@ def machine_of_jobs(log: JobLog) -> AssumedMachine:
     if not nodes and log.hosts is not None and log.hosts <= MAX_NODES:
         hosts = NodeClass(names=tuple(f"host{number}" for number in range(log.hosts)), resources=Amounts({"cores": 1}))
         machine = Instance(name=name_of_log(log), cluster=Cluster(classes=(hosts,)))
-        return AssumedMachine(machine, (f"{log.hosts} nodes of 1 core: its hosts",))
+        return AssumedMachine(machine, (f"{log.hosts} nodes of 1 core: {_HOSTS[log.kind]}",))
     if not nodes:
         message = f"{log.kind} as these do not say on which nodes jobs ran; a cluster file describes the machine"
         raise DocumentError(log.source, [Fault("", f"Expected a cluster file (--cluster): {message}")])
