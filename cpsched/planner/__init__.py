@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from cpsched.planner.admission_result import (
         AdmissionResult,
         changing,
+        hurried,
         uncompiled,
         unsupported,
         within_groups,
-        without_longest_delays,
     )
     from cpsched.planner.advance import advanced, with_slices
     from cpsched.planner.compiling import (

@@ -11,6 +11,8 @@ from cpsched.engine import Outcome
 from cpsched.errors import UnsupportedError
 from cpsched.problem import Refusal, level_rule, levels_of, missing_from, refusals, waits
 
+_CROWDED = "each kind of its chunks finds room by itself, but no way was found to place all of them at a time"
+
 
 def uncompiled(instance: Instance) -> tuple[str, ...]:
     """Return the rules of an instance that was not made for engines, each with its path: no engine knows rules."""
@@ -35,16 +37,13 @@ def unsupported(instance: Instance) -> tuple[str, ...]:
             for job in waiting
             if (moves := needs_migration(job.steps)) is not None
         ),
-        *(f"job {job.id}: starts at most some time after another (max_delay)" for job in waiting if job.is_hurried),
     )
 
 
-def without_longest_delays(instance: Instance) -> Instance:
-    """Return an instance in which jobs may wait for each other as long as they like."""
-    if not any(job.is_hurried for job in instance.jobs):
-        return instance
-    jobs = (replace(job, after=tuple(replace(one, max_delay=None) for one in job.after)) for job in instance.jobs)
-    return replace(instance, jobs=tuple(jobs))
+def hurried(instance: Instance) -> tuple[str, ...]:
+    """Return the features of an instance that engines cannot honour which know no longest delays."""
+    late = (job for job in instance.jobs if job.is_hurried and job.running is None)
+    return tuple(f"job {job.id}: starts at most some time after another (max_delay)" for job in late)
 
 
 def within_groups(instance: Instance) -> tuple[str, ...]:
@@ -114,7 +113,7 @@ def without_start(ledger: Ledger, jobs: Sequence[Job], refused: Mapping[str, Ref
             reason, detail = refused[job.id]
             yield WaitingJob(id=job.id, reason=reason, detail=detail)
             continue
-        detail = "each kind of its chunks finds room by itself, but no way was found to place all of them at a time"
+        detail = _CROWDED if not job.is_hurried else "no start was found at most max_delay after another job"
         found = waits(instance, job, missing, detail)
         too_late = found.reason is WaitingReason.TOO_LATE
         yield replace(found, detail=_too_late(ledger, job)) if too_late else found

@@ -247,10 +247,12 @@ class Beside:
         return replace(job, malleability=None) if is_settled and job.malleability is not None else job
 
     def _after_settled(self, job: Job, chosen: Collection[str]) -> Job:
-        """Return a waiting job that may start after those that it waits for: settled ones are an earliest start."""
+        """Return a waiting job that may start after those that it waits for: settled ones are an earliest start, and with
+        a longest delay a deadline.
+        """
         if not job.after:
             return job
-        earliest = [] if job.not_before is None else [job.not_before]
+        earliest, latest = [] if job.not_before is None else [job.not_before], list[int | None]()
         after: list[Dependency] = []
         for dependency in job.after:
             names = self._members[dependency.job]
@@ -262,7 +264,9 @@ class Beside:
             of = {name: self.planned[name] for name in names if name not in left}
             is_start = dependency.type is DependencyType.AFTER
             earliest += ((one.start if is_start else one.end) + dependency.delay for one in of.values())
-        return replace(job, after=tuple(after), not_before=max(earliest, default=None))
+            latest += (dependency.latest(one.start, one.end) for one in of.values())
+        job = replace(job, after=tuple(after), not_before=max(earliest, default=None))
+        return job.starting_by(min((limit for limit in latest if limit is not None), default=None))
 
     def _settled(self) -> Iterator[SetAside]:
         """Yield what the waiting jobs that have a plan hold, segment by segment."""
