@@ -30,7 +30,11 @@ class Inquiry:
         instance = world.instance
         self._now = instance.now
         self.earliest = own_start(instance, job)
-        self._released, self._limits, self._own_latest = world.released(job), world.limits(job), instance.latest_start(job)
+        self._released, self._limits, self._own_latest = (
+            world.released(job),
+            world.limits(job),
+            instance.latest_start(job),
+        )
         limits = (*self._limits.values(), *(() if self._own_latest is None else (self._own_latest,)))
         self.latest = min(limits, default=None)
 
@@ -105,7 +109,9 @@ class Inquiry:
         kinds = {str(dependency.type) for dependency in self.job.after} if binding.keys() - followers else set[str]()
         kinds |= {"max_delay"} if followers else set()
         holders = tuple(self.holder(name, ()) for name in order)
-        cause = Cause(kind=CauseKind.DEPENDENCY, detail=f"waits for other jobs ({', '.join(sorted(kinds))})", holders=holders)
+        cause = Cause(
+            kind=CauseKind.DEPENDENCY, detail=f"waits for other jobs ({', '.join(sorted(kinds))})", holders=holders
+        )
         return cause, min(known, default=None)
 
     def _by_others(self, question: Question, second: int, until: int) -> tuple[Cause, int]:

@@ -75,8 +75,8 @@ def compiled_modes(
     with alternatives one for each of its choices, in their order.
 
     `instance`, `job`: the window, and one of its waiting jobs. `columns`: gets the demands. `is_awaited`: whether
-    others wait for the job's end. Then it is not shrunk: its end is known from its start. `by`: the latest start (s after
-    `now`) that running jobs leave it.
+    others wait for the job's end. Then it is not shrunk: its end is known from its start. `by`: the latest start
+    (s after `now`) that running jobs leave it.
     """
     last, most = instance.latest_start(job), None
     until = by if last is None else min(by, last - instance.now)

@@ -61,6 +61,7 @@ class Cp(InWorker[CpParams]):
 
     name, usual = "cp", CpParams()
     makes_choices = True
+
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
         """Solve the window, if it is small enough and has something to plan."""
         best, most = board.best, self.params.most_pairs

@@ -11,7 +11,8 @@ from cpsched.engine import Outcome
 from cpsched.errors import UnsupportedError
 from cpsched.problem import Refusal, level_rule, levels_of, missing_from, refusals, waits
 
-_CROWDED = "each kind of its chunks finds room by itself, but no way was found to place all of them at a time"
+#: Why a job is left out that has to start within some time of another one.
+HURRIED = "no start was found at most max_delay after another job"
 
 
 def uncompiled(instance: Instance) -> tuple[str, ...]:
@@ -113,7 +114,7 @@ def without_start(ledger: Ledger, jobs: Sequence[Job], refused: Mapping[str, Ref
             reason, detail = refused[job.id]
             yield WaitingJob(id=job.id, reason=reason, detail=detail)
             continue
-        detail = _CROWDED if not job.is_hurried else "no start was found at most max_delay after another job"
+        detail = "each kind of its chunks finds room by itself, but no way was found to place all of them at a time"
         found = waits(instance, job, missing, detail)
         too_late = found.reason is WaitingReason.TOO_LATE
         yield replace(found, detail=_too_late(ledger, job)) if too_late else found
@@ -121,6 +122,8 @@ def without_start(ledger: Ledger, jobs: Sequence[Job], refused: Mapping[str, Ref
 
 def _too_late(ledger: Ledger, job: Job) -> str:
     """Return which of a job's times left it no start on a ledger."""
+    if ledger.instance.latest_start(job) is None:
+        return HURRIED
     earliest = ledger.earliest_start(job.id)
     if job.start_at is not None and earliest is not None and job.start_at < earliest:
         return f"may start only at {job.start_at}; those that it waits for leave it no start before {earliest}"

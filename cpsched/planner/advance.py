@@ -27,8 +27,8 @@ from cpsched.domain import (
 def advanced(instance: Instance, plan: Plan, at: int) -> Instance:
     """Return a window at a later second, if all jobs have started and ended as in a plan of it.
 
-    Ended jobs are removed; jobs that waited for them wait no more, or for the rest of a delay (``not_before``); one that
-    has to start within some time of them has a ``deadline``.
+    Ended jobs are removed; jobs that waited for them wait no more, or for the rest of a delay (``not_before``);
+    one that has to start within some time of them has a ``deadline``.
     Started jobs run, in the segments of the plan, future ones included: these are promises now. Jobs that start at
     `at` or later, or have no start, keep waiting. Elements of arrays that have started are jobs of their own.
 

@@ -103,7 +103,9 @@ class LivePlanner:
         """
         before = self._stated
         can_follow = not self._problem.is_overcommitted and self._ledger.can_follow and _is_same_site(before, instance)
-        can_follow = can_follow and not any(job.alternatives or job.is_hurried for job in (*before.jobs, *instance.jobs))
+        can_follow = can_follow and not any(
+            job.alternatives or job.is_hurried for job in (*before.jobs, *instance.jobs)
+        )
         if not (can_follow and self._followed(instance, concern)):
             self._begin(instance, self.outcome().jobs, before.now, concern)
 

@@ -22,8 +22,8 @@ def links_of(count: int, before: Ints, after: Ints, soon: Ints = _NONE) -> Links
 
     `count`: the number of jobs. `before`: int64 (·, 3) of (milestone, job, seconds): the milestone is not reached until
     the job has run for so long. `after`: int64 (·, 3) of (milestone, job, delay): the job starts so many seconds after
-    the milestone, or later. `soon`: int64 (·, 3) of (job, another, seconds): it starts at most so many seconds after the
-    start of the other, for which it waits.
+    the milestone, or later. `soon`: int64 (·, 3) of (job, another, seconds): it starts at most so many seconds after
+    the start of the other, for which it waits.
     """
     milestones = 1 + max(int(before[:, 0].max(initial=-1)), int(after[:, 0].max(initial=-1)))
     by_job = [1, 0, 2]

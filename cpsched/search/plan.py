@@ -22,8 +22,8 @@ Floats = NDArray[np.float64]
 #: What the kernels take: what is planned, the plan, what a step writes down, the timeline, and how jobs change.
 Arrays = tuple[Jobs, Places, Step, Timeline | None, Changes | None]
 
-#: The number of starts of equal demands that a list schedule remembers; and how often one is planned anew until all jobs
-#: start within their ``max_delay``.
+#: The number of starts of equal demands that a list schedule remembers; and how often one is planned anew until all
+#: jobs start within their ``max_delay``.
 _MEMORY, _MOST_ROUNDS = 16, 100
 
 
