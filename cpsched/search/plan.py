@@ -193,7 +193,7 @@ class SearchedPlan:
                 self._grow()
         if code != timeline_kernels.R.DONE:
             self.clear()
-        return code == timeline_kernels.R.DONE
+        return bool(code == timeline_kernels.R.DONE)
 
     def _charged(self, order: Ints) -> Floats:
         """Return the costs of starts with what a list in this order charges each mode for the jobs behind it."""

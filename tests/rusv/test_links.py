@@ -115,7 +115,8 @@ def with_longest(drawn: Iterable[Drawn], longest: Iterable[tuple[int, int, int]]
     """Return the links of milestones and of longest delays."""
     soon = np.array([(after, one, most) for one, after, most in longest], dtype=np.int64).reshape(-1, 3)
     rows = [[(number, *entry) for number, parts in enumerate(drawn) for entry in parts[side]] for side in (0, 1)]
-    return links_of(JOBS, *(np.array(of_side, dtype=np.int64).reshape(-1, 3) for of_side in rows), soon)
+    before, after = (np.array(of_side, dtype=np.int64).reshape(-1, 3) for of_side in rows)
+    return links_of(JOBS, before, after, soon)
 
 
 @given(milestones(), st.lists(st.integers(1, 9), min_size=JOBS, max_size=JOBS))
