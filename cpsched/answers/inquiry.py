@@ -30,11 +30,8 @@ class Inquiry:
         instance = world.instance
         self._now = instance.now
         self.earliest = own_start(instance, job)
-        self._released, self._limits, self._own_latest = (
-            world.released(job),
-            world.limits(job),
-            instance.latest_start(job),
-        )
+        self._released, self._limits = world.released(job), world.limits(job)
+        self._own_latest = instance.latest_start(job)
         limits = (*self._limits.values(), *(() if self._own_latest is None else (self._own_latest,)))
         self.latest = min(limits, default=None)
 
@@ -97,6 +94,7 @@ class Inquiry:
         return None
 
     def _by_dependency(self, second: int) -> tuple[Cause, int | None] | None:
+        """Find the jobs that leave the job no start so early, or else those that leave it none so late."""
         binding = {name: moment for name, moment in self._released.items() if moment is None or moment > second}
         if not binding:
             over = [name for name, last in self._limits.items() if last < second]
@@ -109,9 +107,8 @@ class Inquiry:
         kinds = {str(dependency.type) for dependency in self.job.after} if binding.keys() - followers else set[str]()
         kinds |= {"max_delay"} if followers else set()
         holders = tuple(self.holder(name, ()) for name in order)
-        cause = Cause(
-            kind=CauseKind.DEPENDENCY, detail=f"waits for other jobs ({', '.join(sorted(kinds))})", holders=holders
-        )
+        words = f"waits for other jobs ({', '.join(sorted(kinds))})"
+        cause = Cause(kind=CauseKind.DEPENDENCY, detail=words, holders=holders)
         return cause, min(known, default=None)
 
     def _by_others(self, question: Question, second: int, until: int) -> tuple[Cause, int]:

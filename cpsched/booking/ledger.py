@@ -87,8 +87,8 @@ class Ledger:
         self._row = {job.id: row for row, job in enumerate(waiting)}
         #: Whether any of its jobs has alternatives.
         self.has_choices = any(job.alternatives for job in self.jobs)
-        #: The modes of each waiting job, in the order of `jobs`; one has its first one until it is given another.
         links = Links.of(instance, waiting)
+        #: The modes of each waiting job, in the order of `jobs`; one has its first one until it is given another.
         self.modes = tuple(
             compiled_modes(instance, job, self._columns, is_awaited=job.id in awaited, by=latest)
             for job, latest in zip(self.jobs, links.latest, strict=True)
