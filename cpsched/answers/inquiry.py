@@ -10,7 +10,7 @@ import numpy as np
 from cpsched.answers.blockers import Held, Question, fits_until, holders_at
 from cpsched.answers.explanation import Blocked, Cause, CauseKind, Holder
 from cpsched.answers.occupation import Occupation
-from cpsched.answers.queries import Form
+from cpsched.answers.queries import Form, FreePlace
 from cpsched.answers.world import PlanView
 from cpsched.booking import WHOLE_REQUEST
 from cpsched.domain import Job, WaitingReason
@@ -30,8 +30,10 @@ class Inquiry:
         instance = world.instance
         self._now = instance.now
         self.earliest = own_start(instance, job)
-        self.latest = instance.latest_start(job)
-        self._released = world.released(job)
+        self._released, self._limits = world.released(job), world.limits(job)
+        self._own_latest = instance.latest_start(job)
+        limits = (*self._limits.values(), *(() if self._own_latest is None else (self._own_latest,)))
+        self.latest = min(limits, default=None)
 
     @property
     def first_allowed(self) -> int | None:
@@ -49,9 +51,13 @@ class Inquiry:
         first = self.first_allowed
         if self.question is None or first is None:
             return None
-        last = FOREVER if latest is None else latest - self._now
-        found = self.question.find(self.world.occupation, first - self._now, last)
+        found = self.place(self.question, first, latest)
         return None if found is None else self._now + found.start
+
+    def place(self, question: Question, first: int, latest: int | None = None) -> FreePlace | None:
+        """Return the first place of the job beside all others with a start from `first` to `latest`, or None."""
+        last = min((bound for bound in (latest, self.latest) if bound is not None), default=self._now + FOREVER)
+        return question.find(self.world.occupation, first - self._now, last - self._now)
 
     def at(self, second: int, until: int) -> Blocked:
         """Find what keeps the job from starting at a second, and up to which second, at most `until`, it is the same.
@@ -82,20 +88,27 @@ class Inquiry:
         if binding:
             bound, words = max(binding, key=lambda pair: pair[0])
             return Cause(kind=CauseKind.TIME, detail=words), bound
-        if self.latest is not None and second > self.latest:
+        if self._own_latest is not None and second > self._own_latest:
             words = "has to end by its deadline" if job.deadline is not None else "may not start so late"
             return Cause(kind=CauseKind.TIME, detail=words), None
         return None
 
     def _by_dependency(self, second: int) -> tuple[Cause, int | None] | None:
+        """Find the jobs that leave the job no start so early, or else those that leave it none so late."""
         binding = {name: moment for name, moment in self._released.items() if moment is None or moment > second}
         if not binding:
-            return None
+            over = [name for name, last in self._limits.items() if last < second]
+            holders = tuple(self.holder(name) for name in sorted(over, key=lambda name: (self._limits[name], name)))
+            words = "would follow other jobs too late (max_delay)"
+            return (Cause(kind=CauseKind.DEPENDENCY, detail=words, holders=holders), None) if over else None
         known = [moment for moment in binding.values() if moment is not None]
         order = sorted(binding, key=lambda name: (binding[name] or 0, name))
-        kinds = sorted({str(dependency.type) for dependency in self.job.after})
+        followers = binding.keys() - {name for one in self.job.after for name in self.world.members[one.job]}
+        kinds = {str(dependency.type) for dependency in self.job.after} if binding.keys() - followers else set[str]()
+        kinds |= {"max_delay"} if followers else set()
         holders = tuple(self.holder(name, ()) for name in order)
-        cause = Cause(kind=CauseKind.DEPENDENCY, detail=f"waits for other jobs ({', '.join(kinds)})", holders=holders)
+        words = f"waits for other jobs ({', '.join(sorted(kinds))})"
+        cause = Cause(kind=CauseKind.DEPENDENCY, detail=words, holders=holders)
         return cause, min(known, default=None)
 
     def _by_others(self, question: Question, second: int, until: int) -> tuple[Cause, int]:

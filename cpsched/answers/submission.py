@@ -42,7 +42,7 @@ class Submission:
         now, first = world.instance.now, inquiry.first_allowed
         if inquiry.question is None or first is None:
             return cls(job=job, planned=None, detail=world.refusal(job) or "nothing leaves it a start")
-        found = inquiry.question.find(world.occupation, first - now)
+        found = inquiry.place(inquiry.question, first)
         if found is None:
             rule = inquiry.question.refusing
             words = "no start leaves it enough time before its latest end"

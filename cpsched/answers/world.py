@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property
@@ -11,7 +11,7 @@ from cpsched.answers.blockers import Question
 from cpsched.answers.counters import Counter
 from cpsched.answers.occupation import Occupation, Uses
 from cpsched.answers.queries import form_of
-from cpsched.domain import FOR_EVER, Amounts, Instance, Job, NodeClass, NodeState, Plan, PlannedJob
+from cpsched.domain import FOR_EVER, Amounts, Dependency, Instance, Job, NodeClass, NodeState, Plan, PlannedJob
 from cpsched.errors import DocumentError, Fault, UnsupportedError
 from cpsched.planner import unsupported
 from cpsched.problem import Choice, Problem, Rule, compiled, exchanged, refusal, with_licenses, without_rules
@@ -165,8 +165,10 @@ class PlanView:
         return self.occupation.without([] if place is None else [place])
 
     def released(self, job: Job) -> dict[str, int | None]:
-        """Return from when on each job that a job waits for lets it start, by id; None: never in this plan."""
-        moments: dict[str, int | None] = {}
+        """Return from when on each job that a job waits for lets it start, by id, and each that follows it within some
+        time; None: never in this plan.
+        """
+        moments: dict[str, int | None] = dict(self._followed_from(job))
         for dependency in job.after:
             for name in self.members[dependency.job]:
                 run = self.planned.get(name)
@@ -174,6 +176,32 @@ class PlanView:
                 before = moments.get(name, moment)
                 moments[name] = None if moment is None or before is None else max(moment, before)
         return moments
+
+    def _followed_from(self, job: Job) -> Iterator[tuple[str, int]]:
+        """Yield the earliest start of a job that leaves each a start in time which follows it within some time."""
+        for name, dependency in self._followers.get(job.id, ()):
+            latest, run = dependency.latest(0, job.walltime), self.planned.get(name)
+            if run is not None and latest is not None:
+                yield name, run.start - latest
+
+    @cached_property
+    def _followers(self) -> Mapping[str, Sequence[tuple[str, Dependency]]]:
+        """The waiting jobs that start within some time of others, by these."""
+        found: dict[str, list[tuple[str, Dependency]]] = {}
+        for job in self.entries.values():
+            for dependency in job.after if job.running is None else ():
+                if dependency.max_delay is not None:
+                    found.setdefault(self.members[dependency.job][0], []).append((job.id, dependency))
+        return found
+
+    def limits(self, job: Job) -> dict[str, int]:
+        """Return the last start that each job leaves a job which it follows within some time, by id."""
+        found: dict[str, int] = {}
+        for dependency in job.after:
+            for run in map(self.planned.get, self.members[dependency.job] if dependency.max_delay is not None else ()):
+                if run is not None and (latest := dependency.latest(run.start, run.end)) is not None:
+                    found[run.id] = min(latest, found.get(run.id, latest))
+        return found
 
     @property
     def last_end(self) -> int:

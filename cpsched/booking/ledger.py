@@ -87,15 +87,16 @@ class Ledger:
         self._row = {job.id: row for row, job in enumerate(waiting)}
         #: Whether any of its jobs has alternatives.
         self.has_choices = any(job.alternatives for job in self.jobs)
+        links = Links.of(instance, waiting)
         #: The modes of each waiting job, in the order of `jobs`; one has its first one until it is given another.
         self.modes = tuple(
-            compiled_modes(instance, job, self._columns, is_awaited=job.id in awaited) for job in self.jobs
+            compiled_modes(instance, job, self._columns, is_awaited=job.id in awaited, by=latest)
+            for job, latest in zip(self.jobs, links.latest, strict=True)
         )
         self._shapes = self._compile_shapes(awaited)
         self._changing = ChangingJobs(self._columns, self.timeline, self._shapes)
         self._parts: dict[int, list[Part]] = {}
         self._has_parts = has_parts
-        links = Links.of(instance, waiting)
         self.table = JobTable(
             [self._table_row(job, *of_job) for job, of_job in zip(waiting, self.modes, strict=True)], links.between
         )

@@ -28,6 +28,8 @@ class Links:
     #: int64 (jobs,): the earliest start (s after `now`) that running jobs allow a job that waits for them;
     #: `FOREVER` if it waits for a job that neither runs nor is among these jobs.
     released: NDArray[np.int64]
+    #: The latest start (s after `now`) that running jobs leave each job; `FOREVER`: any.
+    latest: tuple[int, ...]
 
     @classmethod
     def of(cls, instance: Instance, waiting: Sequence[Job]) -> Links:
@@ -39,7 +41,19 @@ class Links:
             for parts in ([one.before for one in found], [one.after for one in found])
         )
         released = [FOREVER if (time := precedences.released(job)) is None else time for job in waiting]
-        return cls(links_of(len(waiting), before, after), np.array(released, dtype=np.int64))
+        soon = np.array(
+            [
+                (one.after, one.before, one.seconds + (waiting[one.before].shortest if one.is_from_end else 0))
+                for one in precedences.longest_delays()
+            ],
+            dtype=np.int64,
+        ).reshape(-1, 3)
+        latest = (precedences.latest(job) for job in waiting)
+        return cls(
+            links_of(len(waiting), before, after, soon),
+            np.array(released, dtype=np.int64),
+            tuple(FOREVER if last is None else last for last in latest),
+        )
 
 
 class CompiledMode(NamedTuple):
@@ -54,15 +68,18 @@ class CompiledMode(NamedTuple):
     duration: int
 
 
-def compiled_modes(instance: Instance, job: Job, columns: Columns, *, is_awaited: bool) -> tuple[CompiledMode, ...]:
+def compiled_modes(
+    instance: Instance, job: Job, columns: Columns, *, is_awaited: bool, by: int = FOREVER
+) -> tuple[CompiledMode, ...]:
     """Return the modes of a waiting job, that on all its cores first; of an evolving one that of its first step; of one
     with alternatives one for each of its choices, in their order.
 
     `instance`, `job`: the window, and one of its waiting jobs. `columns`: gets the demands. `is_awaited`: whether
-    others wait for the job's end. Then it is not shrunk: its end is known from its start.
+    others wait for the job's end. Then it is not shrunk: its end is known from its start. `by`: the latest start
+    (s after `now`) that running jobs leave it.
     """
     last, most = instance.latest_start(job), None
-    until = FOREVER if last is None else last - instance.now
+    until = by if last is None else min(by, last - instance.now)
     if job.alternatives:
         most = None if job.queue is None else instance.queues[job.queue].max_walltime
         asked = [(one.request, one.licenses, one.walltime, one.walltime) for one in job.choices]

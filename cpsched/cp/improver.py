@@ -12,7 +12,7 @@ from cpsched.cp.process import COMMAND, Worker, available_memory, converse, fail
 from cpsched.cp.solution import BoundParams, CpParams, NeighbourhoodParams
 from cpsched.domain import Instance
 from cpsched.engine import Board, Improver, Offer
-from cpsched.planner import unsupported, without_longest_delays
+from cpsched.planner import unsupported
 
 Params = TypeVar("Params", BoundParams, CpParams, NeighbourhoodParams)
 
@@ -61,10 +61,6 @@ class Cp(InWorker[CpParams]):
 
     name, usual = "cp", CpParams()
     makes_choices = True
-
-    def unsupported(self, instance: Instance) -> tuple[str, ...]:
-        """Return the features of the instance that the model cannot honour: it has ``max_delay``, as no list has."""
-        return super().unsupported(without_longest_delays(instance))
 
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
         """Solve the window, if it is small enough and has something to plan."""

@@ -117,6 +117,10 @@ class Dependency:
         """Return the least time (s) from the start of the awaited job, which takes `walltime`, to the job's own."""
         return self.delay + (0 if self.type is DependencyType.AFTER else walltime)
 
+    def latest(self, start: int, end: int) -> int | None:
+        """Return the last start (s on the instance's clock) after the run of the awaited job; None: any."""
+        return None if self.max_delay is None else start + self.lag(end - start) - self.delay + self.max_delay
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromisedStart:
@@ -240,6 +244,15 @@ class Job:
     def is_hurried(self) -> bool:
         """Whether it has to start within some time of another one."""
         return any(one.max_delay is not None for one in self.after)
+
+    def starting_by(self, latest: int | None) -> Job:
+        """Return the job with a deadline that it keeps only by a start up to `latest` (s on the instance's clock; None:
+        any); one that may take longer than its shortest choice has less time.
+        """
+        if latest is None:
+            return self
+        deadline = latest + self.shortest
+        return replace(self, deadline=deadline if self.deadline is None else min(deadline, self.deadline))
 
     @property
     def shortest(self) -> int:

@@ -179,6 +179,7 @@ def unsupported(instance: Instance) -> tuple[str, ...]:
     others = (
         *planner.unsupported(instance),
         *planner.within_groups(instance),
+        *planner.hurried(instance),
         *_changed(instance),
         *_malleable(instance),
         *_slowed(instance),

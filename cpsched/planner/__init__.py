@@ -1,10 +1,11 @@
 """The RUSV planner: conservative planning of a whole queue, backfilling, and the waiting room.
 
 Begin with `planner.py`; `admission_result.py` has the refused features, the jobs that may be planned at all, and the
-outcome of each, `costs.py` the costs of starts, `shrink.py` shrinks malleable jobs, `live.py` keeps a plan up to date,
-`warm.py` begins from an earlier plan, `insertion.py` has the windows of some jobs beside a plan of others, and starts
-there for jobs that an engine left out, `advance.py` advances a window in time, `events.py` applies an event to it,
-`profile.py` changes the steps of a running job, `compiling.py` compiles the kernels ahead of time.
+outcome of each, `costs.py` the costs of starts, `hurrying.py` keeps longest delays between jobs, `shrink.py` shrinks
+malleable jobs, `live.py` keeps a plan up to date, `warm.py` begins from an earlier plan, `insertion.py` has the windows
+of some jobs beside a plan of others, and starts there for jobs that an engine left out, `advance.py` advances a window
+in time, `events.py` applies an event to it, `profile.py` changes the steps of a running job, `compiling.py` compiles
+the kernels ahead of time.
 """
 
 from typing import TYPE_CHECKING
@@ -15,10 +16,10 @@ if TYPE_CHECKING:
     from cpsched.planner.admission_result import (
         AdmissionResult,
         changing,
+        hurried,
         uncompiled,
         unsupported,
         within_groups,
-        without_longest_delays,
     )
     from cpsched.planner.advance import advanced, with_slices
     from cpsched.planner.compiling import (

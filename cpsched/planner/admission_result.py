@@ -11,6 +11,9 @@ from cpsched.engine import Outcome
 from cpsched.errors import UnsupportedError
 from cpsched.problem import Refusal, level_rule, levels_of, missing_from, refusals, waits
 
+#: Why a job is left out that has to start within some time of another one.
+HURRIED = "no start was found at most max_delay after another job"
+
 
 def uncompiled(instance: Instance) -> tuple[str, ...]:
     """Return the rules of an instance that was not made for engines, each with its path: no engine knows rules."""
@@ -35,16 +38,13 @@ def unsupported(instance: Instance) -> tuple[str, ...]:
             for job in waiting
             if (moves := needs_migration(job.steps)) is not None
         ),
-        *(f"job {job.id}: starts at most some time after another (max_delay)" for job in waiting if job.is_hurried),
     )
 
 
-def without_longest_delays(instance: Instance) -> Instance:
-    """Return an instance in which jobs may wait for each other as long as they like."""
-    if not any(job.is_hurried for job in instance.jobs):
-        return instance
-    jobs = (replace(job, after=tuple(replace(one, max_delay=None) for one in job.after)) for job in instance.jobs)
-    return replace(instance, jobs=tuple(jobs))
+def hurried(instance: Instance) -> tuple[str, ...]:
+    """Return the features of an instance that engines cannot honour which know no longest delays."""
+    late = (job for job in instance.jobs if job.is_hurried and job.running is None)
+    return tuple(f"job {job.id}: starts at most some time after another (max_delay)" for job in late)
 
 
 def within_groups(instance: Instance) -> tuple[str, ...]:
@@ -122,6 +122,8 @@ def without_start(ledger: Ledger, jobs: Sequence[Job], refused: Mapping[str, Ref
 
 def _too_late(ledger: Ledger, job: Job) -> str:
     """Return which of a job's times left it no start on a ledger."""
+    if ledger.instance.latest_start(job) is None:
+        return HURRIED
     earliest = ledger.earliest_start(job.id)
     if job.start_at is not None and earliest is not None and job.start_at < earliest:
         return f"may start only at {job.start_at}; those that it waits for leave it no start before {earliest}"

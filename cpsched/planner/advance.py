@@ -27,7 +27,8 @@ from cpsched.domain import (
 def advanced(instance: Instance, plan: Plan, at: int) -> Instance:
     """Return a window at a later second, if all jobs have started and ended as in a plan of it.
 
-    Ended jobs are removed; jobs that waited for them wait no more, or for the rest of a delay (``not_before``).
+    Ended jobs are removed; jobs that waited for them wait no more, or for the rest of a delay (``not_before``);
+    one that has to start within some time of them has a ``deadline``.
     Started jobs run, in the segments of the plan, future ones included: these are promises now. Jobs that start at
     `at` or later, or have no start, keep waiting. Elements of arrays that have started are jobs of their own.
 
@@ -88,7 +89,7 @@ def _after(instance: Instance, started: Mapping[str, PlannedJob], at: int) -> In
             else:
                 spent.update(entry.licenses_of(min(run.alternative, len(entry.alternatives))))
         if waiting:
-            jobs.append(_waiting(entry, waiting, after, links.passed(entry)))
+            jobs.append(_waiting(entry, waiting, after, links.passed(entry)).starting_by(links.latest(entry)))
     if cluster.consumed:
         left = {name: max(0, cluster.licenses[name] - spent[name]) for name in cluster.consumed}
         cluster = replace(cluster, licenses=Amounts({**cluster.licenses, **left}))
@@ -141,11 +142,18 @@ class _Links:
         earliest = max((self._passed[dependency] for dependency in job.after), default=self._at)
         return earliest if earliest > self._at else None
 
+    def latest(self, job: Job) -> int | None:
+        """Return the latest start that ended jobs leave a job that follows them within some time; None: any."""
+        limits = (dependency.latest(run.start, run.end) for dependency in job.after for run in self._ended(dependency))
+        return min((limit for limit in limits if limit is not None), default=None)
+
     def _moments(self, dependency: Dependency) -> Iterator[int]:
-        for name in self._members[dependency.job]:
-            run = self._started.get(name)
-            if run is not None and run.end <= self._at:
-                yield run.start + dependency.lag(run.end - run.start)
+        for run in self._ended(dependency):
+            yield run.start + dependency.lag(run.end - run.start)
+
+    def _ended(self, dependency: Dependency) -> Iterator[PlannedJob]:
+        runs = map(self._started.get, self._members[dependency.job])
+        return (run for run in runs if run is not None and run.end <= self._at)
 
 
 def _waiting(entry: Job, elements: Sequence[str], after: tuple[Dependency, ...], passed: int | None) -> Job:

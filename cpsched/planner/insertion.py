@@ -31,7 +31,7 @@ from cpsched.domain import (
     repeated,
 )
 from cpsched.engine import Outcome
-from cpsched.planner.admission_result import unsupported
+from cpsched.planner.admission_result import HURRIED, unsupported
 from cpsched.planner.planner import Planner
 from cpsched.problem import missing_from, planning_order, refusal, refusals, waits
 
@@ -218,6 +218,10 @@ class Beside:
         `waiting`: why some of them wait, by their own windows.
         """
         missing, found = missing_from(self._instance, self._had()), dict(waiting)
+        for name, one in waiting.items():  # its window had a deadline in place of jobs with a plan
+            job = self.entries[self._entry_of[name]]
+            if one.reason is WaitingReason.TOO_LATE and self._instance.latest_start(job) is None:
+                found[name] = replace(one, detail=HURRIED)
         for name in names:
             if name not in self.planned and name not in found:
                 detail = "no start was found for it after those of the jobs that it waits for"
@@ -247,10 +251,12 @@ class Beside:
         return replace(job, malleability=None) if is_settled and job.malleability is not None else job
 
     def _after_settled(self, job: Job, chosen: Collection[str]) -> Job:
-        """Return a waiting job that may start after those that it waits for: settled ones are an earliest start."""
+        """Return a waiting job that may start after those that it waits for: settled ones are an earliest start, and
+        with a longest delay a deadline.
+        """
         if not job.after:
             return job
-        earliest = [] if job.not_before is None else [job.not_before]
+        earliest, latest = [] if job.not_before is None else [job.not_before], list[int | None]()
         after: list[Dependency] = []
         for dependency in job.after:
             names = self._members[dependency.job]
@@ -262,7 +268,9 @@ class Beside:
             of = {name: self.planned[name] for name in names if name not in left}
             is_start = dependency.type is DependencyType.AFTER
             earliest += ((one.start if is_start else one.end) + dependency.delay for one in of.values())
-        return replace(job, after=tuple(after), not_before=max(earliest, default=None))
+            latest += (dependency.latest(one.start, one.end) for one in of.values())
+        job = replace(job, after=tuple(after), not_before=max(earliest, default=None))
+        return job.starting_by(min((limit for limit in latest if limit is not None), default=None))
 
     def _settled(self) -> Iterator[SetAside]:
         """Yield what the waiting jobs that have a plan hold, segment by segment."""

@@ -17,6 +17,7 @@ from cpsched.domain import RULES, FrozenMap, Instance, Job, Plan, PlannedJob
 from cpsched.engine import Outcome
 from cpsched.errors import UnsupportedError
 from cpsched.planner.admission_result import AdmissionResult, unsupported, without_start
+from cpsched.planner.hurrying import plan_hurried
 from cpsched.planner.planner import NAME
 from cpsched.planner.rescue import hopeless, rescue
 from cpsched.planner.shrink import Values, begin_shrunk, go_on_shrunk
@@ -102,7 +103,9 @@ class LivePlanner:
         """
         before = self._stated
         can_follow = not self._problem.is_overcommitted and self._ledger.can_follow and _is_same_site(before, instance)
-        can_follow = can_follow and not any(job.alternatives for job in (*before.jobs, *instance.jobs))
+        can_follow = can_follow and not any(
+            job.alternatives or job.is_hurried for job in (*before.jobs, *instance.jobs)
+        )
         if not (can_follow and self._followed(instance, concern)):
             self._begin(instance, self.outcome().jobs, before.now, concern)
 
@@ -148,6 +151,7 @@ class LivePlanner:
         order = [job.id for job in ordered(instance, admission.admitted, before)]
         bound = {job.id for job in problem.bound_jobs(instance, admission.admitted)}
         self._plan_rest(order, bound, before)
+        plan_hurried(ledger, order, before)
         self._move_up(order)
         choosing = [name for name in order if self._waiting[name].alternatives and ledger.is_booked(name)]
         if choosing:
@@ -181,6 +185,7 @@ class LivePlanner:
         for name in order:
             if not ledger.is_booked(name) and not (name in before and ledger.restore(before[name])):
                 ledger.plan([name])
+        plan_hurried(ledger, order, before)
         while ledger.compress(order, len(order)) if ledger.is_rigid else ledger.backfill(order):
             pass
 

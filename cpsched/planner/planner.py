@@ -9,6 +9,7 @@ from cpsched.booking import Ledger, Mapping, Mark
 from cpsched.domain import Instance
 from cpsched.engine import Outcome, Progress
 from cpsched.planner.admission_result import AdmissionResult
+from cpsched.planner.hurrying import plan_hurried
 from cpsched.planner.rescue import rescue
 from cpsched.planner.shrink import Values, begin_shrunk, go_on_shrunk, lenders
 from cpsched.problem import planning_order
@@ -48,6 +49,7 @@ class Planner:
         is_asked = self.instance.set_aside and is_bound.any()
         bare = ledger.marked() if held or has_modes or ledger.running.changeable or is_asked else None
         ledger.plan(self._order, progress)
+        plan_hurried(ledger, self._order)
         is_late = bool((is_bound & (ledger.table.starts == NOWHERE)).any())
         if is_late and not self.instance.has_strict_priorities:
             values = cache(lambda: Values(self.instance, ledger))

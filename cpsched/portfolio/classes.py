@@ -116,12 +116,13 @@ class ByClass:
         """Plan the classes that are left.
 
         The planner plans all of them at once where that comes to the same: each job that has one size and one kind of
-        chunks gets its earliest start beside the jobs before it, and no job moves. A job that must start by some time
-        could be too late, and others of its class would have to move for it.
+        chunks gets its earliest start beside the jobs before it, and no job moves. A job that must start by some time,
+        or within some time of another, could be too late, and others of its class would have to move for it.
         """
         together = tuple(name for one in classes.left for name in one)
         window = classes.window(together)
-        is_bounded = any(job.running is None and window.latest_start(job) is not None for job in window.jobs)
+        waiting = [job for job in window.jobs if job.running is None]
+        is_bounded = any(job.is_hurried or window.latest_start(job) is not None for job in waiting)
         is_same = isinstance(self._engine, PlannerEngine) and is_plain(window) and not is_bounded
         if len(classes.left) < 2 or is_same:
             window = replace(window, has_strict_priorities=len(classes.left) > 1)

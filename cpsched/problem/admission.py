@@ -104,7 +104,8 @@ def waits(
     instance: Instance, job: Job, missing: Callable[[str], str | None], detail: str, name: str | None = None
 ) -> WaitingJob:
     """Return why a job has no start beside those that have one: it waits for one that is `missing` from them
-    (`missing_from`), or else none was found for it (`detail`), which makes a job too late that has a latest one.
+    (`missing_from`), or else none was found for it (`detail`), which makes a job too late that has a latest one, of its
+    own or after another job.
 
     `name`: the element of an array that `job` is the entry of.
     """
@@ -112,7 +113,8 @@ def waits(
         if (awaited := missing(dependency.job)) is not None:
             detail = f"waits for {awaited} ({dependency.type}), which has no start"
             return WaitingJob(id=name or job.id, reason=WaitingReason.DEPENDENCY, detail=detail)
-    reason = WaitingReason.NOT_MAPPED if instance.latest_start(job) is None else WaitingReason.TOO_LATE
+    is_bound = job.is_hurried or instance.latest_start(job) is not None
+    reason = WaitingReason.TOO_LATE if is_bound else WaitingReason.NOT_MAPPED
     return WaitingJob(id=name or job.id, reason=reason, detail=detail)
 
 

@@ -9,7 +9,7 @@ from cpsched.booking import Ledger
 from cpsched.domain import Instance, Job
 from cpsched.engine import Outcome, Progress
 from cpsched.errors import UnsupportedError
-from cpsched.planner import AdmissionResult, changing, unsupported, warmup
+from cpsched.planner import AdmissionResult, changing, hurried, unsupported, warmup
 from cpsched.problem import awaited_first, bound_jobs
 from cpsched.rusv import FOREVER
 
@@ -86,8 +86,10 @@ class PolicyEngine:
         warmup()
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
-        """Return the features of the instance that the rules' ledger cannot honour yet, and evolving jobs."""
-        return (*unsupported(instance), *changing(instance))
+        """Return the features of the instance that rules cannot honour: what their ledger cannot, evolving jobs, and
+        longest delays.
+        """
+        return (*unsupported(instance), *changing(instance), *hurried(instance))
 
     def plan(self, instance: Instance, progress: Progress | None) -> Outcome:
         """Plan all jobs by the rule. Raises `UnsupportedError` if it cannot honour something."""

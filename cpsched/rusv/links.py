@@ -14,14 +14,16 @@ from numpy.typing import NDArray
 from cpsched.rusv.kernels.arrays import Links
 
 Ints = NDArray[np.int64]
+_NONE: Ints = np.zeros((0, 3), dtype=np.int64)
 
 
-def links_of(count: int, before: Ints, after: Ints) -> Links:
-    """Group the entries of milestones by job and by milestone.
+def links_of(count: int, before: Ints, after: Ints, soon: Ints = _NONE) -> Links:
+    """Group the entries of milestones by job and by milestone, and longest delays by job.
 
     `count`: the number of jobs. `before`: int64 (·, 3) of (milestone, job, seconds): the milestone is not reached until
     the job has run for so long. `after`: int64 (·, 3) of (milestone, job, delay): the job starts so many seconds after
-    the milestone, or later.
+    the milestone, or later. `soon`: int64 (·, 3) of (job, another, seconds): it starts at most so many seconds after
+    the start of the other, for which it waits.
     """
     milestones = 1 + max(int(before[:, 0].max(initial=-1)), int(after[:, 0].max(initial=-1)))
     by_job = [1, 0, 2]
@@ -30,7 +32,28 @@ def links_of(count: int, before: Ints, after: Ints) -> Links:
         *grouped(before, milestones),
         *grouped(before[:, by_job], count),
         *grouped(after, milestones),
+        *grouped(soon, count),
+        *grouped(soon[:, [1, 0, 2]], count),
     )
+
+
+def relaxed(links: Links) -> Links:
+    """Return links without longest delays."""
+    none = grouped(_NONE, len(links.soon_of) - 1)
+    return links._replace(soon_of=none[0], soon=none[1], hurries_of=none[0], hurries=none[1])
+
+
+def raise_earliest(links: Links, starts: Ints, earliest: Ints) -> bool:
+    """Raise the earliest starts of the jobs which others follow too late in a plan: they start as late as these allow
+    (as Franck, Neumann and Schwindt 2001 delay activities). Return whether there are any.
+
+    `starts`: `NOWHERE` for a job without one. `earliest`: written to.
+    """
+    jobs, awaited = np.repeat(np.arange(len(starts)), np.diff(links.soon_of)), links.soon[:, 0]
+    least = starts[jobs] - links.soon[:, 1]
+    is_late = (starts[jobs] >= 0) & (least > starts[awaited])
+    np.maximum.at(earliest, awaited[is_late], least[is_late])
+    return bool(is_late.any())
 
 
 def grouped(entries: Ints, count: int) -> tuple[Ints, Ints]:
@@ -41,7 +64,9 @@ def grouped(entries: Ints, count: int) -> tuple[Ints, Ints]:
 
 
 def mirrored(links: Links, durations: Ints) -> Links:
-    """Turn links round for time that runs backwards: each job waits for those that waited for it, until they end."""
+    """Turn links round for time that runs backwards: each job waits for those that waited for it, until they end.
+    Longest delays are left out.
+    """
 
     def entries(firsts: Ints, jobs: Ints, sign: int) -> Ints:
         milestones = np.repeat(np.arange(len(firsts) - 1), np.diff(firsts))

@@ -54,12 +54,12 @@ class ChoiceSearch:
         if not has_choices_made(instance) or list(instance.objective.weights) != [ObjectiveTerm.MAKESPAN]:
             return ("jobs: none for which a choice is made, or more than the last end counts",)
         return tuple(
-            f"job {job.id}: changes, chooses later, has a last start, or waits for a start"
+            f"job {job.id}: changes, chooses later, has a last start, waits for a start, or has a max_delay"
             for job in instance.jobs
             if job.changes
             or job.alternatives
             or (job.running is None and instance.latest_start(job) is not None)
-            or any(link.type is DependencyType.AFTER for link in job.after)
+            or any(link.type is DependencyType.AFTER or link.max_delay is not None for link in job.after)
         )
 
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:

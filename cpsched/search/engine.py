@@ -130,7 +130,7 @@ class Search:
 
 def optional_in(instance: Instance, board: Board) -> frozenset[str]:
     """Return the ids of the waiting jobs that plans may leave out for others: those with a last start, of their own or
-    by those that wait for them. The best plan need not have them.
+    by those that wait for them, and those that follow others within some time. The best plan need not have them.
 
     None, where jobs change while they run.
     """
@@ -148,7 +148,7 @@ def optional_in(instance: Instance, board: Board) -> frozenset[str]:
         return all(name in known or name in found for name in members[entry])
 
     for job in awaited_first(instance, jobs):
-        if job.id in late and all(is_had(dependency.job) for dependency in job.after):
+        if (job.id in late or job.is_hurried) and all(is_had(dependency.job) for dependency in job.after):
             found[job.id] = None
     return frozenset(found)
 
@@ -289,7 +289,7 @@ class _Search:
         """Breed lists of a project, and plan each that is better by counts than all before."""
         if self._keys is None or self._params.max_steps == 0 or not chain.is_project or len(self._jobs) > _MOST_BRED:
             return
-        if any(job.alternatives for job in self._jobs):
+        if any(job.alternatives or job.is_hurried for job in self._jobs):
             return
         breeding, decoded, is_exact = Breeding(chain, first.values(), seed), np.inf, True
         lists, share, first_until = self._portion, 0.0, self._time_share() + _FIRST_BRED

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.planner import LEVEL, RATE, costs_at
-from cpsched.rusv import NOWHERE, JobTable
+from cpsched.rusv import NOWHERE, JobTable, raise_earliest, relaxed
 from cpsched.rusv import kernels as timeline_kernels
 from cpsched.search import kernels
 from cpsched.search.arrays import FINES, NO_DEMAND, STEPS, VALUE, Changes, Counted, Jobs, Places, Step, Timeline
@@ -22,8 +22,9 @@ Floats = NDArray[np.float64]
 #: What the kernels take: what is planned, the plan, what a step writes down, the timeline, and how jobs change.
 Arrays = tuple[Jobs, Places, Step, Timeline | None, Changes | None]
 
-#: The number of starts of equal demands that a list schedule remembers.
-_MEMORY = 16
+#: The number of starts of equal demands that a list schedule remembers; and how often one is planned anew until all
+#: jobs start within their ``max_delay``.
+_MEMORY, _MOST_ROUNDS = 16, 100
 
 
 class ListStyle(NamedTuple):
@@ -153,11 +154,31 @@ class SearchedPlan:
 
         Returns the cost of the list schedule; None if a job finds no place in it and may not be left out, or if it
         costs more than `limit`: the chain then has no plan.
+
+        Where a job follows another too late, the other starts later, and the list is planned anew; such a list keeps no
+        `limit`. The same is None where that does not end.
         """
-        return self._settle(awaited_first(self._table, np.argsort(keys, kind="stable")), self.earliest, limit)
+        order, links = awaited_first(self._table, np.argsort(keys, kind="stable")), self._table.links
+        if not len(links.soon):
+            return self._settle(order, self.earliest, limit)
+        earliest = self.earliest.copy()
+        for _ in range(_MOST_ROUNDS):
+            self._table.link(relaxed(links))
+            is_whole = self._insert_all(order, earliest, np.inf)
+            self._table.link(links)
+            if not is_whole:
+                return None
+            if not raise_earliest(links, self.starts, earliest):
+                return self._note_plan()
+        self.clear()
+        return None
 
     def _settle(self, order: Ints, earliest: Ints, limit: float) -> float | None:
-        """Insert all jobs in an order into the empty plan, none before its earliest start; see `kernels.settle`."""
+        """Insert all jobs in an order into the empty plan, none before its earliest start; return what that costs."""
+        return self._note_plan() if self._insert_all(order, earliest, limit) else None
+
+    def _insert_all(self, order: Ints, earliest: Ints, limit: float) -> bool:
+        """Insert all jobs into the empty plan; see `kernels.settle`. Return whether each has a place."""
         self.clear()
         known = np.zeros((int(self._demands.max()) + 1, _MEMORY + 1, 3), dtype=np.int64)
         left, done, code = limit - self._value(self._costs), 0, timeline_kernels.R.GROW_STATE
@@ -172,8 +193,7 @@ class SearchedPlan:
                 self._grow()
         if code != timeline_kernels.R.DONE:
             self.clear()
-            return None
-        return self._note_plan()
+        return bool(code == timeline_kernels.R.DONE)
 
     def _charged(self, order: Ints) -> Floats:
         """Return the costs of starts with what a list in this order charges each mode for the jobs behind it."""

@@ -9,7 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpsched.rusv import FOREVER, NOWHERE, Countdown, JobTable, Links, ahead, behind, links_of, mirrored
+from cpsched.rusv import (
+    FOREVER,
+    NOWHERE,
+    Countdown,
+    JobTable,
+    Links,
+    ahead,
+    behind,
+    links_of,
+    mirrored,
+    raise_earliest,
+    relaxed,
+)
 from tests.rusv.linked_pairs import distances
 
 JOBS = 7
@@ -33,8 +45,7 @@ def milestones(draw: st.DrawFn) -> list[Drawn]:
 
 def made(drawn: Iterable[Drawn]) -> Links:
     """Return the links of milestones."""
-    rows = [[(number, *entry) for number, parts in enumerate(drawn) for entry in parts[side]] for side in (0, 1)]
-    return links_of(JOBS, *(np.array(of_side, dtype=np.int64).reshape(-1, 3) for of_side in rows))
+    return with_longest(drawn, ())
 
 
 def spelt_out(drawn: Iterable[Drawn]) -> list[tuple[int, int, int]]:
@@ -70,6 +81,42 @@ def test_the_window_of_a_job_is_that_of_its_pairs(drawn: list[Drawn], starts: li
         after = [(starts[one], lag) for one, other, lag in spelt_out(drawn) if other == job]
         earliest = FOREVER if any(start < 0 for start, _ in before) else max([2, *(s + lag for s, lag in before)])
         assert table.window(job) == (earliest, min([40, *(s - lag for s, lag in after if s >= 0)]))
+
+
+#: Whether the second of a pair follows the first within some seconds: (job, later job, seconds).
+LONGEST = st.lists(
+    st.tuples(st.integers(0, JOBS - 2), st.integers(1, JOBS - 1), st.integers(0, 9)).filter(lambda one: one[0] < one[1])
+)
+
+
+@pytest.mark.kernels
+@given(milestones(), LONGEST, st.lists(st.integers(-1, 30), min_size=JOBS, max_size=JOBS))
+def test_longest_delays_bound_both_jobs(
+    drawn: list[Drawn], longest: list[tuple[int, int, int]], starts: list[int]
+) -> None:
+    """They narrow the window of milestones alone; where one is broken, the job that is followed has to start later."""
+    plain, links = made(drawn), with_longest(drawn, longest)
+    assert all(np.array_equal(*pair) for pair in zip(relaxed(links), plain, strict=True))
+    table, alone = JobTable([(0, 2, 40, 1)] * JOBS, links), JobTable([(0, 2, 40, 1)] * JOBS, plain)
+    table.starts[:] = alone.starts[:] = [NOWHERE if start < 0 else start for start in starts]
+    raised = np.zeros(JOBS, dtype=np.int64)
+    assert raise_earliest(links, table.starts, raised) == bool(raised.any())
+    for job in range(JOBS):
+        behind_it = [starts[after] - most for one, after, most in longest if one == job and starts[after] >= 0]
+        before_it = [starts[one] + most for one, after, most in longest if after == job and starts[one] >= 0]
+        first, last = alone.window(job)
+        if first < FOREVER:
+            assert table.window(job) == (max([first, *behind_it]), min([last, *before_it]))
+        late = [least for least in behind_it if least > table.starts[job]]
+        assert raised[job] == max([0, *late])
+
+
+def with_longest(drawn: Iterable[Drawn], longest: Iterable[tuple[int, int, int]]) -> Links:
+    """Return the links of milestones and of longest delays."""
+    soon = np.array([(after, one, most) for one, after, most in longest], dtype=np.int64).reshape(-1, 3)
+    rows = [[(number, *entry) for number, parts in enumerate(drawn) for entry in parts[side]] for side in (0, 1)]
+    before, after = (np.array(of_side, dtype=np.int64).reshape(-1, 3) for of_side in rows)
+    return links_of(JOBS, before, after, soon)
 
 
 @given(milestones(), st.lists(st.integers(1, 9), min_size=JOBS, max_size=JOBS))

@@ -12,6 +12,7 @@ from cpsched.cp.solution import NeighbourhoodParams, Placed
 from cpsched.domain import Instance, PlannedJob
 from cpsched.engine import Board, Offer
 from cpsched.errors import EngineError
+from cpsched.planner import hurried
 
 #: Seconds between two looks at the board.
 _LOOK = 0.05
@@ -25,6 +26,10 @@ class Neighbourhoods(InWorker[NeighbourhoodParams]):
     """Improves parts of plans by CP-SAT, in a process of its own: some jobs anew, all others as they are."""
 
     name, usual = "cp", NeighbourhoodParams()
+
+    def unsupported(self, instance: Instance) -> tuple[str, ...]:
+        """Return the features of the instance that parts of plans cannot honour: longest delays too."""
+        return (*super().unsupported(instance), *hurried(instance))
 
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
         """Improve the best plan until the budget ends; another worker replaces one that fails after some work."""

@@ -18,7 +18,7 @@ from math import ceil
 from cpsched.booking import Ledger
 from cpsched.domain import Dependency, Instance, Job, PlannedJob, Running, Segment, repeated
 from cpsched.engine import Outcome, Progress
-from cpsched.planner import AdmissionResult, unsupported, warmup, within_groups
+from cpsched.planner import AdmissionResult, hurried, unsupported, warmup, within_groups
 from cpsched.problem import bound_jobs, planning_order
 from cpsched.rules.sd.partners import FULL_PACE, Guest, Lender, Run, guest_of, lender_of, runs_already
 from cpsched.rules.sd.rule import Mate, SdRule, select_mates
@@ -386,8 +386,8 @@ class SdEngine:
         warmup()
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
-        """Return the features of the instance that the rules' ledger cannot honour yet."""
-        return *unsupported(_rigid(instance)), *within_groups(instance)
+        """Return the features of the instance that the rules cannot honour yet."""
+        return *unsupported(_rigid(instance)), *within_groups(instance), *hurried(instance)
 
     def plan(self, instance: Instance, progress: Progress | None) -> Outcome:
         """Plan all jobs by the rule. Raises `UnsupportedError` if it cannot honour something."""

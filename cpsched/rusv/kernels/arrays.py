@@ -134,7 +134,9 @@ class Bookings(NamedTuple):
 
 
 class Links(NamedTuple):
-    """The milestones between jobs: where the entries of each begin in the array behind it, int64 (·,) and (·, 2)."""
+    """The milestones between jobs, and their longest delays: where the entries of each begin in the array behind it,
+    int64 (·,) and (·, 2).
+    """
 
     #: Of each job: (milestone that it waits for, delay).
     waits_of: NDArray[Any]
@@ -148,6 +150,11 @@ class Links(NamedTuple):
     #: Of each milestone: (job that waits for it, delay).
     after_of: NDArray[Any]
     after: NDArray[Any]
+    #: Of each job: (another one, most seconds from the start of that one to its own); the same by that one.
+    soon_of: NDArray[Any]
+    soon: NDArray[Any]
+    hurries_of: NDArray[Any]
+    hurries: NDArray[Any]
 
 
 class Choices(NamedTuple):

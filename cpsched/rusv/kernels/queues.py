@@ -55,7 +55,9 @@ def keep_entries(pool, first, entries, count):
 
 @kernel
 def earliest_after(job, earliest, j):
-    """Return the first start from `earliest` on that is late enough after all that a job waits for, or FOREVER."""
+    """Return the first start from `earliest` on that is late enough after all that a job waits for, and before all
+    planned jobs that follow it within some time; FOREVER while one that it waits for has no place.
+    """
     links = j.links
     for k in range(links.waits_of[job], links.waits_of[job + 1]):
         milestone, delay = links.waits[k, 0], links.waits[k, 1]
@@ -64,12 +66,18 @@ def earliest_after(job, earliest, j):
             if start < 0:
                 return FOREVER
             earliest = max(earliest, start + links.before[m, 1] + delay)
+    for k in range(links.hurries_of[job], links.hurries_of[job + 1]):
+        start = j.starts[links.hurries[k, 0]]
+        if start >= 0:
+            earliest = max(earliest, start - links.hurries[k, 1])
     return earliest
 
 
 @kernel
 def latest_before(job, latest, j):
-    """Return the last start up to `latest` that keeps the distance of all planned jobs that wait for the job."""
+    """Return the last start up to `latest` that keeps the distance of all planned jobs that wait for the job, and is
+    within some time of those that it follows so.
+    """
     links = j.links
     for k in range(links.leads_of[job], links.leads_of[job + 1]):
         milestone, seconds = links.leads[k, 0], links.leads[k, 1]
@@ -77,6 +85,10 @@ def latest_before(job, latest, j):
             start = j.starts[links.after[m, 0]]
             if start >= 0:
                 latest = min(latest, start - links.after[m, 1] - seconds)
+    for k in range(links.soon_of[job], links.soon_of[job + 1]):
+        start = j.starts[links.soon[k, 0]]
+        if start >= 0:
+            latest = min(latest, start + links.soon[k, 1])
     return latest
 
 

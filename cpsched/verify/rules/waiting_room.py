@@ -103,11 +103,12 @@ class WaitingRoom:
         return None
 
     def _too_late(self, job: Job) -> str | None:
-        """``too_late``: ``start_at``, ``deadline``, hard ``max_wait`` or the end of its reservation leaves no start."""
+        """``too_late``: its times, another job by ``max_delay``, or the end of its reservation leave no start."""
         is_bounded = job.start_at is not None or job.deadline is not None or job.reservation is not None
+        is_bounded = is_bounded or any(one.max_delay is not None for one in job.after)
         if is_bounded or self.case.instance.must_start_by(job) is not None:
             return None
-        return "it has neither start_at nor deadline nor a hard max_wait to keep"
+        return "it has neither start_at nor deadline nor max_delay nor a hard max_wait to keep"
 
     def _dependency(self, job: Job) -> str | None:
         """``dependency``: one of those that it waits for has no start in this plan."""
