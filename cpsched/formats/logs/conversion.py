@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,6 +15,7 @@ from cpsched.domain import (
     Arrangement,
     Chunk,
     Dependency,
+    DependencyType,
     FrozenMap,
     Instance,
     Job,
@@ -26,12 +27,46 @@ from cpsched.domain import (
 from cpsched.errors import Fault
 from cpsched.formats.faults import shown
 from cpsched.formats.instance_reader import trusted
-from cpsched.formats.logs.feedback import with_feedback
 from cpsched.formats.logs.jobs import JobLog, LogAnomaly, LogJob, LogKind, Note, NotTaken
 from cpsched.formats.logs.selection import Logged, Selection
 from cpsched.formats.logs.swf_jobs import MemoryField, SwfTranslator
 from cpsched.formats.notations import is_name
 from cpsched.formats.swf import BadCalendar, SwfLog, date_of
+
+#: A user who submits nothing for longer than this after the end of all that was submitted has begun another session (s;
+#: Shmueli and Feitelson, TPDS 2009).
+LONGEST_THINK = 1200
+
+
+def with_feedback(jobs: Sequence[Job], ends: Mapping[str, int]) -> Iterator[Job]:
+    """Yield jobs with dependencies that keep think times in place of submissions (Zakay and Feitelson, MASCOTS 2014).
+
+    Jobs that a user submitted before all earlier ones had ended are a batch. If a batch began at most `LONGEST_THINK`
+    after the batch before it had ended, all of its jobs follow the job of that one which ended last, each by as many
+    seconds as in the log. All other jobs come when they came in the log; so do those with a time or a dependency of
+    their own.
+
+    `jobs`: in the order of submission. `ends`: when they ended in the log; jobs of which that is not known do not
+    count.
+    """
+    #: Of each user: the job of the present batch that ended last, and that of the batch before which it followed.
+    batches: dict[str, tuple[str | None, str | None]] = {}
+    for job in jobs:
+        if job.user is None or job.id not in ends:
+            yield job
+            continue
+        last, before = batches.get(job.user, (None, None))
+        if last is not None and ends[last] <= job.submit:
+            before = last if job.submit - ends[last] <= LONGEST_THINK else None
+            last = None
+        last = job.id if last is None or ends[job.id] > ends[last] else last
+        batches[job.user] = last, before
+        if before is None or job.after or job.not_before is not None:
+            yield job
+        else:
+            link = Dependency(job=before, type=DependencyType.AFTERANY, delay=job.submit - ends[before])
+            yield replace(job, after=(link,))
+
 
 _Line = TypeVar("_Line", bound=Logged)
 
