@@ -3,8 +3,6 @@
 May import: `errors`. Begin with `whole_file`, which all that writes files goes through.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

@@ -1,7 +1,5 @@
 """Licences, limits and free pools: what is left of them over time, beside the jobs of a plan."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -92,9 +90,9 @@ class Gate:
     #: None: as if no other job took anything.
     occupation: Occupation | None = None
     #: The same by each of the job's alternatives.
-    others: tuple[Gate, ...] = ()
+    others: "tuple[Gate, ...]" = ()
 
-    def of_mode(self, number: int) -> Gate:
+    def of_mode(self, number: int) -> "Gate":
         """Return what the job has to pass in one of its modes."""
         return self.others[number - 1] if number and self.others else self
 

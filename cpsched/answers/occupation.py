@@ -1,7 +1,5 @@
 """The machine as a plan books it: what each job holds, so that a job can be taken away for a question."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -33,22 +31,22 @@ class Uses:
     end: Ints
 
     @classmethod
-    def of(cls, rows: Sequence[tuple[int, int, int, int]]) -> Uses:
+    def of(cls, rows: Sequence[tuple[int, int, int, int]]) -> "Uses":
         """Make the table of rows."""
         job, used, start, end = np.array(rows, dtype=np.int64).reshape(-1, 4).T
         return cls(job=job, used=used, start=start, end=end)
 
-    def during(self, start: int, end: int, *, after: int = -1) -> Uses:
+    def during(self, start: int, end: int, *, after: int = -1) -> "Uses":
         """Return the uses that overlap ``[start, end)``, of those that begin later than `after`."""
         return self._at(np.flatnonzero((self.start < end) & (self.end > start) & (self.start > after)))
 
-    def but(self, jobs: Collection[int]) -> Uses:
+    def but(self, jobs: Collection[int]) -> "Uses":
         """Return the uses by all but some jobs."""
         if not jobs:
             return self
         return self._at(np.flatnonzero(~np.isin(self.job, list(jobs))))
 
-    def _at(self, rows: Ints) -> Uses:
+    def _at(self, rows: Ints) -> "Uses":
         return Uses(job=self.job[rows], used=self.used[rows], start=self.start[rows], end=self.end[rows])
 
 

@@ -1,7 +1,5 @@
 """What if? The plan of a changed instance beside the old one, job by job: which jobs gain, and which pay."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace

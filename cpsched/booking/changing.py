@@ -1,7 +1,5 @@
 """Jobs that change while they run, on a ledger: where they find place, and what they have booked."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -30,7 +28,7 @@ class Shape:
     sequence: StepSequence
 
     @classmethod
-    def of(cls, job: Job, columns: Columns, *, is_held: bool = True) -> Shape:
+    def of(cls, job: Job, columns: Columns, *, is_held: bool = True) -> "Shape":
         """Compile a job, which has passed `admission.refusal`.
 
         `job`: a job whose steps need no migration. `columns`: the columns to which its demands are added. `is_held`:

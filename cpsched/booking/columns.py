@@ -6,8 +6,6 @@ that chunks without the beneficiary may have together. The system has one column
 are up, one for each resource and group of equal nodes, and one for each license.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

@@ -4,8 +4,6 @@ A job that waits may start later; one that runs holds its nodes until there is w
 that takes. So each step begins as early as in any schedule, and is held until the next one begins.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

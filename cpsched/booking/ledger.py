@@ -9,8 +9,6 @@ Places left for what is to come: a consumer's own view of the system (OCCS-22) i
 reservation is booked like a running job and is a cluster of its own for its jobs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Mapping as MappingType
 from dataclasses import dataclass, replace

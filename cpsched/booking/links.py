@@ -3,8 +3,6 @@ the modes of a job: as one block of time, on all its cores or, if it is malleabl
 of its alternatives.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -30,7 +28,7 @@ class Links:
     released: NDArray[np.int64]
 
     @classmethod
-    def of(cls, instance: Instance, waiting: Sequence[Job]) -> Links:
+    def of(cls, instance: Instance, waiting: Sequence[Job]) -> "Links":
         """Resolve the names in ``after``."""
         precedences = Precedences(instance, waiting)
         found = precedences.milestones()

@@ -1,7 +1,5 @@
 """A ledger that follows its window: waiting jobs come and go, running jobs start and end, and time passes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ The search fills the nodes in the order of the policy, as many chunks on each as
 30, 31). Another policy is another pair of orders; `CheapFirst` is the paper's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Protocol

@@ -1,7 +1,5 @@
 """The nouns of a chart: axes, what is drawn between them, and the same as a table; and what tells series apart."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from cpsched.charts.units import Unit

@@ -3,8 +3,6 @@
 Streams of the process that are closed lead to nothing, and no message is lost in another error.
 """
 
-from __future__ import annotations
-
 import errno
 import gc
 import importlib
@@ -253,7 +251,7 @@ def main() -> None:
     """
 
 
-def _interrupt_again(unraisable: sys.UnraisableHookArgs) -> None:
+def _interrupt_again(unraisable: "sys.UnraisableHookArgs") -> None:
     """Interrupt the command once more, soon: code that Python itself calls swallowed the interruption."""
     if isinstance(unraisable.exc_value, KeyboardInterrupt):
         signal.signal(signal.SIGALRM, signal.default_int_handler)

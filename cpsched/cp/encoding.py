@@ -7,8 +7,6 @@ while it runs has several segments, or several modes (`task_modes.py`): each par
 its sites from one segment to another.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

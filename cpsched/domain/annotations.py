@@ -4,8 +4,6 @@ writers and JSON Schemas.
 A field is a key of the document of the same name. It may be left out where it has a default, and is not written then.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any

@@ -4,8 +4,6 @@ Nothing migrates: a chunk that a job has in one step and in the next stays on it
 is given back first. So the chunks of one kind form layers, and the job has each layer for some steps in a row.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

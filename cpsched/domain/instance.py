@@ -1,7 +1,5 @@
 """One scheduling window: the machine, the running and the waiting jobs, and the rules."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -57,10 +55,10 @@ class Objective:
     weights: FrozenMap[ObjectiveTerm, Weight] = FrozenMap({ObjectiveTerm.WEIGHTED_WAIT: 1.0})
     #: The part of this aim's best value by which the next ones may raise it.
     tolerance: float = 0.0
-    then: Objective | None = None
+    then: "Objective | None" = None
 
     @property
-    def aims(self) -> tuple[Objective, ...]:
+    def aims(self) -> "tuple[Objective, ...]":
         """Each aim by itself, in order."""
         return (self,) if self.then is None else (replace(self, then=None), *self.then.aims)
 

@@ -1,7 +1,5 @@
 """Jobs: rigid, evolving, malleable, or with alternatives; waiting or running."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -214,7 +212,7 @@ class Job:
         return frozenset(level for level in within if level is not None)
 
     @property
-    def choices(self) -> tuple[Job, ...]:
+    def choices(self) -> "tuple[Job, ...]":
         """The rigid jobs of which a plan chooses one: the job as it asks itself, then by each of its alternatives. The
         runtime is that of its own request, and scales with the walltime, rounded up.
         """

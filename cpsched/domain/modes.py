@@ -1,7 +1,5 @@
 """The modes of a malleable job: shares of its cores, with request and speed (D'Amico et al.; SD-3)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction

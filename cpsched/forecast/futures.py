@@ -1,7 +1,5 @@
 """When waiting jobs will start, over sampled futures: how long jobs run, and which jobs arrive, as the past has it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise

@@ -4,8 +4,6 @@
 their walltimes. Within a second jobs end first, then others arrive, then there is one pass through the queue.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from numpy.typing import NDArray

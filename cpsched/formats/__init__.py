@@ -7,8 +7,6 @@ and `rules_reader.py`. `instance_checks.py` checks relations between the parts, 
 `validation.py` checks instances that were built in Python, and `toml.py` reads TOML.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """JSON files in and out, and the lines of logs: read with bounds on everything, written whole or not at all."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -2,8 +2,6 @@
 together.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter

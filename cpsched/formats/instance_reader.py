@@ -1,7 +1,5 @@
 """The instance document: from JSON to a checked `Instance`, or all of its faults at once, and back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Jobs in instance documents: what they say by other keys than fields, and what one alone can have wrong."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence

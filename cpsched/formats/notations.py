@@ -1,7 +1,5 @@
 """The small notations inside a document: array indices, item bounds, places, cron expressions, the epoch."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Opening a path: a file, or a pipe that has a writer."""
 
-from __future__ import annotations
-
 import errno
 import os
 import select

@@ -3,8 +3,6 @@
 A recursive-descent parser, one function for each rule of the grammar, with the rule as its docstring.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 from dataclasses import dataclass

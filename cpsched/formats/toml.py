@@ -1,7 +1,5 @@
 """TOML in, with bounds on everything: campaigns, parameters, and files of settings as annotated nouns."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Collection

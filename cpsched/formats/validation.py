@@ -5,8 +5,6 @@ each field must have a value of its type (paths are those of Python, ``instance.
 reader must accept the document that the instance is written as.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from functools import cache

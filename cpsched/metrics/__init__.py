@@ -9,8 +9,6 @@ log, and `run_file.py` keeps a whole simulation for reports.
 Begin with `objective_value`, the number that engines compare, and with `runs_summary`.
 """
 
-from __future__ import annotations
-
 from cpsched.metrics.fairness import UNSERVED, jain_index, overtaken, unserved_counts, unserved_rank, unserved_text
 from cpsched.metrics.fidelity import Fidelity, fidelity
 from cpsched.metrics.files import log_rows, write_jobs_csv, write_series_csv, write_summary

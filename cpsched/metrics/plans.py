@@ -4,8 +4,6 @@ Begin with `objective_value`, the number that engines compare, and `summarise`, 
 kept in integers and fractions, and only results become floats.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

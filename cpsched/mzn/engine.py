@@ -1,7 +1,5 @@
 """MiniZinc as an improver."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,7 +32,7 @@ class Window:
     model = "window"
 
     @classmethod
-    def of(cls, instance: Instance, known: Sequence[PlannedJob]) -> Window:
+    def of(cls, instance: Instance, known: Sequence[PlannedJob]) -> "Window":
         """Return the window of the waiting jobs that a known plan has starts for.
 
         `instance`: an instance without unsupported features. `known`: the jobs of any plan. The model is asked for a

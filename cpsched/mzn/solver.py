@@ -1,7 +1,5 @@
 """The border to MiniZinc: its package, its program, its solvers, and its statuses, which become ours here."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

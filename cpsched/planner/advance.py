@@ -1,7 +1,5 @@
 """From a window and a plan of it to the window some time later, when all has gone as planned."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

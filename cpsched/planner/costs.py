@@ -1,7 +1,5 @@
 """The costs of starts, by job: the objective in a form for comparing millions of plans."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What an event makes of a window: pure functions, `Instance` to `Instance` (OCCS-34, 36, 37, 39, 45, 48)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product

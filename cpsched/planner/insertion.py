@@ -4,8 +4,6 @@ Engines leave jobs out for reasons of their own: a rule looks only at whole node
 malleable job for which another one waits gets all its cores. Beside the plan these reasons are gone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, permutations
@@ -94,7 +92,7 @@ def elements_apart(instance: Instance) -> Instance:
 
 
 def _insert(
-    beside: Beside, names: Sequence[str], mappings: Sequence[NodeMapping], reasons: dict[str, WaitingJob]
+    beside: "Beside", names: Sequence[str], mappings: Sequence[NodeMapping], reasons: dict[str, WaitingJob]
 ) -> None:
     """Plan jobs beside those that have a plan, by the first mapping that finds starts; `reasons` are of the others."""
     window = beside.window(names, lambda _: True)
@@ -157,7 +155,7 @@ class _InOrder(CheapFirst):
         return [kinds[place] for place in self._order] if len(kinds) == len(self._order) else kinds
 
 
-def _outcome(beside: Beside, before: Mapping[str, WaitingJob], reasons: Mapping[str, WaitingJob]) -> Outcome:
+def _outcome(beside: "Beside", before: Mapping[str, WaitingJob], reasons: Mapping[str, WaitingJob]) -> Outcome:
     """Return the plan: a job that waits on does so for the reason `before`, unless what it waited for has a start."""
     left = [name for name in beside.elements if name in before and name not in beside.planned]
     known = {name: before[name] for name in left if before[name].reason is not WaitingReason.DEPENDENCY}

@@ -1,7 +1,5 @@
 """On-line changes of evolving jobs: a running job says anew what it wants from now on (EVO-4, EVO-18; section 9.3)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace

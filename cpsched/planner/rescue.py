@@ -6,8 +6,6 @@ does not help and few jobs must start by some time, all orders of these are trie
 of this: not even beside the running jobs alone do they start in time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache

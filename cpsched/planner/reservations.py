@@ -2,8 +2,6 @@
 42, MAUI-8).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -49,7 +47,7 @@ def slices_of(instance: Instance) -> tuple[ReservedSlice, ...]:
     return tuple(slice_ for slices in found for slice_ in slices)
 
 
-def _slices_in_order(places: _Places, wanted: Sequence[_Wanted], order: Sequence[int]) -> list[list[ReservedSlice]]:
+def _slices_in_order(places: "_Places", wanted: "Sequence[_Wanted]", order: Sequence[int]) -> list[list[ReservedSlice]]:
     """Choose the nodes of each reservation, in an order of their numbers."""
     found: list[list[ReservedSlice]] = []
     for one in wanted:

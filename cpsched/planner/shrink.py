@@ -5,8 +5,6 @@ and kept if it improves the objective: all other jobs together gain more than th
 shrunk job are free for every job, together with all else that is free on its nodes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import groupby
 

@@ -1,7 +1,5 @@
 """From an earlier plan to the next: what was planned stays where it can, and what users were told is kept in mind."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

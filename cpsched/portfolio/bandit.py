@@ -4,8 +4,6 @@ A solver that knows one choice of each job, where one was made for them (`proble
 best plan, and begins anew from those of a better one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 

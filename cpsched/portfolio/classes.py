@@ -4,8 +4,6 @@ A window of one class is an ordinary one: the running jobs, the waiting jobs of 
 classes have in their plans as amounts that are set aside. So every engine honours classes, and knows nothing of them.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace

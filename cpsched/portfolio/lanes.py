@@ -1,7 +1,5 @@
 """Solvers in parallel: each lane is a thread, and none of them can delay the answer; a line says how far they are."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """A plan that lives: it follows a window with its rules and events, and is made anew only where it cannot follow."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 

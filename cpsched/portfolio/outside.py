@@ -2,8 +2,6 @@
 a module, as ``module:name``.
 """
 
-from __future__ import annotations
-
 import sys
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points

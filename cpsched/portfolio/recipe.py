@@ -1,7 +1,5 @@
 """`solve`: the recipe. Its parts are public, so that an expert can combine them in another way."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Iterator, Sequence

@@ -3,8 +3,6 @@
 The verifier's refusal of one job costs that job its start at the most, and never the window its plan.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 

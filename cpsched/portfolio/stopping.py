@@ -5,8 +5,6 @@ are found. They are stopped if the planner's whole plan is better so; where prio
 engines plan the window with the stopped jobs among those that wait: none need know of stops.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 

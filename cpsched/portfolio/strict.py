@@ -1,7 +1,5 @@
 """A stage of `solve` where priorities are strict: each class gets its part of the budget."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 

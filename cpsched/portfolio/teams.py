@@ -2,8 +2,6 @@
 need is compiled and loaded before the seconds of a budget count.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 

@@ -1,7 +1,5 @@
 """An engine that plans one window after the other, each from the plan of the window before."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 

@@ -4,8 +4,6 @@ A node may have a chunk if it has the chunk's resources and properties, its guar
 amount that it keeps free for others (OCCS-40) leaves room for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache

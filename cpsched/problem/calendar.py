@@ -3,8 +3,6 @@
 A set of times is a sorted tuple of half-open intervals of seconds that neither overlap nor touch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo

@@ -2,8 +2,6 @@
 plan still has one of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import groupby, islice

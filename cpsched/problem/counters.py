@@ -4,8 +4,6 @@ A limit on items is a licence of its consumer; one on duration or area is a lice
 it, and of which there is none while the limit holds; a free pool is one that jobs without access take.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Jobs in reservations that want their nodes for themselves: nobody may be on the rest of a node meanwhile."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 

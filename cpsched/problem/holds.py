@@ -2,8 +2,6 @@
 may be amounts of which others have some already: in pieces, of each what is left.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ only jobs without access take; the amount that they may have together is spread 
 amounts aside, and its jobs run on nodes of their own, which have these amounts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -146,7 +144,7 @@ class NodeRules:
     def _of(self, job: Job) -> _Asked:
         return self._asked.setdefault(job.id, _Asked())
 
-    def about(self, job: Job) -> NodeRules | None:
+    def about(self, job: Job) -> "NodeRules | None":
         """Return these rules for one waiting job that the window does not have, or has in another form.
 
         None: a rule concerns that job and no job of the window, so that the nodes have no part for it.

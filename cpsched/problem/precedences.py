@@ -4,8 +4,6 @@ An array that waits for an array is not a distance for each pair of their elemen
 depends on dependencies takes time and memory for the elements, not for the pairs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
@@ -35,7 +33,7 @@ class Milestone(NamedTuple):
         """Yield the distances between two jobs, pair by pair."""
         return (Lag(one, other, seconds + delay) for other, delay in self.after for one, seconds in self.before)
 
-    def among(self, place: Mapping[int, int]) -> Milestone:
+    def among(self, place: Mapping[int, int]) -> "Milestone":
         """Return the rest of a milestone between some jobs, which get other indices."""
         return Milestone(
             tuple((place[job], seconds) for job, seconds in self.before if job in place),

@@ -1,7 +1,5 @@
 """`Problem`: an instance compiled for engines. It has no rules, and all its plans keep them; what runs fits."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -140,7 +138,7 @@ class Problem:
         """Return a plan of a stated instance, this one or an earlier one, as engines have it."""
         return replace(plan, jobs=self.to_held(plan.jobs))
 
-    def with_job(self, job: Job) -> Problem | None:
+    def with_job(self, job: Job) -> "Problem | None":
         """Return the window of one waiting job more, or of another one of the same id, to be asked about: it has only
         that job, and only the limits and free pools that count it. What the job waits for does not matter to rules.
 

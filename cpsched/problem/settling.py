@@ -5,8 +5,6 @@ Engines then know one choice of each of these jobs, and no licences that are con
 of them (`opened`), and other solvers plan again by what the best plan has chosen (`chosen_in`).
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """An instance as numbers of nodes: like nodes, each of which a job has as a whole, and which nodes (EVO-4)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -43,7 +41,7 @@ class Machine:
     free_from: tuple[int, ...]
 
     @classmethod
-    def of(cls, instance: Instance) -> Machine:
+    def of(cls, instance: Instance) -> "Machine":
         """Return the nodes of an instance."""
         classes = sorted(instance.cluster.classes, key=lambda node_class: node_class.priority)
         names = tuple(name for one in classes if one.is_up for name in one.names)

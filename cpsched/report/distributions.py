@@ -1,7 +1,5 @@
 """Distributions as charts: boxes and shares of jobs (ECDF); and what changes over time: step functions, in bins."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 

@@ -1,7 +1,5 @@
 """A report on a plan: the Gantt chart, the use of the machine, how it was found, the waiting jobs, and what changed."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """A report on history that was played again: how near the replay is, and what other rules would have changed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 

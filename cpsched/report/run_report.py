@@ -1,7 +1,5 @@
 """A report on simulations of one workload: waits and slowdowns, the machine over time, and the scheduler's own time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 

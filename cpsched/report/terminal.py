@@ -1,7 +1,5 @@
 """A Gantt chart in a terminal: rows of nodes, a column for each slice of time, a letter and a colour for each queue."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

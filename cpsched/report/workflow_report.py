@@ -1,7 +1,5 @@
 """The dependencies behind a plan as a table for a terminal, and as a page: a row for each job, an arrow for a wait."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 
 from rich.table import Table

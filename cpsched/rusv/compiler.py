@@ -2,8 +2,6 @@
 loaded.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from glob import escape
@@ -114,7 +112,7 @@ class _FolderOfModule(_CacheLocator):
         return self._line
 
     @classmethod
-    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _FolderOfModule:
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> "_FolderOfModule":
         """Make the locator of a function, wherever its file lies."""
         return cls(py_func, py_file)
 

@@ -3,8 +3,6 @@
 Beside the arrays of a timeline and of a table they take `Notes` (`n`).
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from numpy.typing import NDArray

@@ -1,7 +1,5 @@
 """Compression: booked jobs move to earlier starts after a release."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Interchangeable parts of equal nodes: where jobs can be counted, and need no nodes until they start."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -147,7 +145,7 @@ class EqualNodes:
         return np.array(rows, dtype=np.int32).reshape(-1, 3)
 
     @classmethod
-    def of(cls, demands: Demands) -> EqualNodes | None:
+    def of(cls, demands: Demands) -> "EqualNodes | None":
         """Return the units in which all demands of a machine can be counted, None if they cannot be."""
         by_demand = [list(_asked(demands, demand)) for demand in range(len(demands))]
         if not all(by_demand):

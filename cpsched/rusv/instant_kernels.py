@@ -4,8 +4,6 @@
 `Tables` and `Scratch`.
 """
 
-from __future__ import annotations
-
 from cpsched.rusv.jit import inner_kernel, kernel
 from cpsched.rusv.kernels.axis import copy
 from cpsched.rusv.kernels.constants import D, F, K, S

@@ -4,8 +4,6 @@ arrays.
 numba is imported when the first kernel is compiled, or loaded: Python interprets those of a window of few jobs sooner.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar

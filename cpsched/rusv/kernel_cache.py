@@ -4,8 +4,6 @@ Compiled code is loaded as it is found, so a folder that another user owns, or m
 source lies does not matter: checkouts and installations with the same source share what is compiled.
 """
 
-from __future__ import annotations
-
 import atexit
 import errno
 import fcntl

@@ -7,8 +7,6 @@ The tables of the sequences are passed as `Sequences`, the timeline as `Timeline
 as a `Trial`. The place of a sequence is written to a `Place`.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Step sequences (jobs of several steps) on a timeline, and the tables of `step_kernels.py`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ Nothing here knows jobs, resources or names of nodes: nodes are numbered in the 
 filled, columns and demands by position. What is mutable: `Demands` grows, `Timeline` is state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -323,7 +321,7 @@ class Booking:
     system_columns: Ints
     system_amounts: Ints
 
-    def is_same(self, other: Booking) -> bool:
+    def is_same(self, other: "Booking") -> bool:
         """Tell whether another booking has the same at the same time."""
         mine, others = (
             (*_summed(one.columns, one.amounts), *_summed(one.system_columns, one.system_amounts))

@@ -2,8 +2,6 @@
 change a job's choice, or its place in the list. Each list is decoded by counts, as when lists are bred.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import exp
@@ -78,7 +76,7 @@ class ChoiceSearch:
         if walk.has_news:
             self._offer(instance, board, walk, seed)
 
-    def _offer(self, instance: Instance, board: Board, walk: _Walk, seed: int) -> None:
+    def _offer(self, instance: Instance, board: Board, walk: "_Walk", seed: int) -> None:
         """Plan the best list on the nodes, and offer the plan."""
         walk.has_news, numbers = False, walk.numbers
         window, _ = chosen_in(instance, numbers)

@@ -1,7 +1,5 @@
 """The nodes and queues of the first document: classes, states of single nodes, and which queue may use which node."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import replace
 from fractions import Fraction

@@ -3,8 +3,6 @@
 This is the judge's own reader, on purpose: a slip in `cpsched.formats` must not hide itself here.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import json
@@ -160,7 +158,7 @@ class Cursor:
             self._expected("an object")
         return self.value
 
-    def members(self, required: Collection[str] = (), optional: Collection[str] = ()) -> dict[str, Cursor]:
+    def members(self, required: Collection[str] = (), optional: Collection[str] = ()) -> "dict[str, Cursor]":
         """Return the members of an object that has all the required keys and no unknown one."""
         mapping = self.mapping()
         for key in mapping:
@@ -171,7 +169,7 @@ class Cursor:
                 self._at(key, None).refuse("expected a value, got nothing")
         return {key: self._at(key, value) for key, value in mapping.items()}
 
-    def entries(self) -> list[tuple[str, Cursor]]:
+    def entries(self) -> "list[tuple[str, Cursor]]":
         """Return the members of an object whose keys are names."""
         entries = [(key, self._at(key, value)) for key, value in self.mapping().items()]
         for key, cursor in entries:
@@ -179,7 +177,7 @@ class Cursor:
                 cursor.refuse(f"expected a name of 1 to {MAX_NAME} characters without control characters")
         return entries
 
-    def items(self) -> list[Cursor]:
+    def items(self) -> "list[Cursor]":
         """Return the elements of an array."""
         if not isinstance(self.value, list | tuple):
             self._expected("an array")
@@ -253,7 +251,7 @@ class Cursor:
         read = {name: amount.integer(0, MAX_AMOUNT) for name, amount in self.entries()}
         return {name: amount for name, amount in read.items() if amount}
 
-    def _at(self, key: str, value: object) -> Cursor:
+    def _at(self, key: str, value: object) -> "Cursor":
         return Cursor(value, f"{self.path}.{key}" if self.path else key, self.source)
 
 

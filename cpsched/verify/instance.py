@@ -4,8 +4,6 @@ A plan can only be judged against an instance that is in order, so the first fau
 `DocumentError`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from fractions import Fraction

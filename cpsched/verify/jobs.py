@@ -1,7 +1,5 @@
 """The jobs of the first document: from raw JSON to the judge's `Job`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The judgement: read both documents, then ask every rule."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path

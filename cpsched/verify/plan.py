@@ -1,7 +1,5 @@
 """The second document: from raw JSON to the judge's `Plan`; what cannot be read becomes violations in words."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -5,8 +5,6 @@ Days are numbered as `datetime.date` does and folded into one cycle of 400 years
 changes of a zone's offset repeat, so that no time of a document is too far away.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta

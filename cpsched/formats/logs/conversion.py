@@ -1,7 +1,5 @@
 """From the jobs of a log to an instance: a window in which all of them wait, or a workload that is still to come."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ Source of the format: Simakov et al., "A Slurm simulator: implementation and par
 tools of its authors at the University at Buffalo (``slurm_sim_tools``, files ``*.events``).
 """
 
-from __future__ import annotations
-
 import math
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Jobs of a log in Standard Workload Format, made of its 18 numbers, in the form of the jobs of all logs."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from cpsched.domain import MAX_AMOUNT, MAX_COUNT, MAX_DURATION, Amounts, Chunk, Dependency, DependencyType, Request

@@ -3,8 +3,6 @@
 Source of the format: Torque Administrator Guide, "Accounting records"; PBS Professional writes the same with more keys.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence

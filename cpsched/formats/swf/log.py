@@ -1,7 +1,5 @@
 """The contents of a log: its header, its jobs, and the lines that are neither."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

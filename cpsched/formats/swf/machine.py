@@ -1,7 +1,5 @@
 """The machine of a log: from a cluster file, or from what the log's header says, with what had to be assumed."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo

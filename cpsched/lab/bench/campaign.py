@@ -3,8 +3,6 @@
 Tables, charts and published figures are as the file has them (`campaign_model`).
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import Counter

@@ -4,8 +4,6 @@ Rules about a single table are checked here. Rules that need a second table, a f
 checked in `reading`.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The figures of a cell by their names: ``wqt``, ``bounded_slowdown.mean``, ``decisions.p99``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any

@@ -1,7 +1,5 @@
 """One cell: its workload is read, taken from a log, or generated, then changed; a scheduler plays it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache

@@ -1,7 +1,5 @@
 """Which chart a campaign's plot becomes: bars for each workload, or lines over what was changed in it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """From a TOML file to a campaign, or to everything that is wrong with it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """History played again: the days of a site's own past under its own rules and under others, beside what happened."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Replicas of one workload as a campaign: policies are compared on the same jobs at moved times."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ Mu'alem and Feitelson, TPDS 2001: a job is reserved the earliest place beside al
 event the reservations are compressed: one after the other, each moves up if it can.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

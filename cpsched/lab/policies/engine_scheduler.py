@@ -1,7 +1,5 @@
 """Engines as on-line schedulers: `solve` and `replan` for one window after the other; and the portfolio on-line."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import replace
 from itertools import count

@@ -1,7 +1,5 @@
 """List scheduling of evolving applications on-line: a job is scheduled when it comes, once (EVO-7, EVO-18)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from cpsched.domain import Placement, Segment

@@ -3,8 +3,6 @@
 These are on-line forms (`QueueRule`), which the simulator plays; `rules` has those that plan windows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """The arrays of the event loop, what the numbers in them mean, and the sorted lists that some of them are."""
 
-from __future__ import annotations
-
 from collections import namedtuple
 from typing import Any, NamedTuple
 

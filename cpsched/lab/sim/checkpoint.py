@@ -3,8 +3,6 @@
 Kernels check nothing: what a file says is checked before they work on it, its sizes, indices and counters.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -5,8 +5,6 @@ long as they really run, and so it lags: where it depends on the end of a job th
 job has ended. Nothing in it is expected, so no wrong expectation stays in its longest wait.
 """
 
-from __future__ import annotations
-
 from cpsched.lab.sim.arrays import COMPLETED, WAITING, C, J, R
 from cpsched.rusv import FOREVER, inner_kernel, kernel
 

@@ -4,8 +4,6 @@ What jobs have already of it when that time begins stays theirs: the amounts hel
 job starts only if nothing that it takes is set aside before its walltime is over.
 """
 
-from __future__ import annotations
-
 from cpsched.lab.sim.arrays import C, J
 from cpsched.rusv import FOREVER, inner_kernel, kernel, kernels
 

@@ -4,8 +4,6 @@ Events are ends, corrections of estimates, deadlines, outages, changes of what i
 in this order within a second. After all events of a second there is one pass through the queue.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from cpsched.lab.sim.arrays import (

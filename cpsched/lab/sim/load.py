@@ -1,7 +1,5 @@
 """A workload as arrays: what the event loops need to know of its jobs, and of the machine."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Kernels of the queue's order: keys of jobs, and their expected runtimes."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from cpsched.lab.sim.arrays import BY, EXPECTS_CLASSES, PREDICTS_NOTHING, C, J, sort_by_key

@@ -17,8 +17,6 @@ reservation, beside it (`beside`), tell with those that are free at the changes 
 job can have that begins before and ends after.
 """
 
-from __future__ import annotations
-
 from cpsched.lab.sim.arrays import C, J, R, V
 from cpsched.lab.sim.hold_kernels import has_asides, level_at, lower_at, lower_room, lower_until, next_change, shift_row
 from cpsched.lab.sim.queue_kernels import index_of

@@ -6,8 +6,6 @@ minutes, since one run of a log proves little. A job takes as long as it did, or
 is expected to. No decision looks at anything that is not known at its second.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -172,7 +170,7 @@ class _Figures(NamedTuple):
     slowdown: float
     longest: float
 
-    def wins_over(self, usual: _Figures) -> bool:
+    def wins_over(self, usual: "_Figures") -> bool:
         """Tell whether this is better than the usual rule's, and nowhere much worse."""
         if not self.weighted_waits[-1] < (1 - _LEAST_GAIN) * usual.weighted_waits[-1]:
             return False

@@ -1,7 +1,5 @@
 """Queue rules: schedulers that need no more than the queue, what is free now, and the head's reservation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum

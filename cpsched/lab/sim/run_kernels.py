@@ -1,7 +1,5 @@
 """Kernels of running jobs: their starts and ends, and what they take and give back."""
 
-from __future__ import annotations
-
 from cpsched.lab.sim.arrays import (
     AFTER_ANY,
     AFTER_NOT_OK,

@@ -4,8 +4,6 @@ On each entry of its placement such a job runs in one of its modes, number 0 of 
 all but its cores, stay as they are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction

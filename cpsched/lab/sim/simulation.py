@@ -1,7 +1,5 @@
 """The front door of the simulator: `simulate` plays a workload by a scheduler."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The scheduler's view of machine and queue during a simulation."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction

@@ -5,8 +5,6 @@ fits nowhere, the cheapest jobs that make room for it are stopped. Where jobs ar
 nothing starts until that is over. A job that cannot start leaves its level to the scheduler.
 """
 
-from __future__ import annotations
-
 from cpsched.lab.sim.arrays import (
     COMPLETED,
     KILLED,

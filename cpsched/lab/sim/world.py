@@ -1,7 +1,5 @@
 """The state of a simulation: machine, queue, and what has become of the jobs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction

@@ -2,8 +2,6 @@
 from columns of numbers to the jobs of an instance, and their users.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from functools import cache

@@ -6,8 +6,6 @@ quarter. Policies are compared over replicas, each on the same ones. Which jobs 
 machine states it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

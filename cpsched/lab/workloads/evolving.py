@@ -1,7 +1,5 @@
 """The random applications of Klein and Pérez, Towards Scheduling Evolving Applications, as windows (EVO-14)."""
 
-from __future__ import annotations
-
 from random import Random
 
 from cpsched.domain import (

@@ -5,8 +5,6 @@ Where the paper is silent, this follows the reconstruction that matches its coun
 `class_of`.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 import numpy as np

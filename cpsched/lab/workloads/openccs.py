@@ -1,7 +1,5 @@
 """A workload after the published figures of OpenCCS on OCuLUS (Keller, JSSPP 2017)."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """List scheduling of evolving applications (Klein and Pérez, algorithm 1; EVO-7), and its variants (EVO-11)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

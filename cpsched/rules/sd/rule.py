@@ -1,7 +1,5 @@
 """The parameters of SD-Policy, and the choice of mates (D'Amico et al., eq. 1 to 3; SD-6)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

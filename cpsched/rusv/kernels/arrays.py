@@ -1,7 +1,5 @@
 """The arrays of the kernels; `constants.py` has what the numbers in them mean."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from numpy.typing import NDArray

@@ -1,7 +1,5 @@
 """The time axis of a timeline: slots and blocks, and the amounts that are booked on them."""
 
-from __future__ import annotations
-
 from cpsched.rusv.jit import inner_kernel, kernel
 from cpsched.rusv.kernels.arrays import Taken
 from cpsched.rusv.kernels.constants import BLOCK, FOREVER, HIGH, LAZY, LOW, H

@@ -4,8 +4,6 @@ The steps of a node are those of its own bookings, so that memory and time grow 
 times breakpoints. The search reads the nodes one by one and stops where it has enough of them.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from cpsched.rusv.jit import inner_kernel, kernel

@@ -1,7 +1,5 @@
 """The search for the earliest window of time in which a demand fits."""
 
-from __future__ import annotations
-
 from cpsched.rusv.jit import inner_kernel, kernel
 from cpsched.rusv.kernels.axis import following, locate
 from cpsched.rusv.kernels.constants import BLOCK, HIGH, LAZY, LOW, D, H

@@ -5,8 +5,6 @@ job may overtake the first one that has to wait if it does not delay that (Lifka
 JSSPP 1995).
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -26,7 +24,7 @@ class Shop:
         self.exclusive: set[str] = set()
         self.licenses = Counter(cluster.licenses)
 
-    def copy(self) -> Shop:
+    def copy(self) -> "Shop":
         """Return another shop with the same free amounts."""
         other = Shop.__new__(Shop)
         other.cluster, other.state = self.cluster, self.state

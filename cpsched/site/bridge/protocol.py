@@ -8,8 +8,6 @@ by one, each with its own id.
 jobs are in the hands of the manager's own scheduler.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum

@@ -4,8 +4,6 @@ It knows how long each job really runs (its `runtime`), which it tells nobody. A
 runtime and its walltime. Jobs that are not steered are started by the world's own scheduler (`own_scheduler.py`).
 """
 
-from __future__ import annotations
-
 import heapq
 from dataclasses import dataclass, replace
 from enum import IntEnum

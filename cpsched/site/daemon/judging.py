@@ -5,8 +5,6 @@ judged once more, against the newest snapshot. Only the nodes that they are abou
 there, unless a rule of the site counts what is elsewhere: the judge takes seconds for 5,000 nodes.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The application: its parts, its endpoints, and the guard before them; and its server."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import gc

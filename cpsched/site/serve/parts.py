@@ -1,7 +1,5 @@
 """What the endpoints share: the source, the newest view of it, and those who answer."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Server-sent events: what has changed, for whoever listens, from where it stopped listening."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import secrets

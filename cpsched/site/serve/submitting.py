@@ -1,7 +1,5 @@
 """The endpoints of submitted instances: send one, ask what became of it, cancel it."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 from typing import Annotated

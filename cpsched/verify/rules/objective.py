@@ -1,7 +1,5 @@
 """The value of a plan, recomputed exactly from the two documents."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Records of what happened: outages, and the jobs that they cut short."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping

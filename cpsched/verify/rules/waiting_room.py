@@ -6,8 +6,6 @@ kind of chunks that does not fit alone proves that it cannot; mapping many kinds
 "cannot tell".
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 

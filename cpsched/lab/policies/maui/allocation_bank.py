@@ -1,7 +1,5 @@
 """The allocation bank: users who have spent their credit cannot run jobs (MAUI-9; QBank, Bode et al., ALS 2000)."""
 
-from __future__ import annotations
-
 from cpsched.lab.policies.maui.params import Credits
 
 _HOUR = 3600

@@ -1,7 +1,5 @@
 """One scheduling cycle of Maui: start from the top, reserve for those next, backfill (MAUI-1, MAUI-2)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -8,8 +8,6 @@ goes by node weights; licenses are allocated together with nodes. Pre-staging, q
 efficiencies are not built.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

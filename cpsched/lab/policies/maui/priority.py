@@ -1,7 +1,5 @@
 """The priority of a job in Maui: a weighted sum of components (MAUI-3 to MAUI-6), with past usage (MAUI-5)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

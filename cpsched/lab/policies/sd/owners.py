@@ -1,7 +1,5 @@
 """The running jobs that have all cores of all their nodes, and could lend some of them (SD-4, SD-6, SD-7)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil

@@ -6,8 +6,6 @@ are made anew, and the pass begins again, until no job starts any more. Where no
 is malleable, this is `static_backfill`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The jobs that share nodes while a simulation runs: guests, their mates, and possible mates (SD-4 to SD-11)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 

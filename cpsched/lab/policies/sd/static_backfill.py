@@ -1,7 +1,5 @@
 """Static backfilling, as SD-Policy's base has it (D'Amico et al., listing 1 without its else; SD-2)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

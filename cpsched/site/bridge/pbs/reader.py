@@ -4,8 +4,6 @@ Attributes and states are those of the
 PBS Professional reference guide (2022.1, chapters 6 and 8). Times are local dates in the C locale.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -3,8 +3,6 @@
 Of JSON that is read again and again, an entry whose text is the same as in the answer before is not read anew.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections import defaultdict

@@ -2,8 +2,6 @@
 licences that others have.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace

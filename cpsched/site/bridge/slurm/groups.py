@@ -1,7 +1,5 @@
 """Jobs that Slurm has as one: the components of a heterogeneous job, and the tasks of an array with a throttle."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """One job of Slurm as an instance has it, or the reason why it cannot be planned."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections import Counter

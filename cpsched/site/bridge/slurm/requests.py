@@ -1,7 +1,5 @@
 """What a waiting job of Slurm asks for, as a request of cpsched; or why that cannot be said."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """slurmrestd: its answers over a unix socket or loopback, within a time limit, without the commands of Slurm."""
 
-from __future__ import annotations
-
 import getpass
 import http.client
 import json

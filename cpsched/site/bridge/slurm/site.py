@@ -1,7 +1,5 @@
 """The site's choices about its Slurm: where its commands are, and how long the users of a partition expect to wait."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import dataclass
 from pathlib import Path

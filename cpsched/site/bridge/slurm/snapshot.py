@@ -1,7 +1,5 @@
 """Slurm's records as a `Snapshot`: an instance, the jobs that stay Slurm's with a reason each, and the facts."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
