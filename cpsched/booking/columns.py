@@ -128,7 +128,6 @@ class Columns:
         return [(name, None)] if group is None else [(name, None), (name, group)]
 
     def _layout(self) -> Layout:
-        """Return the layout of all columns."""
         keys = sorted({key for columns in self.run_columns for key in columns}, key=lambda key: (key[1] or "", key[0]))
         number = {key: place for place, key in enumerate(keys)}
         runs = []

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from cpsched.booking.changing import ChangingJobs, Part, Shape
 from cpsched.booking.columns import Columns
-from cpsched.booking.links import CompiledMode, Links, compiled_modes
+from cpsched.booking.links import Links, compiled_modes
 from cpsched.booking.mapping import CheapFirst, Mapping
 from cpsched.booking.running import RunningJobs, book_asides, fastest_changes
 from cpsched.domain import Instance, Job, PlannedJob, Segment, SetAside, stretches_of
@@ -89,25 +89,23 @@ class Ledger:
         self.modes = tuple(
             compiled_modes(instance, job, self._columns, is_awaited=job.id in awaited) for job in self.jobs
         )
-        self._shapes = self._compile_shapes(awaited)
+        #: The waiting jobs that change, by row; one for whose end others wait holds no step.
+        self._shapes = {
+            row: Shape.of(job, self._columns, is_held=job.id not in awaited)
+            for row, job in enumerate(self.jobs)
+            if job.is_evolving
+        }
         self._changing = ChangingJobs(self._columns, self.timeline, self._shapes)
         self._parts: dict[int, list[Part]] = {}
         self._has_parts = has_parts
         links = Links.of(instance, waiting)
-        self.table = JobTable(
-            [self._table_row(job, *of_job) for job, of_job in zip(waiting, self.modes, strict=True)], links.between
-        )
+        # a waiting job as (demand, earliest start, latest start, duration), from `now` on, in its first mode
+        rows = [
+            (mode.demand, own_start(instance, job) - instance.now, mode.latest, mode.duration)
+            for job, (mode, *_) in zip(waiting, self.modes, strict=True)
+        ]
+        self.table = JobTable(rows, links.between)
         self.table.jobs[:, 1] = np.maximum(self.table.jobs[:, 1], links.released)
-
-    def _table_row(self, job: Job, mode: CompiledMode, *_: CompiledMode) -> tuple[int, int, int, int]:
-        """Return a waiting job as (demand, earliest start, latest start, duration), from `now` on."""
-        earliest = own_start(self.instance, job) - self.instance.now
-        return mode.demand, earliest, mode.latest, mode.duration
-
-    def _compile_shapes(self, awaited: frozenset[str]) -> dict[int, Shape]:
-        """Return the waiting jobs that change, by row; one for whose end others wait holds no step."""
-        changing = {row: job for row, job in enumerate(self.jobs) if job.is_evolving}
-        return {row: Shape.of(job, self._columns, is_held=job.id not in awaited) for row, job in changing.items()}
 
     # --- waiting jobs -------------------------------------------------------------------------------------------
 
@@ -231,7 +229,11 @@ class Ledger:
         """
         row, table = self._row[planned.id], self.table
         if row in self._shapes:
-            return self._restore_changing(row, planned)
+            parts = self._changing.restored(self._shapes[row], planned, self.instance.now)
+            if parts is None or not self._may_be_at(row, planned):
+                return False
+            self._book_changing(row, parts)
+            return True
         start, duration = planned.start - self.instance.now, planned.end - planned.start
         alternative = planned.alternative if self.jobs[row].alternatives else None
         for number, mode in enumerate(self.modes[row]):
@@ -305,14 +307,6 @@ class Ledger:
             entries[:, 1] = [kinds[columns.kind_of(kind)] for kind in held[:, 1].tolist()]
             found.append(entries if columns.demands.may_have(entries) else None)
         return found
-
-    def _restore_changing(self, row: int, planned: PlannedJob) -> bool:
-        """Book a job that changes at its place in another plan; return whether that is still allowed."""
-        parts = self._changing.restored(self._shapes[row], planned, self.instance.now)
-        if parts is None or not self._may_be_at(row, planned):
-            return False
-        self._book_changing(row, parts)
-        return True
 
     def _may_be_at(self, row: int, planned: PlannedJob) -> bool:
         """Return whether its own times, and the jobs that it waits for, let a job be at a time."""

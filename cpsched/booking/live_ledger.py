@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cpsched.booking.ledger import Ledger, Mark
 from cpsched.booking.links import Links, compiled_modes
@@ -210,7 +209,9 @@ class LiveLedger(Ledger):
         if self._compression is None:
             self._compression = Compression(self.timeline, self.table)
         rows = self._rows(ids)
-        is_joint = np.flatnonzero(self._is_joint()[self.table.jobs[:, 0]])
+        # demands for chunks of several kinds may fit later without any release
+        flags = self.timeline.demands.tables().demands[self.table.jobs[:, 0], kernels.D.FLAGS]
+        is_joint = np.flatnonzero(flags & kernels.F.JOINT)
         first = 0
         before = self.table.starts.copy()
         is_left = before[rows] == NOWHERE
@@ -223,11 +224,6 @@ class LiveLedger(Ledger):
             self.timeline.plan(self.table, rows[place : place + 1])
             first = place + 1
         return not np.array_equal(before, self.table.starts)
-
-    def _is_joint(self) -> NDArray[np.bool_]:
-        """Return which demands are for chunks of several kinds: these may fit later without any release."""
-        flags = self.timeline.demands.tables().demands[:-1, kernels.D.FLAGS]
-        return np.asarray(flags & kernels.F.JOINT != 0)
 
     def _give_back(self, released: Sequence[Booking], since: int = 0) -> None:
         """Note that something was released from a second on, of this ledger's clock."""

@@ -271,7 +271,10 @@ class RunningJobs:
         for booking in self._bookings[planned.id]:
             self._timeline.book(booking)
         if is_free:
-            self._note(planned)
+            if planned == repeated(self._jobs[planned.id]):
+                self.changed.pop(planned.id, None)
+            else:
+                self.changed[planned.id] = planned
         return is_free
 
     def _bookings_of(self, job: Job, planned: PlannedJob) -> list[Booking]:
@@ -356,13 +359,6 @@ class RunningJobs:
         """Book what a changeable job holds in the recorded continuation: the inverse of `lift`."""
         for booking in self._bookings[job_id]:
             self._timeline.book(booking)
-
-    def _note(self, planned: PlannedJob) -> None:
-        """Record the continuation of a job, unless it is unchanged."""
-        if planned == repeated(self._jobs[planned.id]):
-            self.changed.pop(planned.id, None)
-        else:
-            self.changed[planned.id] = planned
 
     def planned(self, job_id: str) -> PlannedJob:
         """Return a running job as the plan has it."""

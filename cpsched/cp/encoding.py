@@ -324,7 +324,6 @@ def _task(
     modes: tuple[TaskMode, ...],
     sites: Sequence[tuple[int, Site]],
 ) -> Task:
-    """Return a job as a task."""
     end_by = horizon if job.deadline is None else min(job.deadline - instance.now, horizon)
     shortest = min(mode.least for mode in modes)
     last = instance.latest_start(job)

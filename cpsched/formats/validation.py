@@ -88,7 +88,6 @@ def _accepts_noun(cls: Any) -> Callable[[Any], bool]:
 
 
 def _type_faults(value: Any, hint: Any, path: str) -> Iterator[Fault]:
-    """Yield the faults of type of a value and of all that it holds."""
     if _accepts(hint)(value):
         return
     origin, inner = get_origin(hint), get_args(hint)

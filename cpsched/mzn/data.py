@@ -194,7 +194,6 @@ def _machine_data(instance: Instance) -> dict[str, Any]:
 
 
 def _node_numbers(instance: Instance) -> dict[str, int]:
-    """Return the number of each node."""
     return {name: number for number, name in enumerate(instance.cluster.node_names, 1)}
 
 

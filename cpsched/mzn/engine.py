@@ -115,7 +115,8 @@ class MiniZinc:
         chosen = {planned.id: planned.alternative for planned in best.jobs}
         has_choices = any(job.alternatives for job in instance.jobs)
         if has_choices:
-            instance = _settled(instance, chosen)
+            apart = planner.elements_apart(instance)  # each job by the alternative that the plan chose for it
+            instance = replace(apart, jobs=tuple(given(job, chosen.get(job.id, 0)) for job in apart.jobs))
         window = window_of(instance, [replace(planned, alternative=0) for planned in best.jobs])
         if not window.jobs or board.is_over:
             return
@@ -138,12 +139,6 @@ class MiniZinc:
             _conclude(window, answer, board, best.ids, self.params.solver, by)
         elif answer.verdict in _ENDS:
             board.report(_ENDS[answer.verdict].format(model=window.model), by=by)
-
-
-def _settled(instance: Instance, chosen: Mapping[str, int]) -> Instance:
-    """Return a window in which each job has to run by the alternative that a plan chose for it."""
-    apart = planner.elements_apart(instance)
-    return replace(apart, jobs=tuple(given(job, chosen.get(job.id, 0)) for job in apart.jobs))
 
 
 def window_of(instance: Instance, known: Sequence[PlannedJob]) -> Window | EvolvingWindow:

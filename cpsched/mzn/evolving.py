@@ -156,7 +156,6 @@ def _costs(instance: Instance, jobs: Sequence[Job], times: data.Times, awaited: 
 
 
 def _kinds_data(instance: Instance, kinds: Sequence[_Staged]) -> dict[str, Any]:
-    """Return the data of the kinds of chunks."""
     resources = data.resource_numbers(instance)
     return {
         "num_kinds": len(kinds),

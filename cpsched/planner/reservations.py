@@ -114,7 +114,6 @@ class _Places:
         return reservation.id if reservation.id in self._hosts else None, is_downtime and self._has_others
 
     def _job(self, reservation: Reservation, request: Request, start: int, end: int) -> Job:
-        """Return one time of a reservation as a job."""
         begin = max(self._window.now, start)
         step = Step(walltime=end - begin, request=request)
         name = f"{reservation.id} {start}"

@@ -53,17 +53,13 @@ def run_lanes(
         for thread in threads:
             while thread.is_alive() and (left := deadline.remaining) > 0:
                 thread.join(min(_LOOK, left))
-                if on_plan is not None and _is_ended_by(on_plan, board):
+                proof = board.proof
+                bound = None if proof is None else proof.value
+                if on_plan is not None and on_plan(board.best.value, bound, board.budget.elapsed) is False:
                     return True
     except KeyboardInterrupt:
         return True
     return False
-
-
-def _is_ended_by(on_plan: OnPlan, board: Board) -> bool:
-    """Tell the user of the best plan, and return whether that is enough."""
-    proof = board.proof
-    return on_plan(board.best.value, None if proof is None else proof.value, board.budget.elapsed) is False
 
 
 def _run_lane(lane: Sequence[Improver], instance: Instance, board: Board, seed: int) -> None:

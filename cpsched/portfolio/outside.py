@@ -37,7 +37,6 @@ def load_outside(name: str, *groups: str) -> object | None:
 
 
 def _loaded(name: str, module: str, attribute: str) -> object:
-    """Return an object of a module."""
     if not all(part.isidentifier() for part in (*module.split("."), *attribute.split("."))):
         raise _refused(name, f"Expected MODULE:NAME, such as mypolicies:ShortestFirst, got {name!r}")
     here = str(Path.cwd())

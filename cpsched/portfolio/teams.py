@@ -92,7 +92,6 @@ def team_of(engine: str, *, workers: int = 2, solver: str = "gecode", steps: int
 
 
 def _lanes_of(engine: str, workers: int, solver: str, steps: int | None) -> tuple[tuple[Improver, ...], ...]:
-    """Return the solvers of an engine."""
     match engine:
         case "search" if steps is not None:
             return ((search.Search(search.SearchParams(max_steps=steps)),),)

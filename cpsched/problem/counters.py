@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from cpsched.domain import (
     FOR_EVER,
-    Access,
     AreaScope,
     ConsumerKind,
     FreePool,
@@ -283,7 +282,6 @@ class _Limits:
         return Rule(f"{bound.consumer} {words}", bound.path, WaitingReason.LIMIT)
 
     def _items(self, bound: _Bound, items: ItemBound) -> Iterator[Counter]:
-        """Yield the counter of a limit on items at a time."""
         most, asked = items.of(self._supply.of(bound.resource)), bound.asked
         takes = {name: size.most for name, size in asked.sizes.items() if size.most}
         rule = self._rule(bound, f"may have {most} {bound.resource} at a time")
@@ -459,15 +457,11 @@ def is_let_in(pool: FreePool, job: Job) -> bool:
         return True
     if access.asks_for and any(name in job.licenses or asks_for(job, name) for name in access.asks_for):
         return True
-    if (access.max is not None or access.max_walltime is not None) and _is_small(access, job):
-        return True
+    if access.max is not None or access.max_walltime is not None:
+        is_short = access.max_walltime is None or job.walltime <= access.max_walltime
+        if is_short and all(_peak(job, name) <= amount for name, amount in (access.max or {}).items()):
+            return True
     return pool.otherwise_max_walltime is not None and job.walltime <= pool.otherwise_max_walltime
-
-
-def _is_small(access: Access, job: Job) -> bool:
-    """Tell whether a job meets both conditions on size and walltime; one that is not there is met."""
-    is_short = access.max_walltime is None or job.walltime <= access.max_walltime
-    return is_short and all(_peak(job, name) <= amount for name, amount in (access.max or {}).items())
 
 
 def asks_for(job: Job, resource: str) -> bool:

@@ -46,7 +46,14 @@ def alone_in(
         for node in {placement.node for placement in one.allocation} & closed.keys():
             on_nodes[node] += [(max(one.start, start), min(one.end, end)) for start, end in times]
     shared = {node: union(found) for node, found in on_nodes.items()}
-    rests = {node: _less(cluster.class_of[node].resources, amounts) for node, amounts in closed.items()}
+    rests = {
+        node: Amounts(
+            (name, left)
+            for name, has in cluster.class_of[node].resources.items()
+            if (left := has - amounts.get(name, 0)) > 0
+        )
+        for node, amounts in closed.items()
+    }
     lacking, shortest = at_most(alone, _num_chunks), min(job.walltime for job in alone)
     found: dict[str, Intervals] = {}
     asides: list[SetAside] = []
@@ -71,9 +78,3 @@ def rests_of_running(jobs: Sequence[Job], held: Sequence[SetAside], cluster: Clu
 def _num_chunks(job: Job) -> int:
     """Return the most chunks that a job, or all elements of an array, have at a time."""
     return len(job.element_ids) * max(sum(chunk.count for chunk in step.request.chunks) for step in job.steps)
-
-
-def _less(amounts: Amounts, taken: Mapping[str, int]) -> Amounts:
-    """Return what is left of some amounts."""
-    left = {name: amount - taken.get(name, 0) for name, amount in amounts.items()}
-    return Amounts({name: amount for name, amount in left.items() if amount > 0})

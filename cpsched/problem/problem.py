@@ -187,7 +187,6 @@ class Problem:
 
 
 def _by_rule(waiting: WaitingJob, rule: Rule) -> WaitingJob:
-    """Return a job as one that waits because of a rule."""
     return WaitingJob(id=waiting.id, reason=rule.reason, detail=f"{rule} ({rule.path})")
 
 

@@ -8,7 +8,7 @@ from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from math import floor
 
-from cpsched.domain import Amounts, Chunk, Instance, Job, NodeClass, Placement, PlannedJob, Request, Segment
+from cpsched.domain import Amounts, Chunk, Instance, Job, Placement, PlannedJob, Request, Segment
 
 #: More seconds than any plan has.
 NO_LIMIT = 1 << 60
@@ -90,7 +90,13 @@ def beyond_equal_nodes(instance: Instance) -> tuple[str, ...]:
     features = [
         f"{key}: {what}"
         for key, what, present in (
-            ("cluster", "nodes of several kinds", any(not _are_alike(classes[0], other) for other in classes)),
+            (
+                "cluster",
+                "nodes of several kinds",
+                any(
+                    (one.resources, one.properties) != (classes[0].resources, classes[0].properties) for one in classes
+                ),
+            ),
             ("cluster", "nodes with guards", any(node_class.admits for node_class in classes)),
             ("cluster", "nodes that keep resources free", any(node_class.keep_free for node_class in classes)),
             ("reservations", "nodes or licences that are set aside for a time", instance.set_aside),
@@ -101,11 +107,6 @@ def beyond_equal_nodes(instance: Instance) -> tuple[str, ...]:
         found = _of_running(instance, job) if job.running is not None else _of_waiting(instance, job)
         features.extend(f"job {job.id}: {what}" for what in found)
     return tuple(features)
-
-
-def _are_alike(first: NodeClass, second: NodeClass) -> bool:
-    """Return whether the nodes of two classes have the same."""
-    return (first.resources, first.properties) == (second.resources, second.properties)
 
 
 def _of_waiting(instance: Instance, job: Job) -> Iterator[str]:

@@ -58,7 +58,6 @@ def workflow_html(instance: Instance, plan: Plan) -> str:
 
 
 def _drawing(instance: Instance, rows: Sequence[WorkflowJob]) -> Iterator[str]:
-    """Yield the rows as a drawing."""
     times = [second for one in rows for second in (one.start, one.end) if second is not None]
     first, last = min(times, default=instance.now), max(times, default=instance.now)
     scale = _TIME / max(1, last - first)

@@ -192,7 +192,6 @@ def _seconds_of(links: Links, count: int) -> tuple[tuple[list[Array], Array], ..
 
 
 def _project_of_choices(instance: Instance, jobs: Sequence[Job], seed: int) -> kernels.Project:
-    """Return the project in which each choice of each job is a job of its own."""
     choices = held_choices(instance, jobs)
     running = [job for job in instance.jobs if job.running is not None]
     return project_of(Chain(replace(instance, jobs=(*running, *choices)), choices, seed))

@@ -107,7 +107,6 @@ def read_totals(cursor: Cursor) -> dict[str, int]:
 
 
 def _read_condition(cursor: Cursor) -> Condition:
-    """Read one condition of a guard."""
     members = cursor.members(optional=["min", "max_walltime"])
     if not members:
         cursor.refuse("expected min or max_walltime, got neither")

@@ -50,7 +50,7 @@ def load(path: str | Path) -> object:
     """Read a ``.json`` or ``.json.gz`` file within limits. Raises `DocumentError` if it is none."""
     source = str(path)
     try:
-        with open(path, "rb", opener=_open_without_waiting) as stream:
+        with open(path, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as stream:
             _refuse_endless(stream)
             data = _unpacked(b"".join(_portions(stream)))
         _refuse_crowded(data)
@@ -60,11 +60,6 @@ def load(path: str | Path) -> object:
     except (OSError, EOFError, zlib.error, ValueError) as error:
         what = getattr(error, "strerror", None) or error
         raise DocumentError(source, [Fault("", f"expected a JSON document, got: {what}")]) from error
-
-
-def _open_without_waiting(path: str, flags: int) -> int:
-    """Open a path; a pipe without a writer is opened too."""
-    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _refuse_endless(stream: BinaryIO) -> None:

@@ -121,7 +121,6 @@ def _read_epoch(cursor: Cursor) -> datetime:
 def _read_reservations(
     cursor: Cursor, countable: Collection[str], nodes: Collection[str], clock: Clock | None
 ) -> dict[str, model.Reservation]:
-    """Read the reservations."""
     reservations: dict[str, model.Reservation] = {}
     for item in cursor.items():
         members = item.members(
@@ -222,7 +221,6 @@ def _read_items(cursor: Cursor | None) -> model.ItemBound:
 
 
 def _read_limit(cursor: Cursor, resources: Collection[str], clock: Clock | None) -> model.Limit:
-    """Read one limit."""
     members = cursor.members(["consumer", "resource"], ["items", "duration", "area", "area_scope", "validity", "soft"])
     resource = members["resource"].name()
     machine.check_known(members["resource"], resource, resources)
@@ -243,7 +241,6 @@ def _read_limit(cursor: Cursor, resources: Collection[str], clock: Clock | None)
 
 
 def _read_pool(cursor: Cursor, resources: Collection[str], nodes: Collection[str], clock: Clock | None) -> model.Pool:
-    """Read one free pool."""
     members = cursor.members(["resource", "items"], ["open_to", "validity", "nodes", "otherwise"])
     machine.check_known(members["resource"], members["resource"].name(), resources)
     among = frozenset(machine.read_hosts(members["nodes"], nodes)) if "nodes" in members else None

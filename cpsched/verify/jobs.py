@@ -193,7 +193,6 @@ class JobReader:
         places[name].refuse("expected max_delay that starts can keep together")
 
     def _read_job(self, members: Mapping[str, Cursor]) -> Job:
-        """Read one entry."""
         steps, licenses = self._read_steps(members)
         licenses = join_licenses(licenses, members.get("licenses"))
         if "malleable" in members and "steps" in members:
@@ -507,7 +506,6 @@ def _read_expand_limit(cursor: Cursor | None) -> Fraction | None:
 
 
 def _refuse_beside(cursor: Cursor, keys: Sequence[str], job: Mapping[str, Cursor]) -> None:
-    """Refuse what no job has that has one of these keys."""
     for key in keys:
         if key in job:
             cursor.refuse(f"expected none in a job with {key}")

@@ -182,7 +182,6 @@ class PlanReader:
         return None
 
     def _read_segment(self, cursor: Cursor) -> Segment:
-        """Read one segment."""
         members = cursor.members(["start", "end", "allocation"])
         return Segment(*_times(members), self._read_allocation(members["allocation"]))
 

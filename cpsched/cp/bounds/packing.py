@@ -221,7 +221,6 @@ class Knapsack:
 
     @staticmethod
     def _repeat(step: NDArray[np.int64], times: int) -> NDArray[np.int64]:
-        """Return `step` repeated this many times."""
         result = np.arange(len(step))
         power = step
         while times:

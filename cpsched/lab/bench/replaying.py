@@ -90,7 +90,6 @@ def days_of(past: Past, first: str | None, last: str | None) -> Days:
 
 
 def _second(option: str, day: str, instance: Instance, origin: int, horizon: int) -> int:
-    """Return the second at which a day begins."""
     faults = []
     found = None
     if re.fullmatch("[0-9]{1,6}", day):
@@ -115,7 +114,6 @@ def _second(option: str, day: str, instance: Instance, origin: int, horizon: int
 
 
 def _day_of(instance: Instance, second: int, origin: int) -> str:
-    """Return the day of a second as options write it."""
     local = instance.local_time(second)
     return str((second - origin) // _DAY) if local is None else f"{local:%Y-%m-%d}"
 

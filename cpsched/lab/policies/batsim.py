@@ -152,7 +152,6 @@ class Batsim:
             yield _event(news.now, "JOB_SUBMITTED", {"job_id": name, "job": submitted, "profile": profile})
 
     def _name(self, site: Site, job: int) -> str:
-        """Return the present name of a job."""
         again = f"#{self._runs[job] - 1}" if self._runs[job] > 1 else ""
         return f"{_WORKLOAD}!{site.jobs[job].id}{again}"
 

@@ -51,7 +51,6 @@ def always(rule: QueueRule) -> Callable[[], QueueRule]:
 
 
 def _by_order(name: str, order: Order) -> Callable[..., QueueRule]:
-    """Return the factory of a rule of order."""
 
     def make(backfill: Backfill = "none", expect: Expect = "walltime") -> QueueRule:
         rule = BackfillRule.NOT_DELAYING if backfill == "easy" else BackfillRule.NOBODY

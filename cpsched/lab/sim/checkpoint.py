@@ -357,7 +357,6 @@ def _are_seconds(found: NDArray[Any], *, ndim: int) -> bool:
 
 
 def _digest_of(arrays: Mapping[str, NDArray[Any]]) -> str:
-    """Return a digest of named arrays."""
     sha = hashlib.sha256()
     for name, array in sorted(arrays.items()):
         sha.update(f"{name} {array.dtype} {array.shape}\n".encode())

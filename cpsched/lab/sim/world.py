@@ -537,7 +537,6 @@ class SimWorld:
         s.sums[job, held.system_columns] = held.system_amounts
 
     def _put(self, job: int, entries: NDArray[np.int32]) -> None:
-        """Note where a job runs."""
         first, count = int(self.state.clock[C.POOL]), len(entries)
         while len(self.state.pool) < first + count:
             self._double("pool")

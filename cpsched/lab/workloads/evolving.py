@@ -57,7 +57,6 @@ def _between(draw: Random, bounds: tuple[int, int]) -> int:
 
 
 def _application(draw: Random, job_id: str) -> Job:
-    """Draw an evolving job."""
     steps = tuple(
         Step(walltime=_between(draw, DURATION), request=_nodes(_between(draw, NODES)))
         for _ in range(_between(draw, STEPS))

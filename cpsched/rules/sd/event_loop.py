@@ -365,7 +365,6 @@ class EventLoop:
 
 
 def _nodes(segments: Iterable[Segment]) -> set[str]:
-    """Return the nodes on which segments have something."""
     return {placement.node for segment in segments for placement in segment.allocation}
 
 

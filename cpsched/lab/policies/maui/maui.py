@@ -142,7 +142,6 @@ class Maui:
 
 
 def _nodes_of(site: Site, downtime: Downtime) -> list[int]:
-    """Return the nodes of a downtime by their numbers."""
     number = site.columns.node_number
     missing = [name for name in downtime.nodes or () if name not in number]
     if missing:

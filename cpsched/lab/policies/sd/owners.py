@@ -141,7 +141,6 @@ class Owners:
         return chosen
 
     def _number_of(self, guest: Guest) -> int:
-        """Return the number of what a guest asks for."""
         number = self._asked.get(id(guest))
         if number is None:
             number = self._asks.setdefault((guest.chunk, guest.borrowed, guest.pace), len(self._asks))

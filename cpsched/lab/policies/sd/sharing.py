@@ -192,7 +192,6 @@ class Sharing:
                 self._keep(mate, end, owner.entries)
 
     def _run(self, job: int, pace: Pace) -> Run:
-        """Return a job as it runs from now on."""
         work = Fraction(self._site.jobs[job].walltime) if job in self._starts else self._site.work_left(job)
         return Run(
             job=self._site.jobs[job], begin=self._site.now, allocation=(), since=self._site.now, work=work, pace=pace

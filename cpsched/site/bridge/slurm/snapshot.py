@@ -297,7 +297,6 @@ def _apart(record: JobRecord) -> _Apart:
 
 
 def _tasks(record: JobRecord) -> Iterator[Seen]:
-    """Yield a job, or the tasks that a record stands for."""
     view, marker = user_view(record)
     try:
         ids = record.ids
