@@ -485,9 +485,7 @@ class Ledger:
         return self.table.entries(row) if parts is None else parts[0].entries
 
     def expand(self, job_id: str) -> bool:
-        """Run a booked malleable job on the fastest of its shares that is free in each second, from the
-        same start and on the same nodes; return whether it ends earlier then.
-        """
+        """Run a booked malleable job, where it is, on the fastest share free in each second; tell if it ends sooner."""
         row = self._row[job_id]
         if len(self.modes[row]) < 2 or self.jobs[row].alternatives or not self._has_parts:
             return False

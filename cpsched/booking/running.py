@@ -1,6 +1,4 @@
-"""What a ledger holds before any job is planned: running jobs, with the continuations of malleable ones, and amounts
-that are set aside.
-"""
+"""A ledger before any job is planned: running jobs, continuations of malleable ones, and what is set aside."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -291,9 +289,7 @@ class RunningJobs:
         ]
 
     def expand(self, job_id: str) -> bool:
-        """Continue a changeable job so that it ends earliest beside all that is booked: in each second on the fastest
-        share that is free then. Return whether that changes it.
-        """
+        """Continue a changeable job, in each second on the fastest share that is free; tell whether that changes it."""
         remaining, before, in_modes = self.changeable[job_id], self.planned(job_id), self.amounts(job_id)
         for booking in self._bookings[job_id]:
             self._timeline.release(booking)

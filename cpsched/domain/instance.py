@@ -187,9 +187,7 @@ class Instance:
         return max(self.now, job.submit, self.now if job.not_before is None else job.not_before)
 
     def latest_start(self, job: Job) -> int | None:
-        """Return the last second at which a waiting job may start by its own limits and its queue's, by the shortest of
-        its alternatives; None: no limit.
-        """
+        """Return the last start of a waiting job by its own limits and its queue's, in its shortest form, or None."""
         by_deadline = None if job.deadline is None else job.deadline - job.shortest
         bounds = (job.start_at, by_deadline, self.must_start_by(job))
         return min((bound for bound in bounds if bound is not None), default=None)

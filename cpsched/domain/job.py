@@ -103,9 +103,7 @@ class DependencyType(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependency:
-    """The job may start `delay` seconds after another one has started (`after`) or ended (all others), and must start
-    at most `max_delay` seconds after that.
-    """
+    """The job may start `delay` seconds, and must within `max_delay`, after a start (`after`) or end (all others)."""
 
     job: Annotated[Name, Key("Id of a job, an array, or one of its elements")]
     type: Annotated[DependencyType, Key("after: started; else: ended")]
@@ -283,9 +281,7 @@ def amdahl(serial: Fraction) -> Speedup:
 
 
 def downey(parallelism: Fraction, sigma: Fraction) -> Speedup:
-    """Return the speed-up of a job by its average parallelism A, at least 1, and the variance of that, at least 0
-    (Downey 1997, eq. 1 and 2).
-    """
+    """Return the speed-up by the average parallelism A >= 1 and its variance >= 0 (Downey 1997, eq. 1 and 2)."""
 
     def low(count: int) -> Fraction:
         if count >= 2 * parallelism - 1:

@@ -265,9 +265,7 @@ def next_wall(now, w):
 
 @inner_kernel
 def reserve(head, now, c, w, s, t, x):
-    """Return when the head of the queue can start if all jobs take their walltimes; set `later` to what is free then,
-    before it has started.
-    """
+    """Return when the head can start if all jobs take their walltimes; set `later` to what is free then, before it."""
     copy(s.later, s.free)
     copy(s.slater, s.sfree)
     copy(s.slow, s.sfree)
@@ -294,9 +292,7 @@ def reserve(head, now, c, w, s, t, x):
 
 @inner_kernel
 def choose_nodes(head, shadow, c, w, s, t, x):
-    """Choose nodes for the head so that others can start now; set `low` to what is free both now and beside it. Tell
-    whether there are any.
-    """
+    """Choose nodes for the head so that others can start now, and set `low` to what is then free; tell if any are."""
     later = s.later
     if w.spans.shape[0] > 0:
         beside_walls(s.later, s.slater, shadow, shadow + c.walltime[head], w, s, t)

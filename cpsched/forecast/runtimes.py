@@ -141,9 +141,7 @@ class RuntimeLearner:
         return known
 
     def quantiles(self, kind: Kind, levels: Floats, *, ran: int = 0) -> NDArray[np.int64]:
-        """Return quantiles of the runtime of a job that has run for so many seconds already: more than that, and at
-        most its walltime, unless it has run for that long.
-        """
+        """Return quantiles of the runtime of a job that has run for some seconds: between these and its walltime."""
         shares = self.shares(kind).at(np.asarray(levels, dtype=np.float64), beyond=ran / kind.walltime)
         found = np.minimum(np.rint(shares * kind.walltime), kind.walltime).astype(np.int64)
         return np.maximum(found, ran + 1)

@@ -67,9 +67,7 @@ class SimulatedRun:
     def summary(
         self, *, warm_up: float = 0.0, cool_down: float = 0.0, only: NDArray[np.bool_] | None = None
     ) -> RunsSummary:
-        """Return the figures of the simulation, or of the jobs that count, see `runs_summary`; a machine without cores
-        has no utilisation.
-        """
+        """Return the figures of the simulation, or of the jobs that count; without cores there is no utilisation."""
         return runs_summary(
             self.runs,
             max(1, self.capacity.get("cores", 0)),

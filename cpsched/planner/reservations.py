@@ -1,6 +1,4 @@
-"""The nodes of reservations: each gets its request at its time, beside running jobs and other reservations (OCCS-20,
-42, MAUI-8).
-"""
+"""The nodes of reservations: each gets its request beside running jobs and the others (OCCS-20, 42, MAUI-8)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -114,9 +114,7 @@ class Member:
 
 
 def is_tight(instance: Instance) -> bool:
-    """Return whether some waiting jobs have a last start, wait for others, or change while they run, or running ones
-    can change.
-    """
+    """Return whether a waiting job has a last start, waits or changes while it runs, or a running one can change."""
     return any(
         job.malleability is not None
         or (job.running is None and (job.after or job.is_evolving or instance.latest_start(job) is not None))

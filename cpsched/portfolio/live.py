@@ -192,9 +192,7 @@ class LivePlan:
 
 
 def _repeat(planner: LivePlanner, concern: Concern | None) -> None:
-    """Plan again after an event, where jobs change while they run: what one of them gives back, others may have; until
-    nothing moves.
-    """
+    """Plan again after an event until nothing moves: what a job that changes gives back, others may have."""
     window = planner.instance
     if concern is None or not any(job.is_evolving or job.malleability is not None for job in window.jobs):
         return

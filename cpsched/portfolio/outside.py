@@ -1,6 +1,4 @@
-"""Policies and engines from outside the package: those that other distributions announce as entry points, and those of
-a module, as ``module:name``.
-"""
+"""Policies and engines from outside: entry points of other distributions, or a module's, ``module:name``."""
 
 import sys
 from importlib import import_module

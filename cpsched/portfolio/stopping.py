@@ -124,9 +124,7 @@ def _first_plan(stops: Stops) -> Plan:
 
 
 def _starts(stops: Stops, job: Job, others: Sequence[Job]) -> bool:
-    """Tell whether a job can start in time beside what runs, and the jobs before it, once some running jobs are stopped
-    too.
-    """
+    """Tell whether a job can start in time, beside the jobs before it, once some running jobs are stopped too."""
     stopped = FrozenMap({**stops.stopped, job.id: tuple(others)})
     window = replace(stops, stopped=stopped).window
     kept = tuple(one for one in window.jobs if one.running is not None or one.id in stopped)

@@ -155,9 +155,7 @@ class _Better:
 
 
 def _most_urgent(window: Instance, jobs: Sequence[Job]) -> list[Job]:
-    """Order jobs: by their classes where priorities are strict; those with a deadline and overdue ones first, then by
-    Smith's rule.
-    """
+    """Order jobs: by strict classes; those with a deadline and overdue ones first; then by Smith's rule."""
     classes = priority_classes(window) if window.has_strict_priorities else {}
 
     def urgency(job: Job) -> tuple[int, bool]:

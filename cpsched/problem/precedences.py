@@ -183,9 +183,7 @@ def missing_from(instance: Instance, found: Collection[str]) -> Callable[[str], 
 
 
 def left_without(instance: Instance, lost: Collection[str]) -> frozenset[str]:
-    """Return the ids of all jobs, running ones included, but some, and without those that wait for one of these,
-    directly or not.
-    """
+    """Return the ids of all jobs but some, without those that wait for one of these, directly or not."""
     jobs, gone = instance.elements(), set(lost)
     left = {job.id for job in jobs}
     while gone:

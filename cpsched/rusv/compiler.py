@@ -1,6 +1,4 @@
-"""What numba compiles kernels with, where Python does not interpret them: imported when the first one is compiled or
-loaded.
-"""
+"""What numba compiles kernels with: imported when the first one is compiled or loaded, not where Python interprets."""
 
 from collections.abc import Callable
 from contextlib import suppress

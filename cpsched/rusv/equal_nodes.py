@@ -195,9 +195,7 @@ class _Asked:
 
 
 def _asked(demands: Demands, demand: int) -> Iterator[tuple[int, _Asked]]:
-    """Yield the runs that may hold a demand, with what it asks for there; nothing if it has several kinds of chunks, or
-    they are within one group of nodes.
-    """
+    """Yield the runs that may hold a demand, and what it asks for there; nothing for several kinds or groups."""
     tables, runs = demands.tables(), demands.layout.runs
     heads, kinds, segments, terms = tables.demands, tables.kinds, tables.segments, tables.terms
     kind = int(heads[demand, D.KIND])

@@ -277,9 +277,7 @@ class JobReader:
     def _read_alternatives(
         self, cursor: Cursor, job: Mapping[str, Cursor], own: Step, licenses: Mapping[str, int]
     ) -> tuple[tuple[Step, ...], tuple[Mapping[str, int], ...]]:
-        """Read what a waiting rigid job can run with in place of its own walltime, request and licences; none is there
-        twice.
-        """
+        """Read what a waiting rigid job can run with in place of its own step and licences; none is there twice."""
         _refuse_beside(cursor, ("moldable", "steps", "malleable", "running"), job)
         found: list[tuple[Step, Mapping[str, int]]] = [(own, licenses)]
         for item in cursor.items():

@@ -105,9 +105,7 @@ class _Figure:
 
 
 def _figure(log: SwfLog, key: str) -> _Figure | None:
-    """Return a figure of the header, None where it is unknown; sites write remarks behind it
-    (``338 (batch partition; 512 total)``).
-    """
+    """Return a figure of the header without the site's remarks (``338 (batch partition)``); None: it is unknown."""
     if key not in log.header:
         return None
     value = log.header[key][0]

@@ -139,9 +139,7 @@ class Rolling:
             self._late |= too_late
 
     def _decision(self, site: Site, plan: Plan | Outcome) -> Decision:
-        """Return the decision of a plan at this second: the jobs that release cores, that take cores, and that
-        start.
-        """
+        """Return the decision of a plan at this second: which jobs release cores, which take cores, and which start."""
         waiting = set(site.queue.tolist())
         due: list[Start] = []
         changes: list[tuple[int, Change]] = []

@@ -88,9 +88,7 @@ def shift_row(row, filled, sign, s, x):
 
 @kernel
 def set_aside(filled, sign, start, end, s, x):
-    """Set aside (`sign` 1) the amounts in the scratch in ``[start, end)``, or no longer (-1). Both are times of
-    changes.
-    """
+    """Set the amounts in the scratch aside (`sign` 1), or no longer (-1), in ``[start, end)``: times of changes."""
     for k in range(s.clock[C.LEVEL], s.aside_times.shape[0]):
         if start <= s.aside_times[k] < end:
             shift_row(s.aside_levels[k], filled, sign, s, x)

@@ -341,9 +341,7 @@ def start_beside(job, is_long, now, stamp, s, m, t, x):
 
 @inner_kernel
 def chooses_anew(rule):
-    """Tell whether a start may make room for a job that did not fit before, beside other nodes of the head's
-    reservation.
-    """
+    """Tell whether a start may make room for another job, beside other nodes of the head's reservation."""
     return rule.backfill == NOT_DELAYING and not rule.is_counted
 
 
@@ -545,9 +543,7 @@ def next_event(s):
 
 @inner_kernel
 def pass_ends(now, rule, s, m, t, x):
-    """End the jobs that end now, correct the estimates of the jobs that should have ended, and give up the jobs that
-    can no longer meet their deadlines.
-    """
+    """End jobs, correct the estimates of those that run on, and give up those that can meet their deadlines no more."""
     while s.clock[C.HEAP] > 0 and s.heap[0, 0] == now and s.heap[0, 1] <= EXPIRED:
         _, kind, job = pop(s.heap, s.clock)
         if kind == EXPIRED:
@@ -567,9 +563,7 @@ def pass_ends(now, rule, s, m, t, x):
 
 @inner_kernel
 def let_come(now, rule, s, m, t, x):
-    """Start the booked jobs, and put the jobs that arrive now into the queue; return the number of the latter. An
-    arrival at the head causes a full pass.
-    """
+    """Start booked jobs, and enqueue those that arrive now; return how many. One at the head causes a full pass."""
     arrivals = 0
     while s.clock[C.HEAP] > 0 and s.heap[0, 0] == now:
         _, kind, job = pop(s.heap, s.clock)

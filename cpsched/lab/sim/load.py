@@ -218,9 +218,7 @@ class Load:
         return np.stack(found, axis=1).astype(np.int64), first
 
     def promised(self) -> Ints:
-        """Return the last second at which each job may start that has a deadline or a hard ``max_wait``, `FOREVER` of
-        all others.
-        """
+        """Return the last promised start of each job by deadline or hard ``max_wait``; `FOREVER` of all others."""
         due = [self.instance.must_start_by(job) for job in self.jobs]
         return np.minimum(self.latest, self._ints(FOREVER if last is None else last for last in due))
 
@@ -253,9 +251,7 @@ class Load:
         return next((job for number, job in self.choices.get(index, ()) if number == choice), self.jobs[index])
 
     def _refuse_unmapped(self) -> None:
-        """Refuse jobs whose several kinds of chunks are not mapped even to the empty machine: they would wait without
-        end, and block others.
-        """
+        """Refuse jobs whose kinds of chunks are not mapped together even to the empty machine: they block others."""
         kinds = np.fromiter((len(job.request.chunks) for job in self.jobs), dtype=np.int64, count=len(self.jobs))
         demands = np.unique(self.demand[(kinds > 1) & (self.demand >= 0)])
         if not len(demands):
@@ -327,9 +323,7 @@ class Load:
         return np.array(rows, dtype=np.int64), rules, may_stop, weights
 
     def _closed(self) -> list[tuple[str, int, int]]:
-        """Return the licences that are set aside for ever, from when on, and what is left: jobs that ask for more have
-        to end before.
-        """
+        """Return the licences that are set aside for ever, since when, and what is left: who needs more ends before."""
         has = self.instance.cluster.licenses
         return [
             (name, aside.start, has[name] - amount)

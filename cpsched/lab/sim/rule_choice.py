@@ -162,9 +162,7 @@ class RuleChoice:
 
 
 class _Figures(NamedTuple):
-    """What a rule makes of jobs: the weighted sums of wait / expected wait of each part and of all, the mean bounded
-    slowdown, the longest wait.
-    """
+    """What a rule makes of jobs: weighted queue time of each part and of all, mean bounded slowdown, longest wait."""
 
     weighted_waits: tuple[float, ...]
     slowdown: float

@@ -227,9 +227,7 @@ def start_by_stops(job, now, rule, s, m, t, x):
 
 @kernel
 def serve_urgent(now, rule, s, m, t, x):
-    """Start waiting jobs that may stop others, the highest level first; tell whether the queue may be passed: nobody
-    has notice.
-    """
+    """Start waiting jobs that may stop others, highest level first; tell whether no job has notice."""
     if s.may_stop.shape[0] == 0:
         return True
     s.clock[C.EXEMPT] = FOREVER

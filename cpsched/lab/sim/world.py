@@ -75,9 +75,7 @@ class SimWorld:
             self.state.smith[index] = found
 
     def _begin(self) -> None:
-        """Book the jobs that run at the beginning, and schedule the arrivals of jobs that become eligible after their
-        submission.
-        """
+        """Book the jobs that run at the beginning, and schedule the releases of those that become eligible later."""
         s = self.state
         waits = s.awaited > 0
         for index, job in enumerate(self.load.jobs):
@@ -222,9 +220,7 @@ class SimWorld:
         return "what it takes is not free on these nodes from now until its walltime is over"
 
     def can_begin(self, start: Start) -> bool:
-        """Return whether a job waits and may start now, and all that it takes there is free now, and is not set aside
-        before its walltime is over.
-        """
+        """Return whether a job may start now on what is free, and not set aside before its walltime is over."""
         s, job = self.state, start.job
         if s.runs[job, R.START] >= 0:
             return self.can_resize(job) and self.swap(

@@ -196,9 +196,7 @@ def last_until(time, times, count):
 
 @inner_kernel
 def shift(start, end, sign, columns, amounts, scolumns, samounts, s):
-    """Add amounts of node columns and of system columns, times `sign`, to the free amounts in ``[start, end)``; both
-    must be breakpoints (or the end FOREVER).
-    """
+    """Add amounts of columns, times `sign`, to what is free in ``[start, end)``, both breakpoints or FOREVER."""
     place, index = locate(start, s)
     while place < s.head[H.BLOCKS]:
         block = s.order[place]

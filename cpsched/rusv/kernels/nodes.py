@@ -457,9 +457,7 @@ def find_kinds(demand, start, duration, latest, o, t, x):
 
 @inner_kernel
 def find_in_groups(demand, start, duration, latest, o, t, x):
-    """Find nodes for each kind by itself in some group of nodes, as `find_kinds` does in one; the first that begins
-    earliest.
-    """
+    """Find nodes for each kind by itself in one group of nodes, as `find_kinds`; the group that begins earliest."""
     soon, count, attempt = np.int64(-1), 0, t.demands[demand, D.OTHERWISE]
     while attempt >= 0 and soon != start:
         found, here = find_kinds(attempt, start, duration, latest if soon < 0 else soon - 1, o, t, x)

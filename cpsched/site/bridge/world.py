@@ -167,9 +167,7 @@ class World:
         self._settle()
 
     def view(self) -> Instance:
-        """Return the running and the waiting jobs as an instance; held jobs, and those that wait for them, are not in
-        it.
-        """
+        """Return the running and waiting jobs as an instance, without held ones and those that wait for them."""
         entries = [entry for entry in self.jobs.values() if not entry.state.is_over]
         known = {entry.job.id for entry in entries if entry.state is not JobState.HELD and not entry.never}
         while True:

@@ -44,9 +44,7 @@ class WaitingRoom:
         return claim(choices[0]) or self._by_alternatives(entry.reason, choices)
 
     def _by_alternatives(self, reason: str, choices: Sequence[Job]) -> str | None:
-        """Return which alternative of a job could run on empty nodes, although the job is said not to fit or to be too
-        long.
-        """
+        """Return which alternative of a job could run on empty nodes, although the plan says that none can."""
         if reason not in ("walltime", "unsatisfiable", "unavailable"):
             return None
         for number, job in enumerate(choices[1:], start=1):

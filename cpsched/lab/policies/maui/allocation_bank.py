@@ -37,9 +37,7 @@ class AllocationBank:
         return job in self._holds
 
     def can_pay(self, user: str | None, cores: int, seconds: int, rate: float) -> bool:
-        """Return whether a user has enough for these seconds on these cores. A job that costs nothing may always
-        run.
-        """
+        """Return whether a user has enough for these seconds on these cores; a job that costs nothing always runs."""
         left = None if user is None else self._left(user)
         return left is None or _price(cores, seconds, rate) <= max(left, 0)
 

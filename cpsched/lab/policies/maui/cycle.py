@@ -90,9 +90,7 @@ class Cycle:
                 break
 
     def close(self) -> bool:
-        """Remove all bookings but those of running jobs, and release the credit of reservations; return whether one has
-        lapsed.
-        """
+        """Keep the bookings of running jobs alone, and release credits of reservations; tell whether one has lapsed."""
         if self._parts.pool is not None:
             self._parts.pool.give_back()
         for reservation in (*self._kept.values(), *self.reservations):
@@ -154,9 +152,7 @@ class Cycle:
             self._has_freed = True
 
     def _moved_forward(self, kept: Reservation) -> Fit:
-        """Return the earliest place for a job that has one already, which may be that one; if it starts now, it has the
-        weakest nodes that are free by now.
-        """
+        """Return the earliest place for a job that has one; if it starts now, on the weakest nodes that are free."""
         pool = self._parts.pool
         if pool is not None:
             pool.give_back()  # it is another one without this reservation
@@ -191,9 +187,7 @@ class Cycle:
         return self._timeline.earliest_fit(demand, earliest=self._now, latest=latest, duration=self._duration(job))
 
     def _duration(self, job: int) -> int:
-        """Return the seconds for which a job is booked: if there are downtimes, which no job may overlap, its whole
-        walltime.
-        """
+        """Return the seconds for which a job is booked: its whole walltime where there are downtimes."""
         return int(self._site.walltime[job]) if self._parts.params.downtimes else self._site.estimate(job)
 
     def _qos(self, job: int) -> Qos:

@@ -39,9 +39,7 @@ class UsageHistory:
         self._now = now
 
     def change(self, who: NDArray[np.int64], rate: float, since: int) -> None:
-        """Begin the usage of a job, which may count for several consumers, or, if negative, end it; `since` is now or
-        earlier.
-        """
+        """Begin or (negative) end the usage of a job, which may count for several consumers; `since`: by now."""
         columns = np.append(who, -1)
         self._rates[columns] += rate
         youngest = self._window_of(self._now)

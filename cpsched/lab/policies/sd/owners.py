@@ -127,9 +127,7 @@ class Owners:
         return job in self._idle
 
     def mates_of(self, guest: Guest, cut_off: float) -> tuple[Mate, ...] | None:
-        """Return the mates of a guest that the rule chooses, each with a penalty below the cut-off; None if it has none
-        (SD-6).
-        """
+        """Return the mates that the rule chooses, with penalties below the cut-off; None if there are none (SD-6)."""
         asked = self._number_of(guest)
         if asked in self._futile:
             _, time, highest = self._futile[asked]
@@ -206,9 +204,7 @@ class Owners:
 
 
 def _may_complete(sizes: NDArray[np.int64], wanted: int, most: int) -> NDArray[np.bool_]:
-    """Return which of these sizes can be part of a sum of this many nodes; of at most two, each follows from the
-    other.
-    """
+    """Return which sizes can be part of a sum of so many nodes; of at most two, each follows from the other."""
     if most > 2:
         return np.ones(len(sizes), dtype=np.bool_)
     is_there = np.zeros(wanted + 1, dtype=np.bool_)

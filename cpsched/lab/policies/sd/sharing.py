@@ -47,9 +47,7 @@ class Sharing:
         self._recover()
 
     def _recover(self) -> None:
-        """Find the guests and mates among the jobs that run already: of two jobs on a node the guest has started
-        last.
-        """
+        """Find guests and mates among the running jobs: of two jobs on a node the guest has started last."""
         site, on_node, mates = self._site, dict[int, int](), dict[int, set[int]]()
         running = [job for job in site.running.tolist() if site.jobs[job].malleability is not None]
         for job in sorted(running, key=lambda job: (site.start_of(job), job)):
