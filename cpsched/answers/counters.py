@@ -45,8 +45,7 @@ class Counter:
         most = int(np.cumsum(self._deltas)[self._last_ones].max(initial=0))
         #: Whether enough is left whichever jobs are away.
         self._is_ample = amount <= total - most
-        #: The answers of `lacking`, by which of the users are away; and the last one, with the occupation that it is
-        #: about.
+        #: The answers of `lacking`, by which of the users are away, and the last one with its occupation.
         self._known: dict[bytes, list[tuple[int, int]]] = {}
         self._found: tuple[Occupation | None, int, list[tuple[int, int]]] | None = None
 

@@ -23,8 +23,7 @@ _Wanted = tuple[int, int, dict[int, int]]
 class Uses:
     """The uses of nodes, or of what is counted, by jobs: one row for each; times are in seconds from `now`."""
 
-    #: int64 (uses,): the job (place in `Occupation.ids`), what it uses (node number, or amount), and
-    #: when.
+    #: int64 (uses,): the job (in `Occupation.ids`), what it uses (node number, or amount), and when.
     job: Ints
     used: Ints
     start: Ints

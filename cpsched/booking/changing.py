@@ -119,8 +119,7 @@ class Part:
 class ChangingJobs:
     """Books jobs of several steps on a timeline, piece by piece; mutable.
 
-    Times are the timeline's. Only free amounts are booked: chunks of one job beside each other are added up before any
-    of them is booked.
+    Times are the timeline's. Only free amounts are booked: chunks of a job on one node are added up first.
     """
 
     def __init__(self, columns: Columns, timeline: Timeline, shapes: Mapping[int, Shape]) -> None:

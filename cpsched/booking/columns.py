@@ -152,8 +152,7 @@ class Columns:
     # --- demands ------------------------------------------------------------------------------------------------
 
     def compile(self, request: Request, licenses: Amounts, walltime: int) -> int:
-        """Return the number of the demand for a request; its job, which takes `walltime`, must have passed
-        `admission.refusal`.
+        """Return the number of the demand for a request whose job takes `walltime`, and has passed `admission.refusal`.
 
         Jobs with equal requests and the same admissible nodes share a demand.
         """
@@ -354,8 +353,7 @@ class Columns:
         mapping refuses it (a guard may admit a chunk, and not the chunk with fewer cores), and so it does where no node
         that is up has something of a resource at all.
 
-        An exclusive request is counted with what its chunks take: a lower bound, which leaves the truth to the
-        mapping (OCCS-25).
+        An exclusive request is counted with what its chunks take: a lower bound; the mapping decides (OCCS-25).
         """
         groups = {self._group_of.get(self.run_class[run]) for kind in runs for run in kind}
         group = groups.pop() if len(groups) == 1 and all(runs) else None

@@ -83,8 +83,7 @@ def _stated(request: Request, allocation: Sequence[Placement]) -> Units | None:
 def _guessed(
     request: Request, held: Mapping[str, Counter[str]], kinds_on: Mapping[str, Sequence[bool]]
 ) -> Units | None:
-    """Return chunks of a request that have together what is held, each on a node where its kind may be; None if there
-    is no such way.
+    """Return chunks of a request that have together what is held, each on a node where its kind may be, or None.
 
     `held`: the amounts on each node. `kinds_on`: which kinds of chunks may be on each node.
     """
@@ -128,8 +127,7 @@ def _ways_to_make(amounts: Amounts, chunks: Sequence[Chunk], may_be: Sequence[bo
 
 
 def continuation(instance: Instance, job: Job, units: Units) -> tuple[Segment, ...] | None:
-    """Return the segments of a running job from `now` on if it has other steps, one for each step; None if nothing is
-    found.
+    """Return the segments of a running job from `now` on if it has other steps, one for each step; None: none found.
 
     Other running jobs keep what they hold and were promised. Chunks come and go in layers (`chunk_layers`): the chunk
     that came last goes first. Where all chunks of the job are equal, each step begins as early as in any such schedule

@@ -284,8 +284,7 @@ class Ledger:
     ) -> list[Part]:
         """Return the parts of a malleable job that changes its mode at given times, on the nodes that it holds.
 
-        `changes`: see `stretches_of`, on the ledger's clock. `held`: its entries in each of its modes, see
-        `_on_shares`.
+        `changes`: see `stretches_of`, on the ledger's clock. `held`: its entries in each mode (`_on_shares`).
         """
         job, modes = self.jobs[row], self.modes[row]
         return [

@@ -1,6 +1,5 @@
-"""Dependencies between jobs as milestones between the rows of the timeline's job table (OCCS-49), and
-the modes of a job: as one block of time, on all its cores or, if it is malleable, on a share of them (SD-3); or by one
-of its alternatives.
+"""Dependencies between jobs as milestones between the rows of the timeline's job table (OCCS-49), and the modes of a
+job: as one block of time, on all its cores or, if it is malleable, on a share of them (SD-3); or by an alternative.
 """
 
 from collections.abc import Sequence

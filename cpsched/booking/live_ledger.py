@@ -16,9 +16,8 @@ _MOST_UNUSED = 1000
 class LiveLedger(Ledger):
     """A ledger whose window changes; mutable.
 
-    It always has the bookings that a ledger has that is made anew for the window of that moment and gets the same
-    places. It can follow windows of one cluster in which no job changes while it runs and nothing is set aside
-    (`can_follow`).
+    It has the bookings of a ledger made anew for the window of that moment with the same places. It can follow windows
+    of one cluster in which no job changes while it runs and nothing is set aside (`can_follow`).
 
     `instance`, `waiting`: as `Ledger` has them.
     """

@@ -22,8 +22,7 @@ class Mapping(Protocol):
 
 
 def node_weight(node_class: NodeClass, cluster: Cluster) -> Fraction:
-    """Return the weight of a node: its largest share of any resource of the cluster, plus its priority, times all
-    cores (OCCS-26).
+    """Return the weight of a node: (largest share of any resource of the cluster + priority) x all cores (OCCS-26).
 
     A step of priority outweighs every share, since shares are at most 1.
     """

@@ -176,8 +176,7 @@ class CommandGroup(click.Group):
             click.echo("cpsched: interrupted", err=True)
             ctx.exit(ExitCode.INTERRUPTED)
         except BrokenPipeError:
-            # Python flushes stdout once more at its end, and would report an error: give it a stream that takes
-            # everything.
+            # Python flushes stdout once more at its end, and would report an error: it gets a stream that takes all.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(ExitCode.BROKEN_PIPE)
         except Exception as error:

@@ -25,8 +25,7 @@ class ChunkLayer:
 
 
 def chunk_layers(job: Job) -> tuple[ChunkLayer, ...]:
-    """Return the layers of all units of a job, the longest ones (in steps) first; in each step they add up to its
-    request.
+    """Return the layers of all units of a job, longest first; in each step they add up to its request.
 
     A job of one step has one layer for each kind of its chunks. Steps may ask for different amounts in chunks of one
     kind: a unit then takes more or less of its node from step to step.

@@ -32,8 +32,7 @@ class Crowd(NamedTuple):
     length: NDArray[Any]
     #: int64 (·,): the jobs that wait for no other job, by their release.
     arrivals: NDArray[Any]
-    #: int64 (jobs + 1,) and (·, 3): by job, those that wait for it: (job, 1 if for its end and 0 if for its start,
-    #: delay).
+    #: int64 (jobs + 1,) and (·, 3): by job, who waits for it: (job, 1 if for its end and 0 if for its start, delay).
     links_of: NDArray[Any]
     links: NDArray[Any]
     #: int64 (jobs,): how many others each job waits for.
@@ -71,8 +70,7 @@ class Stage(NamedTuple):
     slow: NDArray[Any]
     room: NDArray[Any]
     sroom: NDArray[Any]
-    #: int64 (·, 5): the running jobs, by the end that is believed: real end, believed end, first row, number of rows,
-    #: job.
+    #: int64 (·, 5): the running jobs, by believed end: real end, believed end, first row, number of rows, job.
     running: NDArray[Any]
     #: int64 (·, systems): what these hold of the system columns.
     held: NDArray[Any]

@@ -93,8 +93,7 @@ def format_items(items: ItemBound) -> str:
 
 
 def parse_place(text: str) -> Place:
-    """Parse a place: ``[free|pack|scatter][:excl|:exclusive|:shared][:within=LEVEL]``, of which one part is enough
-    (OCCS-18).
+    """Parse a place: ``[free|pack|scatter][:excl|:exclusive|:shared][:within=LEVEL]``, in part (OCCS-18).
 
     ``place := (ARRANGEMENT [':' SHARING] | SHARING) [':' WITHIN] | WITHIN``, ``WITHIN := 'within=' LEVEL``.
 

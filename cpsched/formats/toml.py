@@ -118,8 +118,7 @@ def read_settings(path: Path, noun: type[T], *, table: str | None = None) -> tup
 
     Raises `DocumentError` as `load_toml`, or with everything that does not fit the noun.
 
-    `path`: the TOML file. `noun`: that of the whole file, or of one of its tables. `table`: the name of that table;
-    None: the whole file.
+    `path`: the TOML file. `noun`: of the whole file, or of a table. `table`: its name; None: the whole file.
     """
     document = load_toml(path)
     faults = TomlFaults(document, keys_of(noun))

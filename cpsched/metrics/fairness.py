@@ -3,17 +3,12 @@
 Jobs that were not served rank before every other figure: who leaves jobs unstarted never wins.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cpsched.metrics.runs import Ending, Runs
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def jain_index(values: Sequence[float] | NDArray[np.float64]) -> float | None:

@@ -395,19 +395,8 @@ class Model:
         EngineError
             As `cpsched.solve`.
         """
-        return solve(
-            self.instance(),
-            engine=engine,
-            budget=budget,
-            seed=seed,
-            workers=workers,
-            bound=bound,
-            warm=warm,
-            solver=solver,
-            steps=steps,
-            on_plan=on_plan,
-            live=live,
-        )
+        given = {key: value for key, value in locals().items() if key != "self"}
+        return solve(self.instance(), **given)
 
     def __repr__(self) -> str:
         jobs, kinds = len(self._document.get("jobs", [])), len(self._document["cluster"]["nodes"])

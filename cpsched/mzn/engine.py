@@ -144,8 +144,7 @@ class MiniZinc:
 def window_of(instance: Instance, known: Sequence[PlannedJob]) -> Window | EvolvingWindow:
     """Return the data of a window for the model that has its kinds of jobs.
 
-    `instance`: an instance without unsupported features. `known`: the jobs of any plan. The model is asked for a plan
-    that is no worse.
+    `instance`: with supported features. `known`: the jobs of any plan. The model is asked for a plan that is no worse.
     """
     return EvolvingWindow.of(instance, known) if has_evolving(instance) else Window.of(instance, known)
 

@@ -23,8 +23,7 @@ _MOST_ORDERS, _MOST_IN_ALL = 30, 1_000
 
 
 def rescue(ledger: Ledger, order: Sequence[str], value: Callable[[], float], bare: Mark | None = None) -> list[str]:
-    """Plan all jobs anew, if that gives more of them a place, or as many places that are worth more; return the order
-    of the best plan.
+    """Plan all jobs anew, if more get places, or as many that are worth more; return the best order.
 
     Nothing changes if all jobs have places that must start by some time, or if no other plan is better. Work is
     bounded by the number of jobs, so that the same window has the same plan.

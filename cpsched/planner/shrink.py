@@ -201,12 +201,10 @@ def go_on_shrunk(
     *,
     names: Sequence[str] | None = None,
 ) -> bool:
-    """Shrink jobs that have a place or run, one after the other, where that improves the plan; return whether any was
-    shrunk.
+    """Shrink placed and running jobs one by one where that improves the plan; tell whether one was.
 
     Jobs on nodes that a shrunk job needs for longer are planned anew, and then all others move up. The shrunk job
-    expands again as soon as no other job has the cores, step by step. A plan of more jobs is better than any plan of
-    fewer.
+    expands again as soon as no other job has the cores, step by step. More jobs are better than fewer.
 
     `ledger`: has a plan of all its jobs that can be planned. `order`: in which they move up. `values`: says what plans
     on this ledger cost. `names`: which running and waiting jobs are tried; None: all that may be changed.

@@ -10,8 +10,7 @@ from cpsched.problem import awaited_first, planning_order
 
 
 def displace(ledger: Ledger, jobs: Mapping[str, Job], name: str, before: Mapping[str, PlannedJob]) -> None:
-    """Book a job at its planned start, and release as many jobs of lower priority as that needs; or none, if that does
-    not help.
+    """Book a job at its planned start, and release as many jobs of lower priority as that needs, if it helps.
 
     The lowest priority leaves first, then the latest start; a job that has left and still fits comes back.
 

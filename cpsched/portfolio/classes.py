@@ -134,9 +134,7 @@ class ByClass:
 
 
 def is_plain(instance: Instance) -> bool:
-    """Return whether all waiting jobs are rigid, without a choice and of one kind of chunks, and no running job can
-    change.
-    """
+    """Return whether waiting jobs are rigid, have one kind of chunks and no choice, and running ones cannot change."""
     return all(
         resumable(job, instance.now) is None
         if job.running is not None

@@ -112,8 +112,7 @@ class LivePlan:
     def _begin(self, window: Instance, before: Plan, concern: Concern | None) -> None:
         """Make the plan of a window out of the plan before.
 
-        After an event soft limits are not looked at: jobs that the plan before has moved up beyond them keep their
-        starts.
+        After an event soft limits are not looked at: jobs that were moved up beyond them keep their starts.
         """
         if not (window.has_strict_priorities or has_rules(window)):
             self._live, self._engines = LivePlanner(window, before.jobs, before.now, concern), None

@@ -30,8 +30,7 @@ class _Log:
 
 
 def by_class(task: Task, plan: Plan, *, reserve: float) -> tuple[Plan, list[Event]]:
-    """Return a plan that is no worse in the highest class in which it differs, and those events that tell of solvers
-    that died.
+    """Return a plan that is no worse in the highest class in which it differs, and the events of solvers that died.
 
     From the highest class on, each gets a part of the time that is left, by the number of its jobs, while that is worth
     a try. The engine of the first plan plans the classes that are left then beside them.

@@ -81,8 +81,7 @@ def first_of(engine: str) -> Engine:
 def team_of(engine: str, *, workers: int = 2, solver: str = "gecode", steps: int | None = None) -> Team:
     """Return the team of an engine.
 
-    Raises `EngineError` if there is no such engine. Raises `DocumentError` if one from outside cannot be loaded, or is
-    no engine.
+    Raises `EngineError` if there is no such engine. Raises `DocumentError` if one from outside cannot be loaded.
 
     `engine`: one of `ENGINES`, the name of one that another distribution announces, or ``module:name``. `workers`: the
     number of CPU cores to use. `solver`: the solver for MiniZinc. `steps`: those after which the search ends, on one

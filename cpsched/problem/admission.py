@@ -31,8 +31,7 @@ def capacity_for(node_class: NodeClass, chunk: Chunk) -> Mapping[str, int]:
 def chunks_on_empty_node(
     node_class: NodeClass, chunk: Chunk, walltime: int, *, exclusive: bool, asked: Chunk | None = None
 ) -> int:
-    """Return the number of such chunks that an empty node of this class holds, 0 if it does not admit them (P of
-    BRIDI-6).
+    """Return how many such chunks an empty node of this class holds, 0 if it admits none (P of BRIDI-6).
 
     The node's state does not count. Its guard looks at what is `asked` for: of a job on a share of its cores that on
     all of them; None: the chunk itself.

@@ -472,8 +472,7 @@ class NodeRules:
     def _slice_of(self, job: Job, given: dict[ReservedSlice, int]) -> ReservedSlice | None:
         """Return the first time of its reservation at which a job can run, or of a running job the one that is now.
 
-        Times that are full are passed over, if there is another one: `given` are the core-seconds that jobs have been
-        given.
+        Times that are full are passed over, if there is another one: `given` are the core-seconds of jobs.
         """
         start = self._instance.now if job.running is not None else self._instance.earliest_start(job)
         needed = 1 if job.running is not None else job.walltime

@@ -91,8 +91,7 @@ def terminal_gantt(instance: Instance, plan: Plan, *, width: int, most_rows: int
 
     Raises `ValueError` if `width` is less.
 
-    `width`: the most characters of a line, at least `NARROWEST`. `most_rows`: more nodes than this are drawn in groups
-    of neighbours.
+    `width`: the most characters of a line, at least `NARROWEST`. `most_rows`: more nodes are drawn in groups.
     """
     if width < NARROWEST:
         raise ValueError(f"a chart needs at least {NARROWEST} columns, got {width}")

@@ -185,8 +185,7 @@ def look_at_nodes(demand, now, chunk, n, o, t):
 
 @inner_kernel
 def may_start(demand, now, duration, start, placed, n, t):
-    """Tell whether the chunks of a demand's only kind may fit for a job that starts now instead of at `start` on
-    `placed`.
+    """Tell whether a demand's only kind may fit for a job that starts now instead of at `start` on `placed`.
 
     A node without room until the end may still be used up to the job's own booking there, which then continues it.
     """
@@ -214,8 +213,7 @@ def next_break(now, s):
 
 @kernel
 def compress(queue, begin, depth, n, j, s, o, t, x):
-    """Give each job of ``queue[begin:]`` an earlier start where there is one; from index `depth` on, only its earliest
-    possible one.
+    """Give each job of ``queue[begin:]`` an earlier start if any; from index `depth` on only the earliest possible.
 
     Returns (R.DONE or what must grow, index in the queue that was reached).
     """

@@ -120,8 +120,7 @@ class EqualNodes:
         return taken
 
     def place(self, demand: int, takes: Ints, free: NDArray[Any]) -> NDArray[np.int32]:
-        """Return the entries of a job that takes these numbers of units of each pool, the first nodes first; lower
-        `free`.
+        """Return the entries of a job with these numbers of units of each pool, the first nodes first; lower `free`.
 
         Raises `ValueError` if fewer units are free.
         """

@@ -112,8 +112,7 @@ def map_late(demand, free, later, now, t, x):
     """Map a demand that starts later so that much of what is free now stays free; return the number of entries, 0 if no
     room was found. The entries are written to the scratch `x`.
 
-    Each kind of chunk first takes room that is not free yet. `later` has the amounts that are free at the start; `now`
-    is overwritten.
+    Each kind of chunk first takes room that is not free yet. `later`: what is free at the start. `now` is overwritten.
     """
     attempt = demand
     while attempt >= 0:

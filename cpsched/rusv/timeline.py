@@ -1,5 +1,4 @@
-"""The timeline: the bookkeeping of all nodes and of the system over one time axis, which begins at second 0 and has
-no end.
+"""The timeline: all nodes and the system over one time axis, from second 0 without end.
 
 `Layout` has the columns, `Demands` the possible demands; `Timeline` books, releases and searches.
 Nothing here knows jobs, resources or names of nodes: nodes are numbered in the order in which they shall be
@@ -45,8 +44,7 @@ class Run:
     """Nodes that are neighbours in the filling order and have the same columns."""
 
     length: int
-    #: Which resource each of a node's columns counts. The columns of one resource are adjacent over all nodes
-    #: that have it.
+    #: Which resource each of a node's columns counts. Those of one resource are adjacent.
     resources: tuple[int, ...]
     #: The amount of each node in each of its columns; all positive.
     capacity: tuple[int, ...]
@@ -80,8 +78,7 @@ class KindDemand:
 
     need: int
     most: int
-    #: The runs whose nodes may hold the chunk, in the order of filling, each with (place of the column in the run,
-    #: amount) that it takes.
+    #: The runs whose nodes may hold the chunk, in the order of filling, each with (place in the run, amount).
     takes: _Takes
 
 
@@ -654,8 +651,7 @@ class Timeline:
         return end
 
     def free_slots(self, start: int, bookings: Sequence[Booking]) -> tuple[Ints, NDArray[np.bool_]]:
-        """Return the slots from `start` on, and which of some bookings' amounts are free in each, whatever the times of
-        the bookings are.
+        """Return the slots from `start` on, and which of some bookings' amounts are free in each, whatever their times.
 
         Returns int64 (slots,), the first second of each slot, ascending from `start`, of which the last has no end; and
         bool (bookings, slots).

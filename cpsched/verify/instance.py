@@ -1,7 +1,6 @@
 """The first document: from raw JSON to the judge's `Instance`.
 
-A plan can only be judged against an instance that is in order, so the first fault here ends the work with a
-`DocumentError`.
+A plan can only be judged against an instance that is in order: the first fault here is a `DocumentError`.
 """
 
 from collections.abc import Collection, Mapping, Sequence

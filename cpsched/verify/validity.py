@@ -44,8 +44,7 @@ class Clock:
     def reads(self, time: int) -> tuple[int, int]:
         """Read the clock, in seconds since the midnight of 1 January of year 0; return how long that holds, too.
 
-        The second number is the second of the instance's clock, within a day, before which it is not put forward or
-        back.
+        The second number is a second of the instance's clock, within a day, before which it is not put forward or back.
         """
         offset = self.epoch.utcoffset() or timedelta()
         utc = self.epoch.replace(tzinfo=None) - offset

@@ -41,11 +41,9 @@ def with_feedback(jobs: Sequence[Job], ends: Mapping[str, int]) -> Iterator[Job]
 
     Jobs that a user submitted before all earlier ones had ended are a batch. If a batch began at most `LONGEST_THINK`
     after the batch before it had ended, all of its jobs follow the job of that one which ended last, each by as many
-    seconds as in the log. All other jobs come when they came in the log; so do those with a time or a dependency of
-    their own.
+    seconds as in the log. All other jobs come when they came in the log, as do those with own times or dependencies.
 
-    `jobs`: in the order of submission. `ends`: when they ended in the log; jobs of which that is not known do not
-    count.
+    `jobs`: in the order of submission. `ends`: when they ended in the log; None: the job does not count.
     """
     #: Of each user: the job of the present batch that ended last, and that of the batch before which it followed.
     batches: dict[str, tuple[str | None, str | None]] = {}
@@ -150,8 +148,7 @@ def log_to_instance(
     its own where `machine` declares that, or its partition, else a class of walltime: ``short`` (up to 1 h), ``medium``
     (up to 6 h) or ``long``, with an expected wait of 1800, 21600 or 86400 s. It waits for those above it in the log
     that it depends on, and until it was eligible. Memory counts where the nodes have ``mem``, and a partition where
-    they have a property of that name. Jobs that are alike share their requests, so that a whole log needs little
-    memory.
+    they have a property of that name. Jobs that are alike share their requests, which saves memory.
 
     Raises `ValueError` if `machine` has jobs.
 

@@ -60,8 +60,7 @@ class Loaded:
 def load_workload(workload: Workload, seed: int | None) -> Loaded:
     """Make a workload; the last one is kept, since cells of one workload follow each other.
 
-    Raises `DocumentError` if a file is refused; `ValueError` if a generator refuses its parameters, or the load cannot
-    be changed.
+    Raises `DocumentError` if a file is refused, `ValueError` if a generator or the load is.
     """
     loaded = _from_source(workload.source, seed if isinstance(workload.source, Generated) else None)
     instance = loaded.instance

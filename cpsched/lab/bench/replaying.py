@@ -39,8 +39,7 @@ class Past:
 class Days:
     """Some days of a past."""
 
-    #: The jobs that run or wait when the first day begins, those of the days, and those that come after them while they
-    #: still wait.
+    #: The jobs that run or wait when the first day begins, those of the days, and those that come while these wait.
     past: Past
     #: The seconds between which the jobs that count are submitted.
     begin: int

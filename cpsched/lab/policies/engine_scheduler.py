@@ -53,8 +53,7 @@ class Cycles:
 
 
 class Rolling:
-    """A scheduler that plans a rolling window, the jobs that run and wait now, and starts jobs at their planned starts
-    (BRIDI-4).
+    """A scheduler that plans a rolling window, and starts jobs at their planned starts (BRIDI-4).
 
     A planning cycle comes when jobs have come or gone since the last one, or nodes have failed or returned, but not
     before `min_interval` seconds are over. Until then, and where a planned start is all that has come (BRIDI-13), the

@@ -59,8 +59,7 @@ def _by_order(name: str, order: Order) -> Callable[..., QueueRule]:
     return make
 
 
-#: A job is due when it has waited for so many times as long as the unluckiest under EASY: `docs/decisions.md` has what
-#: it costs.
+#: A job is due when it has waited for so many times as long as the unluckiest under EASY: see `docs/decisions.md`.
 DUE_AFTER = 3.5
 
 

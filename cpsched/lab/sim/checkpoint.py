@@ -240,8 +240,7 @@ class Checkpoint:
 class Keeper:
     """Writes the state of a world at intervals; mutable.
 
-    Raises `DocumentError` if the file to resume from cannot be read, or is of another workload, scheduler or version of
-    cpsched.
+    Raises `DocumentError` if the file to resume from cannot be read, or is of another workload, scheduler or version.
 
     `checkpoint`: where to, and how often.
     `world`: at its beginning; where the simulation is resumed, it is set to what the file says.

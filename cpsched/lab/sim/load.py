@@ -398,8 +398,7 @@ class Load:
     def outages(self) -> tuple[Ints, Ints]:
         """Return the events of nodes in ascending order: (time, kind, first, last), and the nodes that these point to.
 
-        Nodes that are drained or down at the beginning stay so, but fail like others: jobs that run there are cut
-        short.
+        Nodes that are not up stay so, but fail like others: jobs that run there are cut short.
         """
         parts: dict[str, list[int]] = {}  # a node, and its parts that are reserved
         for name, number in self.columns.node_number.items():

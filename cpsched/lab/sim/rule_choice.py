@@ -1,5 +1,4 @@
-"""Playing a workload by a queue rule, compiled; and by one that gives way to another one where that wins on the site's
-own past.
+"""Playing a workload by a queue rule, compiled; and by one that gives way to one that wins on the site's past.
 
 Now and then the last weeks are played again by each rule, at other times: each submission is moved at random by some
 minutes, since one run of a log proves little. A job takes as long as it did, or, where it has not ended, as long as it
@@ -85,8 +84,7 @@ def interprets_simulations(instance: Instance, schedulers: Sequence[QueueRule | 
 
 
 def is_counted(world: SimWorld, rule: QueueRule) -> bool:
-    """Tell whether it makes no difference which nodes are reserved: all jobs are counted on equal nodes, of which none
-    are set aside.
+    """Tell whether it makes no difference which nodes are reserved: jobs are counted on equal nodes, none set aside.
 
     For the head of the queue alone the reservation has nodes all the same. Several reservations are of sums, which have
     to say how many jobs there is room for.

@@ -636,8 +636,7 @@ class SimWorld:
     ) -> tuple[Segment, ...]:
         """Return a run of a job by one of its choices in segments: one for each change of shares.
 
-        `is_stated`: whether a job that has run since before the beginning states its chunks though the instance does
-        not.
+        `is_stated`: whether a job that ran before the beginning states its chunks though the instance does not.
         """
         running = self.load.jobs[job].running
         if running is not None and not len(entries):

@@ -29,8 +29,7 @@ _WHOLE_NODES = Place(arrangement=Arrangement.SCATTER, exclusive=True)
 
 
 def evolving_window(seed: int, *, nodes: int = 100) -> Instance:
-    """Generate a test case of the paper's experiment: evolving jobs, all submitted at 0, whose steps may be held
-    without limit.
+    """Generate a test case of the paper's experiment: evolving jobs, submitted at 0, with holds without limit.
 
     The same arguments give the same window, on any Python: only `Random.random` is used, whose sequence is documented
     as stable. The objective is the sum of completion times.

@@ -1,8 +1,7 @@
 """The job mix with which Bode, Halstead, Kendall, Lei and Jackson compared PBS and Maui (ALS 2000; MIX-1).
 
 Candidates are drawn at random, classified by size and efficiency, and taken while the share of their class is low.
-Where the paper is silent, this follows the reconstruction that matches its counts best: see `share_is_low` and
-`class_of`.
+Where the paper is silent, what matches its counts best is done: see `share_is_low`, `class_of`.
 """
 
 from enum import StrEnum

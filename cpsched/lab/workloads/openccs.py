@@ -54,8 +54,7 @@ _GIB = 1024
 def oculus_cluster() -> Cluster:
     """Return 616 nodes with 9,920 cores, 32 GPUs and 8 MICs.
 
-    How many nodes have 256 GiB and how many accelerators a node has is ours; that four have 32 cores follows from the
-    sums.
+    How many nodes have 256 GiB and how many accelerators a node has is ours; four with 32 cores follow from the sums.
     """
     groups = (
         ("normal", 572, {"cores": _NODE_CORES, "mem": 64 * _GIB}),

@@ -264,8 +264,7 @@ class EventLoop:
     def _owned(self, job_id: str) -> Running:
         """Return the nodes and amounts that a job keeps from others until its predicted end.
 
-        Nodes stay owned as a whole, by a mate whose cores are lent; its guest ends before it, and the ledger
-        books nothing twice.
+        Nodes stay owned as a whole, by a mate whose cores are lent; the ledger books nothing twice.
         """
         run = self._runs[job_id]
         allocation = self._lenders[job_id].full if job_id in self._lenders else run.allocation

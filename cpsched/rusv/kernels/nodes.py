@@ -387,8 +387,7 @@ def wants_first(terms, wanted):
 def find_chunks(kind, start, duration, latest, whole, o, t, x):
     """Find nodes for the chunks of a kind in the window from `start` on, cheap nodes first.
 
-    Where there are too few, each node says from when on it may have more. Before the second by which these are enough
-    no window can be.
+    Where there are too few, each node says from when on it may have more. No window begins before these are enough.
 
     Returns (start, number of entries) if there are enough; else (first second at which there may be, 0); or (-1, 0)
     if there is none up to `latest`: then `lacking` says how many nodes must at least give something back before.

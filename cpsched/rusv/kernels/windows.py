@@ -131,8 +131,7 @@ def take_slots(demand, block, low, high, source, target, s, t):
 
 @inner_kernel
 def scan_window(demand, place, index, last_place, last_index, source, s, t, x):
-    """Take the minimum of the amounts in `source` and of the free amounts over the slots of a window, from its last to
-    its first.
+    """Take the minimum of the amounts in `source` and of the free amounts over a window's slots, from the last on.
 
     Returns (side, place, index): which half of `x.free` holds the minimum; and the first slot, seen from the end, with
     which too little is left for the demand (place -1 if there is none).

@@ -1,8 +1,7 @@
 """The own scheduler of the manager in memory: first come, first served with EASY backfilling, on the first nodes.
 
-It knows requests, queues' nodes and licences; limits, free pools, guards and reservations it does not know. EASY: a
-job may overtake the first one that has to wait if it does not delay that (Lifka, The ANL/IBM SP scheduling system,
-JSSPP 1995).
+It knows requests, queues' nodes and licences; limits, free pools, guards and reservations it does not know. EASY: a job
+may overtake the first one that has to wait if it does not delay that (Lifka, JSSPP 1995).
 """
 
 from collections import Counter, defaultdict

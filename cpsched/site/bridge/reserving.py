@@ -45,8 +45,7 @@ def set_aside(
 ) -> Instance:
     """Return an instance in which only their jobs have what is reserved.
 
-    `inside`: by id the jobs that run in a reservation, and in which one. `let_in`: those that may be in some, or
-    elsewhere.
+    `inside`: by id the jobs that run in a reservation, and in which one. `let_in`: those that may be in some.
     """
     if not reserved:
         return instance

@@ -40,8 +40,7 @@ class Cycle:
     """A cycle; mutable. What it books stays on the timeline until it is closed.
 
     A job that has had a reservation keeps it or gets an earlier one, as long as no other of a higher priority needs one
-    too (Maui's ``CURRENTHIGHEST``): it is moved forward beside the reservations of all others, so that none of them is
-    ever delayed.
+    too (Maui's ``CURRENTHIGHEST``): it is moved forward beside the reservations of all others, and delays none of them.
 
     `site`, `parts`: the machine now; on the outlook's timeline, only running jobs and downtimes are booked.
     `before`: the reservations of the last cycle, by falling priority; those that cannot be kept are dropped.

@@ -26,8 +26,7 @@ class Maui:
     """The scheduler; mutable.
 
     It decides whenever a job has come or gone, a reservation begins, a downtime is over or working hours end. Maui
-    itself looks every few seconds: priorities that change in between are seen at the next of these events. `params`:
-    what the site has set.
+    itself looks every few seconds: priorities that change are seen at the next event. `params`: what the site has set.
     """
 
     name = "maui"
@@ -38,8 +37,7 @@ class Maui:
     def begin(self, site: Site) -> None:
         """Make ready for a simulation.
 
-        Raises `EngineError` if a downtime is of nodes that are not there, or working hours are set and the clock has no
-        date.
+        Raises `EngineError` if a downtime is of nodes that are not there, or working hours have no date.
         """
         params = self.params
         outlook = Outlook(site)

@@ -64,8 +64,7 @@ class AnswerReader:
     def read(self, data: Data, source: str, kind: str) -> SlurmRecords:
         """Read all records of an answer; those of entries that are as before are the same objects.
 
-        Raises `DocumentError` as `parse_answer` and `read_answer`; and if the answer has no list of that kind, not even
-        an empty one.
+        Raises `DocumentError` as `parse_answer` and `read_answer`, and if the answer has no such list.
         """
         if self._last is None or self._last[0] != data:
             parts = self._parts(data)
@@ -226,8 +225,7 @@ class SlurmClient:
     def jobs(self) -> tuple[JobRecord, ...]:
         """Ask Slurm for its jobs.
 
-        Raises `BridgeError` if the command fails, or its answer cannot be understood; if it is too old a Slurm's, that
-        is what is said.
+        Raises `BridgeError` if the command fails, or its answer cannot be understood, or is too old a Slurm's.
         """
         if self.rest is not None:
             return self._rest(self.rest, "jobs").jobs

@@ -72,8 +72,7 @@ class RestServer:
     def get(self, kind: str) -> bytes:
         """Return the answer about ``jobs``, ``nodes``, ``partitions``, ``reservations`` or ``licenses``, unread.
 
-        Raises `BridgeError` if there is no answer in time, or one that tells of a failure; or if the token cannot be
-        read.
+        Raises `BridgeError` if there is no answer in time, or a failure, or the token cannot be read.
         """
         version, self._version = self._version or self._newest(), None
         data = self._fetch(f"/slurm/{version}/{kind}")
