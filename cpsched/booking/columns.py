@@ -363,8 +363,7 @@ class Columns:
     def entries_of(self, number: int, request: Request, allocation: Sequence[Placement]) -> NDArray[np.int32] | None:
         """Return the entries of a demand for the chunks of `allocation`; None if that is not allowed.
 
-        `number`: the demand for the request, as `compile` gave it. `allocation`: of a planned job: nodes, with kinds of
-        chunks and how many of them.
+        `number`: the demand for the request, as `compile` gave it. `allocation`: of a planned job.
         """
         entries = self.entries_anywhere(number, request, allocation)
         return entries if entries is not None and self.demands.may_have(entries) else None

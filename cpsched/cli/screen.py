@@ -157,8 +157,7 @@ def simulation_bar(
 ) -> Iterator[Callable[[Moment], None] | None]:
     """Yield a callback that shows the progress of a simulation on stderr; None if no terminal would show it.
 
-    `description`: the name of the simulation. `date`: returns a second of the workload's clock in words. `wanted`:
-    whether the bar is wanted.
+    `description`: the simulation's name. `date`: returns a second of the workload's clock in words.
     """
     columns = printable(description), "<short bar>", "<count>", "{task.description}", "<elapsed>"
     with _bar(*columns, wanted=wanted, description="", total=None) as bar:

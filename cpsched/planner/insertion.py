@@ -170,8 +170,7 @@ def _outcome(beside: "Beside", before: Mapping[str, WaitingJob], reasons: Mappin
 class Beside:
     """The windows of waiting jobs beside those that have a plan; mutable: further ones get a plan.
 
-    `instance`: the window of all jobs, for engines. `planned`: the plans of some jobs, those of running ones included
-    where they differ from the window.
+    `instance`: the window of all jobs, for engines. `planned`: plans of some jobs, of running ones where they differ.
     """
 
     def __init__(self, instance: Instance, planned: Iterable[PlannedJob] = ()) -> None:

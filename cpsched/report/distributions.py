@@ -23,8 +23,7 @@ _TABLE = (10, 25, 50, 75, 90, 95, 99)
 def box_chart(title: str, label: str, axis: Axis, groups: Mapping[str, NDArray[np.float64]], *, by: str) -> Chart:
     """Return a box for each group that has values.
 
-    `title`, `label`: the title, and what a value is: ``wait``. `groups`: the values by the name of the group. `by`:
-    what a group is: ``queue``.
+    `label`: what a value is: ``wait``. `groups`: the values by the name of the group. `by`: what a group is: ``queue``.
     """
     present = {name: values for name, values in groups.items() if values.size}
     boxes, rows = [], []

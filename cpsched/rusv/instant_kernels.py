@@ -66,8 +66,7 @@ def take_chunks(chunks, node, n, first, last, flags, later, now, t):
 
 @inner_kernel
 def map_chunks_late(demand, later, now, t, x):
-    """Map a demand to the amounts that are free `later`: each kind first to room that is not free `now`, then, in the
-    order of filling, to other room.
+    """Map a demand to the amounts that are free `later`: each kind first where nothing is free `now`.
 
     `now` has the amounts that are free both now and later; both arrays are overwritten. Returns the number of entries,
     0 if some kind does not fit beside the others.

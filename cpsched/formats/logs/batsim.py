@@ -1,7 +1,6 @@
 """Batsim's workloads in JSON: jobs that ask for a number of hosts, and profiles that say what they do.
 
-Source of the format: batsim.readthedocs.io, "Workload". Of a profile of another type than ``delay`` the run time comes
-of a platform, which is not in the file.
+Source of the format: batsim.readthedocs.io, "Workload". Only profiles of type ``delay`` state a run time.
 """
 
 import math

@@ -112,8 +112,7 @@ class SimState(NamedTuple):
     bumps: NDArray[Any]
     #: int64 (jobs,): its predicted runtime, for the order of the queue; the walltime where nothing is predicted.
     predicted: NDArray[Any]
-    #: float64 (jobs,): the amount that each second of its length adds to its key by Smith's rule; its key where the
-    #: rule has a key of its own.
+    #: float64 (jobs,): the amount that each second of its length adds to its key by Smith's rule, or its own key.
     smith: NDArray[Any]
     #: float64 (jobs,): the largest share of the machine that it takes of anything.
     share: NDArray[Any]

@@ -61,8 +61,7 @@ def check_sizes(file: IO[bytes]) -> None:
 def wrong_arrays(world: SimWorld, state: arrays.SimState, machine: arrays.Machine) -> list[str]:
     """Return the names of the arrays that a simulation of this workload cannot have, in their order, each once.
 
-    `world`: at its beginning. `state`, `machine`: what a checkpoint says, in arrays of the right types, and at least as
-    long as those of the beginning.
+    `world`: at its beginning. `state`, `machine`: what a checkpoint says, in arrays of the right types and lengths.
     """
     wrong = [
         f"state.{name}" for name in _CONSTANT if not np.array_equal(getattr(state, name), getattr(world.state, name))

@@ -120,8 +120,7 @@ def aged(key, job, rule, now, s):
 def key_of(rule, job, now, s):
     """Return a job's key in the queue; the smallest key is served first.
 
-    Under a rule by Smith's index, or one under which jobs are due, those with promises come first, by the last second
-    that was promised; see `aged`.
+    Under a rule by Smith's index, or where jobs are due, promises come first, by the last promised second; see `aged`.
     """
     if (rule.order == BY.SMITH or rule.due_after >= 0) and s.promised[job] < FOREVER:
         return _PROMISED + s.promised[job]

@@ -86,8 +86,7 @@ def interprets_simulations(instance: Instance, schedulers: Sequence[QueueRule | 
 def is_counted(world: SimWorld, rule: QueueRule) -> bool:
     """Tell whether it makes no difference which nodes are reserved: jobs are counted on equal nodes, none set aside.
 
-    For the head of the queue alone the reservation has nodes all the same. Several reservations are of sums, which have
-    to say how many jobs there is room for.
+    For the head of the queue alone the reservation has nodes all the same. Several ones are of sums.
     """
     is_of_head = rule.backfill is BackfillRule.NOT_DELAYING
     if not (is_of_head or rule.backfill is BackfillRule.RESERVING) or has_asides(world.state):

@@ -110,8 +110,7 @@ class Snapshot:
 class Start:
     """Start a waiting job at a second on exactly these nodes; it is steered from then on.
 
-    In place of an order to start that the manager has for this job already. If the nodes are not free at that second,
-    the job starts there as soon as they are.
+    In place of an order to start that the manager has for this job already. It starts as soon as these nodes are free.
     """
 
     job: str
@@ -159,8 +158,7 @@ class Note:
     """Show the users when a waiting job will start most likely, in place of what was noted before."""
 
     job: str
-    #: The likely start, and the second by which it starts with 80 %, if there is one; None: nothing is noted any more,
-    #: also of a job that runs.
+    #: The likely start, and the second by which it starts with 80 %; None: nothing is noted.
     forecast: tuple[int, int | None] | None
 
 
