@@ -22,13 +22,7 @@ class Counter:
     """
 
     def __init__(
-        self,
-        name: str,
-        rule: Rule | None,
-        amount: int,
-        total: int,
-        closed: Sequence[tuple[int, int, int]],
-        uses: Uses,
+        self, name: str, rule: Rule | None, amount: int, total: int, closed: Sequence[tuple[int, int, int]], uses: Uses
     ) -> None:
         self.name, self.rule, self.amount, self.total, self.uses = name, rule, amount, total, uses
         starts, ends, amounts = np.array(closed, dtype=np.int64).reshape(-1, 3).T

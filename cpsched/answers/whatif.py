@@ -203,8 +203,7 @@ def _without(instance: Instance, dropped: Collection[str]) -> Instance:
         jobs.append(job)
     left_ids = {name for job in jobs for name in (job.id, *job.element_ids)}
     return replace(
-        instance,
-        jobs=tuple(replace(job, after=tuple(one for one in job.after if one.job in left_ids)) for job in jobs),
+        instance, jobs=tuple(replace(job, after=tuple(one for one in job.after if one.job in left_ids)) for job in jobs)
     )
 
 

@@ -81,14 +81,11 @@ class Malleability:
 
     #: Descending.
     shares: Annotated[
-        tuple[Annotated[float, Written("share")], ...],
-        Entries(1),
-        Key("Below 1; the full share is always possible"),
+        tuple[Annotated[float, Written("share")], ...], Entries(1), Key("Below 1; the full share is always possible")
     ]
     model: Annotated[RuntimeModel, Key("How the runtime stretches on a share")] = RuntimeModel.IDEAL
     stretch: Annotated[
-        FrozenMap[Annotated[float, Written("share as a key")], Factor],
-        Key("Runtime factor by share, over the model"),
+        FrozenMap[Annotated[float, Written("share as a key")], Factor], Key("Runtime factor by share, over the model")
     ] = FrozenMap()
 
 

@@ -279,11 +279,7 @@ class Mapped(Kind):
     def schema(self, named: dict[str, Any]) -> dict[str, Any]:
         least = {"minProperties": self._least} if self._least else {}
         names = {key: value for key, value in self._key.schema(named).items() if key != "type"}
-        return {
-            "type": "object",
-            "additionalProperties": self._inner.schema(named),
-            "propertyNames": names,
-        } | least
+        return {"type": "object", "additionalProperties": self._inner.schema(named), "propertyNames": names} | least
 
 
 class Either(Kind):

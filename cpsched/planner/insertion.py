@@ -203,11 +203,7 @@ class Beside:
                 jobs.append(self._as_planned(job, is_settled=is_settled(job)))
             elif job.id in chosen:
                 jobs.append(self._after_settled(job, chosen))
-        return replace(
-            self._instance,
-            jobs=tuple(jobs),
-            set_aside=(*self._instance.set_aside, *self._settled()),
-        )
+        return replace(self._instance, jobs=tuple(jobs), set_aside=(*self._instance.set_aside, *self._settled()))
 
     def without_start(self, waiting: Mapping[str, WaitingJob], names: Iterable[str]) -> dict[str, WaitingJob]:
         """Return why jobs without a start wait, by id: those that are in no window wait for others without a start.

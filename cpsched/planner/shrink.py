@@ -194,13 +194,7 @@ def place_cheaply(ledger: Ledger, row: int, values: Values) -> Place | None:
     return best
 
 
-def go_on_shrunk(
-    ledger: Ledger,
-    order: Sequence[str],
-    values: Values,
-    *,
-    names: Sequence[str] | None = None,
-) -> bool:
+def go_on_shrunk(ledger: Ledger, order: Sequence[str], values: Values, *, names: Sequence[str] | None = None) -> bool:
     """Shrink placed and running jobs one by one where that improves the plan; tell whether one was.
 
     Jobs on nodes that a shrunk job needs for longer are planned anew, and then all others move up. The shrunk job

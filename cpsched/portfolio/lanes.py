@@ -22,13 +22,7 @@ _LOOK = 0.1
 
 
 def run_lanes(
-    lanes: Lanes,
-    instance: Instance,
-    board: Board,
-    *,
-    seed: int,
-    deadline: Budget,
-    on_plan: OnPlan | None,
+    lanes: Lanes, instance: Instance, board: Board, *, seed: int, deadline: Budget, on_plan: OnPlan | None
 ) -> bool:
     """Run all lanes until their work or the board's budget is over; return whether the user ended them.
 

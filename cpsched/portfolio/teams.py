@@ -127,10 +127,7 @@ def _rest(*, is_alone: bool) -> ByMerit:
     """
     shares = (0.4, 0.2) if is_alone else (0.3, 0.3)
     return ByMerit(
-        (
-            Member(search.Search(), plain=1.0, tight=shares[0]),
-            Member(cp.Neighbourhoods(), plain=0.0, tight=shares[1]),
-        )
+        (Member(search.Search(), plain=1.0, tight=shares[0]), Member(cp.Neighbourhoods(), plain=0.0, tight=shares[1]))
     )
 
 

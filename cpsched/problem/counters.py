@@ -425,14 +425,7 @@ def _is_uneven(job: Job) -> bool:
 
 
 def _counter_of_pool(
-    instance: Instance,
-    pool: FreePool,
-    path: str,
-    supply: Supply,
-    measures: Measures,
-    times: Times,
-    *,
-    record: bool,
+    instance: Instance, pool: FreePool, path: str, supply: Supply, measures: Measures, times: Times, *, record: bool
 ) -> Iterator[Counter]:
     """Yield the counter of a free pool of the whole cluster."""
     others = [job for job in apart(instance.jobs) if not is_let_in(pool, job)]

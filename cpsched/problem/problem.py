@@ -291,12 +291,7 @@ def _counters_about(job: Job, window: Instance, common: _Common) -> list[Counter
     common.measures.forget(names)
     found = list(
         counters_of(
-            window,
-            common.times,
-            common.measures,
-            soft=True,
-            about=job,
-            hopeless=lambda: common.hopeless() - {job.id},
+            window, common.times, common.measures, soft=True, about=job, hopeless=lambda: common.hopeless() - {job.id}
         )
     )
     common.measures.forget(names)

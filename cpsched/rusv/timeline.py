@@ -784,11 +784,7 @@ class Timeline:
         return self._place(table, queue, progress)
 
     def _place(
-        self,
-        table: JobTable,
-        queue: Ints,
-        progress: Callable[[int, int], None] | None,
-        choices: Choices | None = None,
+        self, table: JobTable, queue: Ints, progress: Callable[[int, int], None] | None, choices: Choices | None = None
     ) -> int:
         """Run `place_jobs` over a queue in portions, and enlarge arrays when it asks for it."""
         done, moved = 0, 0

@@ -123,8 +123,7 @@ def _read_reservations(
     reservations: dict[str, model.Reservation] = {}
     for item in cursor.items():
         members = item.members(
-            ["id"],
-            ["start", "end", "validity", "request", "nodes", "allocation", "users", "kind", "place", "licenses"],
+            ["id"], ["start", "end", "validity", "request", "nodes", "allocation", "users", "kind", "place", "licenses"]
         )
         name = members["id"].name()
         if name in reservations:

@@ -155,10 +155,7 @@ def _number(field: str, column: int) -> float:
 
 
 def write_swf(
-    path: str | Path,
-    rows: Iterable[Sequence[SupportsFloat | None]],
-    *,
-    header: Mapping[str, str] | None = None,
+    path: str | Path, rows: Iterable[Sequence[SupportsFloat | None]], *, header: Mapping[str, str] | None = None
 ) -> None:
     """Write a log, gzipped if `path` ends in ``.gz``; the file is whole or not there.
 

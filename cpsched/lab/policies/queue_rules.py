@@ -63,11 +63,7 @@ def _by_order(name: str, order: Order) -> Callable[..., QueueRule]:
 DUE_AFTER = 3.5
 
 
-def smith(
-    gate: float | None = None,
-    due_after: float | None = DUE_AFTER,
-    expect: Expect = "classes",
-) -> QueueRule:
+def smith(gate: float | None = None, due_after: float | None = DUE_AFTER, expect: Expect = "classes") -> QueueRule:
     """Return the on-line rule that cpsched recommends where runtimes are not known.
 
     Jobs with deadlines or hard limits of waiting come first, then those that are due, in the order of submission: they

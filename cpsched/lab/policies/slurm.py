@@ -177,8 +177,7 @@ class Slurm:
         place = 0
         while place < len(queue):
             code, place, count = slurm_kernels.reserve(
-                *(queue, place, now, latest, self.bf_resolution, by_nodes),
-                *(requests, *timeline.kernel_arguments()),
+                *(queue, place, now, latest, self.bf_resolution, by_nodes), *(requests, *timeline.kernel_arguments())
             )
             if code == kernels.R.GROW_STATE:
                 timeline.grow()

@@ -307,8 +307,7 @@ class Load:
 
         if given is not None:
             may_stop = np.array(
-                [[other in stoppable and is_above(name, other) for other in known] for name in known],
-                dtype=np.bool_,
+                [[other in stoppable and is_above(name, other) for other in known] for name in known], dtype=np.bool_
             )
         levels: Mapping[Any, int] = preemption.levels() if by_queue else number
         rows = []
@@ -485,12 +484,7 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.SimState:
     clock = np.zeros(C.CLOCK, dtype=np.int64)
     clock[C.FIXED] = len(load.fixed.columns)
     clock[C.SPARE], clock[C.REPLAYED], clock[C.NOTICE], clock[C.EXEMPT] = load.spare, -FOREVER, -1, FOREVER
-    clock[C.NOW], clock[C.UNTIL], clock[C.HEAD], clock[C.RESERVED] = (
-        load.now,
-        load.now - 1,
-        -1,
-        -1,
-    )
+    clock[C.NOW], clock[C.UNTIL], clock[C.HEAD], clock[C.RESERVED] = (load.now, load.now - 1, -1, -1)
 
     def zeros(*shape: int) -> NDArray[Any]:
         return np.zeros(shape, dtype=np.int64)

@@ -5,18 +5,7 @@ fits nowhere, the cheapest jobs that make room for it are stopped. Where jobs ar
 nothing starts until that is over. A job that cannot start leaves its level to the scheduler.
 """
 
-from cpsched.lab.sim.arrays import (
-    COMPLETED,
-    KILLED,
-    REFUSED,
-    C,
-    J,
-    P,
-    R,
-    S,
-    enqueue,
-    sort_by_key,
-)
+from cpsched.lab.sim.arrays import COMPLETED, KILLED, REFUSED, C, J, P, R, S, enqueue, sort_by_key
 from cpsched.lab.sim.queue_kernels import key_of
 from cpsched.lab.sim.run_kernels import (
     begin_run,

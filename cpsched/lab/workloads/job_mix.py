@@ -24,13 +24,7 @@ class MixClass(StrEnum):
 
 #: The share of the jobs that each class shall have.
 TARGETS = FrozenMap(
-    {
-        MixClass.LARGE: 0.30,
-        MixClass.MEDIUM: 0.40,
-        MixClass.SMALL: 0.20,
-        MixClass.DEBUG: 0.05,
-        MixClass.FAILED: 0.05,
-    }
+    {MixClass.LARGE: 0.30, MixClass.MEDIUM: 0.40, MixClass.SMALL: 0.20, MixClass.DEBUG: 0.05, MixClass.FAILED: 0.05}
 )
 
 #: Number of nodes, and number of jobs that are drawn.

@@ -102,12 +102,7 @@ def openccs_workload(jobs: int, seed: int) -> Instance:
         requests=[requests[row] for row in rows],
         queues=walltime_queues(walltimes),
     )
-    return Instance(
-        name=f"openccs-{jobs}-jobs-{seed}",
-        cluster=oculus_cluster(),
-        queues=WALLTIME_QUEUES,
-        jobs=drawn,
-    )
+    return Instance(name=f"openccs-{jobs}-jobs-{seed}", cluster=oculus_cluster(), queues=WALLTIME_QUEUES, jobs=drawn)
 
 
 def _request(cores: int) -> Request:

@@ -76,12 +76,7 @@ def _retry_of_previous(
 
 
 def compact(
-    steps: Sequence[tuple[int, int]],
-    starts: Sequence[int],
-    busy: Profile,
-    capacity: int,
-    *,
-    longest: Sequence[int],
+    steps: Sequence[tuple[int, int]], starts: Sequence[int], busy: Profile, capacity: int, *, longest: Sequence[int]
 ) -> tuple[int, ...]:
     """Return the starts of all steps in a schedule that begins as late as any with the same completion.
 

@@ -111,11 +111,7 @@ class Shop:
 
 
 def own_starts(
-    shop: Shop,
-    waiting: Sequence[Job],
-    ends: Iterable[tuple[int, Job, tuple[Placement, ...]]],
-    site: Instance,
-    now: int,
+    shop: Shop, waiting: Sequence[Job], ends: Iterable[tuple[int, Job, tuple[Placement, ...]]], site: Instance, now: int
 ) -> Iterator[tuple[str, tuple[Placement, ...]]]:
     """Yield the jobs to start now, with their nodes; the caller books each one in the shop before it asks on.
 

@@ -49,8 +49,7 @@ class Maui:
             pool=None if params.shortpool is None else KeptNodes(params.shortpool, site, outlook),
         )
         self._closures = Closures(
-            outlook,
-            [(site.capacity_of(_nodes_of(site, one)), one.start, one.end) for one in params.downtimes],
+            outlook, [(site.capacity_of(_nodes_of(site, one)), one.start, one.end) for one in params.downtimes]
         )
         #: The starts of the running jobs.
         self._running: dict[int, int] = {}

@@ -198,11 +198,7 @@ class _Shares:
     """Fairshare: the consumers, their usage, and its part of the priorities; mutable."""
 
     def __init__(
-        self,
-        params: MauiParams,
-        credentials: Sequence[dict[Credential, str | None]],
-        qos: Sequence[Qos],
-        origin: int,
+        self, params: MauiParams, credentials: Sequence[dict[Credential, str | None]], qos: Sequence[Qos], origin: int
     ) -> None:
         fairshare = params.fairshare
         #: One for each credential with a target that counts: its weight and its target.

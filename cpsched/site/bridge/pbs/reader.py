@@ -328,12 +328,7 @@ def _walltime(listed: Answer) -> int:
 
 
 def _job(
-    key: str,
-    attributes: Answer,
-    machine: Machine,
-    arrays: Mapping[str, Sequence[str]],
-    now: int,
-    zone: tzinfo | None,
+    key: str, attributes: Answer, machine: Machine, arrays: Mapping[str, Sequence[str]], now: int, zone: tzinfo | None
 ) -> Job:
     listed = attributes.get("Resource_List", {})
     request = request_of(listed, machine)

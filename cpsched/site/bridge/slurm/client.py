@@ -184,11 +184,7 @@ class SlurmClient:
             environment["SLURM_CONF"] = conf
         name, *rest = arguments
         return run(
-            (f"{self.directory}/{name}", *rest),
-            seconds=self.seconds,
-            given=given,
-            environment=environment,
-            codes=codes,
+            (f"{self.directory}/{name}", *rest), seconds=self.seconds, given=given, environment=environment, codes=codes
         )
 
     def version(self) -> tuple[int, int]:

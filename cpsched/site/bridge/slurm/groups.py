@@ -11,11 +11,7 @@ from cpsched.site.bridge.slurm.records import JobRecord
 
 
 def join_components(
-    views: Iterable[tuple[str, JobRecord]],
-    jobs: dict[str, Job],
-    left: dict[str, Inexpressible],
-    *,
-    is_planned: bool,
+    views: Iterable[tuple[str, JobRecord]], jobs: dict[str, Job], left: dict[str, Inexpressible], *, is_planned: bool
 ) -> None:
     """Make one job of the components of each heterogeneous job that waits, with the id of the first of them.
 

@@ -252,11 +252,7 @@ class SnapshotMaker:
         return binding
 
     def _make_cluster(
-        self,
-        records: SlurmRecords,
-        views: Sequence[JobRecord],
-        members: Mapping[str, Collection[str]],
-        limits: Amounts,
+        self, records: SlurmRecords, views: Sequence[JobRecord], members: Mapping[str, Collection[str]], limits: Amounts
     ) -> Cluster:
         """Make the nodes in classes; those that some job requires or excludes have properties that say so, and so have
         those of partitions (`members`).
