@@ -175,8 +175,6 @@ class Occupation:
             return self.columns.amounts_of(stated)
         return self.columns.amounts_of(segment.allocation, whole=job.steps[0].request.place.exclusive)
 
-    # --- taking away --------------------------------------------------------------------------------------------
-
     def take_away(self, jobs: Collection[int]) -> None:
         """Take away what some jobs hold, given by their places in `ids`; each is there."""
         self.version += 1

@@ -158,8 +158,6 @@ class ChangingJobs:
         """Return a part of a job, with what it takes."""
         return Part(request, entries, start, end, self._timeline.booking_of(demand, entries, start, end))
 
-    # --- what is booked -----------------------------------------------------------------------------------------
-
     def book(self, parts: Sequence[Part]) -> None:
         """Book what a job holds."""
         for part in parts:

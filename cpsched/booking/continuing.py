@@ -35,9 +35,6 @@ Ints = NDArray[np.int64]
 Units = Mapping[int, Mapping[str, int]]
 
 
-# --- what it has ------------------------------------------------------------------------------------------------
-
-
 def units_on(request: Request, allocation: Sequence[Placement], cluster: Cluster) -> Units | None:
     """Return which chunks of a request stand on each node of an allocation, or None if they cannot be all it holds.
 
@@ -121,9 +118,6 @@ def _ways_to_make(amounts: Amounts, chunks: Sequence[Chunk], may_be: Sequence[bo
         left = Amounts({name: amount - taken.get(name, 0) for name, amount in amounts.items()})
         for others in _ways_to_make(left, chunks[1:], may_be[1:]):
             yield (count, *others)
-
-
-# --- the continuation -------------------------------------------------------------------------------------------------
 
 
 def continuation(instance: Instance, job: Job, units: Units) -> tuple[Segment, ...] | None:

@@ -68,8 +68,6 @@ class LiveLedger(Ledger):
             and len(self.timeline.demands) <= 2 * len(self.jobs) + _MOST_UNUSED
         )
 
-    # --- running jobs -------------------------------------------------------------------------------------------
-
     def end(self, job_id: str, *, now: int) -> None:
         """Release what a running job holds; what it was to hold after `now` is new room for others."""
         self._give_back(self.running.let_go(job_id), since=now - self.instance.now)
@@ -105,8 +103,6 @@ class LiveLedger(Ledger):
                 if is_met or job.licenses.keys() & self.jobs[row].licenses.keys():
                     found[row] = None
         return [self.jobs[row].id for row in found]
-
-    # --- waiting jobs -------------------------------------------------------------------------------------------
 
     def starts_as_planned(self, job: Job) -> bool:
         """Hold for a running job the place that it has as a waiting one; return whether that is what it holds."""

@@ -174,9 +174,6 @@ def _read_parts(reading: _Reading, document: Mapping[str, Any]) -> Campaign:
     )
 
 
-# --- workloads ----------------------------------------------------------------------------------------------------
-
-
 def _read_workloads(reading: _Reading, table: object, at: Location) -> list[Workload]:
     """Read a workload, or samples of it, at all its loads, malleable shares and models."""
     said = [key for key in _SOURCES if isinstance(table, dict) and key in table]
@@ -293,9 +290,6 @@ def _frozen(value: object) -> object:
     return value
 
 
-# --- policies -----------------------------------------------------------------------------------------------------
-
-
 def _read_policy(reading: _Reading, table: object, at: Location, default: SimulationModel) -> list[Contender]:
     """Read a policy with all combinations of what varies in it."""
     model = reading.table(PolicyModel, table, at)
@@ -334,9 +328,6 @@ def _read_policy(reading: _Reading, table: object, at: Location, default: Simula
             )
         )
     return found
-
-
-# --- what is shown ------------------------------------------------------------------------------------------------
 
 
 def _check_table(reading: _Reading, table: Table, at: Location, policies: Sequence[str]) -> None:

@@ -233,9 +233,6 @@ class Machine(NamedTuple):
     sroom: NDArray[Any]
 
 
-# --- future events ---------------------------------------------------------------------------------------------------
-
-
 @inner_kernel
 def is_before(heap, i, j):
     """Tell whether an event comes before another one: by time, kind, job."""
@@ -280,9 +277,6 @@ def pop(heap, clock):
             return time, kind, job
         swap(heap, i, least)
         i = least
-
-
-# --- sorted lists ----------------------------------------------------------------------------------------------------
 
 
 @inner_kernel

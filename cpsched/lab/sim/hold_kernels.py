@@ -32,9 +32,6 @@ def shift_column(column, amount, free, sfree, t):
             sfree[t.colsys[column, part]] += amount
 
 
-# --- what is held now ------------------------------------------------------------------------------------------------
-
-
 @kernel
 def hold(a, s, m, t):
     """Hold as much of a column as is set aside now, as far as jobs leave it."""
@@ -111,9 +108,6 @@ def set_node_aside(node, sign, s, m, t):
         else:
             shift_column(column, s.aside_held[a], m.free, m.sfree, t)
             s.aside_held[a] = 0
-
-
-# --- what is free for longer -----------------------------------------------------------------------------------------
 
 
 @inner_kernel

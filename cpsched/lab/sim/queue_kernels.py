@@ -15,8 +15,6 @@ _WIDE = 2
 #: mislead: 26 % more weighted queue time on one part of SDSC's log, 12 % on one of CTC's.
 _PRIOR = 4.0
 
-# --- expected runtimes -----------------------------------------------------------------------------------------------
-
 
 @kernel
 def predict(job, s):
@@ -67,9 +65,6 @@ def expect(job, rule, s):
     if rule.predicts != PREDICTS_NOTHING:
         by_classes = rule.expects == EXPECTS_CLASSES
         s.predicted[job] = expected_by_classes(job, s) if by_classes else predict(job, s)
-
-
-# --- the order of the queue ------------------------------------------------------------------------------------------
 
 
 # What a job may wait is measured by the longest wait that EASY would have made so far, and by the time that the machine

@@ -88,9 +88,6 @@ def resumes(job, s):
     return s.jobs[job, J.ENDING] == KILLED and kept_of(job, s.jobs[job, J.WALLTIME], True, s) > 0
 
 
-# --- jobs that may stop others ---------------------------------------------------------------------------------------
-
-
 @inner_kernel
 def can_stop(job, other, now, s, t, x):
     """Tell whether a job may stop a running one now; what that has of amounts that are set aside would not be free.

@@ -129,8 +129,6 @@ class World:
                 self._await(outage.end, _Kind.UP, node)
         self._settle()
 
-    # --- time ---
-
     def advance(self, to: int) -> None:
         """Advance the clock to a second; an earlier one than now changes nothing."""
         events = self._events
@@ -150,8 +148,6 @@ class World:
     def next_event(self) -> int | None:
         """The second at which something happens by itself next; None if nothing ever does."""
         return self._events[0][0] if self._events else None
-
-    # --- what the manager does ---
 
     def steer(self, entry: WorldJob, *, is_steered: bool) -> None:
         """Take a waiting job from the own scheduler, or give it back; an order to start is withdrawn."""
@@ -177,8 +173,6 @@ class World:
             known -= lost
         jobs = tuple(self._seen(entry) for entry in entries if entry.job.id in known)
         return replace(self.site, now=self.now, cluster=self._cluster, jobs=jobs)
-
-    # --- inside ---
 
     def _await(self, time: int, kind: _Kind, name: str, run: int = 0) -> None:
         """Add an event of a job (of its run number `run`) or of a node."""

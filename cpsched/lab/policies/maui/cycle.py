@@ -99,8 +99,6 @@ class Cycle:
                 self._parts.bank.settle(reservation.job, 0)
         return bool(self._kept)
 
-    # --- one job --------------------------------------------------------------------------------------------------
-
     def _begins(self, job: int) -> bool:
         """Start a job if it fits now, else give it a reservation if one is left; return whether it starts."""
         kept = self._kept.pop(job, None)
@@ -191,8 +189,6 @@ class Cycle:
 
     def _qos(self, job: int) -> Qos:
         return self._parts.priorities.qos[job]
-
-    # --- policies -------------------------------------------------------------------------------------------------
 
     def _is_held_off(self, job: int) -> bool:
         """Return whether a job may not have the nodes of the short pool."""

@@ -100,8 +100,6 @@ class Maui:
             times += self._parts.pool.changes(now, [*site.ends.tolist(), *ends])
         return min(times, default=None)
 
-    # --- running jobs ---------------------------------------------------------------------------------------------
-
     def _catch_up(self, site: Site, news: News) -> None:
         """Count what has been used, and settle what it has cost."""
         self._parts.priorities.advance(news.now)

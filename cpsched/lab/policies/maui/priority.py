@@ -176,8 +176,6 @@ class Priorities:
         if jobs:
             self._bypassed[list(jobs)] += 1
 
-    # --- usage ----------------------------------------------------------------------------------------------------
-
     def advance(self, now: int) -> None:
         """Add up usage until now."""
         if self._shares is not None:

@@ -87,8 +87,6 @@ class Sharing:
                 found.append(Change(job, after))
         return found
 
-    # --- what has happened --------------------------------------------------------------------------------------
-
     def follow(self, gone: Sequence[int]) -> None:
         """Follow the events of the simulation: a job that shared with an ended job has its nodes for itself (SD-10)."""
         over = {*gone, *(job for job in self._starts if not self._site.is_running(job))}
@@ -158,8 +156,6 @@ class Sharing:
         )
         return found
 
-    # --- what comes ---------------------------------------------------------------------------------------------
-
     def cut_off(self) -> float:
         """Return the cut-off of a mate's penalty (SD-5)."""
         limit = self._rule.max_slowdown
@@ -199,8 +195,6 @@ class Sharing:
         """Keep nodes for a job as a whole until its predicted end: those on which it has entries of its own."""
         self._ends[job] = end
         self._future.keep(job, self._future.whole(job, np.zeros((0, 3), np.int32) if entries is None else entries, end))
-
-    # --- the malleable attempt ----------------------------------------------------------------------------------
 
     def start(self, start: Start) -> None:
         """Start a job as reserved (the static attempt)."""

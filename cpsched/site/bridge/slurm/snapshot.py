@@ -15,8 +15,7 @@ from cpsched.site.bridge.leaving import Inexpressible, without_awaited
 from cpsched.site.bridge.protocol import JobFacts, JobState, LeftJob, Snapshot
 from cpsched.site.bridge.slurm.dependencies import dependencies_of
 from cpsched.site.bridge.slurm.fitting import fitted, without_others
-from cpsched.site.bridge.slurm.groups import join_components, throttled
-from cpsched.site.bridge.slurm.jobs import Seen, anywhere_from, job_of, revision_of
+from cpsched.site.bridge.slurm.jobs import Seen, anywhere_from, job_of, join_components, revision_of, throttled
 from cpsched.site.bridge.slurm.limiting import Take, kept, limited, with_licenses
 from cpsched.site.bridge.slurm.limits import SlurmLimits, are_enforced
 from cpsched.site.bridge.slurm.machine import cluster_of, queues_of, site_of, unions_of
