@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from cpsched.booking.changing import ChangingJobs, Part, Shape
 from cpsched.booking.columns import Columns
-from cpsched.booking.links import Links, compiled_modes
+from cpsched.booking.links import CompiledMode, Links, compiled_modes
 from cpsched.booking.mapping import CheapFirst, Mapping
 from cpsched.booking.running import RunningJobs, book_asides, fastest_changes
 from cpsched.domain import Instance, Job, PlannedJob, Segment, SetAside, stretches_of
@@ -99,13 +99,15 @@ class Ledger:
         self._parts: dict[int, list[Part]] = {}
         self._has_parts = has_parts
         links = Links.of(instance, waiting)
-        # a waiting job as (demand, earliest start, latest start, duration), from `now` on, in its first mode
-        rows = [
-            (mode.demand, own_start(instance, job) - instance.now, mode.latest, mode.duration)
-            for job, (mode, *_) in zip(waiting, self.modes, strict=True)
-        ]
-        self.table = JobTable(rows, links.between)
+        self.table = JobTable(
+            [self._table_row(job, *of_job) for job, of_job in zip(waiting, self.modes, strict=True)], links.between
+        )
         self.table.jobs[:, 1] = np.maximum(self.table.jobs[:, 1], links.released)
+
+    def _table_row(self, job: Job, mode: CompiledMode, *_: CompiledMode) -> tuple[int, int, int, int]:
+        """Return a waiting job as (demand, earliest start, latest start, duration), from `now` on."""
+        earliest = own_start(self.instance, job) - self.instance.now
+        return mode.demand, earliest, mode.latest, mode.duration
 
     # --- waiting jobs -------------------------------------------------------------------------------------------
 
