@@ -62,9 +62,8 @@ class _Known:
 class Occupation:
     """All that a plan books on nodes; mutable: jobs are taken away for a question, and put back after it.
 
-    Raises `DocumentError` if the plan has a job that the instance does not have, or has jobs that do not fit beside
-    each other. `instance`: that of a `cpsched.problem.Problem`, without licences. `planned`: the jobs of a plan of it,
-    running ones included.
+    Raises `DocumentError` if the plan has jobs that the instance lacks, or that do not fit together. `instance`: that
+    of a `cpsched.problem.Problem`, without licences. `planned`: the jobs of a plan of it, running ones included.
     """
 
     def __init__(self, instance: Instance, planned: Sequence[PlannedJob]) -> None:

@@ -197,9 +197,8 @@ class LiveLedger(Ledger):
         self.table.pass_time(seconds)
 
     def compress(self, ids: Sequence[str], depth: int) -> bool:
-        """Try once, in this order, to give each job an earlier start, or one at all, as `backfill` does; but of jobs
-        that have a start only the first `depth` to any earlier start, and the others to a start now. Return whether one
-        got it.
+        """Try once, in this order, to give each job an earlier start, or one, as `backfill` does; but of jobs that have
+        a start only the first `depth` to any earlier start, and the others to a start now. Return whether one got it.
         """
         if self._compression is None:
             self._compression = Compression(self.timeline, self.table)

@@ -30,8 +30,7 @@ from cpsched.writing import NO_ROOM
 class _Output(io.TextIOWrapper):
     """stdout: errors of writing name it.
 
-    They are caught here and not in the file behind: an interruption there, after what was written, would have it
-    written once more.
+    They are caught here: an interruption in the file behind would have what was written written once more.
     """
 
     def write(self, text: str) -> int:

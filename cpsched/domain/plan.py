@@ -25,8 +25,7 @@ class SolveParams:
     """How `solve` was called. With the same figures it makes the same plan if no clock decides: with no budget, or with
     `steps` that are done before the budget ends.
 
-    Raises `ValueError` if a figure is not what its type says, or out of its limits; or there are `steps` of another
-    engine than search.
+    Raises `ValueError` if a figure is not what its type says, or out of its limits; or `steps` are of no search.
     """
 
     engine: Annotated[Name, Key("One of the engines", is_always=True)] = "portfolio"

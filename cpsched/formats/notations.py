@@ -30,8 +30,7 @@ def parse_indices(text: str, *, limit: int = MAX_ARRAY) -> tuple[int, ...]:
 
     ``indices := range (',' range)*;  range := INT ['-' INT [':' STEP]]``. They are counted before they are made.
 
-    Raises `SyntaxFault` if the text is no such list, an index occurs twice or is beyond 2^31-1, or there are more than
-    `limit`.
+    Raises `SyntaxFault` if the text is none, an index occurs twice or is beyond 2^31-1, or there are more than `limit`.
     """
     ranges: list[range] = []
     at = 0

@@ -24,8 +24,7 @@ class WorkflowJob:
     #: In the plan; None: it has no start.
     start: int | None
     end: int | None
-    #: The seconds by which it can start later before the last job of its workflow ends later, as dependencies go; None:
-    #: it has no start.
+    #: The seconds by which it can start later before the last job of its workflow ends later; None: it has no start.
     slack: int | None
 
     @property

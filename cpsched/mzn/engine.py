@@ -35,8 +35,7 @@ class Window:
     def of(cls, instance: Instance, known: Sequence[PlannedJob]) -> "Window":
         """Return the window of the waiting jobs that a known plan has starts for.
 
-        `instance`: an instance without unsupported features. `known`: the jobs of any plan. The model is asked for a
-        plan that is no worse.
+        `instance`: an instance without unsupported features. `known`: the jobs of any plan. The plan is to be no worse.
         """
         starts = {planned.id: planned.start - instance.now for planned in known}
         waiting = [job for job in instance.elements() if job.running is None and job.id in starts]

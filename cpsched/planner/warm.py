@@ -14,8 +14,7 @@ def displace(ledger: Ledger, jobs: Mapping[str, Job], name: str, before: Mapping
 
     The lowest priority leaves first, then the latest start; a job that has left and still fits comes back.
 
-    `ledger`, `jobs`, `name`: the ledger, its jobs by id, and the job. `before`: the places of jobs in the plan before,
-    which the booked ones have.
+    `ledger`, `jobs`, `name`: the ledger, its jobs by id, and the job. `before`: the places in the plan before.
     """
     instance, planned = ledger.instance, before[name]
     start = max(planned.start, instance.now)

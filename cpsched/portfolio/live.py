@@ -54,10 +54,9 @@ class Happened:
 class LivePlan:
     """The plan of a window, which is brought up to date whenever the window changes; mutable.
 
-    Jobs keep their starts and nodes where these are still free and allowed; new jobs are planned beside them, jobs
-    with limited starts first; and jobs move up into what has become free. After an event no job starts later without a
-    cause (`cpsched.planner.LivePlanner` has both rules). The plan is always the one that is made anew by the same rule
-    from the plan before.
+    Jobs keep their starts and nodes where these are still free and allowed; new jobs are planned beside them, jobs with
+    limited starts first; and jobs move up into what has become free. After an event no job starts later without a cause
+    (`cpsched.planner.LivePlanner` has both rules). The plan is always that made anew from the plan before.
 
     `window`: the first window. `plan`: a plan of it, or of an earlier window. The first call of `follow` or `happened`
     brings it up to date.
@@ -136,8 +135,7 @@ class LivePlan:
     def happened(self, event: WindowEvent, *, at: int | None = None) -> Happened:
         """Apply an event, and bring the plan up to date.
 
-        A job that fails to get its allocation, or loses a node, may displace waiting jobs of lower priority to start
-        as it was planned.
+        A job that gets no allocation, or loses a node, may displace waiting jobs of lower priority to start as planned.
 
         `event`: what happened. `at`: when; up to then all has gone as planned. None: at the window's `now`. Raises
         `DocumentError` if the event names what is not there, or not in a state for it. Raises `EngineError` if the

@@ -128,8 +128,7 @@ class WindowPlanner:
 class _Better:
     """Two engines, of which the better plan counts: so a solver begins from a good plan even with little time.
 
-    `usual`: an engine that can plan every instance of `solve`. `other`: another engine, which is not asked where it
-    cannot honour the instance.
+    `usual`: an engine that can plan every instance of `solve`. `other`: asked where it can honour the instance.
     """
 
     def __init__(self, usual: Engine, other: Engine) -> None:

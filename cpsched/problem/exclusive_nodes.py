@@ -34,8 +34,7 @@ def alone_in(
     as such jobs have chunks: first of those on which others are for the shortest time.
 
     `slice_`: what the reservation got. `closed`: what it leaves to nobody else, by node. `jobs`: its jobs. `others`:
-    what running jobs that are not in it, and other reservations, have. `cluster`: the stated one. `now`: the second at
-    which plans begin.
+    what other running jobs and reservations have. `cluster`: the stated one. `now`: the second at which plans begin.
     """
     alone = [job for job in jobs if job.running is None and job.steps[0].request.place.exclusive]
     if not alone:

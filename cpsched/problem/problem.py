@@ -79,8 +79,7 @@ class Problem:
     _overcommitted: Mapping[str, tuple[PlannedJob, PlannedJob]] = field(default_factory=dict)
     #: The rules that close for ever from some second on to jobs without a last start of their own, by the same ids.
     _closing: Mapping[str, Rule] = field(default_factory=dict)
-    #: By their ids in a plan, the jobs that have a choice, and the alternatives by which others run that have none here
-    #: (`settling.py`).
+    #: By their ids in a plan, the jobs that have a choice, and those settled for others (`settling.py`).
     _choosing: frozenset[str] = frozenset()
     alternatives: Mapping[str, int] = field(default_factory=dict)
     #: What a window with one other job has in common with this one.

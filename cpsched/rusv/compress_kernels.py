@@ -14,9 +14,8 @@ from cpsched.rusv.kernels.constants import BLOCK, FOREVER, HIGH, LAZY, LOW, D, H
 from cpsched.rusv.kernels.nodes import chunks_by_node, has_wanted, step_of, want_chunks
 from cpsched.rusv.kernels.queues import place_jobs
 
-#: Counters: the number of nodes on which resources were given back; a number that changes when a job that could not
-#: start may be able to; the state of the timeline; the state for which `times` and `least` were made, and their number
-#: of slots.
+#: Counters: the number of nodes on which resources were given back; a number that changes when a job may be able to
+#: start; the state of the timeline; the state for which `times` and `least` were made, and their number of slots.
 C_GIVEN, C_CHANCE, C_STATE, C_AHEAD, C_SLOTS, COUNTERS = 0, 1, 2, 3, 4, 5
 
 

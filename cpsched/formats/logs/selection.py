@@ -25,8 +25,7 @@ class Selection:
     partitions: frozenset[int | str] | None = None
     #: Half-open range ``[from, until)`` of submit times on the log's clock.
     submitted: tuple[int, int] | None = None
-    #: Index (from 0) of the first job among those that the others let through, and how many at most. Lines that are no
-    #: job do not count.
+    #: Index (from 0) of the first job among those that the others let through, and how many at most.
     first: int = 0
     jobs: int | None = None
 

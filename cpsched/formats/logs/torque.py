@@ -63,8 +63,7 @@ def read_request(asked: Mapping[str, str], allocation: Sequence[Held]) -> tuple[
     default. Memory of the whole job (``mem``, and where that is missing ``vmem``) is shared out
     by cores; memory of a process (``pmem``, ``pvmem``) counts per core, and the larger one of both holds.
 
-    `asked`: without ``Resource_List.``. `allocation`: where the job ran. Raises `UnusableLine` if one of these is not
-    understood.
+    `asked`: without ``Resource_List.``. `allocation`: where the job ran. Raises `UnusableLine` if one is unknown.
     """
     notes: list[Note] = []
     if "select" in asked:
@@ -213,10 +212,9 @@ _FAILED, _COMPLETED, _CANCELLED = 0, 1, 5
 def read_torque(path: str | Path) -> JobLog:
     """Read an accounting log, plain or gzip; a file may have several days.
 
-    A job is read from its last ``E`` (ended) record, or from its ``S`` (started) record if it did not end in the
-    log: its run time is unknown then. The log does not have the request of a job with only ``Q`` (queued) and ``D``
-    (deleted) records, which is reported as left out. Of other records (aborted, rerun, checkpointed, reservations)
-    nothing is needed.
+    A job is read from its last ``E`` (ended) record, or from its ``S`` (started) record if it did not end in the log:
+    its run time is unknown then. The log does not have the request of a job with only ``Q`` (queued) and ``D``
+    (deleted) records: it is left out. Of other records (aborted, rerun, checkpointed, reservations) nothing is needed.
 
     Raises `DocumentError` if the file cannot be read or holds not one job.
     """

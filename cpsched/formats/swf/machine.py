@@ -55,8 +55,7 @@ def machine_of_log(log: SwfLog) -> AssumedMachine:
     Both may say in brackets what each part of the machine has: ``184 (6, 171, 7)``. Else nodes are equal, as far as
     the cores can be shared out so. ``-1`` is unknown.
 
-    Raises `DocumentError` if the header says neither figure, or figures that no nodes can have: then a cluster file is
-    needed.
+    Raises `DocumentError` if the header says neither figure, or impossible ones: then a cluster file is needed.
     """
     nodes, processors = _figure(log, "MaxNodes"), _figure(log, "MaxProcs")
     if nodes is None and processors is None:
@@ -138,8 +137,7 @@ def date_of(log: SwfLog, time: int) -> datetime | None:
     """Return the date of a second on the clock of a log, with the offset of its time zone then; None if it is unknown.
 
     ``UnixStartTime`` says when the clock shows 0 (a start of 0 is unknown); ``TimeZoneString``, a name of the IANA's
-    list, and else ``TimeZone``, in seconds to the east, says where. Without them, or with a name that this machine does
-    not know, it is UTC.
+    list, and else ``TimeZone``, in seconds to the east, says where. Without them, or with an unknown name, it is UTC.
 
     Raises `BadCalendar` if the start is no number of seconds, or such a date far from our days.
     """

@@ -96,8 +96,7 @@ def _from_source(source: InstanceFile | LogFile | Generated, seed: int | None) -
 
 
 def play(cell: Cell) -> dict[str, Any]:
-    """Simulate a cell and return its result as a document: figures, seconds taken, the scheduler's counters, and
-    remarks on the workload.
+    """Simulate a cell and return its result as a document: figures, seconds, counters, remarks on the workload.
 
     Raises `CpschedError`, `ValueError` if the workload cannot be made, or the scheduler cannot run it.
     """

@@ -176,8 +176,7 @@ class SimState(NamedTuple):
     #: the running jobs, if these run for their walltimes (less than 0 where they have some of it).
     aside_levels: NDArray[Any]
     aside_ahead: NDArray[Any]
-    #: int64 (A,): what running jobs do not have of the amounts that are set aside now; what the head of the queue takes
-    #: of these columns.
+    #: int64 (A,): what running jobs do not have of the amounts that are set aside now; what the head takes of them.
     aside_held: NDArray[Any]
     aside_head: NDArray[Any]
     #: int64 (systems,): the amounts of an empty machine.

@@ -507,8 +507,7 @@ class SimWorld:
     ) -> None:
         """Set the allocation of a started job to the chosen modes, without booking it.
 
-        `start`: when it has started. `done`, `believed`: what it has done, and how much it is believed to do yet:
-        seconds at full share.
+        `start`: when it has started. `done`, `believed`: what it has done, and is believed to do yet, at full share.
         """
         job_modes = self.load.job_modes[job]
         self._fix(job, self._held_by(job, job_modes.allocation(entries, chosen), self.now))

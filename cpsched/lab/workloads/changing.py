@@ -1,8 +1,7 @@
 """A workload made into another one: at another rate, as replicas, with malleable or moldable jobs.
 
 One run of a log proves little: submissions that are moved by some minutes change its weighted queue time by up to a
-quarter. Policies are compared over replicas, each on the same ones. Which jobs can change is ours: no log of a real
-machine states it.
+quarter. Policies are compared over replicas, each on the same ones. No log states which jobs can change.
 """
 
 import math

@@ -307,8 +307,7 @@ def taken_of(number, bookings):
 def pass_time(seconds, s):
     """Make second `seconds` the new second 0.
 
-    No booking ends before it. The bookings that began before it begin at 0 now: the slot there takes over the uses of
-    the slots that are gone.
+    No booking ends before it. The bookings that began before it begin at 0 now: that slot takes over their uses.
     """
     place, index = locate(seconds, s)
     uses = 0
