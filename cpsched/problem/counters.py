@@ -354,7 +354,7 @@ class _Limits:
     @cached_property
     def _uneven(self) -> frozenset[str]:
         """The jobs that may have less at some time than they have at most."""
-        return frozenset(job.id for job in self._jobs if _is_uneven(job))
+        return frozenset(job.id for job in self._jobs if job.changes)
 
     def _span(self, job: Job) -> tuple[int, int]:
         """Return the seconds within which a waiting job runs."""
@@ -416,11 +416,6 @@ class _Limits:
         )
 
 
-def _is_uneven(job: Job) -> bool:
-    """Tell whether a job may have less at some time than it has at most."""
-    return job.is_evolving or job.malleability is not None
-
-
 # --- free pools ------------------------------------------------------------------------------------------------------
 
 
@@ -433,7 +428,7 @@ def _counter_of_pool(
     left = left_to_others(pool.items, supply.of(pool.resource))
     words = f"jobs that are not let in may have {left} {pool.resource} at a time"
     rule = Rule(words, path, WaitingReason.FREE_POOL)
-    is_strict = any(_is_uneven(job) for job in others if job.id in takes)
+    is_strict = any(job.changes for job in others if job.id in takes)
     found = times.of(pool.validity)
     yield from _counter(instance, rule, others, takes, left, found, is_strict=is_strict, record=record)
 

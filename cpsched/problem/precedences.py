@@ -74,7 +74,8 @@ class _Awaited(NamedTuple):
 class Precedences:
     """The dependencies of some waiting jobs on each other and on running jobs; mutable only in its cache.
 
-    `instance`, `waiting`: the window, and some of its waiting jobs, whose indices count.
+    `instance`, `waiting`: the window, and some of its waiting jobs, whose indices count. What they wait
+    for runs, is among them, or has no start.
     """
 
     def __init__(self, instance: Instance, waiting: Sequence[Job]) -> None:

@@ -43,7 +43,7 @@ def with_feedback(jobs: Sequence[Job], ends: Mapping[str, int]) -> Iterator[Job]
     after the batch before it had ended, all of its jobs follow the job of that one which ended last, each by as many
     seconds as in the log. All other jobs come when they came in the log, as do those with own times or dependencies.
 
-    `jobs`: in the order of submission. `ends`: when they ended in the log; None: the job does not count.
+    `jobs`: in the order of submission. `ends`: when they ended in the log, where it says that.
     """
     #: Of each user: the job of the present batch that ended last, and that of the batch before which it followed.
     batches: dict[str, tuple[str | None, str | None]] = {}

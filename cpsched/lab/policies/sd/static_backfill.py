@@ -98,7 +98,7 @@ DEPTH = 500
 
 
 class StaticBackfill:
-    """The first jobs of the queue have reservations, made anew at every event; then it starts.
+    """The first jobs of the queue have reservations, made anew at every event; a due one starts.
 
     `depth`: the number of waiting jobs that have reservations, and may start: Slurm's ``bf_max_job_test``. None: all.
     Raises `ValueError` if the depth is less than 1.
