@@ -90,7 +90,7 @@ def unserved_counts(cells: Iterable[Mapping[str, float | None]]) -> tuple[float,
 
 
 def unserved_rank(cells: Sequence[Mapping[str, float | None]]) -> tuple[float, float]:
-    """Return the key by which policies rank before any figure: the means of jobs not completed, then of jobs that starve.
+    """Return the key by which policies rank before any figure: means of jobs not completed, then of starving ones.
 
     Lost runs are shown and do not rank: a job that lost its node runs again, and a node fails under any policy.
     """
