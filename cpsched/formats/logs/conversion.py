@@ -1,7 +1,7 @@
 """From the jobs of a log to an instance: a window in which all of them wait, or a workload that is still to come."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +13,6 @@ from cpsched.domain import (
     Arrangement,
     Chunk,
     Dependency,
-    DependencyType,
     FrozenMap,
     Instance,
     Job,
@@ -25,44 +24,12 @@ from cpsched.domain import (
 from cpsched.errors import Fault
 from cpsched.formats.faults import shown
 from cpsched.formats.instance_reader import trusted
+from cpsched.formats.logs.feedback import with_feedback
 from cpsched.formats.logs.jobs import JobLog, LogAnomaly, LogJob, LogKind, Note, NotTaken
 from cpsched.formats.logs.selection import Logged, Selection
 from cpsched.formats.logs.swf_jobs import MemoryField, SwfTranslator
 from cpsched.formats.notations import is_name
 from cpsched.formats.swf import BadCalendar, SwfLog, date_of
-
-#: A user who submits nothing for longer than this after the end of all that was submitted has begun another session (s;
-#: Shmueli and Feitelson, TPDS 2009).
-LONGEST_THINK = 1200
-
-
-def with_feedback(jobs: Sequence[Job], ends: Mapping[str, int]) -> Iterator[Job]:
-    """Yield jobs with dependencies that keep think times in place of submissions (Zakay and Feitelson, MASCOTS 2014).
-
-    Jobs that a user submitted before all earlier ones had ended are a batch. If a batch began at most `LONGEST_THINK`
-    after the batch before it had ended, all of its jobs follow the job of that one which ended last, each by as many
-    seconds as in the log. All other jobs come when they came in the log, as do those with own times or dependencies.
-
-    `jobs`: in the order of submission. `ends`: when they ended in the log, where it says that.
-    """
-    #: Of each user: the job of the present batch that ended last, and that of the batch before which it followed.
-    batches: dict[str, tuple[str | None, str | None]] = {}
-    for job in jobs:
-        if job.user is None or job.id not in ends:
-            yield job
-            continue
-        last, before = batches.get(job.user, (None, None))
-        if last is not None and ends[last] <= job.submit:
-            before = last if job.submit - ends[last] <= LONGEST_THINK else None
-            last = None
-        last = job.id if last is None or ends[job.id] > ends[last] else last
-        batches[job.user] = last, before
-        if before is None or job.after or job.not_before is not None:
-            yield job
-        else:
-            link = Dependency(job=before, type=DependencyType.AFTERANY, delay=job.submit - ends[before])
-            yield replace(job, after=(link,))
-
 
 _Line = TypeVar("_Line", bound=Logged)
 
@@ -148,7 +115,8 @@ def log_to_instance(
     its own where `machine` declares that, or its partition, else a class of walltime: ``short`` (up to 1 h), ``medium``
     (up to 6 h) or ``long``, with an expected wait of 1800, 21600 or 86400 s. It waits for those above it in the log
     that it depends on, and until it was eligible. Memory counts where the nodes have ``mem``, and a partition where
-    they have a property of that name. Jobs that are alike share their requests, which saves memory.
+    they have a property of that name. Jobs that are alike share their requests, so that a whole log needs little
+    memory.
 
     Raises `ValueError` if `machine` has jobs.
 
