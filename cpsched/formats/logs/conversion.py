@@ -1,5 +1,7 @@
 """From the jobs of a log to an instance: a window in which all of them wait, or a workload that is still to come."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,5 +1,7 @@
 """A workload as arrays: what the event loops need to know of its jobs, and of the machine."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -251,7 +253,9 @@ class Load:
         return next((job for number, job in self.choices.get(index, ()) if number == choice), self.jobs[index])
 
     def _refuse_unmapped(self) -> None:
-        """Refuse jobs whose kinds of chunks are not mapped together even to the empty machine: they block others."""
+        """Refuse jobs whose several kinds of chunks are not mapped even to the empty machine: they would wait without
+        end, and block others.
+        """
         kinds = np.fromiter((len(job.request.chunks) for job in self.jobs), dtype=np.int64, count=len(self.jobs))
         demands = np.unique(self.demand[(kinds > 1) & (self.demand >= 0)])
         if not len(demands):
