@@ -1,5 +1,7 @@
 """An instance, a plan of it, and all that the plan books: what answers are found on."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-import signal
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from cpsched.cli.bench import echo_campaign
 from cpsched.cli.exits import ExitCode
+from cpsched.cli.interrupts import finished
 from cpsched.cli.options import AS_JSON, INPUT_FILE, OUTPUT_FILE, SECONDS_RANGE
 from cpsched.cli.outputs import echo_output
 from cpsched.cli.results import RUN, SUMMARY, check_free, folder_names, found_in, identity_of, write_results
@@ -32,39 +29,6 @@ if TYPE_CHECKING:
     from cpsched.lab.bench import Campaign
     from cpsched.lab.sim import Checkpoint, History, RuleUse
     from cpsched.verify import Violation
-
-
-@contextmanager
-def finished(what: str) -> Iterator[Callable[[], bool]]:
-    """Finish the block although the process is interrupted; a second interruption ends it.
-
-    `what`: what the block does, as it is told when the process is interrupted.
-
-    Yields what returns whether the process was interrupted, also after the block.
-    """
-    is_interrupted = False
-    if threading.current_thread() is not threading.main_thread():  # only there signals can be handled
-        yield lambda: False
-        return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    def note(number: int, frame: FrameType | None) -> None:
-        nonlocal is_interrupted
-        is_interrupted = True
-        restore()
-        click.echo(f"cpsched: interrupted; {what} first, a second interruption ends that", err=True)
-
-    for number, handler in before.items():
-        if handler is signal.default_int_handler:
-            signal.signal(number, note)
-    try:
-        yield lambda: is_interrupted
-    finally:
-        restore()
 
 
 #: Worker processes of replicas, as many as ``cpsched bench`` has by default.

@@ -1,5 +1,7 @@
 """The planner as an engine."""
 
+from __future__ import annotations
+
 from collections.abc import Collection
 from dataclasses import replace
 

@@ -28,7 +28,8 @@ def first_that_fits(ledger: Ledger, ids: Sequence[str], *, earliest: int, latest
     """Book waiting jobs without a place, each as early as it fits with a start in ``[earliest, latest]``; return the
     starts of those that found one. All times are on the instance's clock.
 
-    A job with alternatives has the first of its choices that starts at `earliest`, else the one that starts first.
+    A job with alternatives has the first of its choices that starts at `earliest`, as queueing systems do it; if none
+    does, that which starts first.
     """
     if not ledger.has_choices:
         return ledger.place(ids, earliest=earliest, latest=latest)

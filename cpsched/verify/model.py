@@ -1,5 +1,7 @@
 """The judge's values of the two documents: plain and frozen, without checks."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction

@@ -77,7 +77,8 @@ class SimState(NamedTuple):
 
     #: int64 (CLOCK,): counters and the state of the pass, see `C`.
     clock: NDArray[Any]
-    #: int64 (jobs, 5): submission; arrival (below 0: when others release it); walltime; real length; real ending.
+    #: int64 (jobs, 5): submission; arrival (below 0: when the jobs that it waits for release it); walltime; real
+    #: length; real ending.
     jobs: NDArray[Any]
     #: int32 (jobs,): its demand; -1: it can never start here.
     demand: NDArray[Any]

@@ -543,7 +543,9 @@ def next_event(s):
 
 @inner_kernel
 def pass_ends(now, rule, s, m, t, x):
-    """End jobs, correct the estimates of those that run on, and give up those that can meet their deadlines no more."""
+    """End the jobs that end now, correct the estimates of the jobs that should have ended, and give up the jobs that
+    can no longer meet their deadlines.
+    """
     while s.clock[C.HEAP] > 0 and s.heap[0, 0] == now and s.heap[0, 1] <= EXPIRED:
         _, kind, job = pop(s.heap, s.clock)
         if kind == EXPIRED:
