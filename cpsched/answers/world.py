@@ -80,7 +80,7 @@ class PlanView:
             by_alternatives=tuple(others),
         )
 
-    def hosting(self, job: Job) -> "PlanView":
+    def hosting(self, job: Job) -> PlanView:
         """Return the world in which a job can be asked about: this one, or a new one that has the job too."""
         if self._window_of(job) is not None:
             return self
@@ -181,7 +181,7 @@ class PlanView:
         return self.instance.now + int(self.occupation.timeline.breakpoints()[-1])
 
     @cached_property
-    def without_guards(self) -> "PlanView | None":
+    def without_guards(self) -> PlanView | None:
         """The same on nodes without guards that keep nothing free; None: they are so already."""
         classes = self.instance.cluster.classes
         if not any(one.admits or one.keep_free for one in classes):
@@ -189,14 +189,14 @@ class PlanView:
         return self._on(tuple(replace(one, admits=(), keep_free=()) for one in classes))
 
     @cached_property
-    def all_up(self) -> "PlanView | None":
+    def all_up(self) -> PlanView | None:
         """The same with all nodes up; None: they are so already."""
         classes = self.instance.cluster.classes
         if all(one.state is NodeState.UP for one in classes):
             return None
         return self._on(tuple(replace(one, state=NodeState.UP) for one in classes))
 
-    def _on(self, classes: tuple[NodeClass, ...]) -> "PlanView":
+    def _on(self, classes: tuple[NodeClass, ...]) -> PlanView:
         """Return the same instance and plan on other nodes of the same names."""
         cluster = replace(self.instance.cluster, classes=classes)
         return PlanView(replace(self.instance, cluster=cluster), self.plan)

@@ -25,7 +25,7 @@ class Condition:
     least: Mapping[str, int]
     max_walltime: int | None
 
-    def holds(self, chunk: "Chunk", walltime: int) -> bool:
+    def holds(self, chunk: Chunk, walltime: int) -> bool:
         """Return whether a chunk of a job of `walltime` seconds meets all parts of the condition."""
         short_enough = self.max_walltime is None or walltime <= self.max_walltime
         return short_enough and all(chunk.resources.get(name, 0) >= least for name, least in self.least.items())
@@ -52,11 +52,11 @@ class NodeClass:
     #: The queues that have nodes of their own, none of which these are.
     closed_to: frozenset[str] = frozenset()
 
-    def admits_chunk(self, chunk: "Chunk", walltime: int) -> bool:
+    def admits_chunk(self, chunk: Chunk, walltime: int) -> bool:
         """Return whether the guard admits the chunk."""
         return not self.admits or any(condition.holds(chunk, walltime) for condition in self.admits)
 
-    def has_properties(self, chunk: "Chunk") -> bool:
+    def has_properties(self, chunk: Chunk) -> bool:
         """Return whether the node has every property that the chunk asks for."""
         return all(self.properties.get(name) == value for name, value in chunk.where.items())
 
@@ -80,7 +80,7 @@ class Request:
     #: The level of which all chunks are in one group.
     within: str | None = None
 
-    def lies_like(self, other: "Request") -> bool:
+    def lies_like(self, other: Request) -> bool:
         """Return whether both have the same place."""
         place = other.arrangement, other.exclusive, other.within
         return (self.arrangement, self.exclusive, self.within) == place
@@ -224,7 +224,7 @@ class Job:
     #: Of a job that a plan runs in one of its choices: the walltime that it asks for itself (s).
     usual: int | None = None
 
-    def chosen(self, number: int) -> "Job":
+    def chosen(self, number: int) -> Job:
         """Return the job as it is run by one of its alternatives, from 1 on, or by its own request, 0."""
         if not self.alternatives:
             return self
