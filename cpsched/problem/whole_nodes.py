@@ -90,13 +90,7 @@ def beyond_equal_nodes(instance: Instance) -> tuple[str, ...]:
     features = [
         f"{key}: {what}"
         for key, what, present in (
-            (
-                "cluster",
-                "nodes of several kinds",
-                any(
-                    (one.resources, one.properties) != (classes[0].resources, classes[0].properties) for one in classes
-                ),
-            ),
+            ("cluster", "nodes of several kinds", len({(one.resources, one.properties) for one in classes}) > 1),
             ("cluster", "nodes with guards", any(node_class.admits for node_class in classes)),
             ("cluster", "nodes that keep resources free", any(node_class.keep_free for node_class in classes)),
             ("reservations", "nodes or licences that are set aside for a time", instance.set_aside),
