@@ -7,8 +7,6 @@ limits of numbers are stated here once: the command line, the site's file and re
 Imports nothing of cpsched.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum

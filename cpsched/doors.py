@@ -41,9 +41,7 @@ def later(room: str, name: str) -> Any:
 
 @cache
 def _origins(room: str) -> Mapping[str, tuple[str, str]]:
-    """Return the module of each name that a door imports, and the name there, read from the door's compiled code: it
-    need have no source.
-    """
+    """Return module and name there of each name of a door, read from the door's compiled code: it needs no source."""
     loader: Any = sys.modules[room].__loader__
     module, there, origins = "", None, {}
     for one in get_instructions(loader.get_code(room)):

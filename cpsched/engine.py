@@ -4,8 +4,6 @@ that work in parallel: `Improver`, `Board`.
 May import: `domain`, `errors`.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -38,7 +36,7 @@ class Budget:
         self._clock = clock
         self._begin = clock()
 
-    def more(self, seconds: float) -> Budget:
+    def more(self, seconds: float) -> "Budget":
         """Return a budget that began with this one and has `seconds` more (fewer, if negative)."""
         longer = Budget(max(0.0, self.seconds + seconds), self._clock)
         longer._begin = self._begin

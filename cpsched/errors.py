@@ -19,8 +19,6 @@ data, in the plan's waiting room. A programmer's mistake is a `ValueError`: so i
 its limits (`cpsched.arguments`). This module imports nothing of cpsched.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

@@ -3,8 +3,6 @@
 Imports nothing of cpsched.
 """
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager

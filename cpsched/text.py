@@ -4,8 +4,6 @@ Imports nothing of cpsched. Whatever prints or draws a name does it through `pri
 through `csv_cell`; documents keep names as they are.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

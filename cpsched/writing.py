@@ -3,8 +3,6 @@
 May import: `errors`. Begin with `whole_file`, which all that writes files goes through.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl
@@ -55,8 +53,7 @@ def whole_folder(path: str | Path) -> Iterator[Path]:
     """Give the path of an empty temporary folder, whose files are in the folder `path` when the block ends.
 
     If the block raises an error, `path` is as it was: not there, or with its older files. A full disk is met in the
-    block, since moving the files then takes no room. Folders that killed processes left beside `path`, or in it, are
-    removed.
+    block: moving files takes no room. Folders that killed processes left beside `path`, or in it, are removed.
 
     Raises `DiskFullError` or `DocumentError` as `whole_file`; errors of files in the temporary folder name `path`.
     `path`: the folder; it is made, with those that it is in, where it does not exist.

@@ -160,15 +160,6 @@ def test_engines_are_compared(repository: Path) -> None:
     assert all(row[1] == row[2] for row in tiny)
 
 
-@pytest.mark.large
-def test_bench_promise(repository: Path) -> None:
-    """Bench promise prints a row for each price; fewer seconds are moved at a price of 100 than without a promise."""
-    (rows,) = tables_of(run(repository, "promise"))
-    assert [row[2] for row in rows] == ["no", "=1", "=10", "=100"]
-    moved = [int(row[5].replace(",", "")) for row in rows]
-    assert moved[-1] <= moved[0]
-
-
 def test_bench_dependencies(repository: Path) -> None:
     """Bench dependencies prints two rows for each size: with the array that waits for an array, and without."""
     (rows,) = tables_of(run(repository, "dependencies"))

@@ -1,7 +1,5 @@
 """The door to answers: a plan that is kept booked, and asked about its jobs and about jobs that do not exist yet."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from cpsched.answers.chain import Link, chain_of

@@ -1,7 +1,5 @@
 """Which jobs keep another one from starting at a second: a set of which none can be spared."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The chain of jobs behind a start: each starts when the next one ends, down to one that nothing kept from starting."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from cpsched.answers.explanation import CauseKind, Holder

@@ -1,7 +1,5 @@
 """What would let a job start earlier: each change is tried on the plan before it is named."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Licences, limits and free pools: what is left of them over time, beside the jobs of a plan."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,13 +22,7 @@ class Counter:
     """
 
     def __init__(
-        self,
-        name: str,
-        rule: Rule | None,
-        amount: int,
-        total: int,
-        closed: Sequence[tuple[int, int, int]],
-        uses: Uses,
+        self, name: str, rule: Rule | None, amount: int, total: int, closed: Sequence[tuple[int, int, int]], uses: Uses
     ) -> None:
         self.name, self.rule, self.amount, self.total, self.uses = name, rule, amount, total, uses
         starts, ends, amounts = np.array(closed, dtype=np.int64).reshape(-1, 3).T
@@ -47,8 +39,7 @@ class Counter:
         most = int(np.cumsum(self._deltas)[self._last_ones].max(initial=0))
         #: Whether enough is left whichever jobs are away.
         self._is_ample = amount <= total - most
-        #: The answers of `lacking`, by which of the users are away; and the last one, with the occupation that it is
-        #: about.
+        #: The answers of `lacking`, by which of the users are away, and the last one with its occupation.
         self._known: dict[bytes, list[tuple[int, int]]] = {}
         self._found: tuple[Occupation | None, int, list[tuple[int, int]]] | None = None
 
@@ -92,9 +83,9 @@ class Gate:
     #: None: as if no other job took anything.
     occupation: Occupation | None = None
     #: The same by each of the job's alternatives.
-    others: tuple[Gate, ...] = ()
+    others: "tuple[Gate, ...]" = ()
 
-    def of_mode(self, number: int) -> Gate:
+    def of_mode(self, number: int) -> "Gate":
         """Return what the job has to pass in one of its modes."""
         return self.others[number - 1] if number and self.others else self
 

@@ -1,7 +1,5 @@
 """What an answer says: why a job does not start earlier, which jobs it waits for, and what would change it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

@@ -1,7 +1,5 @@
 """Other rules, limits and machines for a whole history, as a user writes them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

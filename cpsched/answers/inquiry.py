@@ -1,7 +1,5 @@
 """Why does a job start when the plan says, and not earlier? The causes, second by second."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 

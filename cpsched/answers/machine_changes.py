@@ -1,7 +1,5 @@
 """Other machines: nodes that are added to a cluster, or removed from it, as a user writes it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The machine as a plan books it: what each job holds, so that a job can be taken away for a question."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -25,30 +23,29 @@ _Wanted = tuple[int, int, dict[int, int]]
 class Uses:
     """The uses of nodes, or of what is counted, by jobs: one row for each; times are in seconds from `now`."""
 
-    #: int64 (uses,): the job (place in `Occupation.ids`), what it uses (node number, or amount), and
-    #: when.
+    #: int64 (uses,): the job (in `Occupation.ids`), what it uses (node number, or amount), and when.
     job: Ints
     used: Ints
     start: Ints
     end: Ints
 
     @classmethod
-    def of(cls, rows: Sequence[tuple[int, int, int, int]]) -> Uses:
+    def of(cls, rows: Sequence[tuple[int, int, int, int]]) -> "Uses":
         """Make the table of rows."""
         job, used, start, end = np.array(rows, dtype=np.int64).reshape(-1, 4).T
         return cls(job=job, used=used, start=start, end=end)
 
-    def during(self, start: int, end: int, *, after: int = -1) -> Uses:
+    def during(self, start: int, end: int, *, after: int = -1) -> "Uses":
         """Return the uses that overlap ``[start, end)``, of those that begin later than `after`."""
         return self._at(np.flatnonzero((self.start < end) & (self.end > start) & (self.start > after)))
 
-    def but(self, jobs: Collection[int]) -> Uses:
+    def but(self, jobs: Collection[int]) -> "Uses":
         """Return the uses by all but some jobs."""
         if not jobs:
             return self
         return self._at(np.flatnonzero(~np.isin(self.job, list(jobs))))
 
-    def _at(self, rows: Ints) -> Uses:
+    def _at(self, rows: Ints) -> "Uses":
         return Uses(job=self.job[rows], used=self.used[rows], start=self.start[rows], end=self.end[rows])
 
 
@@ -65,9 +62,8 @@ class _Known:
 class Occupation:
     """All that a plan books on nodes; mutable: jobs are taken away for a question, and put back after it.
 
-    Raises `DocumentError` if the plan has a job that the instance does not have, or has jobs that do not fit beside
-    each other. `instance`: that of a `cpsched.problem.Problem`, without licences. `planned`: the jobs of a plan of it,
-    running ones included.
+    Raises `DocumentError` if the plan has jobs that the instance lacks, or that do not fit together. `instance`: that
+    of a `cpsched.problem.Problem`, without licences. `planned`: the jobs of a plan of it, running ones included.
     """
 
     def __init__(self, instance: Instance, planned: Sequence[PlannedJob]) -> None:
@@ -177,8 +173,6 @@ class Occupation:
             stated = (replace(held, resources=without_rules(held.resources)) for held in segment.allocation)
             return self.columns.amounts_of(stated)
         return self.columns.amounts_of(segment.allocation, whole=job.steps[0].request.place.exclusive)
-
-    # --- taking away --------------------------------------------------------------------------------------------
 
     def take_away(self, jobs: Collection[int]) -> None:
         """Take away what some jobs hold, given by their places in `ids`; each is there."""

@@ -1,7 +1,5 @@
 """A job as a timeline is asked for it: one block of time in one of its modes, or a row of steps."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,7 +77,7 @@ class Block:
         """The demand and the request of its first mode."""
         return ((self.modes[0].demand, self.modes[0].request),)
 
-    def for_a_second(self) -> Block:
+    def for_a_second(self) -> "Block":
         """Return the same for one second: what the job needs when it starts."""
         return Block(modes=tuple(mode._replace(duration=1, latest=FOREVER) for mode in self.modes))
 

@@ -1,7 +1,5 @@
 """When would a job start that is submitted now? Beside a plan, without moving anybody."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Collection
@@ -35,7 +33,7 @@ class Submission:
     detail: str = ""
 
     @classmethod
-    def of(cls, world: PlanView, job: Job) -> Submission:
+    def of(cls, world: PlanView, job: Job) -> "Submission":
         """Look for the first start of a job beside all that is planned."""
         world = world.hosting(job)
         inquiry = Inquiry(world, job)

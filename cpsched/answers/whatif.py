@@ -1,7 +1,5 @@
 """What if? The plan of a changed instance beside the old one, job by job: which jobs gain, and which pay."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -205,8 +203,7 @@ def _without(instance: Instance, dropped: Collection[str]) -> Instance:
         jobs.append(job)
     left_ids = {name for job in jobs for name in (job.id, *job.element_ids)}
     return replace(
-        instance,
-        jobs=tuple(replace(job, after=tuple(one for one in job.after if one.job in left_ids)) for job in jobs),
+        instance, jobs=tuple(replace(job, after=tuple(one for one in job.after if one.job in left_ids)) for job in jobs)
     )
 
 

@@ -1,7 +1,5 @@
 """Answers in words, with dates where the instance has an epoch; names cannot harm a terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from cpsched.answers.chain import Link

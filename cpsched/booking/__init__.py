@@ -3,8 +3,7 @@
 May import: `domain`, `problem`, `rusv`. Begin with `ledger.py`; `live_ledger.py` has a ledger whose window changes.
 `columns.py` translates a cluster and its requests into the columns of the timeline, `mapping.py` has the order in which
 nodes are filled, `links.py` the dependencies, and the shares on which a malleable job can begin. `running.py` has the
-running jobs and what is set aside, `changing.py` the jobs of several steps, and `continuing.py` the rest of a
-running one.
+running jobs and what is set aside, `changing.py` the jobs of several steps, `continuing.py` the rest of a running one.
 """
 
 from typing import TYPE_CHECKING

@@ -1,7 +1,5 @@
 """Jobs that change while they run, on a ledger: where they find place, and what they have booked."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -30,7 +28,7 @@ class Shape:
     sequence: StepSequence
 
     @classmethod
-    def of(cls, job: Job, columns: Columns, *, is_held: bool = True) -> Shape:
+    def of(cls, job: Job, columns: Columns, *, is_held: bool = True) -> "Shape":
         """Compile a job, which has passed `admission.refusal`.
 
         `job`: a job whose steps need no migration. `columns`: the columns to which its demands are added. `is_held`:
@@ -121,8 +119,7 @@ class Part:
 class ChangingJobs:
     """Books jobs of several steps on a timeline, piece by piece; mutable.
 
-    Times are the timeline's. Only free amounts are booked: chunks of one job beside each other are added up before any
-    of them is booked.
+    Times are the timeline's. Only free amounts are booked: chunks of a job on one node are added up first.
     """
 
     def __init__(self, columns: Columns, timeline: Timeline, shapes: Mapping[int, Shape]) -> None:
@@ -160,8 +157,6 @@ class ChangingJobs:
     def part(self, request: Request, demand: int, entries: NDArray[np.int32], start: int, end: int) -> Part:
         """Return a part of a job, with what it takes."""
         return Part(request, entries, start, end, self._timeline.booking_of(demand, entries, start, end))
-
-    # --- what is booked -----------------------------------------------------------------------------------------
 
     def book(self, parts: Sequence[Part]) -> None:
         """Book what a job holds."""

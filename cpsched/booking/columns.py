@@ -6,8 +6,6 @@ that chunks without the beneficiary may have together. The system has one column
 are up, one for each resource and group of equal nodes, and one for each license.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -130,7 +128,6 @@ class Columns:
         return [(name, None)] if group is None else [(name, None), (name, group)]
 
     def _layout(self) -> Layout:
-        """Return the layout of all columns."""
         keys = sorted({key for columns in self.run_columns for key in columns}, key=lambda key: (key[1] or "", key[0]))
         number = {key: place for place, key in enumerate(keys)}
         runs = []
@@ -155,8 +152,7 @@ class Columns:
     # --- demands ------------------------------------------------------------------------------------------------
 
     def compile(self, request: Request, licenses: Amounts, walltime: int) -> int:
-        """Return the number of the demand for a request; its job, which takes `walltime`, must have passed
-        `admission.refusal`.
+        """Return the number of the demand for a request whose job takes `walltime`, and has passed `admission.refusal`.
 
         Jobs with equal requests and the same admissible nodes share a demand.
         """
@@ -357,8 +353,7 @@ class Columns:
         mapping refuses it (a guard may admit a chunk, and not the chunk with fewer cores), and so it does where no node
         that is up has something of a resource at all.
 
-        An exclusive request is counted with what its chunks take: a lower bound, which leaves the truth to the
-        mapping (OCCS-25).
+        An exclusive request is counted with what its chunks take: a lower bound; the mapping decides (OCCS-25).
         """
         groups = {self._group_of.get(self.run_class[run]) for kind in runs for run in kind}
         group = groups.pop() if len(groups) == 1 and all(runs) else None
@@ -368,8 +363,7 @@ class Columns:
     def entries_of(self, number: int, request: Request, allocation: Sequence[Placement]) -> NDArray[np.int32] | None:
         """Return the entries of a demand for the chunks of `allocation`; None if that is not allowed.
 
-        `number`: the demand for the request, as `compile` gave it. `allocation`: of a planned job: nodes, with kinds of
-        chunks and how many of them.
+        `number`: the demand for the request, as `compile` gave it. `allocation`: of a planned job.
         """
         entries = self.entries_anywhere(number, request, allocation)
         return entries if entries is not None and self.demands.may_have(entries) else None

@@ -4,8 +4,6 @@ A job that waits may start later; one that runs holds its nodes until there is w
 that takes. So each step begins as early as in any schedule, and is held until the next one begins.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -35,9 +33,6 @@ from cpsched.rusv import FOREVER, Timeline
 Ints = NDArray[np.int64]
 #: The number of chunks of a job on a node, by kind (index in its request; `WHOLE_REQUEST`: all chunks together).
 Units = Mapping[int, Mapping[str, int]]
-
-
-# --- what it has ------------------------------------------------------------------------------------------------
 
 
 def units_on(request: Request, allocation: Sequence[Placement], cluster: Cluster) -> Units | None:
@@ -85,8 +80,7 @@ def _stated(request: Request, allocation: Sequence[Placement]) -> Units | None:
 def _guessed(
     request: Request, held: Mapping[str, Counter[str]], kinds_on: Mapping[str, Sequence[bool]]
 ) -> Units | None:
-    """Return chunks of a request that have together what is held, each on a node where its kind may be; None if there
-    is no such way.
+    """Return chunks of a request that have together what is held, each on a node where its kind may be, or None.
 
     `held`: the amounts on each node. `kinds_on`: which kinds of chunks may be on each node.
     """
@@ -126,12 +120,8 @@ def _ways_to_make(amounts: Amounts, chunks: Sequence[Chunk], may_be: Sequence[bo
             yield (count, *others)
 
 
-# --- the continuation -------------------------------------------------------------------------------------------------
-
-
 def continuation(instance: Instance, job: Job, units: Units) -> tuple[Segment, ...] | None:
-    """Return the segments of a running job from `now` on if it has other steps, one for each step; None if nothing is
-    found.
+    """Return the segments of a running job from `now` on if it has other steps, one for each step; None: none found.
 
     Other running jobs keep what they hold and were promised. Chunks come and go in layers (`chunk_layers`): the chunk
     that came last goes first. Where all chunks of the job are equal, each step begins as early as in any such schedule

@@ -9,8 +9,6 @@ Places left for what is to come: a consumer's own view of the system (OCCS-22) i
 reservation is booked like a running job and is a cluster of its own for its jobs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Mapping as MappingType
 from dataclasses import dataclass, replace
@@ -93,7 +91,12 @@ class Ledger:
             compiled_modes(instance, job, self._columns, is_awaited=job.id in awaited, by=latest)
             for job, latest in zip(self.jobs, links.latest, strict=True)
         )
-        self._shapes = self._compile_shapes(awaited)
+        #: The waiting jobs that change, by row; one for whose end others wait holds no step.
+        self._shapes = {
+            row: Shape.of(job, self._columns, is_held=job.id not in awaited)
+            for row, job in enumerate(self.jobs)
+            if job.is_evolving
+        }
         self._changing = ChangingJobs(self._columns, self.timeline, self._shapes)
         self._parts: dict[int, list[Part]] = {}
         self._has_parts = has_parts
@@ -106,11 +109,6 @@ class Ledger:
         """Return a waiting job as (demand, earliest start, latest start, duration), from `now` on."""
         earliest = own_start(self.instance, job) - self.instance.now
         return mode.demand, earliest, mode.latest, mode.duration
-
-    def _compile_shapes(self, awaited: frozenset[str]) -> dict[int, Shape]:
-        """Return the waiting jobs that change, by row; one for whose end others wait holds no step."""
-        changing = {row: job for row, job in enumerate(self.jobs) if job.is_evolving}
-        return {row: Shape.of(job, self._columns, is_held=job.id not in awaited) for row, job in changing.items()}
 
     # --- waiting jobs -------------------------------------------------------------------------------------------
 
@@ -234,7 +232,11 @@ class Ledger:
         """
         row, table = self._row[planned.id], self.table
         if row in self._shapes:
-            return self._restore_changing(row, planned)
+            parts = self._changing.restored(self._shapes[row], planned, self.instance.now)
+            if parts is None or not self._may_be_at(row, planned):
+                return False
+            self._book_changing(row, parts)
+            return True
         start, duration = planned.start - self.instance.now, planned.end - planned.start
         alternative = planned.alternative if self.jobs[row].alternatives else None
         for number, mode in enumerate(self.modes[row]):
@@ -285,8 +287,7 @@ class Ledger:
     ) -> list[Part]:
         """Return the parts of a malleable job that changes its mode at given times, on the nodes that it holds.
 
-        `changes`: see `stretches_of`, on the ledger's clock. `held`: its entries in each of its modes, see
-        `_on_shares`.
+        `changes`: see `stretches_of`, on the ledger's clock. `held`: its entries in each mode (`_on_shares`).
         """
         job, modes = self.jobs[row], self.modes[row]
         return [
@@ -308,14 +309,6 @@ class Ledger:
             entries[:, 1] = [kinds[columns.kind_of(kind)] for kind in held[:, 1].tolist()]
             found.append(entries if columns.demands.may_have(entries) else None)
         return found
-
-    def _restore_changing(self, row: int, planned: PlannedJob) -> bool:
-        """Book a job that changes at its place in another plan; return whether that is still allowed."""
-        parts = self._changing.restored(self._shapes[row], planned, self.instance.now)
-        if parts is None or not self._may_be_at(row, planned):
-            return False
-        self._book_changing(row, parts)
-        return True
 
     def _may_be_at(self, row: int, planned: PlannedJob) -> bool:
         """Return whether its own times, and the jobs that it waits for, let a job be at a time."""
@@ -494,9 +487,7 @@ class Ledger:
         return self.table.entries(row) if parts is None else parts[0].entries
 
     def expand(self, job_id: str) -> bool:
-        """Run a booked malleable job on the fastest of its shares that is free in each second, from the
-        same start and on the same nodes; return whether it ends earlier then.
-        """
+        """Run a booked malleable job, where it is, on the fastest share free in each second; tell if it ends sooner."""
         row = self._row[job_id]
         if len(self.modes[row]) < 2 or self.jobs[row].alternatives or not self._has_parts:
             return False

@@ -1,9 +1,6 @@
-"""Dependencies between jobs as milestones between the rows of the timeline's job table (OCCS-49), and
-the modes of a job: as one block of time, on all its cores or, if it is malleable, on a share of them (SD-3); or by one
-of its alternatives.
+"""Dependencies between jobs as milestones between the rows of the timeline's job table (OCCS-49), and the modes of a
+job: as one block of time, on all its cores or, if it is malleable, on a share of them (SD-3); or by an alternative.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,7 +29,7 @@ class Links:
     latest: tuple[int, ...]
 
     @classmethod
-    def of(cls, instance: Instance, waiting: Sequence[Job]) -> Links:
+    def of(cls, instance: Instance, waiting: Sequence[Job]) -> "Links":
         """Resolve the names in ``after``."""
         precedences = Precedences(instance, waiting)
         found = precedences.milestones()

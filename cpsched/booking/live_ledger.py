@@ -1,11 +1,8 @@
 """A ledger that follows its window: waiting jobs come and go, running jobs start and end, and time passes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cpsched.booking.ledger import Ledger, Mark
 from cpsched.booking.links import Links, compiled_modes
@@ -19,9 +16,8 @@ _MOST_UNUSED = 1000
 class LiveLedger(Ledger):
     """A ledger whose window changes; mutable.
 
-    It always has the bookings that a ledger has that is made anew for the window of that moment and gets the same
-    places. It can follow windows of one cluster in which no job changes while it runs and nothing is set aside
-    (`can_follow`).
+    It has the bookings of a ledger made anew for the window of that moment with the same places. It can follow windows
+    of one cluster in which no job changes while it runs and nothing is set aside (`can_follow`).
 
     `instance`, `waiting`: as `Ledger` has them.
     """
@@ -72,8 +68,6 @@ class LiveLedger(Ledger):
             and len(self.timeline.demands) <= 2 * len(self.jobs) + _MOST_UNUSED
         )
 
-    # --- running jobs -------------------------------------------------------------------------------------------
-
     def end(self, job_id: str, *, now: int) -> None:
         """Release what a running job holds; what it was to hold after `now` is new room for others."""
         self._give_back(self.running.let_go(job_id), since=now - self.instance.now)
@@ -109,8 +103,6 @@ class LiveLedger(Ledger):
                 if is_met or job.licenses.keys() & self.jobs[row].licenses.keys():
                     found[row] = None
         return [self.jobs[row].id for row in found]
-
-    # --- waiting jobs -------------------------------------------------------------------------------------------
 
     def starts_as_planned(self, job: Job) -> bool:
         """Hold for a running job the place that it has as a waiting one; return whether that is what it holds."""
@@ -205,14 +197,15 @@ class LiveLedger(Ledger):
         self.table.pass_time(seconds)
 
     def compress(self, ids: Sequence[str], depth: int) -> bool:
-        """Try once, in this order, to give each job an earlier start, or one at all, as `backfill` does; but of jobs
-        that have a start only the first `depth` to any earlier start, and the others to a start now. Return whether one
-        got it.
+        """Try once, in this order, to give each job an earlier start, or one, as `backfill` does; but of jobs that have
+        a start only the first `depth` to any earlier start, and the others to a start now. Return whether one got it.
         """
         if self._compression is None:
             self._compression = Compression(self.timeline, self.table)
         rows = self._rows(ids)
-        is_joint = np.flatnonzero(self._is_joint()[self.table.jobs[:, 0]])
+        # demands for chunks of several kinds may fit later without any release
+        flags = self.timeline.demands.tables().demands[self.table.jobs[:, 0], kernels.D.FLAGS]
+        is_joint = np.flatnonzero(flags & kernels.F.JOINT)
         first = 0
         before = self.table.starts.copy()
         is_left = before[rows] == NOWHERE
@@ -225,11 +218,6 @@ class LiveLedger(Ledger):
             self.timeline.plan(self.table, rows[place : place + 1])
             first = place + 1
         return not np.array_equal(before, self.table.starts)
-
-    def _is_joint(self) -> NDArray[np.bool_]:
-        """Return which demands are for chunks of several kinds: these may fit later without any release."""
-        flags = self.timeline.demands.tables().demands[:-1, kernels.D.FLAGS]
-        return np.asarray(flags & kernels.F.JOINT != 0)
 
     def _give_back(self, released: Sequence[Booking], since: int = 0) -> None:
         """Note that something was released from a second on, of this ledger's clock."""

@@ -4,8 +4,6 @@ The search fills the nodes in the order of the policy, as many chunks on each as
 30, 31). Another policy is another pair of orders; `CheapFirst` is the paper's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Protocol
@@ -24,8 +22,7 @@ class Mapping(Protocol):
 
 
 def node_weight(node_class: NodeClass, cluster: Cluster) -> Fraction:
-    """Return the weight of a node: its largest share of any resource of the cluster, plus its priority, times all
-    cores (OCCS-26).
+    """Return the weight of a node: (largest share of any resource of the cluster + priority) x all cores (OCCS-26).
 
     A step of priority outweighs every share, since shares are at most 1.
     """

@@ -1,8 +1,4 @@
-"""What a ledger holds before any job is planned: running jobs, with the continuations of malleable ones, and amounts
-that are set aside.
-"""
-
-from __future__ import annotations
+"""A ledger before any job is planned: running jobs, continuations of malleable ones, and what is set aside."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -273,7 +269,10 @@ class RunningJobs:
         for booking in self._bookings[planned.id]:
             self._timeline.book(booking)
         if is_free:
-            self._note(planned)
+            if planned == repeated(self._jobs[planned.id]):
+                self.changed.pop(planned.id, None)
+            else:
+                self.changed[planned.id] = planned
         return is_free
 
     def _bookings_of(self, job: Job, planned: PlannedJob) -> list[Booking]:
@@ -290,9 +289,7 @@ class RunningJobs:
         ]
 
     def expand(self, job_id: str) -> bool:
-        """Continue a changeable job so that it ends earliest beside all that is booked: in each second on the fastest
-        share that is free then. Return whether that changes it.
-        """
+        """Continue a changeable job, in each second on the fastest share that is free; tell whether that changes it."""
         remaining, before, in_modes = self.changeable[job_id], self.planned(job_id), self.amounts(job_id)
         for booking in self._bookings[job_id]:
             self._timeline.release(booking)
@@ -358,13 +355,6 @@ class RunningJobs:
         """Book what a changeable job holds in the recorded continuation: the inverse of `lift`."""
         for booking in self._bookings[job_id]:
             self._timeline.book(booking)
-
-    def _note(self, planned: PlannedJob) -> None:
-        """Record the continuation of a job, unless it is unchanged."""
-        if planned == repeated(self._jobs[planned.id]):
-            self.changed.pop(planned.id, None)
-        else:
-            self.changed[planned.id] = planned
 
     def planned(self, job_id: str) -> PlannedJob:
         """Return a running job as the plan has it."""

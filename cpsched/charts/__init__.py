@@ -5,8 +5,6 @@ the ticks of durations; `plotly_figure.py` and `pictures.py` draw. Figures that 
 pictures are: `empty_figure`, `picture_settings` and `figure_bytes`.
 """
 
-from __future__ import annotations
-
 from cpsched.charts.chart import (
     COLOURS,
     DARK_COLOURS,

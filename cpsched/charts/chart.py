@@ -1,13 +1,10 @@
 """The nouns of a chart: axes, what is drawn between them, and the same as a table; and what tells series apart."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from cpsched.charts.units import Unit
 
-#: What tells series apart: never the colour alone. Colours that the colour-blind tell apart (Okabe and Ito, 2008), on
-#: white.
+#: What tells series apart: never the colour alone. Colours that the colour-blind tell apart (Okabe, Ito 2008).
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 #: The same hues on a dark page, where black is white.
 DARK_COLOURS = ("#4ea3dd", "#f08a4b", "#1fc196", "#e79ac6", "#f2b134", "#9ad7f7", "#ffffff")

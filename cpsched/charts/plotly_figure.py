@@ -4,8 +4,6 @@ plotly takes texts for markup: all texts of a figure are escaped. The traces hav
 page's script paints them, and writes numbers by the units of the axes.
 """
 
-from __future__ import annotations
-
 import html
 import math
 from typing import Any

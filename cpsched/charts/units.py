@@ -1,7 +1,5 @@
 """Numbers in words, each by its unit, and the ticks of axes of durations."""
 
-from __future__ import annotations
-
 import math
 from datetime import UTC, datetime
 from enum import StrEnum

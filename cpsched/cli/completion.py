@@ -1,7 +1,5 @@
 """``cpsched completion``: the script by which a shell completes commands, options, names and files."""
 
-from __future__ import annotations
-
 import click
 
 from cpsched.cli.options import AS_JSON

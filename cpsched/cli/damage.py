@@ -5,8 +5,6 @@ beside the source, and truncated bytecode fails in every later process. Imports 
 the damaged ones.
 """
 
-from __future__ import annotations
-
 import importlib
 import shlex
 import sys

@@ -1,7 +1,5 @@
 """``cpsched example``: the instances and the campaign that come with the package."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """The exit codes of the process, and their meanings."""
 
-from __future__ import annotations
-
 from enum import IntEnum
 
 from cpsched.cli.damage import EXIT_CODE
@@ -12,7 +10,7 @@ class ExitCode(IntEnum):
 
     meaning: str
 
-    def __new__(cls, code: int, meaning: str) -> ExitCode:
+    def __new__(cls, code: int, meaning: str) -> "ExitCode":
         """Make a code that knows its meaning."""
         found = int.__new__(cls, code)
         found._value_, found.meaning = code, meaning

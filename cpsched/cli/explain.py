@@ -1,7 +1,5 @@
 """``cpsched explain``: why a job starts when a plan says, and not earlier."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from pathlib import Path
 

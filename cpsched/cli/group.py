@@ -1,28 +1,95 @@
-"""The group of all commands: imports a command when it is called, and turns errors into exit codes."""
+"""The group of all commands: imports a command when it is called, and turns errors into exit codes.
 
-from __future__ import annotations
+Streams of the process that are closed lead to nothing, and no message is lost in another error.
+"""
 
 import errno
 import gc
 import importlib
+import io
 import os
 import resource
 import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 import click
 
 from cpsched.cli.damage import damage_of
 from cpsched.cli.exits import ExitCode
-from cpsched.cli.streams import mend_streams
 from cpsched.errors import BridgeError, CpschedError, DiskFullError, EngineError, SolverWarning, UnverifiedError
 from cpsched.text import did_you_mean, how_to_install, printable
 from cpsched.writing import NO_ROOM
+
+
+class _Output(io.TextIOWrapper):
+    """stdout: errors of writing name it.
+
+    They are caught here: an interruption in the file behind would have what was written written once more.
+    """
+
+    def write(self, text: str) -> int:
+        """Write a text."""
+        with _naming_stdout():
+            return super().write(text)
+
+    def flush(self) -> None:
+        """Write what has not been written yet."""
+        with _naming_stdout():
+            super().flush()
+
+
+@contextmanager
+def _naming_stdout() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, "<stdout>") from None
+
+
+class _Messages(io.FileIO):
+    """The file behind stderr: messages that cannot be written are lost; the exit code remains correct."""
+
+    def write(self, data: object) -> int:
+        """Write to the file, or to nothing."""
+        try:
+            return super().write(data)  # type: ignore[arg-type]  # a buffer: typing has no name for it yet
+        except OSError:
+            return len(data)  # type: ignore[arg-type]  # a buffer: typing has no name for it yet
+
+
+def mend_streams() -> None:
+    """Open closed streams on nothing, and let stdout and stderr fail as commands expect it.
+
+    Without this the next file that is opened would take the number of a closed stream, and get its output.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
+    if sys.stdin is None:
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - for the life of the process
+    sys.stdout = _text(_Output, io.FileIO(1, "w", closefd=False), sys.stdout)
+    sys.stderr = _text(io.TextIOWrapper, _Messages(2, "w", closefd=False), sys.stderr)
+
+
+def _text(kind: type[io.TextIOWrapper], raw: io.FileIO, before: TextIO | None) -> TextIO:
+    """Return a text stream in place of the one before, which is None where it was closed."""
+    if before is not None:
+        before.flush()
+    return kind(
+        io.BufferedWriter(raw),
+        encoding="utf-8" if before is None else before.encoding,
+        errors="backslashreplace",  # an escape for each character that the terminal cannot show
+        line_buffering=raw.fileno() == 2 or raw.isatty(),
+    )
+
 
 #: Python looks for cyclic garbage after so many new objects: after 700, its own number, a start took a tenth longer.
 _COLLECTED_AFTER = 50_000
@@ -108,8 +175,7 @@ class CommandGroup(click.Group):
             click.echo("cpsched: interrupted", err=True)
             ctx.exit(ExitCode.INTERRUPTED)
         except BrokenPipeError:
-            # Python flushes stdout once more at its end, and would report an error: give it a stream that takes
-            # everything.
+            # Python flushes stdout once more at its end, and would report an error: it gets a stream that takes all.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(ExitCode.BROKEN_PIPE)
         except Exception as error:
@@ -183,7 +249,7 @@ def main() -> None:
     """
 
 
-def _interrupt_again(unraisable: sys.UnraisableHookArgs) -> None:
+def _interrupt_again(unraisable: "sys.UnraisableHookArgs") -> None:
     """Interrupt the command once more, soon: code that Python itself calls swallowed the interruption."""
     if isinstance(unraisable.exc_value, KeyboardInterrupt):
         signal.signal(signal.SIGALRM, signal.default_int_handler)

@@ -1,7 +1,5 @@
 """Interruptions, by Ctrl-C or SIGTERM, of what is better finished."""
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Types of arguments and options that several commands share; bad values are refused before any work is done."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import sys

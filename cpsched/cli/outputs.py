@@ -1,7 +1,5 @@
 """What commands print with ``--json``: the formats, as JSON Schemas, and the one way in which they are printed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

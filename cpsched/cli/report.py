@@ -118,7 +118,6 @@ def _refuse_folder(folder: Path) -> None:
 
 
 def _plan_report(source: Path, instance: Path | None, against: Path | None) -> Report:
-    """Read a plan with its instance, and the plan that it is compared with."""
     from cpsched.formats import check_belongs, load_document, parse_plan, read_instance, read_plan
     from cpsched.report import plan_report
 

@@ -68,8 +68,7 @@ def found_in(folder: Path, name: str) -> list[Path]:
 def check_free(folder: Path, identity: Mapping[str, Any]) -> None:
     """Refuse a folder with the results of another simulation.
 
-    Raises `UsageError` if there are such results, or a file of the same name that cannot be read, or if it can be no
-    folder.
+    Raises `UsageError` if there are such results, or a file of that name that cannot be read, or it can be no folder.
     """
     try:
         found = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))

@@ -1,7 +1,5 @@
 """``cpsched schema``: the JSON Schema of a document, or of what a command prints."""
 
-from __future__ import annotations
-
 import click
 
 from cpsched.cli.options import AS_JSON

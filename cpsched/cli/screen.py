@@ -139,9 +139,7 @@ def progress_bar(description: str, *, wanted: bool) -> Iterator[Callable[[int, i
 
 @contextmanager
 def improvement_bar(seconds: float, *, wanted: bool) -> Iterator[Callable[[float, float | None, float], None] | None]:
-    """Yield a callback ``(value, bound, elapsed)`` that shows the improvement of a plan, which takes at most so many
-    seconds, on stderr; None if no terminal would show it.
-    """
+    """Yield a callback ``(value, bound, elapsed)`` that shows on stderr how a plan improves; None if nobody sees it."""
     columns = "improving", "<bar>", "{task.description}", "<elapsed>"
     with _bar(*columns, wanted=wanted, description="", total=seconds, visible=False) as bar:
 
@@ -159,8 +157,7 @@ def simulation_bar(
 ) -> Iterator[Callable[[Moment], None] | None]:
     """Yield a callback that shows the progress of a simulation on stderr; None if no terminal would show it.
 
-    `description`: the name of the simulation. `date`: returns a second of the workload's clock in words. `wanted`:
-    whether the bar is wanted.
+    `description`: the simulation's name. `date`: returns a second of the workload's clock in words.
     """
     columns = printable(description), "<short bar>", "<count>", "{task.description}", "<elapsed>"
     with _bar(*columns, wanted=wanted, description="", total=None) as bar:

@@ -1,7 +1,5 @@
 """``cpsched serve``: a live page and an HTTP API over the daemon's store, or over an instance."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

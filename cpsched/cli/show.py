@@ -19,16 +19,13 @@ if TYPE_CHECKING:
     from cpsched.domain import Instance, Plan, Segment
 
 
-def _or_stdin(ctx: click.Context, param: click.Parameter, instance: str) -> str | Path:
-    """Return the file with standard input in place of ``-``."""
-    return INPUT_FILE.convert(instance, param, ctx) if instance == "-" else instance
-
-
 @click.command(
     "show",
     epilog="Example: cpsched show window.json plan.json --gantt; a daemon's plan as it changes: show site.toml --live",
 )
-@click.argument("instance", callback=_or_stdin)
+@click.argument(
+    "instance", callback=lambda ctx, param, name: INPUT_FILE.convert(name, param, ctx) if name == "-" else name
+)
 @click.argument("plan", type=INPUT_FILE, required=False)
 @click.option("--gantt", is_flag=True, help="Draw a Gantt chart in the terminal instead of the table.")
 @click.option(

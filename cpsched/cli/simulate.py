@@ -157,7 +157,11 @@ def command(
     if record and output is None:
         raise click.UsageError("--record needs -o FOLDER.")
     if replicas is not None:
-        _check_replicas(output, {"--record": record, "--verify": is_verified, "--checkpoint": checkpoint is not None})
+        if output is None:
+            raise click.UsageError("--replicas needs -o FOLDER, which keeps each simulation that has ended.")
+        single = {"--record": record, "--verify": is_verified, "--checkpoint": checkpoint is not None}
+        for option in filter(single.get, single):
+            raise click.UsageError(f"{option} is of one simulation, got --replicas.")
     _check_checkpoint(checkpoint, resume=resume, count=len(policies))
     chosen = contenders(policies, settings)
     instance, remarks = read_workload(workload, options)
@@ -333,14 +337,6 @@ def _kept(
         return None
     words = " ".join([contender.label, *(f"{key}={value}" for key, value in conditions.items() if value)])
     return Checkpoint(path=path, scheduler=words, interval=interval, resume=resume)
-
-
-def _check_replicas(output: Path | None, single: Mapping[str, bool]) -> None:
-    if output is None:
-        raise click.UsageError("--replicas needs -o FOLDER, which keeps each simulation that has ended.")
-    given = [option for option, is_given in single.items() if is_given]
-    if given:
-        raise click.UsageError(f"{given[0]} is of one simulation, got --replicas.")
 
 
 def _check_checkpoint(checkpoint: Path | None, *, resume: bool, count: int) -> None:

@@ -24,8 +24,6 @@ from cpsched.cli.screen import improvement_bar, progress_bar, say_first_start, w
 from cpsched.text import did_you_mean, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from cpsched.domain import Instance, Plan
     from cpsched.errors import Fault
     from cpsched.portfolio import Team
@@ -194,7 +192,10 @@ def command(
 
     if promise is not None and warm is None:
         raise click.UsageError("--promise needs --warm PLAN, the plan whose starts are promised.")
-    _check_output({"--promise": promise, "--objective": objective}, output, instance_output)
+    for option, value in {"--promise": promise, "--objective": objective}.items():
+        if value is not None and output is not None and instance_output is None:
+            message = "the plan's value is that of the changed window, which no other document has"
+            raise click.UsageError(f"{option} with -o needs --instance-output: {message}.")
     check_stdout(output, instance_output, as_json=as_json)
     document = load_document(instance)
     if objective is not None:
@@ -234,14 +235,6 @@ def command(
         )
     files = {"output": output, "instance_output": instance_output, "gantt": gantt}
     answer_plan("solve", parsed, plan, warnings, **files, as_json=as_json, quiet=quiet)
-
-
-def _check_output(changes: Mapping[str, object], output: Path | None, instance_output: Path | None) -> None:
-    """Refuse to write a plan of a changed window that no file has."""
-    for option, value in changes.items():
-        if value is not None and output is not None and instance_output is None:
-            message = "the plan's value is that of the changed window, which no other document has"
-            raise click.UsageError(f"{option} with -o needs --instance-output: {message}.")
 
 
 def _earlier(instance: Instance, path: str, warnings: list[Fault], *, is_needed: bool) -> Plan | None:

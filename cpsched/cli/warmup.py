@@ -1,7 +1,5 @@
 """``cpsched warmup``: compile the kernels before the first plan or simulation needs them."""
 
-from __future__ import annotations
-
 import time
 
 import click

@@ -2,8 +2,6 @@
 `Orders`: proves or finds the best plan of a few jobs at once, in this process.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Collection, Sequence
 

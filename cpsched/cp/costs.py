@@ -200,7 +200,6 @@ def costs_of(instance: Instance, tasks: Sequence[Task], *, horizon: int) -> Task
 
 
 def _meant_of(instance: Instance, task: Task) -> _Meant:
-    """Return the costs of a task."""
     from cpsched.cp.bounds.costs import job_cost, least_cost
 
     if task.job.running is not None:

@@ -1,7 +1,5 @@
 """From solutions to plans, and back."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise

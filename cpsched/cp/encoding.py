@@ -7,8 +7,6 @@ while it runs has several segments, or several modes (`task_modes.py`): each par
 its sites from one segment to another.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -326,7 +324,6 @@ def _task(
     modes: tuple[TaskMode, ...],
     sites: Sequence[tuple[int, Site]],
 ) -> Task:
-    """Return a job as a task."""
     end_by = horizon if job.deadline is None else min(job.deadline - instance.now, horizon)
     shortest = min(mode.least for mode in modes)
     last = instance.latest_start(job)

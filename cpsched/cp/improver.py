@@ -1,7 +1,5 @@
 """`Cp`: CP-SAT as an improver; and what it has in common with others whose work is done in a process of their own."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 

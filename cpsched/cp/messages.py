@@ -1,7 +1,5 @@
 """The messages of an engine and its worker process, and their form on a pipe: a length, then a pickle."""
 
-from __future__ import annotations
-
 import pickle
 import struct
 import time

@@ -5,8 +5,6 @@ nothing less than a process can be ended in time. It is started by `subprocess`:
 script a second time, unless that is guarded.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import selectors
@@ -70,7 +68,7 @@ class Worker:
         self._selector.register(stdout, selectors.EVENT_READ)
         self._selector.register(stderr, selectors.EVENT_READ)
 
-    def __enter__(self) -> Worker:
+    def __enter__(self) -> "Worker":
         return self
 
     def __exit__(

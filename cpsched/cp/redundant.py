@@ -190,7 +190,6 @@ def _threshold(k: int, capacity: int, amount: int) -> int:
 
 
 def _classes(encoding: Encoding) -> list[list[Site]]:
-    """Return the sites of each class."""
     groups: dict[int, list[Site]] = {}
     for site in encoding.sites:
         groups.setdefault(site.group, []).append(site)

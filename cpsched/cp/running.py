@@ -1,7 +1,5 @@
 """Running malleable jobs whose share a plan may change from now on, and their segments in a plan (SD-1, SD-3)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Capacities and their present use: nodes on which new jobs may start, licences, and running jobs."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

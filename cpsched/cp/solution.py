@@ -1,7 +1,5 @@
 """What travels between engine and solver: parameters, and solutions in whole numbers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """CP-SAT, called: only the worker process imports this."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from math import floor

@@ -8,8 +8,6 @@ no guests, and keeps one share.
 A job with alternatives has a mode of one segment for each of its choices, in their order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction

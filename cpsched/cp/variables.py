@@ -123,7 +123,6 @@ class Variables:
         return self.starts[number] + seconds
 
     def _add_moment(self, model: CpModel, encoding: Encoding, number: int, milestone: Milestone) -> None:
-        """Make the variables of a milestone."""
         latest = max(max(encoding.tasks[one].latest + seconds, encoding.horizon) for one, seconds in milestone.before)
         self.moments[number] = model.new_int_var(0, latest, f"milestone{number}")
         if any(one in self.places for one, _ in milestone.after):

@@ -3,8 +3,6 @@
 It uses no more than the given bytes of memory.
 """
 
-from __future__ import annotations
-
 import os
 import queue
 import resource

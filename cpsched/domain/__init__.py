@@ -65,10 +65,13 @@ from cpsched.domain.job import (
     Running,
     RuntimeModel,
     Segment,
+    Speedup,
     Step,
+    amdahl,
+    downey,
+    resized,
 )
 from cpsched.domain.modes import Mode, duration_range, modes, stretches_of
-from cpsched.domain.moldable import Speedup, amdahl, downey, resized
 from cpsched.domain.plan import (
     AimScore,
     EngineReport,

@@ -1,10 +1,7 @@
-"""What fields of nouns may hold, and how documents say it: annotations, from which `cpsched.formats` derives readers,
-writers and JSON Schemas.
+"""What fields of nouns may hold, and how documents say it: `cpsched.formats` derives readers, writers, schemas.
 
 A field is a key of the document of the same name. It may be left out where it has a default, and is not written then.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Nothing migrates: a chunk that a job has in one step and in the next stays on it
 is given back first. So the chunks of one kind form layers, and the job has each layer for some steps in a row.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -27,8 +25,7 @@ class ChunkLayer:
 
 
 def chunk_layers(job: Job) -> tuple[ChunkLayer, ...]:
-    """Return the layers of all units of a job, the longest ones (in steps) first; in each step they add up to its
-    request.
+    """Return the layers of all units of a job, longest first; in each step they add up to its request.
 
     A job of one step has one layer for each kind of its chunks. Steps may ask for different amounts in chunks of one
     kind: a unit then takes more or less of its node from step to step.

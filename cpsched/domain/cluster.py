@@ -1,7 +1,5 @@
 """The machine: node classes, their guards, the licences of the whole cluster, and the outages of nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -98,7 +96,7 @@ class Cluster:
     #: By level and group; a node is in one group of a level, or in none.
     topology: FrozenMap[str, FrozenMap[str, tuple[str, ...]]] = FrozenMap()
 
-    def of(self, classes: Iterable[NodeClass], licenses: Amounts) -> Cluster:
+    def of(self, classes: Iterable[NodeClass], licenses: Amounts) -> "Cluster":
         """Return the cluster with some of its nodes and licences, in classes."""
         kept = tuple(classes)
         names = {name for node_class in kept for name in node_class.names}

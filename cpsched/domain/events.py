@@ -1,7 +1,5 @@
 """What happens between two plans: the events after which a window is planned again (OCCS-34, 36, 39, 45, 48)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Fair shares: what users may have of a machine, have had, and what that makes of the weights of their jobs."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -42,7 +40,7 @@ class Standing(NamedTuple):
     #: Of the usage. Below an account its own part, by the shares, of what the others there have used counts too.
     usage: Fraction
 
-    def below(self, part: Fraction, own: Fraction, *, is_top: bool) -> Standing:
+    def below(self, part: Fraction, own: Fraction, *, is_top: bool) -> "Standing":
         """Return the standing of who has a part of these shares, and has used `own` of the whole usage."""
         return Standing(self.share * part, own if is_top else own + (self.usage - own) * part)
 

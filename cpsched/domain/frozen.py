@@ -1,7 +1,5 @@
 """An immutable, hashable mapping, for objects of a document whose keys are free; and changed copies of many objects."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from dataclasses import fields
 from functools import cache
@@ -69,7 +67,7 @@ class FrozenMap(Mapping[K, V], Generic[K, V]):
             return self._items == other._items
         return isinstance(other, Mapping) and self._items == dict(other)
 
-    def __reduce__(self) -> tuple[type[FrozenMap[K, V]], tuple[dict[K, V]]]:
+    def __reduce__(self) -> "tuple[type[FrozenMap[K, V]], tuple[dict[K, V]]]":
         # without the hash: that of a string is another one in another process
         return type(self), (self._items,)
 

@@ -1,7 +1,5 @@
 """One scheduling window: the machine, the running and the waiting jobs, and the rules."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -57,10 +55,10 @@ class Objective:
     weights: FrozenMap[ObjectiveTerm, Weight] = FrozenMap({ObjectiveTerm.WEIGHTED_WAIT: 1.0})
     #: The part of this aim's best value by which the next ones may raise it.
     tolerance: float = 0.0
-    then: Objective | None = None
+    then: "Objective | None" = None
 
     @property
-    def aims(self) -> tuple[Objective, ...]:
+    def aims(self) -> "tuple[Objective, ...]":
         """Each aim by itself, in order."""
         return (self,) if self.then is None else (replace(self, then=None), *self.then.aims)
 
@@ -189,9 +187,7 @@ class Instance:
         return max(self.now, job.submit, self.now if job.not_before is None else job.not_before)
 
     def latest_start(self, job: Job) -> int | None:
-        """Return the last second at which a waiting job may start by its own limits and its queue's, by the shortest of
-        its alternatives; None: no limit.
-        """
+        """Return the last start of a waiting job by its own limits and its queue's, in its shortest form, or None."""
         by_deadline = None if job.deadline is None else job.deadline - job.shortest
         bounds = (job.start_at, by_deadline, self.must_start_by(job))
         return min((bound for bound in bounds if bound is not None), default=None)

@@ -1,11 +1,10 @@
 """Jobs: rigid, evolving, malleable, or with alternatives; waiting or running."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
-from math import floor
+from math import ceil, floor
 from typing import Annotated
 
 from cpsched.domain.annotations import (
@@ -82,14 +81,11 @@ class Malleability:
 
     #: Descending.
     shares: Annotated[
-        tuple[Annotated[float, Written("share")], ...],
-        Entries(1),
-        Key("Below 1; the full share is always possible"),
+        tuple[Annotated[float, Written("share")], ...], Entries(1), Key("Below 1; the full share is always possible")
     ]
     model: Annotated[RuntimeModel, Key("How the runtime stretches on a share")] = RuntimeModel.IDEAL
     stretch: Annotated[
-        FrozenMap[Annotated[float, Written("share as a key")], Factor],
-        Key("Runtime factor by share, over the model"),
+        FrozenMap[Annotated[float, Written("share as a key")], Factor], Key("Runtime factor by share, over the model")
     ] = FrozenMap()
 
 
@@ -104,9 +100,7 @@ class DependencyType(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependency:
-    """The job may start `delay` seconds after another one has started (`after`) or ended (all others), and must start
-    at most `max_delay` seconds after that.
-    """
+    """The job may start `delay` seconds, and must within `max_delay`, after a start (`after`) or end (all others)."""
 
     job: Annotated[Name, Key("Id of a job, an array, or one of its elements")]
     type: Annotated[DependencyType, Key("after: started; else: ended")]
@@ -217,7 +211,7 @@ class Job:
         return frozenset(level for level in within if level is not None)
 
     @property
-    def choices(self) -> tuple[Job, ...]:
+    def choices(self) -> "tuple[Job, ...]":
         """The rigid jobs of which a plan chooses one: the job as it asks itself, then by each of its alternatives. The
         runtime is that of its own request, and scales with the walltime, rounded up.
         """
@@ -285,3 +279,37 @@ class Job:
         if not self.array:
             return (self.id,)
         return tuple(f"{self.id}[{index}]" for index in self.array)
+
+
+#: How many times as fast a job is on so many chunks as on one; at least 1.
+Speedup = Callable[[int], Fraction]
+
+
+def amdahl(serial: Fraction) -> Speedup:
+    """Return the speed-up of a job of which a part is serial (Amdahl 1967): 1 / (f + (1 - f) / n)."""
+    return lambda count: 1 / (serial + (1 - serial) / count)
+
+
+def downey(parallelism: Fraction, sigma: Fraction) -> Speedup:
+    """Return the speed-up by the average parallelism A >= 1 and its variance >= 0 (Downey 1997, eq. 1 and 2)."""
+
+    def low(count: int) -> Fraction:
+        if count >= 2 * parallelism - 1:
+            return parallelism
+        if count >= parallelism:
+            return parallelism * count / (sigma * (parallelism - Fraction(1, 2)) + count * (1 - sigma / 2))
+        return parallelism * count / (parallelism + sigma / 2 * (count - 1))
+
+    def high(count: int) -> Fraction:
+        if count >= parallelism + parallelism * sigma - sigma:
+            return parallelism
+        return count * parallelism * (sigma + 1) / (sigma * (count + parallelism - 1) + parallelism)
+
+    return lambda count: max(Fraction(1), low(count) if sigma <= 1 else high(count))
+
+
+def resized(own: Step, count: int, speedup: Speedup) -> Step:
+    """Return a step of one kind of chunks with another number of them, and as long as the speed-up says, rounded up."""
+    (chunk,) = own.request.chunks
+    seconds = ceil(own.walltime * speedup(chunk.count) / speedup(count))
+    return Step(walltime=seconds, request=replace(own.request, chunks=(replace(chunk, count=count),)))

@@ -1,7 +1,5 @@
 """The modes of a malleable job: shares of its cores, with request and speed (D'Amico et al.; SD-3)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -75,8 +73,7 @@ def stretches_of(
     in one mode; it ends in the second in which the work is done.
 
     `work`: seconds at full share, more than 0. `changes`: (second, index of the mode from then on), by ascending
-    second; the first second is the start. A change after the end of the work, or to the mode that it has already, is
-    none.
+    second; the first second is the start. A change after the end of the work, or to the same mode, is none.
     """
     found: list[tuple[int, int, int]] = []
     left = Fraction(work)

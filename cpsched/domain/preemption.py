@@ -1,7 +1,5 @@
 """Jobs that may be stopped for others, and who may stop them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 from graphlib import TopologicalSorter

@@ -1,7 +1,5 @@
 """The rest of a running malleable job: its work, and the modes in which it continues (D'Amico et al.; SD-1, SD-3)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction

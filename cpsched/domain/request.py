@@ -1,7 +1,5 @@
 """The request of a job: chunks, each of which runs on one node, and how they may be placed."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property

@@ -1,7 +1,5 @@
 """The site's rules: queues, limits, free pools, reservations and the times at which they hold."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction

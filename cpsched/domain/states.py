@@ -1,7 +1,5 @@
 """The states of a request from its submission to its end (OCCS-37)."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from cpsched.domain.instance import Instance

@@ -1,7 +1,5 @@
 """What users are told: when a job will most likely start, and within which times it does with a chance of 80 %."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +27,7 @@ class Forecast:
     earliest: int | None
     latest: int | None
     #: What the futures say, before calibration.
-    played: Quantiles
+    played: "Quantiles"
 
     def words(self, moment: Callable[[int], str]) -> str:
         """Return it in words; `moment` puts a second into words."""
@@ -59,7 +57,7 @@ def forecast(
     learner: RuntimeLearner,
     past: Sequence[Job] = (),
     *,
-    calibration: Calibration | None = None,
+    calibration: "Calibration | None" = None,
     futures: int = 100,
     seed: int = 0,
     order: Callable[[Instance, Job], float] = by_priority,

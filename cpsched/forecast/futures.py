@@ -1,7 +1,5 @@
 """When waiting jobs will start, over sampled futures: how long jobs run, and which jobs arrive, as the past has it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -318,9 +316,7 @@ class _Scene:
     # --- how long jobs run ---
 
     def _samples(self, futures: int, random: np.random.Generator) -> Ints:
-        """Return samples of how long jobs run, (jobs, futures): of a running job those of its end, in seconds from now
-        on.
-        """
+        """Return samples of runtimes, (jobs, futures); those of running jobs are of their ends, in seconds from now."""
         found = np.empty((len(self._jobs), futures), dtype=np.int64)
         of_kind: dict[Kind | None, NDArray[np.float64]] = {}
         own, is_alike = random.random((len(self._jobs), futures)), random.random((len(self._jobs), futures)) < _ALIKE

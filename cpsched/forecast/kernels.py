@@ -4,8 +4,6 @@
 their walltimes. Within a second jobs end first, then others arrive, then there is one pass through the queue.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
@@ -34,8 +32,7 @@ class Crowd(NamedTuple):
     length: NDArray[Any]
     #: int64 (·,): the jobs that wait for no other job, by their release.
     arrivals: NDArray[Any]
-    #: int64 (jobs + 1,) and (·, 3): by job, those that wait for it: (job, 1 if for its end and 0 if for its start,
-    #: delay).
+    #: int64 (jobs + 1,) and (·, 3): by job, who waits for it: (job, 1 if for its end and 0 if for its start, delay).
     links_of: NDArray[Any]
     links: NDArray[Any]
     #: int64 (jobs,): how many others each job waits for.
@@ -73,8 +70,7 @@ class Stage(NamedTuple):
     slow: NDArray[Any]
     room: NDArray[Any]
     sroom: NDArray[Any]
-    #: int64 (·, 5): the running jobs, by the end that is believed: real end, believed end, first row, number of rows,
-    #: job.
+    #: int64 (·, 5): the running jobs, by believed end: real end, believed end, first row, number of rows, job.
     running: NDArray[Any]
     #: int64 (·, systems): what these hold of the system columns.
     held: NDArray[Any]
@@ -267,9 +263,7 @@ def next_wall(now, w):
 
 @inner_kernel
 def reserve(head, now, c, w, s, t, x):
-    """Return when the head of the queue can start if all jobs take their walltimes; set `later` to what is free then,
-    before it has started.
-    """
+    """Return when the head can start if all jobs take their walltimes; set `later` to what is free then, before it."""
     copy(s.later, s.free)
     copy(s.slater, s.sfree)
     copy(s.slow, s.sfree)
@@ -296,9 +290,7 @@ def reserve(head, now, c, w, s, t, x):
 
 @inner_kernel
 def choose_nodes(head, shadow, c, w, s, t, x):
-    """Choose nodes for the head so that others can start now; set `low` to what is free both now and beside it. Tell
-    whether there are any.
-    """
+    """Choose nodes for the head so that others can start now, and set `low` to what is then free; tell if any are."""
     later = s.later
     if w.spans.shape[0] > 0:
         beside_walls(s.later, s.slater, shadow, shadow + c.walltime[head], w, s, t)

@@ -4,8 +4,6 @@ A job's runtime is a distribution. It is the walltime times the shares of their 
 of each of its classes, the last ones counting most, and, for what a class does not know yet, those of the wider one.
 """
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Iterator
@@ -38,7 +36,7 @@ class Kind(NamedTuple):
     walltime: int
 
     @classmethod
-    def of(cls, job: Job) -> Kind | None:
+    def of(cls, job: Job) -> "Kind | None":
         """Return the kind of a job; None where a plan says how long it takes."""
         return None if job.changes else cls(job.queue, job.user, job.walltime)
 
@@ -143,9 +141,7 @@ class RuntimeLearner:
         return known
 
     def quantiles(self, kind: Kind, levels: Floats, *, ran: int = 0) -> NDArray[np.int64]:
-        """Return quantiles of the runtime of a job that has run for so many seconds already: more than that, and at
-        most its walltime, unless it has run for that long.
-        """
+        """Return quantiles of the runtime of a job that has run for some seconds: between these and its walltime."""
         shares = self.shares(kind).at(np.asarray(levels, dtype=np.float64), beyond=ran / kind.walltime)
         found = np.minimum(np.rint(shares * kind.walltime), kind.walltime).astype(np.int64)
         return np.maximum(found, ran + 1)

@@ -4,10 +4,8 @@ May import: `arguments`, `errors`, `domain` and `writing`. Documents are checked
 other rooms trust the result. Begin with `kinds.py`: the annotated fields of the nouns say what a document may have, and
 it is checked, read, written and described from them. What documents say of a noun by other keys is in `job_reader.py`
 and `rules_reader.py`. `instance_checks.py` checks relations between the parts, `faults.py` collects the faults,
-`validation.py` checks instances that were built in Python, and `settings.py` reads TOML.
+`validation.py` checks instances that were built in Python, and `toml.py` reads TOML.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
@@ -24,8 +22,16 @@ from cpsched.formats.kinds import FORMS, Form
 from cpsched.formats.notations import format_indices
 from cpsched.formats.plan_document import check_belongs, parse_plan, plan_schema, plan_to_document
 from cpsched.formats.request_text import ParsedRequest, format_request, parse_request
-from cpsched.formats.settings import FilePath, TomlFaults, keys_of, read_settings, read_solve_params, read_table
-from cpsched.formats.toml import load_toml, parse_toml
+from cpsched.formats.toml import (
+    FilePath,
+    TomlFaults,
+    keys_of,
+    load_toml,
+    parse_toml,
+    read_settings,
+    read_solve_params,
+    read_table,
+)
 from cpsched.formats.validation import checked
 
 

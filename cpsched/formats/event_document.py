@@ -1,7 +1,5 @@
 """The documents of events: one JSON object, or a list of them, each with its ``event``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Collecting everything that is wrong with a document, and saying it in the document's own words."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable
 from typing import NoReturn, TypeVar
 

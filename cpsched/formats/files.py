@@ -1,7 +1,5 @@
 """JSON files in and out, and the lines of logs: read with bounds on everything, written whole or not at all."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json
@@ -176,7 +174,6 @@ def _refuse_too_many_values(content: bytes | bytearray, name: str) -> None:
 
 
 def _count_signs(content: bytes | bytearray) -> int:
-    """Count the signs of which there is one for each value."""
     return content.count(b",") + content.count(b"{") + content.count(b"[")
 
 

@@ -6,8 +6,6 @@ Written by hand although ClusterShell reads the same syntax (the tests compare t
 a document's order counts; they expand before the names can be counted; and they do not report where a text is wrong.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,8 +1,4 @@
-"""Checks of the whole instance: names that occur twice or are not declared, cycles, running jobs that do not fit
-together.
-"""
-
-from __future__ import annotations
+"""Checks of the whole instance: unique and declared names, cycles, and running jobs that fit together."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The instance document: from JSON to a checked `Instance`, or all of its faults at once, and back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Literal
@@ -58,8 +56,7 @@ def parse_instance(
 ) -> Instance:
     """Check an instance document and return what it says.
 
-    Raises `DocumentError` with all faults, in document order: those of shape, and those between the parts whose shape
-    is right.
+    Raises `DocumentError` with all faults, in document order: those of shape, and those between parts of right shape.
 
     `document`: decoded JSON.
     `source`: where it is from, for messages.

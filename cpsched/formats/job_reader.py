@@ -1,7 +1,5 @@
 """Jobs in instance documents: what they say by other keys than fields, and what one alone can have wrong."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -282,11 +280,7 @@ def _read_malleability(reading: Reading, location: Location, malleable: _Entry, 
 
 
 def _read_running(
-    reading: Reading,
-    location: Location,
-    running: _Entry,
-    steps: Sequence[Step],
-    malleability: Malleability | None,
+    reading: Reading, location: Location, running: _Entry, steps: Sequence[Step], malleability: Malleability | None
 ) -> Running | None:
     """Return the segments of a running job; one that is overdue ends in a second, with a warning (BRIDI-11)."""
     where = (*location, "running")
@@ -349,11 +343,7 @@ def _check_chunks(
 
 
 def _check_share(
-    at: Location,
-    held: _Entry,
-    request: Request,
-    malleability: Malleability,
-    refuse: Callable[[Location, str], None],
+    at: Location, held: _Entry, request: Request, malleability: Malleability, refuse: Callable[[Location, str], None]
 ) -> None:
     """Refuse chunks of a malleable job that run on none of its shares."""
     chunk, count = held["chunk"], held["count"]
@@ -514,9 +504,7 @@ FORMS[Job] = Form(
         },
         "alternatives": {
             "alternatives": Annotated[
-                Any | None,
-                Written("alternatives"),
-                Key("What it can run with instead of its own walltime and request"),
+                Any | None, Written("alternatives"), Key("What it can run with instead of its own walltime and request")
             ],
             "moldable": Annotated[
                 Any | None, Written("moldable"), Key("Alternatives in short: other numbers of its chunks")

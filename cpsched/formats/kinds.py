@@ -4,8 +4,6 @@
 noun from its fields. What documents say of a noun by other keys than its fields is declared in a `Form`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
@@ -281,11 +279,7 @@ class Mapped(Kind):
     def schema(self, named: dict[str, Any]) -> dict[str, Any]:
         least = {"minProperties": self._least} if self._least else {}
         names = {key: value for key, value in self._key.schema(named).items() if key != "type"}
-        return {
-            "type": "object",
-            "additionalProperties": self._inner.schema(named),
-            "propertyNames": names,
-        } | least
+        return {"type": "object", "additionalProperties": self._inner.schema(named), "propertyNames": names} | least
 
 
 class Either(Kind):
@@ -360,10 +354,10 @@ class _Checked(Kind):
 class _Variant(Kind):
     """One of several nouns, told by the word of the key ``kind``; the first one where it is none of theirs."""
 
-    def __init__(self, nouns: list[Object]) -> None:
+    def __init__(self, nouns: "list[Object]") -> None:
         self._nouns = nouns
 
-    def _of(self, value: Any) -> Object:
+    def _of(self, value: Any) -> "Object":
         is_this = (noun for noun in self._nouns if isinstance(value, dict) and noun.is_right(value, "kind"))
         return next(is_this, self._nouns[0])
 

@@ -1,7 +1,5 @@
 """The small notations inside a document: array indices, item bounds, places, cron expressions, the epoch."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -32,8 +30,7 @@ def parse_indices(text: str, *, limit: int = MAX_ARRAY) -> tuple[int, ...]:
 
     ``indices := range (',' range)*;  range := INT ['-' INT [':' STEP]]``. They are counted before they are made.
 
-    Raises `SyntaxFault` if the text is no such list, an index occurs twice or is beyond 2^31-1, or there are more than
-    `limit`.
+    Raises `SyntaxFault` if the text is none, an index occurs twice or is beyond 2^31-1, or there are more than `limit`.
     """
     ranges: list[range] = []
     at = 0
@@ -95,8 +92,7 @@ def format_items(items: ItemBound) -> str:
 
 
 def parse_place(text: str) -> Place:
-    """Parse a place: ``[free|pack|scatter][:excl|:exclusive|:shared][:within=LEVEL]``, of which one part is enough
-    (OCCS-18).
+    """Parse a place: ``[free|pack|scatter][:excl|:exclusive|:shared][:within=LEVEL]``, in part (OCCS-18).
 
     ``place := (ARRANGEMENT [':' SHARING] | SHARING) [':' WITHIN] | WITHIN``, ``WITHIN := 'within=' LEVEL``.
 

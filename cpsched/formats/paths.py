@@ -1,7 +1,5 @@
 """Opening a path: a file, or a pipe that has a writer."""
 
-from __future__ import annotations
-
 import errno
 import os
 import select
@@ -23,7 +21,9 @@ def open_input(path: Path) -> BinaryIO:
     try:
         mode = os.fstat(stream.fileno()).st_mode
         if stat.S_ISFIFO(mode):
-            if not _has_data(stream):
+            poll = select.poll()
+            poll.register(stream, select.POLLIN)
+            if not poll.poll(PATIENCE * 1000):  # no data, and its last writer has not gone
                 raise OSError(errno.ETIMEDOUT, f"nothing was written to this pipe within {PATIENCE:g} s")
         elif not stat.S_ISREG(mode):
             raise OSError(errno.EINVAL, "neither a file nor a pipe")
@@ -46,10 +46,3 @@ def open_file(path: Path) -> BinaryIO:
 def _open(path: Path) -> BinaryIO:
     """Open a path without waiting for the other end of a pipe."""
     return open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
-
-
-def _has_data(stream: BinaryIO) -> bool:
-    """Wait until a pipe has data, or its last writer has gone; False if neither happens in time."""
-    poll = select.poll()
-    poll.register(stream, select.POLLIN)
-    return bool(poll.poll(PATIENCE * 1000))

@@ -1,7 +1,5 @@
 """The plan document: from JSON to a `Plan` and back."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Literal
 

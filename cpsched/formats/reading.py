@@ -1,7 +1,5 @@
 """The state of reading one instance: its faults, its names, and the requests read so far."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial

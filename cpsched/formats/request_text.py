@@ -3,8 +3,6 @@
 A recursive-descent parser, one function for each rule of the grammar, with the rule as its docstring.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -40,8 +38,7 @@ class ParsedRequest:
 def parse_request(text: str, *, countable: Collection[str]) -> ParsedRequest:
     """Read a request in the chunk syntax.
 
-    Raises `SyntaxFault` with the place in the text, if it does not follow the syntax or asks for amounts that no
-    document may hold.
+    Raises `SyntaxFault` with the place in the text, if the syntax is wrong or an amount beyond all bounds.
 
     `text`: as in ``8:ncpus=2:mem=10g:rack=8``. A plain number for ``mem`` means MiB; sizes are rounded up to MiB.
     `countable`: names of the countable resources; a value of any other name is a property to match.

@@ -1,7 +1,5 @@
 """The cluster and the rules in documents: what they say by other keys than fields, and what lies between their keys."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -5,8 +5,6 @@ each field must have a value of its type (paths are those of Python, ``instance.
 reader must accept the document that the instance is written as.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from functools import cache
@@ -90,7 +88,6 @@ def _accepts_noun(cls: Any) -> Callable[[Any], bool]:
 
 
 def _type_faults(value: Any, hint: Any, path: str) -> Iterator[Fault]:
-    """Yield the faults of type of a value and of all that it holds."""
     if _accepts(hint)(value):
         return
     origin, inner = get_origin(hint), get_args(hint)

@@ -1,16 +1,14 @@
-"""Fairness: how evenly waiting is spread (Jain's index), and which jobs were overtaken."""
+"""Fairness: how evenly waiting is spread (Jain's index), which jobs were overtaken, and which were not served.
 
-from __future__ import annotations
+Jobs that were not served rank before every other figure: who leaves jobs unstarted never wins.
+"""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cpsched.metrics.runs import Ending, Runs
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def jain_index(values: Sequence[float] | NDArray[np.float64]) -> float | None:
@@ -73,3 +71,34 @@ def _has_later_rival(
         first = np.minimum.accumulate(np.where(is_earlier, stride - 1, start[order]) + floor) - floor
         found[order] |= is_earlier & (first < start[order])
     return found
+
+
+#: What `unserved_text` counts, as headings have it.
+UNSERVED = "unfinished / killed / lost / starved"
+#: The figures of each: a job without an end never ran or waits again, one that is lost ran on a node that failed.
+_PARTS = (("waiting", "refused"), ("killed",), ("restarts",), ("starved",))
+
+
+def unserved_counts(cells: Iterable[Mapping[str, float | None]]) -> tuple[float, float, float, float]:
+    """Return how many jobs are unfinished, killed, lost to a failing node and starved, over all cells.
+
+    `cells`: the figures of each, by name; a figure that is missing, as in old files, counts as 0.
+    """
+    found = list(cells)
+    first, second, third, fourth = (sum(one.get(name) or 0 for one in found for name in part) for part in _PARTS)
+    return first, second, third, fourth
+
+
+def unserved_rank(cells: Sequence[Mapping[str, float | None]]) -> tuple[float, float]:
+    """Return the key by which policies rank before any figure: means of jobs not completed, then of starving ones.
+
+    Lost runs are shown and do not rank: a job that lost its node runs again, and a node fails under any policy.
+    """
+    unfinished, killed, _, starved = unserved_counts(cells)
+    count = max(1, len(cells))
+    return (unfinished + killed) / count, starved / count
+
+
+def unserved_text(cells: Iterable[Mapping[str, float | None]]) -> str:
+    """Return the counts of `UNSERVED` in its order: ``12 / 0 / 0 / 3``."""
+    return " / ".join(f"{count:,.0f}" for count in unserved_counts(cells))

@@ -110,8 +110,7 @@ def _batsim_jobs(runs: Runs, allocations: Sequence[str], workload_name: str) -> 
 def log_rows(runs: Runs) -> Iterator[tuple[int | None, ...]]:
     """Yield the 18 fields of each job, in the order of submission, which begins at second 0; None is unknown.
 
-    Names become numbers, those of jobs too: the digits at their ends if these are unique (``u7``), else 1, 2, 3 in the
-    order of submission.
+    Names become numbers, those of jobs too: the digits at their ends where unique (``u7``), else 1, 2, 3 as they came.
     """
     order = np.argsort(runs.submit, kind="stable").tolist()
     jobs, users, groups, queues = (

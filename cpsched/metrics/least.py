@@ -5,8 +5,6 @@ can be lower: `stretched_slowdown` says how much. Every second for which a plan 
 as one of waiting, or nothing: its least cost is that of the full share.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction

@@ -4,8 +4,6 @@ Begin with `objective_value`, the number that engines compare, and `summarise`, 
 kept in integers and fractions, and only results become floats.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -193,9 +191,7 @@ def suffered_exactly(instance: Instance, jobs: Iterable[PlannedJob], *, shortest
 
 
 def least_running_cost(instance: Instance) -> Fraction:
-    """Return the least cost of the running jobs, 0 or less: that with all cores from now on for each job that a plan
-    may change.
-    """
+    """Return the least cost of the running jobs, at most 0: each that a plan may change has all cores from now on."""
     ends = []
     for job in instance.jobs:
         left = resumable(job, instance.now)

@@ -4,8 +4,6 @@ The file is a NumPy archive (``.npz``): ``about`` is JSON in UTF-8 with texts an
 of integers with an entry per job, and ``decision_seconds``. It holds no pickled objects, and none is read.
 """
 
-from __future__ import annotations
-
 import json
 import zipfile
 import zlib
@@ -13,19 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cpsched.errors import DocumentError, Fault
 from cpsched.metrics.runs import Ending, Runs
 from cpsched.metrics.summary import RunsSummary, runs_summary
 from cpsched.writing import whole_file
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 _FORMAT = "cpsched-run/1"
 #: The columns of `Runs` that are integers.
@@ -67,9 +62,7 @@ class SimulatedRun:
     def summary(
         self, *, warm_up: float = 0.0, cool_down: float = 0.0, only: NDArray[np.bool_] | None = None
     ) -> RunsSummary:
-        """Return the figures of the simulation, or of the jobs that count, see `runs_summary`; a machine without cores
-        has no utilisation.
-        """
+        """Return the figures of the simulation, or of the jobs that count; without cores there is no utilisation."""
         return runs_summary(
             self.runs,
             max(1, self.capacity.get("cores", 0)),

@@ -255,9 +255,7 @@ def _is_overdue(runs: Runs) -> NDArray[np.bool_]:
 
 
 def _is_starved(runs: Runs, capacity: int) -> NDArray[np.bool_]:
-    """Return which jobs waited, or still wait, for longer than twice the longest wait in turn and the longest
-    walltime.
-    """
+    """Return which jobs waited for longer than twice the longest wait in turn and the longest walltime."""
     if not len(runs):
         return np.zeros(0, dtype=np.bool_)
     order = np.argsort(runs.submit, kind="stable")

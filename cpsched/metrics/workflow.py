@@ -24,8 +24,7 @@ class WorkflowJob:
     #: In the plan; None: it has no start.
     start: int | None
     end: int | None
-    #: The seconds by which it can start later before the last job of its workflow ends later, as dependencies go; None:
-    #: it has no start.
+    #: The seconds by which it can start later before the last job of its workflow ends later; None: it has no start.
     slack: int | None
 
     @property
@@ -57,8 +56,7 @@ def dependency_graph(instance: Instance) -> DiGraph:
 def workflow_of(instance: Instance, plan: Plan) -> tuple[WorkflowJob, ...]:
     """Return the jobs of all workflows of a plan, each workflow together, in the order of their starts.
 
-    A *workflow* is what dependencies connect. Jobs that changed their length in the plan count as long as they are
-    there.
+    A *workflow* is what dependencies connect. Jobs count as long as they are in the plan.
     """
     from networkx import topological_sort, weakly_connected_components
 

@@ -1,7 +1,5 @@
 """The jobs of a model as a pandas table, one row each, and back."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

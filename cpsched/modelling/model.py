@@ -155,9 +155,7 @@ class Model:
         self._document["cluster"]["nodes"].append(entry | {"resources": plain(has)})
 
     def add_license(self, name: str, count: SupportsIndex, *, consumed: bool = False) -> None:
-        """Add a licence of the whole cluster, and how many of it there are; `consumed`: what a job takes of it does not
-        come back.
-        """
+        """Add a licence of the cluster, and how many there are; `consumed`: what a job takes is gone for good."""
         name = plain_argument(name, str, name="name")
         self._document["cluster"].setdefault("licenses", {})[name] = plain(count)
         if consumed:
@@ -397,19 +395,8 @@ class Model:
         EngineError
             As `cpsched.solve`.
         """
-        return solve(
-            self.instance(),
-            engine=engine,
-            budget=budget,
-            seed=seed,
-            workers=workers,
-            bound=bound,
-            warm=warm,
-            solver=solver,
-            steps=steps,
-            on_plan=on_plan,
-            live=live,
-        )
+        given = {key: value for key, value in locals().items() if key != "self"}
+        return solve(self.instance(), **given)
 
     def __repr__(self) -> str:
         jobs, kinds = len(self._document.get("jobs", [])), len(self._document["cluster"]["nodes"])

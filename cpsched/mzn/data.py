@@ -2,8 +2,6 @@
 the allowed starts and the dependencies, in seconds from now; and the objective, as whole prices of a second of delay.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Sequence
@@ -120,7 +118,7 @@ class Times:
     horizon: int
 
     @classmethod
-    def of(cls, instance: Instance, jobs: Sequence[Job], longer: int = 0) -> Times:
+    def of(cls, instance: Instance, jobs: Sequence[Job], longer: int = 0) -> "Times":
         """Return the times of some waiting jobs of an instance; those that they depend on run, or are among them.
 
         A job that waits for an array waits for each of its elements.
@@ -196,7 +194,6 @@ def _machine_data(instance: Instance) -> dict[str, Any]:
 
 
 def _node_numbers(instance: Instance) -> dict[str, int]:
-    """Return the number of each node."""
     return {name: number for number, name in enumerate(instance.cluster.node_names, 1)}
 
 

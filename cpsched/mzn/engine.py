@@ -1,7 +1,5 @@
 """MiniZinc as an improver."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,11 +32,10 @@ class Window:
     model = "window"
 
     @classmethod
-    def of(cls, instance: Instance, known: Sequence[PlannedJob]) -> Window:
+    def of(cls, instance: Instance, known: Sequence[PlannedJob]) -> "Window":
         """Return the window of the waiting jobs that a known plan has starts for.
 
-        `instance`: an instance without unsupported features. `known`: the jobs of any plan. The model is asked for a
-        plan that is no worse.
+        `instance`: an instance without unsupported features. `known`: the jobs of any plan. The plan is to be no worse.
         """
         starts = {planned.id: planned.start - instance.now for planned in known}
         waiting = [job for job in instance.elements() if job.running is None and job.id in starts]
@@ -117,7 +114,8 @@ class MiniZinc:
         chosen = {planned.id: planned.alternative for planned in best.jobs}
         has_choices = any(job.alternatives for job in instance.jobs)
         if has_choices:
-            instance = _settled(instance, chosen)
+            apart = planner.elements_apart(instance)  # each job by the alternative that the plan chose for it
+            instance = replace(apart, jobs=tuple(given(job, chosen.get(job.id, 0)) for job in apart.jobs))
         window = window_of(instance, [replace(planned, alternative=0) for planned in best.jobs])
         if not window.jobs or board.is_over:
             return
@@ -142,17 +140,10 @@ class MiniZinc:
             board.report(_ENDS[answer.verdict].format(model=window.model), by=by)
 
 
-def _settled(instance: Instance, chosen: Mapping[str, int]) -> Instance:
-    """Return a window in which each job has to run by the alternative that a plan chose for it."""
-    apart = planner.elements_apart(instance)
-    return replace(apart, jobs=tuple(given(job, chosen.get(job.id, 0)) for job in apart.jobs))
-
-
 def window_of(instance: Instance, known: Sequence[PlannedJob]) -> Window | EvolvingWindow:
     """Return the data of a window for the model that has its kinds of jobs.
 
-    `instance`: an instance without unsupported features. `known`: the jobs of any plan. The model is asked for a plan
-    that is no worse.
+    `instance`: with supported features. `known`: the jobs of any plan. The model is asked for a plan that is no worse.
     """
     return EvolvingWindow.of(instance, known) if has_evolving(instance) else Window.of(instance, known)
 

@@ -1,7 +1,5 @@
 """A window with evolving jobs as data of ``models/evolving.mzn``, and its solution as a plan (EVO-17)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -40,7 +38,7 @@ class EvolvingWindow:
     model = "evolving"
 
     @classmethod
-    def of(cls, instance: Instance, known: Sequence[PlannedJob]) -> EvolvingWindow:
+    def of(cls, instance: Instance, known: Sequence[PlannedJob]) -> "EvolvingWindow":
         """Return the window of the waiting jobs that a known plan has starts for."""
         plans = {planned.id: planned for planned in known}
         waiting = [job for job in instance.elements() if job.running is None and job.id in plans]
@@ -158,7 +156,6 @@ def _costs(instance: Instance, jobs: Sequence[Job], times: data.Times, awaited: 
 
 
 def _kinds_data(instance: Instance, kinds: Sequence[_Staged]) -> dict[str, Any]:
-    """Return the data of the kinds of chunks."""
     resources = data.resource_numbers(instance)
     return {
         "num_kinds": len(kinds),

@@ -1,7 +1,5 @@
 """The border to MiniZinc: its package, its program, its solvers, and its statuses, which become ours here."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os
@@ -59,8 +57,7 @@ _VERDICTS = {
 def verdict_of(status: str) -> Verdict:
     """Return the verdict for a status of MiniZinc.
 
-    Raises `EngineError` if the status is not expected here: the cost is bounded, so ``UNBOUNDED`` is a mistake, as is
-    ``ERROR``.
+    Raises `EngineError` if the status is not expected here, as ``UNBOUNDED`` (the cost is bounded) and ``ERROR``.
     """
     if status not in _VERDICTS:
         raise EngineError(f"MiniZinc: expected a status out of {', '.join(_VERDICTS)}, got {status}")

@@ -1,7 +1,5 @@
 """The jobs of a window: running, refused, and admitted ones; and the outcome of each on a ledger."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -69,7 +67,7 @@ class AdmissionResult:
     refused: FrozenMap[str, Refusal]
 
     @classmethod
-    def of(cls, instance: Instance, *, engine: str, is_shrunk: bool = True) -> AdmissionResult:
+    def of(cls, instance: Instance, *, engine: str, is_shrunk: bool = True) -> "AdmissionResult":
         """Separate the jobs of an instance, for an engine that plans them on a ledger.
 
         Raises `UnsupportedError` if the instance asks for something that a ledger cannot honour yet.
@@ -86,7 +84,7 @@ class AdmissionResult:
         """The waiting jobs that may be booked, in document order."""
         return tuple(job for job in self.jobs if job.running is None and job.id not in self.refused)
 
-    def without(self, job_id: str) -> AdmissionResult:
+    def without(self, job_id: str) -> "AdmissionResult":
         """Return the admission without one of its jobs."""
         return replace(self, jobs=tuple(job for job in self.jobs if job.id != job_id))
 

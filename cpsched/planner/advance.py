@@ -1,7 +1,5 @@
 """From a window and a plan of it to the window some time later, when all has gone as planned."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -73,9 +71,7 @@ def with_slices(instance: Instance, slices: Sequence[ReservedSlice]) -> Instance
 
 
 def _after(instance: Instance, started: Mapping[str, PlannedJob], at: int) -> Instance:
-    """Return a window at a second before which some jobs have started, and some of them ended: what these consumed is
-    gone.
-    """
+    """Return a window at a second before which some jobs have started or ended: what these consumed is gone."""
     links = _Links(instance, started, at)
     jobs, spent, cluster = list[Job](), Counter[str](), instance.cluster
     for entry in instance.jobs:

@@ -1,7 +1,5 @@
 """Compiling the kernels ahead of time, by planning a window that uses all of them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from cpsched.domain import Amounts, Chunk, Cluster, Instance, Job, NodeClass, Placement, Request, Running, Segment, Step

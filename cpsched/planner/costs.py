@@ -1,7 +1,5 @@
 """The costs of starts, by job: the objective in a form for comparing millions of plans."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,8 +49,7 @@ def start_costs(
 def _level(instance: Instance, job: Job, duration: int) -> float:
     """Return the further cost at `now` of a job that takes `duration`, and not its walltime.
 
-    A malleable job pays for each second of stretch. An evolving one ends later, and its slowdown so far is that of
-    another runtime.
+    A malleable job pays for each second of stretch. An evolving one ends later, with another slowdown so far.
     """
     if duration == job.walltime:
         return 0.0

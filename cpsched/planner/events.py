@@ -1,7 +1,5 @@
 """What an event makes of a window: pure functions, `Instance` to `Instance` (OCCS-34, 36, 37, 39, 45, 48)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -134,7 +132,6 @@ def _job(instance: Instance, job_id: str) -> Job:
 
 
 def _with_job(instance: Instance, job_id: str, change: Callable[[Job], Job]) -> Instance:
-    """Return an instance with one entry changed."""
     return replace(instance, jobs=tuple(change(job) if job.id == job_id else job for job in instance.jobs))
 
 
@@ -351,6 +348,5 @@ def _first(nodes: Collection[str], held: Iterable[str]) -> str | None:
 
 
 def _listed(nodes: Collection[str]) -> str:
-    """Return nodes in words."""
     listed = ", ".join(list(nodes)[:3])
     return f"node{'s' * (len(nodes) > 1)} {listed}" + (", ..." if len(nodes) > 3 else "")

@@ -4,8 +4,6 @@ Engines leave jobs out for reasons of their own: a rule looks only at whole node
 malleable job for which another one waits gets all its cores. Beside the plan these reasons are gone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, permutations
@@ -94,7 +92,7 @@ def elements_apart(instance: Instance) -> Instance:
 
 
 def _insert(
-    beside: Beside, names: Sequence[str], mappings: Sequence[NodeMapping], reasons: dict[str, WaitingJob]
+    beside: "Beside", names: Sequence[str], mappings: Sequence[NodeMapping], reasons: dict[str, WaitingJob]
 ) -> None:
     """Plan jobs beside those that have a plan, by the first mapping that finds starts; `reasons` are of the others."""
     window = beside.window(names, lambda _: True)
@@ -157,7 +155,7 @@ class _InOrder(CheapFirst):
         return [kinds[place] for place in self._order] if len(kinds) == len(self._order) else kinds
 
 
-def _outcome(beside: Beside, before: Mapping[str, WaitingJob], reasons: Mapping[str, WaitingJob]) -> Outcome:
+def _outcome(beside: "Beside", before: Mapping[str, WaitingJob], reasons: Mapping[str, WaitingJob]) -> Outcome:
     """Return the plan: a job that waits on does so for the reason `before`, unless what it waited for has a start."""
     left = [name for name in beside.elements if name in before and name not in beside.planned]
     known = {name: before[name] for name in left if before[name].reason is not WaitingReason.DEPENDENCY}
@@ -172,8 +170,7 @@ def _outcome(beside: Beside, before: Mapping[str, WaitingJob], reasons: Mapping[
 class Beside:
     """The windows of waiting jobs beside those that have a plan; mutable: further ones get a plan.
 
-    `instance`: the window of all jobs, for engines. `planned`: the plans of some jobs, those of running ones included
-    where they differ from the window.
+    `instance`: the window of all jobs, for engines. `planned`: plans of some jobs, of running ones where they differ.
     """
 
     def __init__(self, instance: Instance, planned: Iterable[PlannedJob] = ()) -> None:
@@ -206,11 +203,7 @@ class Beside:
                 jobs.append(self._as_planned(job, is_settled=is_settled(job)))
             elif job.id in chosen:
                 jobs.append(self._after_settled(job, chosen))
-        return replace(
-            self._instance,
-            jobs=tuple(jobs),
-            set_aside=(*self._instance.set_aside, *self._settled()),
-        )
+        return replace(self._instance, jobs=tuple(jobs), set_aside=(*self._instance.set_aside, *self._settled()))
 
     def without_start(self, waiting: Mapping[str, WaitingJob], names: Iterable[str]) -> dict[str, WaitingJob]:
         """Return why jobs without a start wait, by id: those that are in no window wait for others without a start.

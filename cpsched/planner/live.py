@@ -5,8 +5,6 @@ before; where it cannot (`LiveLedger.can_follow`), it is made anew, and gets the
 the same plan.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self

@@ -1,7 +1,5 @@
 """The RUSV planner: planning, mapping, booking, backfilling and replanning of rigid jobs (OpenCCS, Keller 2017)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache, partial
 

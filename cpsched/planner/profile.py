@@ -1,7 +1,5 @@
 """On-line changes of evolving jobs: a running job says anew what it wants from now on (EVO-4, EVO-18; section 9.3)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,10 +32,9 @@ def with_profile(instance: Instance, change: ProfileChange) -> Instance:
     holds the one before, for as long as that takes: it runs, and cannot be put off; its ``expand_limit`` does not
     count. Each step begins as early as that allows.
 
-    The whole profile is promised, to its end, or nothing: no job ever holds nodes while it waits for nodes of
-    another job that waits too. So there is no deadlock (EVO-18): all promises end, and a profile that cannot be
-    promised beside them is refused, while the old promise remains. Steps that were promised before begin no later than
-    they were to.
+    The whole profile is promised, to its end, or nothing: no job ever holds nodes while it waits for nodes of another
+    job that waits too. So there is no deadlock (EVO-18): all promises end, and a profile that does not fit beside them
+    is refused, and the old promise remains. Steps that were promised before begin no later than they were to.
 
     Raises `DocumentError` if there is no such job, or if it could not have the profile even if it ran alone. Raises
     `EngineError` if the profile conflicts with promises to other jobs, or to the job itself.

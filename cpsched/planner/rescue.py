@@ -6,8 +6,6 @@ does not help and few jobs must start by some time, all orders of these are trie
 of this: not even beside the running jobs alone do they start in time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -25,8 +23,7 @@ _MOST_ORDERS, _MOST_IN_ALL = 30, 1_000
 
 
 def rescue(ledger: Ledger, order: Sequence[str], value: Callable[[], float], bare: Mark | None = None) -> list[str]:
-    """Plan all jobs anew, if that gives more of them a place, or as many places that are worth more; return the order
-    of the best plan.
+    """Plan all jobs anew, if more get places, or as many that are worth more; return the best order.
 
     Nothing changes if all jobs have places that must start by some time, or if no other plan is better. Work is
     bounded by the number of jobs, so that the same window has the same plan.

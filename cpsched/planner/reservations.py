@@ -1,8 +1,4 @@
-"""The nodes of reservations: each gets its request at its time, beside running jobs and other reservations (OCCS-20,
-42, MAUI-8).
-"""
-
-from __future__ import annotations
+"""The nodes of reservations: each gets its request beside running jobs and the others (OCCS-20, 42, MAUI-8)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -49,7 +45,7 @@ def slices_of(instance: Instance) -> tuple[ReservedSlice, ...]:
     return tuple(slice_ for slices in found for slice_ in slices)
 
 
-def _slices_in_order(places: _Places, wanted: Sequence[_Wanted], order: Sequence[int]) -> list[list[ReservedSlice]]:
+def _slices_in_order(places: "_Places", wanted: "Sequence[_Wanted]", order: Sequence[int]) -> list[list[ReservedSlice]]:
     """Choose the nodes of each reservation, in an order of their numbers."""
     found: list[list[ReservedSlice]] = []
     for one in wanted:
@@ -116,7 +112,6 @@ class _Places:
         return reservation.id if reservation.id in self._hosts else None, is_downtime and self._has_others
 
     def _job(self, reservation: Reservation, request: Request, start: int, end: int) -> Job:
-        """Return one time of a reservation as a job."""
         begin = max(self._window.now, start)
         step = Step(walltime=end - begin, request=request)
         name = f"{reservation.id} {start}"

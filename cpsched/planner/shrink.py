@@ -5,8 +5,6 @@ and kept if it improves the objective: all other jobs together gain more than th
 shrunk job are free for every job, together with all else that is free on its nodes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import groupby
 
@@ -196,19 +194,11 @@ def place_cheaply(ledger: Ledger, row: int, values: Values) -> Place | None:
     return best
 
 
-def go_on_shrunk(
-    ledger: Ledger,
-    order: Sequence[str],
-    values: Values,
-    *,
-    names: Sequence[str] | None = None,
-) -> bool:
-    """Shrink jobs that have a place or run, one after the other, where that improves the plan; return whether any was
-    shrunk.
+def go_on_shrunk(ledger: Ledger, order: Sequence[str], values: Values, *, names: Sequence[str] | None = None) -> bool:
+    """Shrink placed and running jobs one by one where that improves the plan; tell whether one was.
 
     Jobs on nodes that a shrunk job needs for longer are planned anew, and then all others move up. The shrunk job
-    expands again as soon as no other job has the cores, step by step. A plan of more jobs is better than any plan of
-    fewer.
+    expands again as soon as no other job has the cores, step by step. More jobs are better than fewer.
 
     `ledger`: has a plan of all its jobs that can be planned. `order`: in which they move up. `values`: says what plans
     on this ledger cost. `names`: which running and waiting jobs are tried; None: all that may be changed.

@@ -1,7 +1,5 @@
 """From an earlier plan to the next: what was planned stays where it can, and what users were told is kept in mind."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -12,13 +10,11 @@ from cpsched.problem import awaited_first, planning_order
 
 
 def displace(ledger: Ledger, jobs: Mapping[str, Job], name: str, before: Mapping[str, PlannedJob]) -> None:
-    """Book a job at its planned start, and release as many jobs of lower priority as that needs; or none, if that does
-    not help.
+    """Book a job at its planned start, and release as many jobs of lower priority as that needs, if it helps.
 
     The lowest priority leaves first, then the latest start; a job that has left and still fits comes back.
 
-    `ledger`, `jobs`, `name`: the ledger, its jobs by id, and the job. `before`: the places of jobs in the plan before,
-    which the booked ones have.
+    `ledger`, `jobs`, `name`: the ledger, its jobs by id, and the job. `before`: the places in the plan before.
     """
     instance, planned = ledger.instance, before[name]
     start = max(planned.start, instance.now)

@@ -1,5 +1,4 @@
-"""From an instance to a verified plan: the planner first, then solvers that work in parallel, never worse than the
-planner.
+"""From an instance to a verified plan: the planner first, then parallel solvers, never worse.
 
 Begin with `recipe.py`; `teams.py` has the solvers of each engine, `lanes.py` runs them in parallel, `dask_lanes.py` on
 the workers of a Dask cluster as well. `scoring.py` values plans, `leftovers.py` finds starts for jobs that engines left

@@ -9,8 +9,6 @@ A proof of the priced sum C is one of the present aim: of each plan within the l
 more. (What jobs pay for overdue and postponed starts is in each aim, and once in C, which makes the bound lower.)
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence

@@ -4,8 +4,6 @@ A solver that knows one choice of each job, where one was made for them (`proble
 best plan, and begins anew from those of a better one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
@@ -116,9 +114,7 @@ class Member:
 
 
 def is_tight(instance: Instance) -> bool:
-    """Return whether some waiting jobs have a last start, wait for others, or change while they run, or running ones
-    can change.
-    """
+    """Return whether a waiting job has a last start, waits or changes while it runs, or a running one can change."""
     return any(
         job.malleability is not None
         or (job.running is None and (job.after or job.is_evolving or instance.latest_start(job) is not None))

@@ -4,8 +4,6 @@ A window of one class is an ordinary one: the running jobs, the waiting jobs of 
 classes have in their plans as amounts that are set aside. So every engine honours classes, and knows nothing of them.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
@@ -137,9 +135,7 @@ class ByClass:
 
 
 def is_plain(instance: Instance) -> bool:
-    """Return whether all waiting jobs are rigid, without a choice and of one kind of chunks, and no running job can
-    change.
-    """
+    """Return whether waiting jobs are rigid, have one kind of chunks and no choice, and running ones cannot change."""
     return all(
         resumable(job, instance.now) is None
         if job.running is not None

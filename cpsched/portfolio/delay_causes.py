@@ -1,7 +1,5 @@
 """The causes for which jobs start later than in the plan before an event: each is named."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Solvers in parallel: each lane is a thread, and none of them can delay the answer; a line says how far they are."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,13 +22,7 @@ _LOOK = 0.1
 
 
 def run_lanes(
-    lanes: Lanes,
-    instance: Instance,
-    board: Board,
-    *,
-    seed: int,
-    deadline: Budget,
-    on_plan: OnPlan | None,
+    lanes: Lanes, instance: Instance, board: Board, *, seed: int, deadline: Budget, on_plan: OnPlan | None
 ) -> bool:
     """Run all lanes until their work or the board's budget is over; return whether the user ended them.
 
@@ -55,17 +47,13 @@ def run_lanes(
         for thread in threads:
             while thread.is_alive() and (left := deadline.remaining) > 0:
                 thread.join(min(_LOOK, left))
-                if on_plan is not None and _is_ended_by(on_plan, board):
+                proof = board.proof
+                bound = None if proof is None else proof.value
+                if on_plan is not None and on_plan(board.best.value, bound, board.budget.elapsed) is False:
                     return True
     except KeyboardInterrupt:
         return True
     return False
-
-
-def _is_ended_by(on_plan: OnPlan, board: Board) -> bool:
-    """Tell the user of the best plan, and return whether that is enough."""
-    proof = board.proof
-    return on_plan(board.best.value, None if proof is None else proof.value, board.budget.elapsed) is False
 
 
 def _run_lane(lane: Sequence[Improver], instance: Instance, board: Board, seed: int) -> None:

@@ -2,8 +2,6 @@
 and starts beyond soft limits, which are exceeded only where no other job starts later for it (OCCS-15).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 

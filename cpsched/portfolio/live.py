@@ -1,7 +1,5 @@
 """A plan that lives: it follows a window with its rules and events, and is made anew only where it cannot follow."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -56,10 +54,9 @@ class Happened:
 class LivePlan:
     """The plan of a window, which is brought up to date whenever the window changes; mutable.
 
-    Jobs keep their starts and nodes where these are still free and allowed; new jobs are planned beside them, jobs
-    with limited starts first; and jobs move up into what has become free. After an event no job starts later without a
-    cause (`cpsched.planner.LivePlanner` has both rules). The plan is always the one that is made anew by the same rule
-    from the plan before.
+    Jobs keep their starts and nodes where these are still free and allowed; new jobs are planned beside them, jobs with
+    limited starts first; and jobs move up into what has become free. After an event no job starts later without a cause
+    (`cpsched.planner.LivePlanner` has both rules). The plan is always that made anew from the plan before.
 
     `window`: the first window. `plan`: a plan of it, or of an earlier window. The first call of `follow` or `happened`
     brings it up to date.
@@ -114,8 +111,7 @@ class LivePlan:
     def _begin(self, window: Instance, before: Plan, concern: Concern | None) -> None:
         """Make the plan of a window out of the plan before.
 
-        After an event soft limits are not looked at: jobs that the plan before has moved up beyond them keep their
-        starts.
+        After an event soft limits are not looked at: jobs that were moved up beyond them keep their starts.
         """
         if not (window.has_strict_priorities or has_rules(window)):
             self._live, self._engines = LivePlanner(window, before.jobs, before.now, concern), None
@@ -139,8 +135,7 @@ class LivePlan:
     def happened(self, event: WindowEvent, *, at: int | None = None) -> Happened:
         """Apply an event, and bring the plan up to date.
 
-        A job that fails to get its allocation, or loses a node, may displace waiting jobs of lower priority to start
-        as it was planned.
+        A job that gets no allocation, or loses a node, may displace waiting jobs of lower priority to start as planned.
 
         `event`: what happened. `at`: when; up to then all has gone as planned. None: at the window's `now`. Raises
         `DocumentError` if the event names what is not there, or not in a state for it. Raises `EngineError` if the
@@ -194,9 +189,7 @@ class LivePlan:
 
 
 def _repeat(planner: LivePlanner, concern: Concern | None) -> None:
-    """Plan again after an event, where jobs change while they run: what one of them gives back, others may have; until
-    nothing moves.
-    """
+    """Plan again after an event until nothing moves: what a job that changes gives back, others may have."""
     window = planner.instance
     if concern is None or not any(job.is_evolving or job.malleability is not None for job in window.jobs):
         return

@@ -1,8 +1,4 @@
-"""Policies and engines from outside the package: those that other distributions announce as entry points, and those of
-a module, as ``module:name``.
-"""
-
-from __future__ import annotations
+"""Policies and engines from outside: entry points of other distributions, or a module's, ``module:name``."""
 
 import sys
 from importlib import import_module
@@ -39,7 +35,6 @@ def load_outside(name: str, *groups: str) -> object | None:
 
 
 def _loaded(name: str, module: str, attribute: str) -> object:
-    """Return an object of a module."""
     if not all(part.isidentifier() for part in (*module.split("."), *attribute.split("."))):
         raise _refused(name, f"Expected MODULE:NAME, such as mypolicies:ShortestFirst, got {name!r}")
     here = str(Path.cwd())

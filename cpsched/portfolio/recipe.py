@@ -1,7 +1,5 @@
 """`solve`: the recipe. Its parts are public, so that an expert can combine them in another way."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Iterator, Sequence
@@ -18,7 +16,7 @@ from cpsched.errors import SolverWarning
 from cpsched.formats import checked
 from cpsched.metrics import least_value
 from cpsched.planner import compile_from_now_on, interprets, own_interpretation, placeable_beside
-from cpsched.portfolio.aims import InOrder, in_order
+from cpsched.portfolio.aims import in_order
 from cpsched.portfolio.classes import ByClass
 from cpsched.portfolio.lanes import Lanes, OnPlan, live_line, run_lanes
 from cpsched.portfolio.leftovers import beyond_soft_limits, filled
@@ -157,7 +155,8 @@ def _solved(task: Task) -> tuple[Plan, Sequence[Event]]:
         plan, failures = by_class(task, plan, reserve=first.reserve + 2 * first.took)
     board = _board(task, plan)
     stopped = plan.engine.stopped if task.is_by_class else _improved(task, board, first.reserve)
-    later = _later_aims(task, plan, board, stopped, first.reserve)
+    is_over = task.is_by_class or stopped == "interrupted" or task.params.budget == 0
+    later = in_order(task, plan, board, partial(_crews, task), reserve=math.inf if is_over else first.reserve)
     elapsed = task.clock.elapsed
     if stopped != "interrupted" and not board.is_optimal:
         _prove(task, board)
@@ -266,12 +265,6 @@ def _improved(task: Task, board: Board, reserve: float) -> str:
     if board.is_given_up or (board.events and board.best.version == 0):
         return "fallback"
     return "budget" if board.budget.remaining <= 0 else "done"
-
-
-def _later_aims(task: Task, plan: Plan, board: Board, stopped: str, reserve: float) -> InOrder:
-    """Improve the aims that come after the first one, where solvers may."""
-    is_over = task.is_by_class or stopped == "interrupted" or task.params.budget == 0
-    return in_order(task, plan, board, partial(_crews, task), reserve=math.inf if is_over else reserve)
 
 
 def _crews(task: Task, window: Instance, board: Board) -> Iterator[Lanes]:

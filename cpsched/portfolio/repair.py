@@ -3,8 +3,6 @@
 The verifier's refusal of one job costs that job its start at the most, and never the window its plan.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -29,8 +27,7 @@ def verified(
     claims: bool = True,
     finished: Callable[[Plan], Plan] = lambda plan: plan,
 ) -> Plan:
-    """Return a plan in which the verifier, which judges it last, finds no fault: what it refuses of single jobs is put
-    right.
+    """Return a plan in which the verifier, which judges it last, finds no fault: single refused jobs are put right.
 
     A planned job that breaks a rule is taken out of the plan, and gets another start if there is one beside the plan;
     otherwise it waits. A running job that breaks a rule continues as the instance states. An event names each of them.

@@ -1,7 +1,5 @@
 """`replan`: the next plan of a window after time has passed, or after events."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

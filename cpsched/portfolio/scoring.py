@@ -1,7 +1,5 @@
 """The value of a plan, its plan document, and its check by the judge."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -172,7 +170,7 @@ class Check:
     _judge: Judge | None
 
     @classmethod
-    def of(cls, instance: Instance, document: object | None = None) -> Check:
+    def of(cls, instance: Instance, document: object | None = None) -> "Check":
         """Return the check of a window: on the document that it was read from, or else on one written anew."""
         if is_compiled(instance):
             return cls(instance, None)

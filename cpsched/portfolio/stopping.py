@@ -5,8 +5,6 @@ are found. They are stopped if the planner's whole plan is better so; where prio
 engines plan the window with the stopped jobs among those that wait: none need know of stops.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -126,9 +124,7 @@ def _first_plan(stops: Stops) -> Plan:
 
 
 def _starts(stops: Stops, job: Job, others: Sequence[Job]) -> bool:
-    """Tell whether a job can start in time beside what runs, and the jobs before it, once some running jobs are stopped
-    too.
-    """
+    """Tell whether a job can start in time, beside the jobs before it, once some running jobs are stopped too."""
     stopped = FrozenMap({**stops.stopped, job.id: tuple(others)})
     window = replace(stops, stopped=stopped).window
     kept = tuple(one for one in window.jobs if one.running is not None or one.id in stopped)

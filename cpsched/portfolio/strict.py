@@ -1,7 +1,5 @@
 """A stage of `solve` where priorities are strict: each class gets its part of the budget."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -32,8 +30,7 @@ class _Log:
 
 
 def by_class(task: Task, plan: Plan, *, reserve: float) -> tuple[Plan, list[Event]]:
-    """Return a plan that is no worse in the highest class in which it differs, and those events that tell of solvers
-    that died.
+    """Return a plan that is no worse in the highest class in which it differs, and the events of solvers that died.
 
     From the highest class on, each gets a part of the time that is left, by the number of its jobs, while that is worth
     a try. The engine of the first plan plans the classes that are left then beside them.

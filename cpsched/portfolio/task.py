@@ -1,7 +1,5 @@
 """`Task`: one window that is solved, and what all stages of the recipe need of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial

@@ -2,8 +2,6 @@
 need is compiled and loaded before the seconds of a budget count.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 
@@ -83,8 +81,7 @@ def first_of(engine: str) -> Engine:
 def team_of(engine: str, *, workers: int = 2, solver: str = "gecode", steps: int | None = None) -> Team:
     """Return the team of an engine.
 
-    Raises `EngineError` if there is no such engine. Raises `DocumentError` if one from outside cannot be loaded, or is
-    no engine.
+    Raises `EngineError` if there is no such engine. Raises `DocumentError` if one from outside cannot be loaded.
 
     `engine`: one of `ENGINES`, the name of one that another distribution announces, or ``module:name``. `workers`: the
     number of CPU cores to use. `solver`: the solver for MiniZinc. `steps`: those after which the search ends, on one
@@ -94,7 +91,6 @@ def team_of(engine: str, *, workers: int = 2, solver: str = "gecode", steps: int
 
 
 def _lanes_of(engine: str, workers: int, solver: str, steps: int | None) -> tuple[tuple[Improver, ...], ...]:
-    """Return the solvers of an engine."""
     match engine:
         case "search" if steps is not None:
             return ((search.Search(search.SearchParams(max_steps=steps)),),)
@@ -131,10 +127,7 @@ def _rest(*, is_alone: bool) -> ByMerit:
     """
     shares = (0.4, 0.2) if is_alone else (0.3, 0.3)
     return ByMerit(
-        (
-            Member(search.Search(), plain=1.0, tight=shares[0]),
-            Member(cp.Neighbourhoods(), plain=0.0, tight=shares[1]),
-        )
+        (Member(search.Search(), plain=1.0, tight=shares[0]), Member(cp.Neighbourhoods(), plain=0.0, tight=shares[1]))
     )
 
 

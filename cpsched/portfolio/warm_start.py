@@ -1,7 +1,5 @@
 """An earlier plan: the first incumbent of a window, as it is or brought up to date, before any engine plans it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from cpsched.domain import Event, Instance, Plan, PlannedJob, repeated, resumable

@@ -1,7 +1,5 @@
 """An engine that plans one window after the other, each from the plan of the window before."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -130,8 +128,7 @@ class WindowPlanner:
 class _Better:
     """Two engines, of which the better plan counts: so a solver begins from a good plan even with little time.
 
-    `usual`: an engine that can plan every instance of `solve`. `other`: another engine, which is not asked where it
-    cannot honour the instance.
+    `usual`: an engine that can plan every instance of `solve`. `other`: asked where it can honour the instance.
     """
 
     def __init__(self, usual: Engine, other: Engine) -> None:
@@ -157,9 +154,7 @@ class _Better:
 
 
 def _most_urgent(window: Instance, jobs: Sequence[Job]) -> list[Job]:
-    """Order jobs: by their classes where priorities are strict; those with a deadline and overdue ones first, then by
-    Smith's rule.
-    """
+    """Order jobs: by strict classes; those with a deadline and overdue ones first; then by Smith's rule."""
     classes = priority_classes(window) if window.has_strict_priorities else {}
 
     def urgency(job: Job) -> tuple[int, bool]:

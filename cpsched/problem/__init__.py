@@ -5,7 +5,7 @@ amounts set aside (`domain.SetAside`); no engine knows of limits, pools, reserva
 have a name, engines have the `Rule` itself, which says what it allows (`rule.py`). Each choice of a job with
 alternatives is compiled as a job of its own (`choices.py`). `admission.py` has the checks that do not depend on time,
 `holds.py` what is taken in every plan, `precedences.py` the dependencies as distances between starts, `queue.py` the
-order in which jobs are planned, and `whole_nodes.py` and `whole_node_mapping.py` the view in which only numbers of
+order in which jobs are planned, and `whole_nodes.py` the view in which only numbers of
 nodes count.
 """
 
@@ -31,5 +31,15 @@ from cpsched.problem.problem import Problem, compiled, exchanged, has_rules, is_
 from cpsched.problem.queue import Turn, awaited_first, bound_jobs, by_turn, is_bound, planning_order, turn_of
 from cpsched.problem.rule import Choice, Part, Rule, RuleOnNodes, is_optional, level_rule, stated_node, without_rules
 from cpsched.problem.settling import chosen_in, consumable, has_choices_made, held_choices, opened
-from cpsched.problem.whole_node_mapping import Hold, in_segments, map_to_nodes, placements, planned_on_nodes
-from cpsched.problem.whole_nodes import Application, Machine, application_of, beyond_equal_nodes, beyond_whole_nodes
+from cpsched.problem.whole_nodes import (
+    Application,
+    Hold,
+    Machine,
+    application_of,
+    beyond_equal_nodes,
+    beyond_whole_nodes,
+    in_segments,
+    map_to_nodes,
+    placements,
+    planned_on_nodes,
+)

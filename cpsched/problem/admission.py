@@ -4,8 +4,6 @@ A node may have a chunk if it has the chunk's resources and properties, its guar
 amount that it keeps free for others (OCCS-40) leaves room for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache
@@ -33,8 +31,7 @@ def capacity_for(node_class: NodeClass, chunk: Chunk) -> Mapping[str, int]:
 def chunks_on_empty_node(
     node_class: NodeClass, chunk: Chunk, walltime: int, *, exclusive: bool, asked: Chunk | None = None
 ) -> int:
-    """Return the number of such chunks that an empty node of this class holds, 0 if it does not admit them (P of
-    BRIDI-6).
+    """Return how many such chunks an empty node of this class holds, 0 if it admits none (P of BRIDI-6).
 
     The node's state does not count. Its guard looks at what is `asked` for: of a job on a share of its cores that on
     all of them; None: the chunk itself.

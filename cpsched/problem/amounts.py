@@ -1,7 +1,5 @@
 """The amounts of resources that jobs ask for and hold, as the rules of a site count them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction

@@ -3,8 +3,6 @@
 A set of times is a sorted tuple of half-open intervals of seconds that neither overlap nor touch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
@@ -117,8 +115,7 @@ class _Cron:
     is_by_weekday: bool
 
     def spans(self, zone: tzinfo, start: int, end: int, origin: int) -> Iterator[list[tuple[int, int]]]:
-        """Yield the matching times of ``[start, end)`` in order, day by day, in seconds since `origin`, which is one of
-        Unix time.
+        """Yield the matching times of ``[start, end)`` in order, day by day, in seconds since `origin` (Unix time).
 
         From `MOST_DAYS` days after `start` all time matches.
         """

@@ -1,8 +1,4 @@
-"""Jobs with a choice under rules: each choice is compiled as a job of its own, since rules count what it takes, and a
-plan still has one of them.
-"""
-
-from __future__ import annotations
+"""Jobs with a choice under rules: each choice is compiled as a job of its own, and a plan has one of them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace

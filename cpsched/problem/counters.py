@@ -4,8 +4,6 @@ A limit on items is a licence of its consumer; one on duration or area is a lice
 it, and of which there is none while the limit holds; a free pool is one that jobs without access take.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,7 +12,6 @@ from typing import NamedTuple
 
 from cpsched.domain import (
     FOR_EVER,
-    Access,
     AreaScope,
     ConsumerKind,
     FreePool,
@@ -285,7 +282,6 @@ class _Limits:
         return Rule(f"{bound.consumer} {words}", bound.path, WaitingReason.LIMIT)
 
     def _items(self, bound: _Bound, items: ItemBound) -> Iterator[Counter]:
-        """Yield the counter of a limit on items at a time."""
         most, asked = items.of(self._supply.of(bound.resource)), bound.asked
         takes = {name: size.most for name, size in asked.sizes.items() if size.most}
         rule = self._rule(bound, f"may have {most} {bound.resource} at a time")
@@ -358,7 +354,7 @@ class _Limits:
     @cached_property
     def _uneven(self) -> frozenset[str]:
         """The jobs that may have less at some time than they have at most."""
-        return frozenset(job.id for job in self._jobs if _is_uneven(job))
+        return frozenset(job.id for job in self._jobs if job.changes)
 
     def _span(self, job: Job) -> tuple[int, int]:
         """Return the seconds within which a waiting job runs."""
@@ -420,23 +416,11 @@ class _Limits:
         )
 
 
-def _is_uneven(job: Job) -> bool:
-    """Tell whether a job may have less at some time than it has at most."""
-    return job.is_evolving or job.malleability is not None
-
-
 # --- free pools ------------------------------------------------------------------------------------------------------
 
 
 def _counter_of_pool(
-    instance: Instance,
-    pool: FreePool,
-    path: str,
-    supply: Supply,
-    measures: Measures,
-    times: Times,
-    *,
-    record: bool,
+    instance: Instance, pool: FreePool, path: str, supply: Supply, measures: Measures, times: Times, *, record: bool
 ) -> Iterator[Counter]:
     """Yield the counter of a free pool of the whole cluster."""
     others = [job for job in apart(instance.jobs) if not is_let_in(pool, job)]
@@ -444,7 +428,7 @@ def _counter_of_pool(
     left = left_to_others(pool.items, supply.of(pool.resource))
     words = f"jobs that are not let in may have {left} {pool.resource} at a time"
     rule = Rule(words, path, WaitingReason.FREE_POOL)
-    is_strict = any(_is_uneven(job) for job in others if job.id in takes)
+    is_strict = any(job.changes for job in others if job.id in takes)
     found = times.of(pool.validity)
     yield from _counter(instance, rule, others, takes, left, found, is_strict=is_strict, record=record)
 
@@ -461,15 +445,11 @@ def is_let_in(pool: FreePool, job: Job) -> bool:
         return True
     if access.asks_for and any(name in job.licenses or asks_for(job, name) for name in access.asks_for):
         return True
-    if (access.max is not None or access.max_walltime is not None) and _is_small(access, job):
-        return True
+    if access.max is not None or access.max_walltime is not None:
+        is_short = access.max_walltime is None or job.walltime <= access.max_walltime
+        if is_short and all(_peak(job, name) <= amount for name, amount in (access.max or {}).items()):
+            return True
     return pool.otherwise_max_walltime is not None and job.walltime <= pool.otherwise_max_walltime
-
-
-def _is_small(access: Access, job: Job) -> bool:
-    """Tell whether a job meets both conditions on size and walltime; one that is not there is met."""
-    is_short = access.max_walltime is None or job.walltime <= access.max_walltime
-    return is_short and all(_peak(job, name) <= amount for name, amount in (access.max or {}).items())
 
 
 def asks_for(job: Job, resource: str) -> bool:

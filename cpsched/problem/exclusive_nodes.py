@@ -1,7 +1,5 @@
 """Jobs in reservations that want their nodes for themselves: nobody may be on the rest of a node meanwhile."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -36,8 +34,7 @@ def alone_in(
     as such jobs have chunks: first of those on which others are for the shortest time.
 
     `slice_`: what the reservation got. `closed`: what it leaves to nobody else, by node. `jobs`: its jobs. `others`:
-    what running jobs that are not in it, and other reservations, have. `cluster`: the stated one. `now`: the second at
-    which plans begin.
+    what other running jobs and reservations have. `cluster`: the stated one. `now`: the second at which plans begin.
     """
     alone = [job for job in jobs if job.running is None and job.steps[0].request.place.exclusive]
     if not alone:
@@ -48,7 +45,14 @@ def alone_in(
         for node in {placement.node for placement in one.allocation} & closed.keys():
             on_nodes[node] += [(max(one.start, start), min(one.end, end)) for start, end in times]
     shared = {node: union(found) for node, found in on_nodes.items()}
-    rests = {node: _less(cluster.class_of[node].resources, amounts) for node, amounts in closed.items()}
+    rests = {
+        node: Amounts(
+            (name, left)
+            for name, has in cluster.class_of[node].resources.items()
+            if (left := has - amounts.get(name, 0)) > 0
+        )
+        for node, amounts in closed.items()
+    }
     lacking, shortest = at_most(alone, _num_chunks), min(job.walltime for job in alone)
     found: dict[str, Intervals] = {}
     asides: list[SetAside] = []
@@ -73,9 +77,3 @@ def rests_of_running(jobs: Sequence[Job], held: Sequence[SetAside], cluster: Clu
 def _num_chunks(job: Job) -> int:
     """Return the most chunks that a job, or all elements of an array, have at a time."""
     return len(job.element_ids) * max(sum(chunk.count for chunk in step.request.chunks) for step in job.steps)
-
-
-def _less(amounts: Amounts, taken: Mapping[str, int]) -> Amounts:
-    """Return what is left of some amounts."""
-    left = {name: amount - taken.get(name, 0) for name, amount in amounts.items()}
-    return Amounts({name: amount for name, amount in left.items() if amount > 0})

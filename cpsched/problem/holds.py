@@ -2,8 +2,6 @@
 may be amounts of which others have some already: in pieces, of each what is left.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,8 +44,7 @@ class Closed:
 
     #: Those at times at which running jobs have some.
     pieces: tuple[Amount, ...] = ()
-    #: The times at which a rule holds, as many rules have them, and the first one of these at which the same amount is
-    #: closed from then on.
+    #: The times at which a rule holds, shared by many, and the first one from which on the same amount is closed.
     times: Intervals = ()
     first: int = 0
     amount: int = 0
@@ -92,8 +89,7 @@ def closed_within(first: int, last: int, most: int, left: int, taken: Sequence[A
 def merged(asides: Sequence[SetAside], closed: Mapping[str, Closed]) -> tuple[SetAside, ...]:
     """Return amounts with all that is set aside for the same time in one, and each node once in it.
 
-    `asides`: amounts that are set aside. `closed`: amounts of other licences that are set aside, too, by the name of
-    the licence.
+    `asides`: amounts that are set aside. `closed`: the same of other licences, by name.
     """
     held: dict[tuple[int, int], tuple[tuple[Placement, ...], ...]] = {}
     loans: dict[tuple[int, int], tuple[tuple[str, int], ...]] = {}

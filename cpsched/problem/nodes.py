@@ -5,8 +5,6 @@ only jobs without access take; the amount that they may have together is spread 
 amounts aside, and its jobs run on nodes of their own, which have these amounts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -146,7 +144,7 @@ class NodeRules:
     def _of(self, job: Job) -> _Asked:
         return self._asked.setdefault(job.id, _Asked())
 
-    def about(self, job: Job) -> NodeRules | None:
+    def about(self, job: Job) -> "NodeRules | None":
         """Return these rules for one waiting job that the window does not have, or has in another form.
 
         None: a rule concerns that job and no job of the window, so that the nodes have no part for it.
@@ -341,7 +339,6 @@ class NodeRules:
                         yield slice_, node, amounts[pool.resource]
 
     def _amounts(self, nodes: Sequence[str], resource: str) -> dict[str, int]:
-        """Return how much of a resource each of some nodes has."""
         classes = self._instance.cluster.class_of
         return {node: classes[node].resources.get(resource, 0) for node in nodes}
 
@@ -446,7 +443,11 @@ class NodeRules:
             for stays in _held_after(slice_, jobs):
                 self._asides += beside(stays, self._asides, instance.cluster)
             if jobs:
-                others += [_as_aside(one) for one in self._slices if one is not slice_]
+                others += [
+                    SetAside(start=one.start, end=one.end, allocation=one.allocation)
+                    for one in self._slices
+                    if one is not slice_
+                ]
                 alone = alone_in(slice_, closed, jobs, others, instance.cluster, instance.now)
                 self._host(f"reservations[{number}]", reservation, slice_, held, jobs, alone)
                 closures = [one for one in self._slices if reservations[one.id][1].is_closure]
@@ -471,8 +472,7 @@ class NodeRules:
     def _slice_of(self, job: Job, given: dict[ReservedSlice, int]) -> ReservedSlice | None:
         """Return the first time of its reservation at which a job can run, or of a running job the one that is now.
 
-        Times that are full are passed over, if there is another one: `given` are the core-seconds that jobs have been
-        given.
+        Times that are full are passed over, if there is another one: `given` are the core-seconds of jobs.
         """
         start = self._instance.now if job.running is not None else self._instance.earliest_start(job)
         needed = 1 if job.running is not None else job.walltime
@@ -512,7 +512,6 @@ class NodeRules:
         guests: Sequence[Job],
         alone: Alone,
     ) -> None:
-        """Make nodes of a reservation for its jobs."""
         words = f"a place in reservation {reservation.id} at {slice_.start}"
         entry = Rule(words, path, WaitingReason.RESERVATION)
         for node, amounts in held.items():
@@ -548,7 +547,6 @@ class NodeRules:
             self._let_in(job, reservation, slice_)
 
     def _let_in(self, job: Job, reservation: Reservation, slice_: ReservedSlice) -> None:
-        """Let a job into a reservation, if it is one of its users'."""
         entry, _ = self._hosts[slice_]
         if reservation.users and job.user not in reservation.users and job.running is None:
             self._refuse(job, entry.path, f"only its users may run in reservation {reservation.id}")
@@ -724,12 +722,10 @@ def levels_of(instance: Instance) -> list[str]:
 
 
 def _rule_of_queue(name: str) -> Rule:
-    """Return the rule of the nodes of a queue."""
     return Rule(f"nodes of {name}", f"queues.{name}.nodes", WaitingReason.UNSATISFIABLE)
 
 
 def _has_nodes(slice_: ReservedSlice, pool: FreePool) -> bool:
-    """Tell whether a reservation has nodes of a pool."""
     among = set(pool.nodes or ())
     return any(held.node in among for held in slice_.allocation)
 
@@ -753,11 +749,6 @@ def _asked_for(jobs: Sequence[Job], kept: KeepFree) -> int:
         )
 
     return at_most(jobs, asked_by)
-
-
-def _as_aside(slice_: ReservedSlice) -> SetAside:
-    """Return what a reservation has as an amount that is set aside."""
-    return SetAside(start=slice_.start, end=slice_.end, allocation=slice_.allocation)
 
 
 def _held_after(slice_: ReservedSlice, guests: Sequence[Job]) -> Iterator[SetAside]:

@@ -1,7 +1,5 @@
 """Running jobs that together take more of a node than there is: a fact, with which engines have to live."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """The part of a free pool of some nodes that is left to jobs without access: so much on each node."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain

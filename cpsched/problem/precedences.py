@@ -4,8 +4,6 @@ An array that waits for an array is not a distance for each pair of their elemen
 depends on dependencies takes time and memory for the elements, not for the pairs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
@@ -35,7 +33,7 @@ class Milestone(NamedTuple):
         """Yield the distances between two jobs, pair by pair."""
         return (Lag(one, other, seconds + delay) for other, delay in self.after for one, seconds in self.before)
 
-    def among(self, place: Mapping[int, int]) -> Milestone:
+    def among(self, place: Mapping[int, int]) -> "Milestone":
         """Return the rest of a milestone between some jobs, which get other indices."""
         return Milestone(
             tuple((place[job], seconds) for job, seconds in self.before if job in place),
@@ -76,8 +74,8 @@ class _Awaited(NamedTuple):
 class Precedences:
     """The dependencies of some waiting jobs on each other and on running jobs; mutable only in its cache.
 
-    `instance`, `waiting`: the window, and some of its waiting jobs, whose indices count. What they wait for runs, is
-    among them, or has no start.
+    `instance`, `waiting`: the window, and some of its waiting jobs, whose indices count. What they wait
+    for runs, is among them, or has no start.
     """
 
     def __init__(self, instance: Instance, waiting: Sequence[Job]) -> None:
@@ -185,9 +183,7 @@ def missing_from(instance: Instance, found: Collection[str]) -> Callable[[str], 
 
 
 def left_without(instance: Instance, lost: Collection[str]) -> frozenset[str]:
-    """Return the ids of all jobs, running ones included, but some, and without those that wait for one of these,
-    directly or not.
-    """
+    """Return the ids of all jobs but some, without those that wait for one of these, directly or not."""
     jobs, gone = instance.elements(), set(lost)
     left = {job.id for job in jobs}
     while gone:

@@ -1,7 +1,5 @@
 """`Problem`: an instance compiled for engines. It has no rules, and all its plans keep them; what runs fits."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -81,8 +79,7 @@ class Problem:
     _overcommitted: Mapping[str, tuple[PlannedJob, PlannedJob]] = field(default_factory=dict)
     #: The rules that close for ever from some second on to jobs without a last start of their own, by the same ids.
     _closing: Mapping[str, Rule] = field(default_factory=dict)
-    #: By their ids in a plan, the jobs that have a choice, and the alternatives by which others run that have none here
-    #: (`settling.py`).
+    #: By their ids in a plan, the jobs that have a choice, and those settled for others (`settling.py`).
     _choosing: frozenset[str] = frozenset()
     alternatives: Mapping[str, int] = field(default_factory=dict)
     #: What a window with one other job has in common with this one.
@@ -140,7 +137,7 @@ class Problem:
         """Return a plan of a stated instance, this one or an earlier one, as engines have it."""
         return replace(plan, jobs=self.to_held(plan.jobs))
 
-    def with_job(self, job: Job) -> Problem | None:
+    def with_job(self, job: Job) -> "Problem | None":
         """Return the window of one waiting job more, or of another one of the same id, to be asked about: it has only
         that job, and only the limits and free pools that count it. What the job waits for does not matter to rules.
 
@@ -189,7 +186,6 @@ class Problem:
 
 
 def _by_rule(waiting: WaitingJob, rule: Rule) -> WaitingJob:
-    """Return a job as one that waits because of a rule."""
     return WaitingJob(id=waiting.id, reason=rule.reason, detail=f"{rule} ({rule.path})")
 
 
@@ -294,12 +290,7 @@ def _counters_about(job: Job, window: Instance, common: _Common) -> list[Counter
     common.measures.forget(names)
     found = list(
         counters_of(
-            window,
-            common.times,
-            common.measures,
-            soft=True,
-            about=job,
-            hopeless=lambda: common.hopeless() - {job.id},
+            window, common.times, common.measures, soft=True, about=job, hopeless=lambda: common.hopeless() - {job.id}
         )
     )
     common.measures.forget(names)

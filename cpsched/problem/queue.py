@@ -1,7 +1,5 @@
 """In which order waiting jobs are planned."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from graphlib import TopologicalSorter
 from heapq import heappop, heappush

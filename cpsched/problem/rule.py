@@ -1,7 +1,5 @@
 """What engines have in place of a rule, where documents have the name of a licence, resource, property or node."""
 
-from __future__ import annotations
-
 from typing import Self
 
 from cpsched.domain import Amounts, WaitingReason

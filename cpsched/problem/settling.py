@@ -1,11 +1,8 @@
-"""Choices that are made before engines plan: of jobs for whose end others wait, and of jobs that take licences which do
-not come back.
+"""Choices that are made before engines plan: of awaited jobs, and of jobs that consume licences.
 
 Engines then know one choice of each of these jobs, and no licences that are consumed. CP-SAT and the bounds ask for all
 of them (`opened`), and other solvers plan again by what the best plan has chosen (`chosen_in`).
 """
-
-from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,8 +34,7 @@ class _Unit:
 
     job: Job
     priority: int
-    #: The numbers of the choices with which it could start, or 0; how long it takes by each of them (s), and what each
-    #: consumes.
+    #: The numbers of the choices with which it could start, or 0; the seconds of each, and what it consumes.
     numbers: list[int]
     walltimes: list[int]
     takes: list[dict[str, int]]

@@ -1,7 +1,5 @@
 """A report on a campaign: policies side by side, with confidence intervals, and their paired differences."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Distributions as charts: boxes and shares of jobs (ECDF); and what changes over time: step functions, in bins."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
@@ -25,8 +23,7 @@ _TABLE = (10, 25, 50, 75, 90, 95, 99)
 def box_chart(title: str, label: str, axis: Axis, groups: Mapping[str, NDArray[np.float64]], *, by: str) -> Chart:
     """Return a box for each group that has values.
 
-    `title`, `label`: the title, and what a value is: ``wait``. `groups`: the values by the name of the group. `by`:
-    what a group is: ``queue``.
+    `label`: what a value is: ``wait``. `groups`: the values by the name of the group. `by`: what a group is: ``queue``.
     """
     present = {name: values for name, values in groups.items() if values.size}
     boxes, rows = [], []

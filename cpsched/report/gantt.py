@@ -4,8 +4,6 @@ The page loads nothing: its content security policy admits only the one script a
 their hashes, so that not even a flaw in the escaping could run a name as code.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import datetime

@@ -4,8 +4,6 @@ The page loads nothing: its content security policy admits only the scripts and 
 so that not even a flaw in the escaping could run a name as code. Without scripts all numbers are there as tables.
 """
 
-from __future__ import annotations
-
 import html
 from collections.abc import Iterator
 from importlib.metadata import version

@@ -1,7 +1,5 @@
 """What all pages are made of: assets, embedded data, and the policy that admits nothing else."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import html

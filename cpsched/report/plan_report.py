@@ -1,7 +1,5 @@
 """A report on a plan: the Gantt chart, the use of the machine, how it was found, the waiting jobs, and what changed."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
@@ -83,9 +81,6 @@ def _value_sentences(plan: Plan) -> Iterator[str]:
         yield f"{len(plan.waiting_room):,} jobs have no start: {listed}."
 
 
-# --- time ---------------------------------------------------------------------------------------------------------
-
-
 def _time_axis(instance: Instance) -> Axis:
     if _is_dated(instance):
         return Axis(label="date", unit=Unit.DATE)
@@ -104,9 +99,6 @@ def _at(instance: Instance, times: tuple[float, ...]) -> tuple[float, ...]:
     """Return times of the instance as coordinates of `_time_axis`."""
     is_dated = _is_dated(instance)
     return clock_times(times, instance.now, lambda time: instance.local_time(int(time)) if is_dated else None)
-
-
-# --- sections -----------------------------------------------------------------------------------------------------
 
 
 def _use_section(instance: Instance, plan: Plan) -> Section:
@@ -256,9 +248,6 @@ def _count_chart(title: str, counts: Mapping[str, int], about: str, table: Table
         about=about,
         tables=(table,),
     )
-
-
-# --- beside the previous plan -------------------------------------------------------------------------------------
 
 
 def _change_section(instance: Instance, plan: Plan, previous: Plan) -> Section:

@@ -1,7 +1,5 @@
 """A report on history that was played again: how near the replay is, and what other rules would have changed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -16,8 +14,7 @@ from cpsched.report.report import Report, Section
 from cpsched.report.run_report import figures_section, side_by_side
 from cpsched.report.tables import grid, runs_table
 
-#: Up to these shares the replayed mean wait may be off, with at least this rank correlation: the replay is near, or it
-#: is rough.
+#: Up to these shares the replayed mean wait may be off, with at least this rank correlation: near, or rough.
 _NEAR, _ROUGH = (0.1, 0.8), (0.5, 0.5)
 #: Seconds by which the mean wait may always be off.
 _NOTHING = 60

@@ -1,7 +1,5 @@
 """The nouns of a report: what it says, section by section, for a page or as pictures."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from cpsched.charts import Chart, Table

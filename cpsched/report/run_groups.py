@@ -1,7 +1,5 @@
 """The jobs of a simulation in groups: by queue, by size, by user, and by run time and nodes."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """A report on simulations of one workload: waits and slowdowns, the machine over time, and the scheduler's own time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 
@@ -114,9 +112,6 @@ def _verdict(summaries: Mapping[str, RunsSummary]) -> str:
     return words
 
 
-# --- comparison ---------------------------------------------------------------------------------------------------
-
-
 def _compared(runs: Mapping[str, SimulatedRun], summaries: Mapping[str, RunsSummary]) -> Iterator[Section]:
     yield figures_section(summaries)
     yield side_by_side("Policies side by side", runs, {label: _over(run) for label, run in runs.items()}, by="policy")
@@ -186,9 +181,6 @@ def _ratio_chart(base: SimulatedRun, run: SimulatedRun, base_label: str, label: 
         f"Below 1 {label} is better for jobs of that class. Bright cells are large ratios.",
         floor=1e-3,
     )
-
-
-# --- one simulation -----------------------------------------------------------------------------------------------
 
 
 def _sections(run: SimulatedRun, prefix: str) -> Iterator[Section]:
@@ -280,9 +272,6 @@ def _heat(
     )
 
 
-# --- over time ----------------------------------------------------------------------------------------------------
-
-
 def _span(run: SimulatedRun) -> tuple[int, int]:
     """Return the first submission and the second after the last event."""
     begin = int(run.runs.submit.min())
@@ -357,9 +346,6 @@ def _queue_chart(runs: Mapping[str, SimulatedRun]) -> Chart:
         tables=(line_table(_time_axis(first), lines, Unit.NUMBER),),
         is_wide=True,
     )
-
-
-# --- values of jobs -----------------------------------------------------------------------------------------------
 
 
 def _over(run: SimulatedRun) -> NDArray[np.int64]:

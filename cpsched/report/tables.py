@@ -1,7 +1,5 @@
 """Plans, simulations and campaigns as tables for a terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """A Gantt chart in a terminal: rows of nodes, a column for each slice of time, a letter and a colour for each queue."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -93,8 +91,7 @@ def terminal_gantt(instance: Instance, plan: Plan, *, width: int, most_rows: int
 
     Raises `ValueError` if `width` is less.
 
-    `width`: the most characters of a line, at least `NARROWEST`. `most_rows`: more nodes than this are drawn in groups
-    of neighbours.
+    `width`: the most characters of a line, at least `NARROWEST`. `most_rows`: more nodes are drawn in groups.
     """
     if width < NARROWEST:
         raise ValueError(f"a chart needs at least {NARROWEST} columns, got {width}")

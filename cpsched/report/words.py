@@ -1,7 +1,5 @@
 """Figures and names in words, for a page and for a terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import pairwise
 

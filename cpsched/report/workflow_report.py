@@ -1,7 +1,5 @@
 """The dependencies behind a plan as a table for a terminal, and as a page: a row for each job, an arrow for a wait."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 
 from rich.table import Table
@@ -60,7 +58,6 @@ def workflow_html(instance: Instance, plan: Plan) -> str:
 
 
 def _drawing(instance: Instance, rows: Sequence[WorkflowJob]) -> Iterator[str]:
-    """Yield the rows as a drawing."""
     times = [second for one in rows for second in (one.start, one.end) if second is not None]
     first, last = min(times, default=instance.now), max(times, default=instance.now)
     scale = _TIME / max(1, last - first)

@@ -1,5 +1,4 @@
-"""Rules for windows: each plans one window as a rule-based scheduler would, with all jobs known and walltimes taken as
-runtimes.
+"""Rules for windows: each plans one window as a rule-based scheduler would, all jobs known, walltimes as runtimes.
 
 Begin with `window_rules.py`, the table of rules that work a queue off, also by numbers of nodes. `policy.py` says what
 such a rule is, makes an engine of it, and serves a queue job by job, `event_loop.py` event by event. `evolving` and

@@ -5,8 +5,6 @@ as they can; the first one that cannot, the head, gets a reservation; and of tho
 fit beside the reservation.
 """
 
-from __future__ import annotations
-
 from bisect import insort
 from collections.abc import Collection, Iterator, Sequence
 from heapq import heapify, heappop, heappush

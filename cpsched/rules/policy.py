@@ -1,7 +1,5 @@
 """What a rule for windows is: the order in which jobs are served, and how: by insertion, one after the other."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

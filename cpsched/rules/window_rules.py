@@ -4,8 +4,6 @@ the engines of all rules.
 Those that are queue rules have an on-line form of the same name in `policies`, which the simulator plays.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial

@@ -4,8 +4,6 @@ numba on its own hands a tuple on by value: seven numbers for each array, in eac
 most of the code of a small kernel, and most of the time that its compilation takes.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from llvmlite import ir
@@ -45,7 +43,7 @@ class Bundle(types.Type):
         return self.kind, self.fields
 
     @property
-    def literal_type(self) -> Bundle:
+    def literal_type(self) -> "Bundle":
         """Itself, by which numba sees that a bundle is never None: it leaves out what a kernel does where it is."""
         return self
 

@@ -1,8 +1,4 @@
-"""What numba compiles kernels with, where Python does not interpret them: imported when the first one is compiled or
-loaded.
-"""
-
-from __future__ import annotations
+"""What numba compiles kernels with: imported when the first one is compiled or loaded, not where Python interprets."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -114,7 +110,7 @@ class _FolderOfModule(_CacheLocator):
         return self._line
 
     @classmethod
-    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _FolderOfModule:
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> "_FolderOfModule":
         """Make the locator of a function, wherever its file lies."""
         return cls(py_func, py_file)
 

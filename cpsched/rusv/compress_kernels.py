@@ -3,8 +3,6 @@
 Beside the arrays of a timeline and of a table they take `Notes` (`n`).
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
@@ -16,9 +14,8 @@ from cpsched.rusv.kernels.constants import BLOCK, FOREVER, HIGH, LAZY, LOW, D, H
 from cpsched.rusv.kernels.nodes import chunks_by_node, has_wanted, step_of, want_chunks
 from cpsched.rusv.kernels.queues import place_jobs
 
-#: Counters: the number of nodes on which resources were given back; a number that changes when a job that could not
-#: start may be able to; the state of the timeline; the state for which `times` and `least` were made, and their number
-#: of slots.
+#: Counters: the number of nodes on which resources were given back; a number that changes when a job may be able to
+#: start; the state of the timeline; the state for which `times` and `least` were made, and their number of slots.
 C_GIVEN, C_CHANCE, C_STATE, C_AHEAD, C_SLOTS, COUNTERS = 0, 1, 2, 3, 4, 5
 
 
@@ -187,8 +184,7 @@ def look_at_nodes(demand, now, chunk, n, o, t):
 
 @inner_kernel
 def may_start(demand, now, duration, start, placed, n, t):
-    """Tell whether the chunks of a demand's only kind may fit for a job that starts now instead of at `start` on
-    `placed`.
+    """Tell whether a demand's only kind may fit for a job that starts now instead of at `start` on `placed`.
 
     A node without room until the end may still be used up to the job's own booking there, which then continues it.
     """
@@ -216,8 +212,7 @@ def next_break(now, s):
 
 @kernel
 def compress(queue, begin, depth, n, j, s, o, t, x):
-    """Give each job of ``queue[begin:]`` an earlier start where there is one; from index `depth` on, only its earliest
-    possible one.
+    """Give each job of ``queue[begin:]`` an earlier start if any; from index `depth` on only the earliest possible.
 
     Returns (R.DONE or what must grow, index in the queue that was reached).
     """

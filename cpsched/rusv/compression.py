@@ -1,7 +1,5 @@
 """Compression: booked jobs move to earlier starts after a release."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -45,8 +43,7 @@ class Compression:
         """Make the tables of the demands that there are."""
         #: The kind of chunks of each demand; -1 for demands for several kinds, or for whole nodes.
         self._chunk_of = _chunks(demands)
-        #: For each of these kinds: the nodes that have room now; the number that fits on each node; and until when one
-        #: fits.
+        #: For each of these kinds: the nodes with room now; the number that fits on each node; until when one fits.
         shape = int(self._chunk_of.max(initial=-1)) + 1, demands.layout.num_nodes
         self._nodes, self._units, self._until = (np.zeros(shape, dtype=np.int64) for _ in range(3))
         #: The state for which these hold, and the number of nodes.

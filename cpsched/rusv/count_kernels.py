@@ -4,8 +4,6 @@ A profile is a list of seconds, ascending from now on. Each has the amounts that
 units of each pool, then the licenses. The last interval has no end.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from numpy.typing import NDArray

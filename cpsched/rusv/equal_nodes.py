@@ -1,7 +1,5 @@
 """Interchangeable parts of equal nodes: where jobs can be counted, and need no nodes until they start."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -122,8 +120,7 @@ class EqualNodes:
         return taken
 
     def place(self, demand: int, takes: Ints, free: NDArray[Any]) -> NDArray[np.int32]:
-        """Return the entries of a job that takes these numbers of units of each pool, the first nodes first; lower
-        `free`.
+        """Return the entries of a job with these numbers of units of each pool, the first nodes first; lower `free`.
 
         Raises `ValueError` if fewer units are free.
         """
@@ -147,7 +144,7 @@ class EqualNodes:
         return np.array(rows, dtype=np.int32).reshape(-1, 3)
 
     @classmethod
-    def of(cls, demands: Demands) -> EqualNodes | None:
+    def of(cls, demands: Demands) -> "EqualNodes | None":
         """Return the units in which all demands of a machine can be counted, None if they cannot be."""
         by_demand = [list(_asked(demands, demand)) for demand in range(len(demands))]
         if not all(by_demand):
@@ -197,9 +194,7 @@ class _Asked:
 
 
 def _asked(demands: Demands, demand: int) -> Iterator[tuple[int, _Asked]]:
-    """Yield the runs that may hold a demand, with what it asks for there; nothing if it has several kinds of chunks, or
-    they are within one group of nodes.
-    """
+    """Yield the runs that may hold a demand, and what it asks for there; nothing for several kinds or groups."""
     tables, runs = demands.tables(), demands.layout.runs
     heads, kinds, segments, terms = tables.demands, tables.kinds, tables.segments, tables.terms
     kind = int(heads[demand, D.KIND])

@@ -4,8 +4,6 @@
 `Tables` and `Scratch`.
 """
 
-from __future__ import annotations
-
 from cpsched.rusv.jit import inner_kernel, kernel
 from cpsched.rusv.kernels.axis import copy
 from cpsched.rusv.kernels.constants import D, F, K, S
@@ -68,8 +66,7 @@ def take_chunks(chunks, node, n, first, last, flags, later, now, t):
 
 @inner_kernel
 def map_chunks_late(demand, later, now, t, x):
-    """Map a demand to the amounts that are free `later`: each kind first to room that is not free `now`, then, in the
-    order of filling, to other room.
+    """Map a demand to the amounts that are free `later`: each kind first where nothing is free `now`.
 
     `now` has the amounts that are free both now and later; both arrays are overwritten. Returns the number of entries,
     0 if some kind does not fit beside the others.
@@ -114,8 +111,7 @@ def map_late(demand, free, later, now, t, x):
     """Map a demand that starts later so that much of what is free now stays free; return the number of entries, 0 if no
     room was found. The entries are written to the scratch `x`.
 
-    Each kind of chunk first takes room that is not free yet. `later` has the amounts that are free at the start; `now`
-    is overwritten.
+    Each kind of chunk first takes room that is not free yet. `later`: what is free at the start. `now` is overwritten.
     """
     attempt = demand
     while attempt >= 0:

@@ -1,10 +1,7 @@
-"""The one place where kernels are made: `kernel`, `inner_kernel` and `allocating_kernel` decorate plain functions on
-arrays.
+"""The one place where kernels are made: `kernel`, `inner_kernel` and `allocating_kernel` decorate plain functions.
 
 numba is imported when the first kernel is compiled, or loaded: Python interprets those of a window of few jobs sooner.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

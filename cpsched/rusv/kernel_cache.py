@@ -4,8 +4,6 @@ Compiled code is loaded as it is found, so a folder that another user owns, or m
 source lies does not matter: checkouts and installations with the same source share what is compiled.
 """
 
-from __future__ import annotations
-
 import atexit
 import errno
 import fcntl
@@ -50,8 +48,7 @@ def folder_of_module(module_globals: Mapping[str, object]) -> Path:
     """Find or make the folder for the kernels of one module.
 
     `module_globals`: the globals of the module, after its imports. Returns a folder below ``XDG_CACHE_HOME`` or
-    ``~/.cache``; a temporary one, removed at exit, where neither can be used: no home, no permission, or a folder that
-    others may write to.
+    ``~/.cache``; a temporary one, removed at exit, where neither can be used.
     """
     name = str(module_globals["__name__"])
     if name not in _folders:
@@ -64,8 +61,7 @@ def _digest(name: str, module_globals: Mapping[str, object]) -> str:
     """Digest all that the kernels of a module are made of: versions, source, imported constants, and the modules of
     this package that it imports from, with all that they are made of.
 
-    numba itself looks only at the file of the function that it compiles, so a caller would go stale when a kernel in
-    another file changes.
+    numba itself looks only at the file of the function that it compiles: callers of changed kernels would go stale.
     """
     from importlib.metadata import version  # only now, as it takes a while
 

@@ -4,8 +4,6 @@ A milestone is reached when each of its jobs has been running for so many second
 delay later. An array of m elements that waits for an array of n is one milestone with n + m entries, not n * m pairs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What is free on each node, as steps of its own: what a timeline has until a kernel asks for rows of all nodes."""
 
-from __future__ import annotations
-
 from copy import copy
 
 import numpy as np
@@ -92,7 +90,7 @@ class NodeSteps:
         """Note anew when each node has something of its first resource."""
         nodes.note_all_gaps(self.arrays)
 
-    def copy(self) -> NodeSteps:
+    def copy(self) -> "NodeSteps":
         """Return a copy, which changes by itself."""
         same = copy(self)
         same.arrays = self.arrays._replace(

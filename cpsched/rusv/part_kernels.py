@@ -3,8 +3,6 @@
 The same as one booking for each part; but a block in which several parts lie is renewed once.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

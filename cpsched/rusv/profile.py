@@ -6,8 +6,6 @@ scheduled, and what is busy. Profiles are frozen and in one canonical form: no s
 last amount is not 0. So two that say the same at all times are equal. Times are whole seconds, intervals half-open.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -88,16 +86,16 @@ class Profile:
             return slice(0, 0)
         return slice(bisect_right(self._ends, start), bisect_left(self._ends, end) + 1)
 
-    def delay(self, seconds: int) -> Profile:
+    def delay(self, seconds: int) -> "Profile":
         """Return the profile delayed by `seconds`, with the value 0 before it (EVO-2)."""
         return Profile(((seconds, 0), *self.steps))
 
-    def __add__(self, other: Profile) -> Profile:
+    def __add__(self, other: "Profile") -> "Profile":
         """Return the sum at each time."""
         borders = pairwise(sorted({0, *self._ends, *other._ends}))
         return Profile(tuple((end - start, self.at(start) + other.at(start)) for start, end in borders))
 
-    def mirrored(self, end: int) -> Profile:
+    def mirrored(self, end: int) -> "Profile":
         """Return ``[0, end)`` backwards, and nothing after it: the value of second t is that of ``end - 1 - t``."""
         inside = [(min(last, end) - first, n) for (first, last), n in zip(self._pieces(), self._amounts, strict=True)]
         kept = [(duration, amount) for duration, amount in inside if duration > 0]

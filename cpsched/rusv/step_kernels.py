@@ -7,8 +7,6 @@ The tables of the sequences are passed as `Sequences`, the timeline as `Timeline
 as a `Trial`. The place of a sequence is written to a `Place`.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -107,8 +105,7 @@ def raise_all(begins, asked, is_held):
 
 @inner_kernel
 def earliest_begins(sequence, earliest, latest, end_by, is_held, begins, sequences, timeline, trial):
-    """Set `begins` to the schedule in which each step but the first begins as early as in any schedule; tell whether
-    there is one.
+    """Set `begins` to the schedule in which each step but the first begins earliest; tell whether there is one.
 
     All conditions of the sequence hold in it. Its first step begins in ``[earliest, latest]``, its last one ends by
     `end_by`. The first step is never held but delayed: it begins as late as the second one allows.
@@ -497,8 +494,7 @@ def may_hold(sequence, sequences):
 
 @kernel
 def find_sequence(sequence, earliest, latest, end_by, tries, place, sequences, timeline, trial):
-    """Find the place of a sequence with the earliest completion found and, for that, the latest start; tell whether
-    there is one.
+    """Find the place of a sequence of the earliest completion found and, for that, the latest start; tell if any.
 
     It starts in ``[earliest, latest]`` and ends by `end_by`. At most `tries` attempts are made to map a schedule whose
     steps are held so that it completes earlier.

@@ -1,7 +1,5 @@
 """Step sequences (jobs of several steps) on a timeline, and the tables of `step_kernels.py`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -27,8 +25,7 @@ class StepSequence:
 
     #: For each step (demand, seconds needed, seconds for which it may be held at the most).
     steps: tuple[tuple[int, int, int], ...]
-    #: (demand, first step, last step): the demand fits from the begin of the first to the end of the last, if the job
-    #: fits.
+    #: (demand, first step, last step): the demand fits from the begin of the first to the end of the last.
     conditions: tuple[tuple[int, int, int], ...]
     #: Chunk layers: (first step, last step, number of units, their kind in each step).
     layers: tuple[tuple[int, int, int, tuple[int, ...]], ...]

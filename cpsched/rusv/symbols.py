@@ -5,8 +5,6 @@ kernels are, which are faster inside their callers. All others are called by the
 process, so that a kernel and those that it calls may come from the cache or from the compiler.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import Any, NamedTuple
 

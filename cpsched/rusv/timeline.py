@@ -1,12 +1,9 @@
-"""The timeline: the bookkeeping of all nodes and of the system over one time axis, which begins at second 0 and has
-no end.
+"""The timeline: all nodes and the system over one time axis, from second 0 without end.
 
 `Layout` has the columns, `Demands` the possible demands; `Timeline` books, releases and searches.
 Nothing here knows jobs, resources or names of nodes: nodes are numbered in the order in which they shall be
 filled, columns and demands by position. What is mutable: `Demands` grows, `Timeline` is state.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -47,8 +44,7 @@ class Run:
     """Nodes that are neighbours in the filling order and have the same columns."""
 
     length: int
-    #: Which resource each of a node's columns counts. The columns of one resource are adjacent over all nodes
-    #: that have it.
+    #: Which resource each of a node's columns counts. Those of one resource are adjacent.
     resources: tuple[int, ...]
     #: The amount of each node in each of its columns; all positive.
     capacity: tuple[int, ...]
@@ -82,8 +78,7 @@ class KindDemand:
 
     need: int
     most: int
-    #: The runs whose nodes may hold the chunk, in the order of filling, each with (place of the column in the run,
-    #: amount) that it takes.
+    #: The runs whose nodes may hold the chunk, in the order of filling, each with (place in the run, amount).
     takes: _Takes
 
 
@@ -323,7 +318,7 @@ class Booking:
     system_columns: Ints
     system_amounts: Ints
 
-    def is_same(self, other: Booking) -> bool:
+    def is_same(self, other: "Booking") -> bool:
         """Tell whether another booking has the same at the same time."""
         mine, others = (
             (*_summed(one.columns, one.amounts), *_summed(one.system_columns, one.system_amounts))
@@ -656,8 +651,7 @@ class Timeline:
         return end
 
     def free_slots(self, start: int, bookings: Sequence[Booking]) -> tuple[Ints, NDArray[np.bool_]]:
-        """Return the slots from `start` on, and which of some bookings' amounts are free in each, whatever the times of
-        the bookings are.
+        """Return the slots from `start` on, and which of some bookings' amounts are free in each, whatever their times.
 
         Returns int64 (slots,), the first second of each slot, ascending from `start`, of which the last has no end; and
         bool (bookings, slots).
@@ -790,11 +784,7 @@ class Timeline:
         return self._place(table, queue, progress)
 
     def _place(
-        self,
-        table: JobTable,
-        queue: Ints,
-        progress: Callable[[int, int], None] | None,
-        choices: Choices | None = None,
+        self, table: JobTable, queue: Ints, progress: Callable[[int, int], None] | None, choices: Choices | None = None
     ) -> int:
         """Run `place_jobs` over a queue in portions, and enlarge arrays when it asks for it."""
         done, moved = 0, 0

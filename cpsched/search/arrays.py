@@ -8,8 +8,6 @@ Rows are the waiting jobs and, behind these, the running ones that a plan may ch
 nodes, and what it takes of them in each mode; it has no entries.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from numpy.typing import NDArray

@@ -1,7 +1,5 @@
 """One chain of the search: a plan that ruin and recreate changes, and the best plan so far."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 
 import numpy as np

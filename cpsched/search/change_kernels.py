@@ -4,8 +4,6 @@ An evolving job changes from step to step (`rusv.step_kernels` finds its place).
 expands again, on the same nodes.
 """
 
-from __future__ import annotations
-
 from cpsched.metrics import SLOWDOWN_TAU
 from cpsched.rusv import FOREVER, inner_kernel, kernel, kernels, part_kernels, step_kernels
 from cpsched.search.arrays import MOST_PARTS, Array, Changes, Jobs, Places, Timeline

@@ -2,8 +2,6 @@
 change a job's choice, or its place in the list. Each list is decoded by counts, as when lists are bred.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import exp
@@ -78,7 +76,7 @@ class ChoiceSearch:
         if walk.has_news:
             self._offer(instance, board, walk, seed)
 
-    def _offer(self, instance: Instance, board: Board, walk: _Walk, seed: int) -> None:
+    def _offer(self, instance: Instance, board: Board, walk: "_Walk", seed: int) -> None:
         """Plan the best list on the nodes, and offer the plan."""
         walk.has_news, numbers = False, walk.numbers
         window, _ = chosen_in(instance, numbers)
@@ -194,7 +192,6 @@ def _seconds_of(links: Links, count: int) -> tuple[tuple[list[Array], Array], ..
 
 
 def _project_of_choices(instance: Instance, jobs: Sequence[Job], seed: int) -> kernels.Project:
-    """Return the project in which each choice of each job is a job of its own."""
     choices = held_choices(instance, jobs)
     running = [job for job in instance.jobs if job.running is not None]
     return project_of(Chain(replace(instance, jobs=(*running, *choices)), choices, seed))

@@ -1,7 +1,5 @@
 """Values derived from the costs of starts: guiding costs for the search, and orders of list schedules."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache, reduce
 from operator import or_

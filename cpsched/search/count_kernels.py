@@ -8,8 +8,6 @@ The nodes in use form a profile, a step function: ``times[i]`` ascends from 0 on
 ends of running jobs, and the times at which a piece begins or ends. The arrays have room for all of these.
 """
 
-from __future__ import annotations
-
 from cpsched.rusv import NOWHERE, inner_kernel, kernel, kernels
 from cpsched.search.arrays import Counted
 

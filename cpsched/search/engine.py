@@ -1,7 +1,5 @@
 """The search as an improver: list schedules in several orders, then ruin and recreate until the budget ends."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache

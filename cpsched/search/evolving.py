@@ -2,8 +2,6 @@
 end.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import accumulate, groupby, pairwise
 from operator import itemgetter

@@ -5,8 +5,6 @@ decoded here, on sums over the nodes and on licences, which takes some microseco
 are all there is; elsewhere the starts found by them are only an order, which the chain decodes on the nodes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

@@ -7,8 +7,6 @@ There is one search for all jobs. Where none changes while it runs, `changes` is
 jobs of one part alone.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from cpsched.rusv import FOREVER, NOWHERE, allocating_kernel, inner_kernel, kernel, kernels

@@ -1,7 +1,5 @@
 """Times that follow from the dependencies between jobs alone, without the machine."""
 
-from __future__ import annotations
-
 from functools import cache
 from heapq import heappop, heappush
 

@@ -3,8 +3,6 @@
 Where no job changes while it runs, `changes` is None, and what would be done for those that do is not compiled.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from cpsched.rusv import FOREVER, NOWHERE, inner_kernel, kernel, kernels, part_kernels, step_kernels

@@ -1,7 +1,5 @@
 """A plan that the search changes, and the best one so far: what chains on a ledger and on counted nodes share."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -6,8 +6,6 @@ last rounds is a good order for a list schedule, better than any fixed key from 
 the order open). The capacities are sums over all nodes: the result is neither a plan nor a bound that is claimed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

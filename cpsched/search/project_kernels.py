@@ -6,8 +6,6 @@ then moves all jobs as late as the end allows, and as early as possible again: t
 running backwards. New lists are bred from random keys (Gonçalves, Resende and Mendes 2011).
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which jobs a step removes, and in which order it inserts them again, compiled."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from cpsched.rusv import FOREVER, inner_kernel, kernels

@@ -1,7 +1,5 @@
 """The jobs of a chain as arrays."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction

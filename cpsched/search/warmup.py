@@ -1,7 +1,5 @@
 """Compiling the search's kernels ahead of time."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What an instance says of its running jobs that can hardly be so: warnings, since what runs is a fact."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from cpsched.errors import Fault

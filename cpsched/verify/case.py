@@ -1,7 +1,5 @@
 """The case before the judge: instance and plan side by side, and the views of them that several rules need."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """The nodes and queues of the first document: classes, states of single nodes, and which queue may use which node."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -109,7 +107,6 @@ def read_totals(cursor: Cursor) -> dict[str, int]:
 
 
 def _read_condition(cursor: Cursor) -> Condition:
-    """Read one condition of a guard."""
     members = cursor.members(optional=["min", "max_walltime"])
     if not members:
         cursor.refuse("expected min or max_walltime, got neither")

@@ -3,8 +3,6 @@
 This is the judge's own reader, on purpose: a slip in `cpsched.formats` must not hide itself here.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import json
@@ -52,7 +50,7 @@ def load(path: str | Path) -> object:
     """Read a ``.json`` or ``.json.gz`` file within limits. Raises `DocumentError` if it is none."""
     source = str(path)
     try:
-        with open(path, "rb", opener=_open_without_waiting) as stream:
+        with open(path, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as stream:
             _refuse_endless(stream)
             data = _unpacked(b"".join(_portions(stream)))
         _refuse_crowded(data)
@@ -62,11 +60,6 @@ def load(path: str | Path) -> object:
     except (OSError, EOFError, zlib.error, ValueError) as error:
         what = getattr(error, "strerror", None) or error
         raise DocumentError(source, [Fault("", f"expected a JSON document, got: {what}")]) from error
-
-
-def _open_without_waiting(path: str, flags: int) -> int:
-    """Open a path; a pipe without a writer is opened too."""
-    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _refuse_endless(stream: BinaryIO) -> None:
@@ -160,7 +153,7 @@ class Cursor:
             self._expected("an object")
         return self.value
 
-    def members(self, required: Collection[str] = (), optional: Collection[str] = ()) -> dict[str, Cursor]:
+    def members(self, required: Collection[str] = (), optional: Collection[str] = ()) -> "dict[str, Cursor]":
         """Return the members of an object that has all the required keys and no unknown one."""
         mapping = self.mapping()
         for key in mapping:
@@ -171,7 +164,7 @@ class Cursor:
                 self._at(key, None).refuse("expected a value, got nothing")
         return {key: self._at(key, value) for key, value in mapping.items()}
 
-    def entries(self) -> list[tuple[str, Cursor]]:
+    def entries(self) -> "list[tuple[str, Cursor]]":
         """Return the members of an object whose keys are names."""
         entries = [(key, self._at(key, value)) for key, value in self.mapping().items()]
         for key, cursor in entries:
@@ -179,7 +172,7 @@ class Cursor:
                 cursor.refuse(f"expected a name of 1 to {MAX_NAME} characters without control characters")
         return entries
 
-    def items(self) -> list[Cursor]:
+    def items(self) -> "list[Cursor]":
         """Return the elements of an array."""
         if not isinstance(self.value, list | tuple):
             self._expected("an array")
@@ -253,7 +246,7 @@ class Cursor:
         read = {name: amount.integer(0, MAX_AMOUNT) for name, amount in self.entries()}
         return {name: amount for name, amount in read.items() if amount}
 
-    def _at(self, key: str, value: object) -> Cursor:
+    def _at(self, key: str, value: object) -> "Cursor":
         return Cursor(value, f"{self.path}.{key}" if self.path else key, self.source)
 
 

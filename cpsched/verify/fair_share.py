@@ -1,7 +1,5 @@
 """Fair shares, as the judge reads them: what they make of the weights of a user's jobs in an account."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import NamedTuple

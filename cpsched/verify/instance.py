@@ -1,10 +1,7 @@
 """The first document: from raw JSON to the judge's `Instance`.
 
-A plan can only be judged against an instance that is in order, so the first fault here ends the work with a
-`DocumentError`.
+A plan can only be judged against an instance that is in order: the first fault here is a `DocumentError`.
 """
-
-from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -123,12 +120,10 @@ def _read_epoch(cursor: Cursor) -> datetime:
 def _read_reservations(
     cursor: Cursor, countable: Collection[str], nodes: Collection[str], clock: Clock | None
 ) -> dict[str, model.Reservation]:
-    """Read the reservations."""
     reservations: dict[str, model.Reservation] = {}
     for item in cursor.items():
         members = item.members(
-            ["id"],
-            ["start", "end", "validity", "request", "nodes", "allocation", "users", "kind", "place", "licenses"],
+            ["id"], ["start", "end", "validity", "request", "nodes", "allocation", "users", "kind", "place", "licenses"]
         )
         name = members["id"].name()
         if name in reservations:
@@ -224,7 +219,6 @@ def _read_items(cursor: Cursor | None) -> model.ItemBound:
 
 
 def _read_limit(cursor: Cursor, resources: Collection[str], clock: Clock | None) -> model.Limit:
-    """Read one limit."""
     members = cursor.members(["consumer", "resource"], ["items", "duration", "area", "area_scope", "validity", "soft"])
     resource = members["resource"].name()
     machine.check_known(members["resource"], resource, resources)
@@ -245,7 +239,6 @@ def _read_limit(cursor: Cursor, resources: Collection[str], clock: Clock | None)
 
 
 def _read_pool(cursor: Cursor, resources: Collection[str], nodes: Collection[str], clock: Clock | None) -> model.Pool:
-    """Read one free pool."""
     members = cursor.members(["resource", "items"], ["open_to", "validity", "nodes", "otherwise"])
     machine.check_known(members["resource"], members["resource"].name(), resources)
     among = frozenset(machine.read_hosts(members["nodes"], nodes)) if "nodes" in members else None

@@ -1,7 +1,5 @@
 """The jobs of the first document: from raw JSON to the judge's `Job`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -195,7 +193,6 @@ class JobReader:
         places[name].refuse("expected max_delay that starts can keep together")
 
     def _read_job(self, members: Mapping[str, Cursor]) -> Job:
-        """Read one entry."""
         steps, licenses = self._read_steps(members)
         licenses = join_licenses(licenses, members.get("licenses"))
         if "malleable" in members and "steps" in members:
@@ -280,9 +277,7 @@ class JobReader:
     def _read_alternatives(
         self, cursor: Cursor, job: Mapping[str, Cursor], own: Step, licenses: Mapping[str, int]
     ) -> tuple[tuple[Step, ...], tuple[Mapping[str, int], ...]]:
-        """Read what a waiting rigid job can run with in place of its own walltime, request and licences; none is there
-        twice.
-        """
+        """Read what a waiting rigid job can run with in place of its own step and licences; none is there twice."""
         _refuse_beside(cursor, ("moldable", "steps", "malleable", "running"), job)
         found: list[tuple[Step, Mapping[str, int]]] = [(own, licenses)]
         for item in cursor.items():
@@ -509,7 +504,6 @@ def _read_expand_limit(cursor: Cursor | None) -> Fraction | None:
 
 
 def _refuse_beside(cursor: Cursor, keys: Sequence[str], job: Mapping[str, Cursor]) -> None:
-    """Refuse what no job has that has one of these keys."""
     for key in keys:
         if key in job:
             cursor.refuse(f"expected none in a job with {key}")

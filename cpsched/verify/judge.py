@@ -1,7 +1,5 @@
 """The judgement: read both documents, then ask every rule."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
@@ -56,8 +54,7 @@ class Judge:
 def verify(instance: Mapping[str, object], plan: Mapping[str, object]) -> tuple[Violation, ...]:
     """Hold a plan to every rule of ``docs/formats.md``.
 
-    Raises `DocumentError` if the instance is not in order, or the plan is no plan at all, so that there is nothing to
-    judge.
+    Raises `DocumentError` if the instance is not in order, or the plan is no plan at all.
 
     `instance`, `plan`: the two documents as JSON gives them. Returns everything that is wrong, theme by theme; empty if
     the plan is valid. Malformed parts of the plan are violations too, and count for no further rule.

@@ -3,8 +3,6 @@
 What is found is a proof that it fits. That nothing is found proves something only of one kind of chunk, and of `pack`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from cpsched.verify.model import Chunk, Job, NodeClass, Request, Step

@@ -1,7 +1,5 @@
 """The second document: from raw JSON to the judge's `Plan`; what cannot be read becomes violations in words."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -184,7 +182,6 @@ class PlanReader:
         return None
 
     def _read_segment(self, cursor: Cursor) -> Segment:
-        """Read one segment."""
         members = cursor.members(["start", "end", "allocation"])
         return Segment(*_times(members), self._read_allocation(members["allocation"]))
 

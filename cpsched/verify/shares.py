@@ -1,7 +1,5 @@
 """Malleable jobs: on which share of their cores they run, how fast that is, and whether a running one may change."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What running jobs and reservations leave of nodes and licences to a reservation that is said not to be had."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 

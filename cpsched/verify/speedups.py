@@ -1,7 +1,5 @@
 """The sizes of moldable jobs: on how many chunks a job can run, and how long it takes there, in exact numbers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from fractions import Fraction

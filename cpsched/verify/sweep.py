@@ -1,7 +1,5 @@
 """The event sweep: when do overlapping uses together take more than there is."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 

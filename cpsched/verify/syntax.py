@@ -3,8 +3,6 @@
 Every function raises `SyntaxFault`, which points at the offending part.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

@@ -5,8 +5,6 @@ Days are numbered as `datetime.date` does and folded into one cycle of 400 years
 changes of a zone's offset repeat, so that no time of a document is too far away.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -46,8 +44,7 @@ class Clock:
     def reads(self, time: int) -> tuple[int, int]:
         """Read the clock, in seconds since the midnight of 1 January of year 0; return how long that holds, too.
 
-        The second number is the second of the instance's clock, within a day, before which it is not put forward or
-        back.
+        The second number is a second of the instance's clock, within a day, before which it is not put forward or back.
         """
         offset = self.epoch.utcoffset() or timedelta()
         utc = self.epoch.replace(tzinfo=None) - offset

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from cpsched.site.serve.parts import Streams
 from cpsched.site.serve.problems import Problem
-from cpsched.site.serve.streams import Streams
 
 
 async def events(stream: AsyncIterator[str], count: int) -> list[str]:

@@ -1,7 +1,5 @@
 """Climbing the dual: from Smith's rule on one surrogate to good prices on all of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial

@@ -1,7 +1,5 @@
 """`lower_bound`: what no plan can undercut, and how that is known."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The cost of delays: the terms of the objective that are sums over jobs, as functions of the start."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable

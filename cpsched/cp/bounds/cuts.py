@@ -6,8 +6,6 @@ dual of a linear program over packings, which are generated as they are needed (
 gives a valid surrogate, so nothing here has to be exact: the knapsacks are coarse, and running jobs are left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

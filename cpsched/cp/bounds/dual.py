@@ -10,8 +10,6 @@ or s + d_j meets a breakpoint of the prices or s a kink of c_j: its minimum is f
 of +, * and min on whole seconds, so that the same code on whole-number prices is exact.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from fractions import Fraction

@@ -6,8 +6,6 @@ no job starts later than in the schedule: those before it start no later, so fro
 start costs less than an earlier one, so some best schedule is among those that are placed so.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

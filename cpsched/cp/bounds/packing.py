@@ -7,8 +7,6 @@ vector of sizes gives a valid aggregated resource, the sum over the nodes: a *su
 Fekete and Schepers 2001 are the vectors that are known in closed form).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -184,7 +182,7 @@ class Knapsack:
             state[chosen] = move.left[np.searchsorted(move.fits, state[chosen])]
         return held
 
-    def _moves(self, sizes: NDArray[np.generic]) -> Iterator[_Move]:
+    def _moves(self, sizes: NDArray[np.generic]) -> "Iterator[_Move]":
         """Yield the moves of all units that any vector gives a size."""
         for place in self.shape.units:
             if sizes[:, place].any():
@@ -200,7 +198,7 @@ class Knapsack:
         levels = [axis.level(free.get(name, 0)) for axis, name in zip(self._axes, self._names, strict=True)]
         return int(np.ravel_multi_index(levels, self._shape)) if levels else 0
 
-    def _portions(self, unit: int, step: NDArray[np.int64], copies: int) -> list[_Move]:
+    def _portions(self, unit: int, step: NDArray[np.int64], copies: int) -> "list[_Move]":
         """Return moves of which any number of a unit up to its copies is a sum: portions 1, 2, 4, ... and the rest."""
         moves, portion = [], 1
         while copies:
@@ -223,7 +221,6 @@ class Knapsack:
 
     @staticmethod
     def _repeat(step: NDArray[np.int64], times: int) -> NDArray[np.int64]:
-        """Return `step` repeated this many times."""
         result = np.arange(len(step))
         power = step
         while times:
@@ -255,7 +252,7 @@ class _Axis:
     parts: int
 
     @classmethod
-    def of(cls, capacity: int, amounts: set[int]) -> _Axis:
+    def of(cls, capacity: int, amounts: set[int]) -> "_Axis":
         sums = _sums(capacity, amounts)
         return cls(capacity, sums, _MOST_LEVELS - 1 if sums is None else len(sums) - 1)
 
@@ -263,7 +260,7 @@ class _Axis:
     def num_levels(self) -> int:
         return self.parts + 1
 
-    def coarser(self) -> _Axis:
+    def coarser(self) -> "_Axis":
         """Return the axis in half as many parts, an odd number (so that more than a half stays more than a half)."""
         return _Axis(self.capacity, None, max(1, (self.parts // 2) | 1))
 

@@ -1,7 +1,5 @@
 """Surrogates: aggregated resources that no plan can overload, made of sizes of units; and their capacity over time."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """From jobs to tasks: what the relaxation keeps of each job, equal ones together."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -11,8 +11,6 @@ off all jobs, which may be interrupted (Mingozzi, Maniezzo, Ricciardelli and Bia
 they are needed, by a knapsack. Whatever comes out, its proof is one more knapsack, in whole numbers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import gcd
@@ -77,7 +75,7 @@ class _OnRow:
     profile: Profile
 
     @classmethod
-    def of(cls, tasks: Tasks, profile: Profile, row: int) -> _OnRow | None:
+    def of(cls, tasks: Tasks, profile: Profile, row: int) -> "_OnRow | None":
         """Return the groups, and the profile, in a number of levels; None if no job takes any of the surrogate, or all
         of them fit together.
         """
@@ -126,7 +124,7 @@ class _OnRow:
         rest -= sum(best * width for best, width in zip(most[:-1], np.diff(intervals.begins).tolist(), strict=True))
         return int(intervals.begins[-1]) - (-rest // most[-1]) if most[-1] and rest > 0 else 0
 
-    def knapsack(self, sizes: NDArray[np.generic]) -> _Knapsack:
+    def knapsack(self, sizes: NDArray[np.generic]) -> "_Knapsack":
         """Return the best sets of jobs of such sizes."""
         return _Knapsack(self.usage, self.counts, sizes, int(self.profile.amounts[-1]))
 

@@ -1,7 +1,5 @@
 """The loop of large-neighbourhood search: choose, restrict, solve, keep what is better; only in the worker."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """`Neighbourhoods`: CP-SAT as an improver of parts of a plan. Plans go to a worker, better ones come back."""
 
-from __future__ import annotations
-
 from cpsched.cp.decode import decode_tasks
 from cpsched.cp.encoding import Encoding, encode
 from cpsched.cp.improver import InWorker

@@ -1,7 +1,5 @@
 """Kinds of neighbourhoods: which tasks are planned anew together, and on which nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps

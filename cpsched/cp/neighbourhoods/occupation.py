@@ -1,7 +1,5 @@
 """A plan as large-neighbourhood search changes it: where each task is, and what is free beside some of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 

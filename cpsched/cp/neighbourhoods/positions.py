@@ -1,7 +1,5 @@
 """From a plan to what large-neighbourhood search begins from: the place of each task, and jobs that have to stay."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Some tasks of a plan as a window of their own, in which all other tasks are amounts that are taken."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ Source of the format: batsim.readthedocs.io, "Workload". Of a profile of another
 of a platform, which is not in the file.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from pathlib import Path

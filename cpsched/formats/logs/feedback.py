@@ -1,7 +1,5 @@
 """Users who look at results first: which job's end a job of a log followed, and after how long."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 

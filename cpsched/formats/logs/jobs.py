@@ -1,7 +1,5 @@
 """A job of a resource manager's log of any kind."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """Which kind of log a file is, by its name or by its first lines."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from itertools import islice

@@ -1,7 +1,5 @@
 """The machine of a log that states the nodes of its jobs: the smallest one on which all of them could run."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from pathlib import Path

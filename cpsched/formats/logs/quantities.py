@@ -1,7 +1,5 @@
 """The small notations of job scripts: sizes, durations, names. Each refuses what it does not understand."""
 
-from __future__ import annotations
-
 import re
 
 from cpsched.domain import MAX_AMOUNT, MAX_NAME

@@ -6,8 +6,6 @@ Dates without offset are taken to be of UTC, which only shifts the log. Steps of
 Columns and keys are those of sacct(1), 21.08 to 25.05.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime

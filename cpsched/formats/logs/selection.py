@@ -1,7 +1,5 @@
 """The selection of jobs of a log: named filters, each with the number of jobs that it left out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -27,8 +25,7 @@ class Selection:
     partitions: frozenset[int | str] | None = None
     #: Half-open range ``[from, until)`` of submit times on the log's clock.
     submitted: tuple[int, int] | None = None
-    #: Index (from 0) of the first job among those that the others let through, and how many at most. Lines that are no
-    #: job do not count.
+    #: Index (from 0) of the first job among those that the others let through, and how many at most.
     first: int = 0
     jobs: int | None = None
 
@@ -51,11 +48,11 @@ class Selection:
             jobs = taken
         return jobs, kept_out
 
-    def numbered(self) -> Selection:
+    def numbered(self) -> "Selection":
         """Return the same filters for a log of numbered queues and partitions; `ValueError` if one is no number."""
         return replace(self, queues=_each(int, self.queues), partitions=_each(int, self.partitions))
 
-    def named(self) -> Selection:
+    def named(self) -> "Selection":
         """Return the same filters for a log that names its queues and partitions, -1 being unknown."""
         return replace(self, queues=_each(_name, self.queues), partitions=_each(_name, self.partitions))
 

@@ -1,7 +1,5 @@
 """Jobs of a log in Standard Workload Format, made of its 18 numbers, in the form of the jobs of all logs."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from cpsched.domain import MAX_AMOUNT, MAX_COUNT, MAX_DURATION, Amounts, Chunk, Dependency, DependencyType, Request
@@ -47,8 +45,7 @@ class SwfTranslator:
     def job_of(self, line: SwfJob) -> LogJob:
         """Make a job from a line.
 
-        Raises `NotTaken` if the line is about one part of a job, or has no size, or a size beyond the bounds of a
-        document.
+        Raises `NotTaken` if the line is about one part of a job, or has no size, or one beyond all bounds.
         """
         if line.status in _PARTIAL:
             why = "is that of a part of a job that was swapped or checkpointed, not of a job"

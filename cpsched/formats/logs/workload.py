@@ -1,7 +1,5 @@
 """The workload of a file: an instance document, or a log of any kind on a machine; with notes on it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 

@@ -9,7 +9,5 @@ Source of the format: Chapin et al., "Benchmarks and standards for the evaluatio
 1999, and the Parallel Workloads Archive.
 """
 
-from cpsched.formats.swf.calendar import BadCalendar, date_of
-from cpsched.formats.swf.log import SwfJob, SwfLog, read_swf
-from cpsched.formats.swf.machine import AssumedMachine, machine_of_log, read_machine
-from cpsched.formats.swf.writing import write_swf
+from cpsched.formats.swf.log import SwfJob, SwfLog, read_swf, write_swf
+from cpsched.formats.swf.machine import AssumedMachine, BadCalendar, date_of, machine_of_log, read_machine

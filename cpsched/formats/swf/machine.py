@@ -1,12 +1,12 @@
 """The machine of a log: from a cluster file, or from what the log's header says, with what had to be assumed."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NoReturn
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cpsched.domain import MAX_AMOUNT, Amounts, Cluster, Instance, NodeClass
 from cpsched.errors import DocumentError, Fault
@@ -55,8 +55,7 @@ def machine_of_log(log: SwfLog) -> AssumedMachine:
     Both may say in brackets what each part of the machine has: ``184 (6, 171, 7)``. Else nodes are equal, as far as
     the cores can be shared out so. ``-1`` is unknown.
 
-    Raises `DocumentError` if the header says neither figure, or figures that no nodes can have: then a cluster file is
-    needed.
+    Raises `DocumentError` if the header says neither figure, or impossible ones: then a cluster file is needed.
     """
     nodes, processors = _figure(log, "MaxNodes"), _figure(log, "MaxProcs")
     if nodes is None and processors is None:
@@ -105,9 +104,7 @@ class _Figure:
 
 
 def _figure(log: SwfLog, key: str) -> _Figure | None:
-    """Return a figure of the header, None where it is unknown; sites write remarks behind it
-    (``338 (batch partition; 512 total)``).
-    """
+    """Return a figure of the header without the site's remarks (``338 (batch partition)``); None: it is unknown."""
     if key not in log.header:
         return None
     value = log.header[key][0]
@@ -120,3 +117,50 @@ def _figure(log: SwfLog, key: str) -> _Figure | None:
 
 def _refuse(log: SwfLog, key: str, message: str) -> NoReturn:
     raise DocumentError(log.source, [Fault(f"header {key}", f"{message}; a cluster file can describe the machine")])
+
+
+#: Dates of a log lie before the year 2500 (s since 1970).
+_LAST = 16_725_225_600
+_DAY = 86_400
+
+
+class BadCalendar(Exception):  # noqa: N818 - control flow, the fault is what is seen
+    """The header's time of the log's begin cannot be understood."""
+
+    def __init__(self, got: str) -> None:
+        expected = "seconds since 1970, and all dates before 2500"
+        self.fault = Fault("header UnixStartTime", f"Expected {expected}, got {shown(got)}: there is no epoch")
+        super().__init__(str(self.fault))
+
+
+def date_of(log: SwfLog, time: int) -> datetime | None:
+    """Return the date of a second on the clock of a log, with the offset of its time zone then; None if it is unknown.
+
+    ``UnixStartTime`` says when the clock shows 0 (a start of 0 is unknown); ``TimeZoneString``, a name of the IANA's
+    list, and else ``TimeZone``, in seconds to the east, says where. Without them, or with an unknown name, it is UTC.
+
+    Raises `BadCalendar` if the start is no number of seconds, or such a date far from our days.
+    """
+    text = log.header.get("UnixStartTime", ("0",))[0]
+    start = _number(text)
+    if start == 0:
+        return None
+    if start is None or start < 0 or not 0 <= start + time < _LAST:
+        raise BadCalendar(text)
+    date = datetime.fromtimestamp(start + time, _zone(log))
+    return date.replace(tzinfo=timezone(date.utcoffset() or timedelta()))
+
+
+def _zone(log: SwfLog) -> tzinfo:
+    for name in log.header.get("TimeZoneString", ()):
+        try:
+            return ZoneInfo(name)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            continue
+    offset = _number(log.header.get("TimeZone", ("0",))[0])
+    return UTC if offset is None or abs(offset) >= _DAY else timezone(timedelta(seconds=offset))
+
+
+def _number(text: str) -> int | None:
+    digits = text.strip().removeprefix("-")
+    return int(text) if digits.isdecimal() and digits.isascii() and len(digits) < 20 else None

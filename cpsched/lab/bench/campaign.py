@@ -3,8 +3,6 @@
 Tables, charts and published figures are as the file has them (`campaign_model`).
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import Counter
@@ -91,8 +89,7 @@ def workload_label(name: str, load: float | None, malleable: float | None, model
 class Contender:
     """A scheduler with its parameters, and the settings of its simulations."""
 
-    #: Its name with the parameters that vary, ``sd max_slowdown=10``; without a name, the scheduler's with all
-    #: parameters.
+    #: Its name with the parameters that vary, ``sd max_slowdown=10``; else the scheduler's with all parameters.
     label: str
     scheduler: str
     parameters: FrozenMap[str, Any]

@@ -1,10 +1,7 @@
 """The campaign file as nouns: its tables with their keys, types and bounds, as in ``docs/campaigns.md``.
 
-Rules about a single table are checked here. Rules that need a second table, a file, a scheduler or a generator are
-checked in `reading`.
+Rules about a single table are checked here. Rules that need more than it are checked in `reading`.
 """
-
-from __future__ import annotations
 
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """The figures of a cell by their names: ``wqt``, ``bounded_slowdown.mean``, ``decisions.p99``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -30,8 +28,7 @@ def _names_in(kind: type[Any]) -> dict[str, bool]:
 
 
 _JOB_FIGURES = _names_in(Figures)
-#: Figures of the whole machine, the seconds of the simulation, and the scheduler's counters; groups of jobs do not
-#: have them.
+#: Figures of the whole machine, the seconds of the simulation, and the scheduler's counters; of no group of jobs.
 MACHINE_FIGURES = {name: integer for name, integer in _names_in(RunsSummary).items() if name not in ("begin", "end")}
 MACHINE_FIGURES |= {"seconds": False, **dict.fromkeys(_COUNTERS, True)}
 #: All figures, each with whether it is an integer.

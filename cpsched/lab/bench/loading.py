@@ -1,7 +1,5 @@
 """One cell: its workload is read, taken from a log, or generated, then changed; a scheduler plays it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -62,8 +60,7 @@ class Loaded:
 def load_workload(workload: Workload, seed: int | None) -> Loaded:
     """Make a workload; the last one is kept, since cells of one workload follow each other.
 
-    Raises `DocumentError` if a file is refused; `ValueError` if a generator refuses its parameters, or the load cannot
-    be changed.
+    Raises `DocumentError` if a file is refused, `ValueError` if a generator or the load is.
     """
     loaded = _from_source(workload.source, seed if isinstance(workload.source, Generated) else None)
     instance = loaded.instance
@@ -99,8 +96,7 @@ def _from_source(source: InstanceFile | LogFile | Generated, seed: int | None) -
 
 
 def play(cell: Cell) -> dict[str, Any]:
-    """Simulate a cell and return its result as a document: figures, seconds taken, the scheduler's counters, and
-    remarks on the workload.
+    """Simulate a cell and return its result as a document: figures, seconds, counters, remarks on the workload.
 
     Raises `CpschedError`, `ValueError` if the workload cannot be made, or the scheduler cannot run it.
     """

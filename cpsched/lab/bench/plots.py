@@ -1,7 +1,5 @@
 """Which chart a campaign's plot becomes: bars for each workload, or lines over what was changed in it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -32,13 +30,7 @@ def _bars(results: Results, plot: Plot) -> Iterator[tuple[str, Chart]]:
         }
         if means:
             bars = tuple(
-                Bars(
-                    name=name,
-                    at=(place,),
-                    values=(one.mean,),
-                    half_widths=(one.half_width,),
-                    series=place,
-                )
+                Bars(name=name, at=(place,), values=(one.mean,), half_widths=(one.half_width,), series=place)
                 for place, (name, one) in enumerate(means.items())
             )
             axis = Axis(label=words_of(plot.figure), has_zero=True)

@@ -1,7 +1,5 @@
 """From a TOML file to a campaign, or to everything that is wrong with it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -149,7 +147,11 @@ def _read_parts(reading: _Reading, document: Mapping[str, Any]) -> Campaign:
         _check_table(reading, table, ("table", place), [contender.label for contender in contenders])
     plots = reading.tables(Plot, "plot", top.plot)
     for place, plot in plots.items():
-        _check_plot(reading, plot, ("plot", place), workloads)
+        reading.check_known(("plot", place, "figure"), "figure", [plot.figure], FIGURES)
+        is_known = "workload" not in reading.incomplete
+        if is_known and plot.over and all(getattr(one, plot.over) is None for one in workloads):
+            message = f"Expected a workload with several values of {plot.over}, got none"
+            reading.faults.add(("plot", place, "over"), message)
     published = reading.tables(Published, "published", top.published)
     names = dict.fromkeys(name for one in workloads for name in (one.name, one.label))
     for place, figures in published.items():
@@ -170,9 +172,6 @@ def _read_parts(reading: _Reading, document: Mapping[str, Any]) -> Campaign:
         page=None if top.page is None else reading.file(("page",), top.page),
         left_out=tuple(reading.left_out),
     )
-
-
-# --- workloads ----------------------------------------------------------------------------------------------------
 
 
 def _read_workloads(reading: _Reading, table: object, at: Location) -> list[Workload]:
@@ -291,9 +290,6 @@ def _frozen(value: object) -> object:
     return value
 
 
-# --- policies -----------------------------------------------------------------------------------------------------
-
-
 def _read_policy(reading: _Reading, table: object, at: Location, default: SimulationModel) -> list[Contender]:
     """Read a policy with all combinations of what varies in it."""
     model = reading.table(PolicyModel, table, at)
@@ -334,9 +330,6 @@ def _read_policy(reading: _Reading, table: object, at: Location, default: Simula
     return found
 
 
-# --- what is shown ------------------------------------------------------------------------------------------------
-
-
 def _check_table(reading: _Reading, table: Table, at: Location, policies: Sequence[str]) -> None:
     """Check what a table shows; `policies` are the labels of all."""
     reading.check_known((*at, "relative_to"), "policy", [table.relative_to], policies)
@@ -349,11 +342,3 @@ def _check_table(reading: _Reading, table: Table, at: Location, policies: Sequen
     if table.by in GROUPS and of_machine:
         message = f"Expected figures that each {table.by} has, got {', '.join(of_machine)}"
         reading.faults.add((*at, "figures"), message)
-
-
-def _check_plot(reading: _Reading, plot: Plot, at: Location, workloads: Iterable[Workload]) -> None:
-    """Check what a chart shows."""
-    reading.check_known((*at, "figure"), "figure", [plot.figure], FIGURES)
-    over = plot.over
-    if over and "workload" not in reading.incomplete and not any(getattr(one, over) is not None for one in workloads):
-        reading.faults.add((*at, "over"), f"Expected a workload with several values of {over}, got none")

@@ -1,7 +1,5 @@
 """History played again: the days of a site's own past under its own rules and under others, beside what happened."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -41,8 +39,7 @@ class Past:
 class Days:
     """Some days of a past."""
 
-    #: The jobs that run or wait when the first day begins, those of the days, and those that come after them while they
-    #: still wait.
+    #: The jobs that run or wait when the first day begins, those of the days, and those that come while these wait.
     past: Past
     #: The seconds between which the jobs that count are submitted.
     begin: int
@@ -92,7 +89,6 @@ def days_of(past: Past, first: str | None, last: str | None) -> Days:
 
 
 def _second(option: str, day: str, instance: Instance, origin: int, horizon: int) -> int:
-    """Return the second at which a day begins."""
     faults = []
     found = None
     if re.fullmatch("[0-9]{1,6}", day):
@@ -117,7 +113,6 @@ def _second(option: str, day: str, instance: Instance, origin: int, horizon: int
 
 
 def _day_of(instance: Instance, second: int, origin: int) -> str:
-    """Return the day of a second as options write it."""
     local = instance.local_time(second)
     return str((second - origin) // _DAY) if local is None else f"{local:%Y-%m-%d}"
 

@@ -1,7 +1,5 @@
 """Replicas of one workload as a campaign: policies are compared on the same jobs at moved times."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,8 +30,7 @@ def replicas_campaign(
     """Return the campaign of some policies on replicas of a workload, in which each submission is moved at random.
 
     `name`: of the workload. `source`, `options`: the workload: an instance or a log, and how a log is read. `policies`:
-    Schedulers with their parameters. `replicas`: the number of replicas. `predict`, `charge_overhead`: the settings of
-    all simulations.
+    schedulers with parameters. `replicas`: how many. `predict`, `charge_overhead`: the settings of all simulations.
     """
     return Campaign(
         name=name,

@@ -1,7 +1,5 @@
 """All results of a campaign: one row per cell and group of jobs, and their means over the seeds."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +35,7 @@ class Results:
     missing: Mapping[tuple[str, str], int]
 
     @classmethod
-    def of(cls, campaign: Campaign, cells: Iterable[tuple[Cell, Mapping[str, Any] | None]]) -> Results:
+    def of(cls, campaign: Campaign, cells: Iterable[tuple[Cell, Mapping[str, Any] | None]]) -> "Results":
         """Gather the results of a campaign's cells; None: the cell failed."""
         findings: list[Finding] = []
         remarks: dict[str, Mapping[str, int]] = {}

@@ -32,8 +32,7 @@ class Store:
     def read(self, digest: str) -> dict[str, Any] | None:
         """Return the result of a cell; None if it is not finished.
 
-        Raises `DocumentError` if there is a file that is not a cell's result: it may belong to somebody, and is not
-        overwritten.
+        Raises `DocumentError` if there is a file that is not a cell's result: it is not overwritten.
         """
         path = self._path(digest)
         if not path.exists():

@@ -1,7 +1,5 @@
 """The tables of a campaign, in Markdown for people, also inside a page of theirs, and in CSV for programs."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

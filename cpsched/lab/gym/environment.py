@@ -1,7 +1,5 @@
 """`SchedulingEnv`: jobs arrive at a machine, and an agent picks the next one of the queue."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

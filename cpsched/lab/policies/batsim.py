@@ -124,9 +124,7 @@ class Batsim:
         return Decision(starts=tuple(starts), wake=self._wakes[0] if self._wakes else None)
 
     def _told(self, site: Site, news: News) -> Iterator[dict[str, Any]]:
-        """Yield what has happened since the last call: ends first. A job that lost its node comes again by another
-        name.
-        """
+        """Yield what has happened since the last call, ends first; a job that lost its node comes by another name."""
         waiting, again = set(site.queue.tolist()), list[int]()
         for job in news.gone:
             state = "COMPLETED_SUCCESSFULLY"
@@ -152,7 +150,6 @@ class Batsim:
             yield _event(news.now, "JOB_SUBMITTED", {"job_id": name, "job": submitted, "profile": profile})
 
     def _name(self, site: Site, job: int) -> str:
-        """Return the present name of a job."""
         again = f"#{self._runs[job] - 1}" if self._runs[job] > 1 else ""
         return f"{_WORKLOAD}!{site.jobs[job].id}{again}"
 

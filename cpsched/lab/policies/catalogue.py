@@ -1,7 +1,5 @@
 """All on-line schedulers by name, rules and engines, and what makes one of a name and parameters."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from functools import partial

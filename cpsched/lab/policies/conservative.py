@@ -4,8 +4,6 @@ Mu'alem and Feitelson, TPDS 2001: a job is reserved the earliest place beside al
 event the reservations are compressed: one after the other, each moves up if it can.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,10 +16,9 @@ class ConservativeOnNodes:
 
     A job may wait here where enough nodes are free at each moment, but never the same ones for long enough.
 
-    Jobs that arrive in the same second are served by priority, and reservations are compressed by priority, then
-    by submission. Reservations assume estimates that are upper bounds, and nodes that do not fail. When an estimate is
-    exceeded, a node fails, or a decision takes effect late, all are made anew, in the same order. A job whose nodes
-    are down has none.
+    Jobs that arrive in the same second are served by priority, and reservations are compressed by priority, then by
+    submission. Reservations assume estimates that are upper bounds, and nodes that do not fail. When an estimate is
+    exceeded, a node fails, or a decision takes effect late, all are made anew, in the same order.
 
     `depth`: how many of the queue move up as far as they can at each event; those behind move only if they can start at
     once, for most of a long queue would move whenever a job ends early, again and again. 0: none but those; None: all.

@@ -1,7 +1,5 @@
 """Engines as on-line schedulers: `solve` and `replan` for one window after the other; and the portfolio on-line."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import replace
 from itertools import count
@@ -55,8 +53,7 @@ class Cycles:
 
 
 class Rolling:
-    """A scheduler that plans a rolling window, the jobs that run and wait now, and starts jobs at their planned starts
-    (BRIDI-4).
+    """A scheduler that plans a rolling window, and starts jobs at their planned starts (BRIDI-4).
 
     A planning cycle comes when jobs have come or gone since the last one, or nodes have failed or returned, but not
     before `min_interval` seconds are over. Until then, and where a planned start is all that has come (BRIDI-13), the
@@ -141,9 +138,7 @@ class Rolling:
             self._late |= too_late
 
     def _decision(self, site: Site, plan: Plan | Outcome) -> Decision:
-        """Return the decision of a plan at this second: the jobs that release cores, that take cores, and that
-        start.
-        """
+        """Return the decision of a plan at this second: which jobs release cores, which take cores, and which start."""
         waiting = set(site.queue.tolist())
         due: list[Start] = []
         changes: list[tuple[int, Change]] = []

@@ -1,7 +1,5 @@
 """List scheduling of evolving applications on-line: a job is scheduled when it comes, once (EVO-7, EVO-18)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from cpsched.domain import Placement, Segment
@@ -15,8 +13,7 @@ from cpsched.rusv import Profile
 class EvolvingOnline:
     """Each job that comes is fitted beside all that were scheduled before, in the order of submission.
 
-    Only numbers of nodes are promised, of which there are always enough: a step gets nodes when it begins. What jobs
-    leave early is free for jobs that come later.
+    Only numbers of nodes are promised, of which there are always enough: a step gets nodes when it begins.
 
     `variant`: the limit of holds, and whether schedules are compacted.
     """

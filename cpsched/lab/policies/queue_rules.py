@@ -3,8 +3,6 @@
 These are on-line forms (`QueueRule`), which the simulator plays; `rules` has those that plan windows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Literal
 
@@ -53,7 +51,6 @@ def always(rule: QueueRule) -> Callable[[], QueueRule]:
 
 
 def _by_order(name: str, order: Order) -> Callable[..., QueueRule]:
-    """Return the factory of a rule of order."""
 
     def make(backfill: Backfill = "none", expect: Expect = "walltime") -> QueueRule:
         rule = BackfillRule.NOT_DELAYING if backfill == "easy" else BackfillRule.NOBODY
@@ -62,16 +59,11 @@ def _by_order(name: str, order: Order) -> Callable[..., QueueRule]:
     return make
 
 
-#: A job is due when it has waited for so many times as long as the unluckiest under EASY: `docs/decisions.md` has what
-#: it costs.
+#: A job is due when it has waited for so many times as long as the unluckiest under EASY: see `docs/decisions.md`.
 DUE_AFTER = 3.5
 
 
-def smith(
-    gate: float | None = None,
-    due_after: float | None = DUE_AFTER,
-    expect: Expect = "classes",
-) -> QueueRule:
+def smith(gate: float | None = None, due_after: float | None = DUE_AFTER, expect: Expect = "classes") -> QueueRule:
     """Return the on-line rule that cpsched recommends where runtimes are not known.
 
     Jobs with deadlines or hard limits of waiting come first, then those that are due, in the order of submission: they

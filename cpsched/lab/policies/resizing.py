@@ -4,8 +4,6 @@ Sizes are compared by cores, and jobs are counted: where nodes are not interchan
 left out. A job without sizes starts as under EASY, by what it asks for.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

@@ -14,8 +14,6 @@ in a simulation (no ``bf_max_time``, no ``bf_yield_interval``); the quick pass h
 follows a submission at once (``batch_sched_delay`` 0). Whole nodes are reserved without licenses (no ``bf_licenses``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
@@ -31,7 +29,7 @@ from cpsched.rusv import Timeline, kernels
 _EVEN = 0.5
 
 
-def priorities(site: Site, jobs: NDArray[np.int64], slurm: Slurm) -> NDArray[np.int64]:
+def priorities(site: Site, jobs: NDArray[np.int64], slurm: "Slurm") -> NDArray[np.int64]:
     """Return the priority of each of some jobs at this second, a whole number as in ``priority/multifactor``: age, fair
     share and size, each a factor between 0 and 1 with a weight (slurm.conf(5)).
 
@@ -179,8 +177,7 @@ class Slurm:
         place = 0
         while place < len(queue):
             code, place, count = slurm_kernels.reserve(
-                *(queue, place, now, latest, self.bf_resolution, by_nodes),
-                *(requests, *timeline.kernel_arguments()),
+                *(queue, place, now, latest, self.bf_resolution, by_nodes), *(requests, *timeline.kernel_arguments())
             )
             if code == kernels.R.GROW_STATE:
                 timeline.grow()

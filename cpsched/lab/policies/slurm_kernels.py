@@ -1,7 +1,5 @@
 """Kernels of Slurm's backfill cycle: reservations for waiting jobs, up to one that can start now."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from numpy.typing import NDArray

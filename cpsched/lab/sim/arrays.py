@@ -1,7 +1,5 @@
 """The arrays of the event loop, what the numbers in them mean, and the sorted lists that some of them are."""
 
-from __future__ import annotations
-
 from collections import namedtuple
 from typing import Any, NamedTuple
 
@@ -115,8 +113,7 @@ class SimState(NamedTuple):
     bumps: NDArray[Any]
     #: int64 (jobs,): its predicted runtime, for the order of the queue; the walltime where nothing is predicted.
     predicted: NDArray[Any]
-    #: float64 (jobs,): the amount that each second of its length adds to its key by Smith's rule; its key where the
-    #: rule has a key of its own.
+    #: float64 (jobs,): the amount that each second of its length adds to its key by Smith's rule, or its own key.
     smith: NDArray[Any]
     #: float64 (jobs,): the largest share of the machine that it takes of anything.
     share: NDArray[Any]
@@ -180,8 +177,7 @@ class SimState(NamedTuple):
     #: the running jobs, if these run for their walltimes (less than 0 where they have some of it).
     aside_levels: NDArray[Any]
     aside_ahead: NDArray[Any]
-    #: int64 (A,): what running jobs do not have of the amounts that are set aside now; what the head of the queue takes
-    #: of these columns.
+    #: int64 (A,): what running jobs do not have of the amounts that are set aside now; what the head takes of them.
     aside_held: NDArray[Any]
     aside_head: NDArray[Any]
     #: int64 (systems,): the amounts of an empty machine.
@@ -237,9 +233,6 @@ class Machine(NamedTuple):
     sroom: NDArray[Any]
 
 
-# --- future events ---------------------------------------------------------------------------------------------------
-
-
 @inner_kernel
 def is_before(heap, i, j):
     """Tell whether an event comes before another one: by time, kind, job."""
@@ -284,9 +277,6 @@ def pop(heap, clock):
             return time, kind, job
         swap(heap, i, least)
         i = least
-
-
-# --- sorted lists ----------------------------------------------------------------------------------------------------
 
 
 @inner_kernel

@@ -3,8 +3,6 @@
 Kernels check nothing: what a file says is checked before they work on it, its sizes, indices and counters.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
@@ -63,8 +61,7 @@ def check_sizes(file: IO[bytes]) -> None:
 def wrong_arrays(world: SimWorld, state: arrays.SimState, machine: arrays.Machine) -> list[str]:
     """Return the names of the arrays that a simulation of this workload cannot have, in their order, each once.
 
-    `world`: at its beginning. `state`, `machine`: what a checkpoint says, in arrays of the right types, and at least as
-    long as those of the beginning.
+    `world`: at its beginning. `state`, `machine`: what a checkpoint says, in arrays of the right types and lengths.
     """
     wrong = [
         f"state.{name}" for name in _CONSTANT if not np.array_equal(getattr(state, name), getattr(world.state, name))
@@ -242,8 +239,7 @@ class Checkpoint:
 class Keeper:
     """Writes the state of a world at intervals; mutable.
 
-    Raises `DocumentError` if the file to resume from cannot be read, or is of another workload, scheduler or version of
-    cpsched.
+    Raises `DocumentError` if the file to resume from cannot be read, or is of another workload, scheduler or version.
 
     `checkpoint`: where to, and how often.
     `world`: at its beginning; where the simulation is resumed, it is set to what the file says.
@@ -359,7 +355,6 @@ def _are_seconds(found: NDArray[Any], *, ndim: int) -> bool:
 
 
 def _digest_of(arrays: Mapping[str, NDArray[Any]]) -> str:
-    """Return a digest of named arrays."""
     sha = hashlib.sha256()
     for name, array in sorted(arrays.items()):
         sha.update(f"{name} {array.dtype} {array.shape}\n".encode())

@@ -5,8 +5,6 @@ long as they really run, and so it lags: where it depends on the end of a job th
 job has ended. Nothing in it is expected, so no wrong expectation stays in its longest wait.
 """
 
-from __future__ import annotations
-
 from cpsched.lab.sim.arrays import COMPLETED, WAITING, C, J, R
 from cpsched.rusv import FOREVER, inner_kernel, kernel
 
@@ -29,9 +27,7 @@ def walltime_of(job, s):
 
 @inner_kernel
 def runtime_of(job, s):
-    """Return how long a job ran, or would have run by its own request, that waits and runs no more; 0 if it was
-    refused.
-    """
+    """Return how long an ended job ran, or would have run by its own request; 0 if it was refused."""
     if s.runs[job, R.ENDING] < COMPLETED:
         return 0
     row = s.choices_of[job]
@@ -94,9 +90,7 @@ def start_replayed(job, at, s):
 
 @inner_kernel
 def reserve_replayed(job, s):
-    """Return when the first blocked job of the replay can start, by walltimes, and how many parts are left beside it
-    then.
-    """
+    """Return when the first blocked job of the replay can start, by walltimes, and how many parts are then left."""
     start, free, i = 0, _WHOLE - s.clock[C.REPLAY_TAKEN], 0
     while i < s.clock[C.REPLAY_RUNNING] and (free < parts_of(job, s) or s.replay_ends[i, 0] == start):
         start = s.replay_ends[i, 0]

@@ -4,8 +4,6 @@ What jobs have already of it when that time begins stays theirs: the amounts hel
 job starts only if nothing that it takes is set aside before its walltime is over.
 """
 
-from __future__ import annotations
-
 from cpsched.lab.sim.arrays import C, J
 from cpsched.rusv import FOREVER, inner_kernel, kernel, kernels
 
@@ -32,9 +30,6 @@ def shift_column(column, amount, free, sfree, t):
     for part in range(2):
         if t.colsys[column, part] >= 0:
             sfree[t.colsys[column, part]] += amount
-
-
-# --- what is held now ------------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -90,9 +85,7 @@ def shift_row(row, filled, sign, s, x):
 
 @kernel
 def set_aside(filled, sign, start, end, s, x):
-    """Set aside (`sign` 1) the amounts in the scratch in ``[start, end)``, or no longer (-1). Both are times of
-    changes.
-    """
+    """Set the amounts in the scratch aside (`sign` 1), or no longer (-1), in ``[start, end)``: times of changes."""
     for k in range(s.clock[C.LEVEL], s.aside_times.shape[0]):
         if start <= s.aside_times[k] < end:
             shift_row(s.aside_levels[k], filled, sign, s, x)
@@ -115,9 +108,6 @@ def set_node_aside(node, sign, s, m, t):
         else:
             shift_column(column, s.aside_held[a], m.free, m.sfree, t)
             s.aside_held[a] = 0
-
-
-# --- what is free for longer -----------------------------------------------------------------------------------------
 
 
 @inner_kernel

@@ -4,8 +4,6 @@ Events are ends, corrections of estimates, deadlines, outages, changes of what i
 in this order within a second. After all events of a second there is one pass through the queue.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from cpsched.lab.sim.arrays import (
@@ -343,9 +341,7 @@ def start_beside(job, is_long, now, stamp, s, m, t, x):
 
 @inner_kernel
 def chooses_anew(rule):
-    """Tell whether a start may make room for a job that did not fit before, beside other nodes of the head's
-    reservation.
-    """
+    """Tell whether a start may make room for another job, beside other nodes of the head's reservation."""
     return rule.backfill == NOT_DELAYING and not rule.is_counted
 
 
@@ -569,9 +565,7 @@ def pass_ends(now, rule, s, m, t, x):
 
 @inner_kernel
 def let_come(now, rule, s, m, t, x):
-    """Start the booked jobs, and put the jobs that arrive now into the queue; return the number of the latter. An
-    arrival at the head causes a full pass.
-    """
+    """Start booked jobs, and enqueue those that arrive now; return how many. One at the head causes a full pass."""
     arrivals = 0
     while s.clock[C.HEAP] > 0 and s.heap[0, 0] == now:
         _, kind, job = pop(s.heap, s.clock)

@@ -257,9 +257,7 @@ class Load:
         return np.stack(found, axis=1).astype(np.int64), first
 
     def promised(self) -> Ints:
-        """Return the last second at which each job may start that has a deadline or a hard ``max_wait``, `FOREVER` of
-        all others.
-        """
+        """Return the last promised start of each job by deadline or hard ``max_wait``; `FOREVER` of all others."""
         due = [self.instance.must_start_by(job) for job in self.jobs]
         return np.minimum(self.latest, self._ints(FOREVER if last is None else last for last in due))
 
@@ -347,8 +345,7 @@ class Load:
 
         if given is not None:
             may_stop = np.array(
-                [[other in stoppable and is_above(name, other) for other in known] for name in known],
-                dtype=np.bool_,
+                [[other in stoppable and is_above(name, other) for other in known] for name in known], dtype=np.bool_
             )
         levels: Mapping[Any, int] = preemption.levels() if by_queue else number
         rows = []
@@ -363,9 +360,7 @@ class Load:
         return np.array(rows, dtype=np.int64), rules, may_stop, weights
 
     def _closed(self) -> list[tuple[str, int, int]]:
-        """Return the licences that are set aside for ever, from when on, and what is left: jobs that ask for more have
-        to end before.
-        """
+        """Return the licences that are set aside for ever, since when, and what is left: who needs more ends before."""
         has = self.instance.cluster.licenses
         return [
             (name, aside.start, has[name] - amount)
@@ -440,8 +435,7 @@ class Load:
     def outages(self) -> tuple[Ints, Ints]:
         """Return the events of nodes in ascending order: (time, kind, first, last), and the nodes that these point to.
 
-        Nodes that are drained or down at the beginning stay so, but fail like others: jobs that run there are cut
-        short.
+        Nodes that are not up stay so, but fail like others: jobs that run there are cut short.
         """
         parts: dict[str, list[int]] = {}  # a node, and its parts that are reserved
         for name, number in self.columns.node_number.items():
@@ -533,12 +527,7 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.SimState:
     clock = np.zeros(C.CLOCK, dtype=np.int64)
     clock[C.FIXED] = len(load.fixed.columns)
     clock[C.SPARE], clock[C.REPLAYED], clock[C.NOTICE], clock[C.EXEMPT] = load.spare, -FOREVER, -1, FOREVER
-    clock[C.NOW], clock[C.UNTIL], clock[C.HEAD], clock[C.RESERVED] = (
-        load.now,
-        load.now - 1,
-        -1,
-        -1,
-    )
+    clock[C.NOW], clock[C.UNTIL], clock[C.HEAD], clock[C.RESERVED] = (load.now, load.now - 1, -1, -1)
 
     def zeros(*shape: int) -> NDArray[Any]:
         return np.zeros(shape, dtype=np.int64)

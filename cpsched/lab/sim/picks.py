@@ -4,8 +4,6 @@ It is the simulator for those who need many thousand decisions a second from Pyt
 units (`cpsched.rusv.EqualNodes`), so that an event is a few additions. What cannot be counted is refused.
 """
 
-from __future__ import annotations
-
 from heapq import heappop, heappush
 
 import numpy as np

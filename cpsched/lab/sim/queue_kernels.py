@@ -1,7 +1,5 @@
 """Kernels of the queue's order: keys of jobs, and their expected runtimes."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from cpsched.lab.sim.arrays import BY, EXPECTS_CLASSES, PREDICTS_NOTHING, C, J, sort_by_key
@@ -16,8 +14,6 @@ _WIDE = 2
 #: What is expected in the wider class counts as so many jobs of the narrower one. With 1 a few failures of a user
 #: mislead: 26 % more weighted queue time on one part of SDSC's log, 12 % on one of CTC's.
 _PRIOR = 4.0
-
-# --- expected runtimes -----------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -71,9 +67,6 @@ def expect(job, rule, s):
         s.predicted[job] = expected_by_classes(job, s) if by_classes else predict(job, s)
 
 
-# --- the order of the queue ------------------------------------------------------------------------------------------
-
-
 # What a job may wait is measured by the longest wait that EASY would have made so far, and by the time that the machine
 # needs for all others of the queue, whichever is longer: on a new site, and in a crowd as there was none before, that
 # says more. What a job itself needs is no reason for it to wait. A forecast noted for ever would do harm: a hundred
@@ -122,8 +115,7 @@ def aged(key, job, rule, now, s):
 def key_of(rule, job, now, s):
     """Return a job's key in the queue; the smallest key is served first.
 
-    Under a rule by Smith's index, or one under which jobs are due, those with promises come first, by the last second
-    that was promised; see `aged`.
+    Under a rule by Smith's index, or where jobs are due, promises come first, by the last promised second; see `aged`.
     """
     if (rule.order == BY.SMITH or rule.due_after >= 0) and s.promised[job] < FOREVER:
         return _PROMISED + s.promised[job]

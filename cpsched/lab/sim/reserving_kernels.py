@@ -17,8 +17,6 @@ reservation, beside it (`beside`), tell with those that are free at the changes 
 job can have that begins before and ends after.
 """
 
-from __future__ import annotations
-
 from cpsched.lab.sim.arrays import C, J, R, V
 from cpsched.lab.sim.hold_kernels import has_asides, level_at, lower_at, lower_room, lower_until, next_change, shift_row
 from cpsched.lab.sim.queue_kernels import index_of
@@ -119,9 +117,7 @@ def has_sums_until(demand, end, s, t):
 
 @inner_kernel
 def fitting_step(demand, seconds, k, last, s, t):
-    """Return the index of the first step from k on, and not after the second `last`, from which on the sums suffice for
-    so many seconds; -1 if there is none.
-    """
+    """Return the first step from k to the second `last` from which the sums suffice for so many seconds; -1: none."""
     count = s.clock[C.STEPS]
     while k < count and s.step_times[k] <= last:
         end, i = s.step_times[k] + seconds, k
@@ -138,9 +134,7 @@ def fitting_step(demand, seconds, k, last, s, t):
 
 @inner_kernel
 def take_ahead(filled, start, end, s, x):
-    """Lower what is free at the starts of reservations, and at the changes of what is set aside, in ``[start, end)`` by
-    the amounts in the scratch.
-    """
+    """Lower what is free at starts of reservations and changes of asides in ``[start, end)`` by the scratch."""
     for v in range(s.clock[C.BLOCKED]):
         if start <= s.reserved[v, V.START] < end:
             for k in range(filled):

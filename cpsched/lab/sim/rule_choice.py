@@ -1,12 +1,9 @@
-"""Playing a workload by a queue rule, compiled; and by one that gives way to another one where that wins on the site's
-own past.
+"""Playing a workload by a queue rule, compiled; and by one that gives way to one that wins on the site's past.
 
 Now and then the last weeks are played again by each rule, at other times: each submission is moved at random by some
 minutes, since one run of a log proves little. A job takes as long as it did, or, where it has not ended, as long as it
 is expected to. No decision looks at anything that is not known at its second.
 """
-
-from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
@@ -87,11 +84,9 @@ def interprets_simulations(instance: Instance, schedulers: Sequence[QueueRule | 
 
 
 def is_counted(world: SimWorld, rule: QueueRule) -> bool:
-    """Tell whether it makes no difference which nodes are reserved: all jobs are counted on equal nodes, of which none
-    are set aside.
+    """Tell whether it makes no difference which nodes are reserved: jobs are counted on equal nodes, none set aside.
 
-    For the head of the queue alone the reservation has nodes all the same. Several reservations are of sums, which have
-    to say how many jobs there is room for.
+    For the head of the queue alone the reservation has nodes all the same. Several ones are of sums.
     """
     is_of_head = rule.backfill is BackfillRule.NOT_DELAYING
     if not (is_of_head or rule.backfill is BackfillRule.RESERVING) or has_asides(world.state):
@@ -164,15 +159,13 @@ class RuleChoice:
 
 
 class _Figures(NamedTuple):
-    """What a rule makes of jobs: the weighted sums of wait / expected wait of each part and of all, the mean bounded
-    slowdown, the longest wait.
-    """
+    """What a rule makes of jobs: weighted queue time of each part and of all, mean bounded slowdown, longest wait."""
 
     weighted_waits: tuple[float, ...]
     slowdown: float
     longest: float
 
-    def wins_over(self, usual: _Figures) -> bool:
+    def wins_over(self, usual: "_Figures") -> bool:
         """Tell whether this is better than the usual rule's, and nowhere much worse."""
         if not self.weighted_waits[-1] < (1 - _LEAST_GAIN) * usual.weighted_waits[-1]:
             return False

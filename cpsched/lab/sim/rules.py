@@ -1,7 +1,5 @@
 """Queue rules: schedulers that need no more than the queue, what is free now, and the head's reservation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
@@ -15,8 +13,7 @@ from cpsched.lab.sim.arrays import BY
 class Prediction(StrEnum):
     """The uses of predicted runtimes."""
 
-    #: The order of the queue. Expected ends and reservations follow the walltimes: no job is delayed because another
-    #: one runs longer than was predicted.
+    #: The order of the queue. Expected ends and reservations follow the walltimes: predictions delay no job.
     ORDER = "order"
     #: The order, expected ends and reservations.
     ALL = "all"

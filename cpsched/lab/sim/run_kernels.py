@@ -1,7 +1,5 @@
 """Kernels of running jobs: their starts and ends, and what they take and give back."""
 
-from __future__ import annotations
-
 from cpsched.lab.sim.arrays import (
     AFTER_ANY,
     AFTER_NOT_OK,
@@ -63,9 +61,7 @@ def take_choice(job, k, s):
 
 @inner_kernel
 def map_beside(job, free, sfree, now, s, m, t, x):
-    """Map a job to what would be free now, and by changes of the machine until its walltime is over; return the number
-    of entries, 0 if it does not fit.
-    """
+    """Map a job to what is and stays free until its walltime is over; return the number of entries, 0: no fit."""
     end = now + s.jobs[job, J.WALLTIME]
     if end <= next_change(s):
         return map_now(s.demand[job], free, sfree, t, x)
@@ -75,9 +71,7 @@ def map_beside(job, free, sfree, now, s, m, t, x):
 
 @inner_kernel
 def map_from_now(job, now, s, m, t, x):
-    """Map a job to what is free from now on until its walltime is over; return the number of entries, 0 if it does not
-    fit.
-    """
+    """Map a job to what is free from now until its walltime is over; return the number of entries, 0: no fit."""
     return map_beside(job, m.free, m.sfree, now, s, m, t, x)
 
 

@@ -1,7 +1,5 @@
 """Playing a workload by a scheduler that is asked whenever something has happened."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

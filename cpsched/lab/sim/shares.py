@@ -4,8 +4,6 @@ On each entry of its placement such a job runs in one of its modes, number 0 of 
 all but its cores, stay as they are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -111,9 +109,7 @@ class JobModes:
     def placed_on(
         self, demand: int, allocation: Sequence[Placement]
     ) -> tuple[NDArray[np.int32], NDArray[np.int8]] | None:
-        """Return where the chunks of an allocation are, and in which mode the job runs on each entry; None if it may
-        not run so.
-        """
+        """Return the entries of an allocation, and the mode on each of them; None if the job may not run so."""
         full = [self._in_mode(one, 0) for one in allocation]
         entries = self.columns.entries_anywhere(demand, self.job.request, full)
         chosen = None if entries is None else self.modes_on(entries, allocation)

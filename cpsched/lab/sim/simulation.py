@@ -1,7 +1,5 @@
 """The front door of the simulator: `simulate` plays a workload by a scheduler."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -188,7 +186,6 @@ class History:
         return WaitingJob(id=job.id, reason=reason, detail=detail)
 
     def _run(self, index: int, start: int, end: int, entries: NDArray[np.int32], choice: int) -> PlannedJob:
-        """Return a run as a plan has it."""
         job = self._world.load.jobs[index]
         segments = self._world.segments(index, start, end, entries, choice)
         first = self._world.choice_of(index, start, choice)

@@ -1,7 +1,5 @@
 """The scheduler's view of machine and queue during a simulation."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -79,9 +77,7 @@ class Draft:
         return True
 
     def _resized(self, demand: int, entries: NDArray[np.int32]) -> NDArray[np.int32] | None:
-        """Return the entries of a demand of one kind that has those of another number of its chunks; None if too little
-        is free.
-        """
+        """Return entries with another number of the demand's one kind of chunks; None if too little is free."""
         t, free = self._world.tables, self._machine.free
         kind = int(t.demands[demand, 0])
         need, first, most = t.kinds[kind].tolist()
@@ -479,9 +475,7 @@ class Outlook:
         self._is_short = False
 
     def follow(self, gone: Sequence[int]) -> Changes:
-        """Update the timeline: jobs that have ended or started since, or have another expected end, and nodes that are
-        down.
-        """
+        """Update the timeline: jobs that ended, started or have another expected end, and nodes that are down."""
         site, has_taken = self._site, False
         freed = [self._drop(job) for job in gone]
         if site.num_changes > self._num_changes:
@@ -510,9 +504,7 @@ class Outlook:
         )
 
     def _follow_outages(self) -> tuple[list[Booking], bool]:
-        """Keep up with which nodes are out: return the bookings of those that have returned, and whether others have
-        broken.
-        """
+        """Keep up with outages: return the bookings of nodes that have returned, and whether others have broken."""
         self._num_outages = self._site.num_outages
         out = set(self._site.nodes_out.tolist())
         returned = [self._out.pop(node) for node in self._out.keys() - out]
@@ -546,9 +538,7 @@ class Outlook:
         return booked_remainder(self.timeline, start, end, amounts, {})[0]
 
     def adopt(self, job: int, booking: Booking) -> None:
-        """Take a booking on the timeline for what a job holds that starts; where it turns out otherwise, that is put
-        right.
-        """
+        """Take a booking for what a starting job holds; where it turns out otherwise, that is put right later."""
         self._held[job], self._ends[job] = booking, booking.end
 
     def keep(self, job: int, booking: Booking) -> None:

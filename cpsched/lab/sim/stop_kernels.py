@@ -5,20 +5,7 @@ fits nowhere, the cheapest jobs that make room for it are stopped. Where jobs ar
 nothing starts until that is over. A job that cannot start leaves its level to the scheduler.
 """
 
-from __future__ import annotations
-
-from cpsched.lab.sim.arrays import (
-    COMPLETED,
-    KILLED,
-    REFUSED,
-    C,
-    J,
-    P,
-    R,
-    S,
-    enqueue,
-    sort_by_key,
-)
+from cpsched.lab.sim.arrays import COMPLETED, KILLED, REFUSED, C, J, P, R, S, enqueue, sort_by_key
 from cpsched.lab.sim.queue_kernels import key_of
 from cpsched.lab.sim.run_kernels import (
     begin_run,
@@ -99,9 +86,6 @@ def resumes(job, s):
     if s.stops.shape[0] == 0 or not s.stop_rules[P.RESUMES] or s.fixed[job, 1] > 0:
         return False
     return s.jobs[job, J.ENDING] == KILLED and kept_of(job, s.jobs[job, J.WALLTIME], True, s) > 0
-
-
-# --- jobs that may stop others ---------------------------------------------------------------------------------------
 
 
 @inner_kernel
@@ -229,9 +213,7 @@ def start_by_stops(job, now, rule, s, m, t, x):
 
 @kernel
 def serve_urgent(now, rule, s, m, t, x):
-    """Start waiting jobs that may stop others, the highest level first; tell whether the queue may be passed: nobody
-    has notice.
-    """
+    """Start waiting jobs that may stop others, highest level first; tell whether no job has notice."""
     if s.may_stop.shape[0] == 0:
         return True
     s.clock[C.EXEMPT] = FOREVER

@@ -1,7 +1,5 @@
 """What users have had during a simulation: usage decays while it runs, and the weights of their jobs follow."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import log
 

@@ -1,7 +1,5 @@
 """The state of a simulation: machine, queue, and what has become of the jobs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -77,9 +75,7 @@ class SimWorld:
             self.state.smith[index] = found
 
     def _begin(self) -> None:
-        """Book the jobs that run at the beginning, and schedule the arrivals of jobs that become eligible after their
-        submission.
-        """
+        """Book the jobs that run at the beginning, and schedule the releases of those that become eligible later."""
         s = self.state
         waits = s.awaited > 0
         for index, job in enumerate(self.load.jobs):
@@ -224,9 +220,7 @@ class SimWorld:
         return "what it takes is not free on these nodes from now until its walltime is over"
 
     def can_begin(self, start: Start) -> bool:
-        """Return whether a job waits and may start now, and all that it takes there is free now, and is not set aside
-        before its walltime is over.
-        """
+        """Return whether a job may start now on what is free, and not set aside before its walltime is over."""
         s, job = self.state, start.job
         if s.runs[job, R.START] >= 0:
             return self.can_resize(job) and self.swap(
@@ -513,8 +507,7 @@ class SimWorld:
     ) -> None:
         """Set the allocation of a started job to the chosen modes, without booking it.
 
-        `start`: when it has started. `done`, `believed`: what it has done, and how much it is believed to do yet:
-        seconds at full share.
+        `start`: when it has started. `done`, `believed`: what it has done, and is believed to do yet, at full share.
         """
         job_modes = self.load.job_modes[job]
         self._fix(job, self._held_by(job, job_modes.allocation(entries, chosen), self.now))
@@ -539,7 +532,6 @@ class SimWorld:
         s.sums[job, held.system_columns] = held.system_amounts
 
     def _put(self, job: int, entries: NDArray[np.int32]) -> None:
-        """Note where a job runs."""
         first, count = int(self.state.clock[C.POOL]), len(entries)
         while len(self.state.pool) < first + count:
             self._double("pool")
@@ -645,8 +637,7 @@ class SimWorld:
     ) -> tuple[Segment, ...]:
         """Return a run of a job by one of its choices in segments: one for each change of shares.
 
-        `is_stated`: whether a job that has run since before the beginning states its chunks though the instance does
-        not.
+        `is_stated`: whether a job that ran before the beginning states its chunks though the instance does not.
         """
         running = self.load.jobs[job].running
         if running is not None and not len(entries):

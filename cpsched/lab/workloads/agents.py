@@ -5,8 +5,6 @@ submit no more than that takes; so the time to reach a fixed amount of node hour
 which an agent's last job ends. Agents do not see the machine: they believe that their jobs start at once.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple

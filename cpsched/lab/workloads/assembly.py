@@ -2,8 +2,6 @@
 from columns of numbers to the jobs of an instance, and their users.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -24,8 +22,7 @@ _FIRST = 11
 def daily_cycle(shape: float, scale: float) -> NDArray[np.float64]:
     """Return how many jobs arrive in each half hour from midnight on, as multiples of their mean.
 
-    They follow a gamma distribution over the numbers 11 to 58 of the half hours (Lublin and Feitelson, JPDC 63, 2003:
-    ``anum``, ``bnum``).
+    They follow a gamma distribution over the numbers 11 to 58 of the half hours (Lublin, Feitelson, JPDC 63, 2003).
     """
     numbers = np.arange(_FIRST, _FIRST + _BUCKETS)
     until = np.array([gamma_share(shape, (number - 0.5) / scale) for number in range(_FIRST, _FIRST + _BUCKETS + 1)])

@@ -1,12 +1,8 @@
-"""A workload made into another one: with another rate of arrival, replicas of it, and with malleable or
-moldable jobs.
+"""A workload made into another one: at another rate, as replicas, with malleable or moldable jobs.
 
 One run of a log proves little: submissions that are moved by some minutes change its weighted queue time by up to a
-quarter. Policies are compared over replicas, each on the same ones. Which jobs can change is ours: no log of a real
-machine states it.
+quarter. Policies are compared over replicas, each on the same ones. No log states which jobs can change.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Callable
@@ -30,12 +26,10 @@ from cpsched.domain import (
 
 
 def offered_load(workload: Instance) -> float:
-    """Return the offered load: the jobs' core seconds, as a share of the machine's from the first to the last
-    submission.
+    """Return the offered load: the jobs' core seconds over the machine's from first to last submission.
 
     A job runs for its `runtime`, but at most for its walltime, and for its walltime where no runtime is known. The
-    steps of an evolving job that ends early are assumed to end early in proportion. Nodes that are not up do not
-    count.
+    steps of an evolving job that ends early are assumed to end early in proportion. Only nodes that are up count.
 
     Raises `ValueError` if all jobs come at once, or the machine has no cores.
     """
@@ -182,8 +176,7 @@ def with_malleable(
 ) -> Instance:
     """Return a window in which a share of the jobs, waiting and running ones, is malleable.
 
-    Malleable are jobs whose chunks have two cores or more. Where fewer jobs have such chunks, all of these are
-    malleable.
+    Malleable are jobs whose chunks have two cores or more. Where there are fewer, all are malleable.
 
     `model`: the runtime model of jobs that can run on half of their cores, as in the experiments of SD-Policy (SD-3,
     SD-9). None: the jobs can run on a half or a quarter of their cores. Half of them then take twice (four times) as

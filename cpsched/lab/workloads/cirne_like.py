@@ -5,8 +5,6 @@ properties determine the shape: a daily cycle, walltimes over several magnitudes
 users who ask for much more than they need. The figures are ours. SD-Policy was tried on such workloads (SD-13).
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What goes wrong, drawn from distributions: nodes fail, and users do not know how long their jobs run."""
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass, fields, replace
@@ -38,7 +36,7 @@ class Failures:
                 raise ValueError(f"Expected {one.name} from {least} to 1e9, got {value:g}")
 
     @classmethod
-    def of(cls, text: str) -> Failures:
+    def of(cls, text: str) -> "Failures":
         """Read ``mtbf=2592000 mttr=3600 shape=0.7 group=4``; the last two may be left out."""
         match = _FAILURES.fullmatch(text)
         if match is None:

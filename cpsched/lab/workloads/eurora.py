@@ -6,8 +6,6 @@ in nothing but their arrival. A campaign's kind says its queue, request and mean
 walltime is drawn from its queue's frequent values.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence

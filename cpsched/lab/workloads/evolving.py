@@ -1,7 +1,5 @@
 """The random applications of Klein and Pérez, Towards Scheduling Evolving Applications, as windows (EVO-14)."""
 
-from __future__ import annotations
-
 from random import Random
 
 from cpsched.domain import (
@@ -31,8 +29,7 @@ _WHOLE_NODES = Place(arrangement=Arrangement.SCATTER, exclusive=True)
 
 
 def evolving_window(seed: int, *, nodes: int = 100) -> Instance:
-    """Generate a test case of the paper's experiment: evolving jobs, all submitted at 0, whose steps may be held
-    without limit.
+    """Generate a test case of the paper's experiment: evolving jobs, submitted at 0, with holds without limit.
 
     The same arguments give the same window, on any Python: only `Random.random` is used, whose sequence is documented
     as stable. The objective is the sum of completion times.
@@ -59,7 +56,6 @@ def _between(draw: Random, bounds: tuple[int, int]) -> int:
 
 
 def _application(draw: Random, job_id: str) -> Job:
-    """Draw an evolving job."""
     steps = tuple(
         Step(walltime=_between(draw, DURATION), request=_nodes(_between(draw, NODES)))
         for _ in range(_between(draw, STEPS))

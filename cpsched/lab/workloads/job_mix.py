@@ -1,11 +1,8 @@
 """The job mix with which Bode, Halstead, Kendall, Lei and Jackson compared PBS and Maui (ALS 2000; MIX-1).
 
 Candidates are drawn at random, classified by size and efficiency, and taken while the share of their class is low.
-Where the paper is silent, this follows the reconstruction that matches its counts best: see `share_is_low` and
-`class_of`.
+Where the paper is silent, what matches its counts best is done: see `share_is_low`, `class_of`.
 """
-
-from __future__ import annotations
 
 from enum import StrEnum
 
@@ -27,13 +24,7 @@ class MixClass(StrEnum):
 
 #: The share of the jobs that each class shall have.
 TARGETS = FrozenMap(
-    {
-        MixClass.LARGE: 0.30,
-        MixClass.MEDIUM: 0.40,
-        MixClass.SMALL: 0.20,
-        MixClass.DEBUG: 0.05,
-        MixClass.FAILED: 0.05,
-    }
+    {MixClass.LARGE: 0.30, MixClass.MEDIUM: 0.40, MixClass.SMALL: 0.20, MixClass.DEBUG: 0.05, MixClass.FAILED: 0.05}
 )
 
 #: Number of nodes, and number of jobs that are drawn.

@@ -4,8 +4,6 @@ The constants are those of the authors' program. Not in the model, and ours: wal
 is expected of the queues, and the cores of a node, all of which a job takes.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

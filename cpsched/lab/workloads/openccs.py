@@ -1,7 +1,5 @@
 """A workload after the published figures of OpenCCS on OCuLUS (Keller, JSSPP 2017)."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -56,8 +54,7 @@ _GIB = 1024
 def oculus_cluster() -> Cluster:
     """Return 616 nodes with 9,920 cores, 32 GPUs and 8 MICs.
 
-    How many nodes have 256 GiB and how many accelerators a node has is ours; that four have 32 cores follows from the
-    sums.
+    How many nodes have 256 GiB and how many accelerators a node has is ours; four with 32 cores follow from the sums.
     """
     groups = (
         ("normal", 572, {"cores": _NODE_CORES, "mem": 64 * _GIB}),
@@ -105,12 +102,7 @@ def openccs_workload(jobs: int, seed: int) -> Instance:
         requests=[requests[row] for row in rows],
         queues=walltime_queues(walltimes),
     )
-    return Instance(
-        name=f"openccs-{jobs}-jobs-{seed}",
-        cluster=oculus_cluster(),
-        queues=WALLTIME_QUEUES,
-        jobs=drawn,
-    )
+    return Instance(name=f"openccs-{jobs}-jobs-{seed}", cluster=oculus_cluster(), queues=WALLTIME_QUEUES, jobs=drawn)
 
 
 def _request(cores: int) -> Request:

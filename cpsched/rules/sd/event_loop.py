@@ -6,14 +6,13 @@ as a guest. A guest changes the reservations of others, so all are made anew, an
 starts any more: a job that has just started can lend cores to the jobs before it.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from math import ceil
+from typing import Self
 
 from cpsched.booking import Ledger
 from cpsched.domain import Dependency, Instance, Job, PlannedJob, Running, Segment, repeated
@@ -37,7 +36,7 @@ class View:
     promised: dict[str, list[int]]
 
     @classmethod
-    def of(cls, instance: Instance, queue: Sequence[Job], bound: Sequence[str], kept: Mapping[str, PlannedJob]) -> View:
+    def of(cls, instance: Instance, queue: Sequence[Job], bound: Sequence[str], kept: Mapping[str, PlannedJob]) -> Self:
         """Reserve a place for each waiting job, as conservative backfilling does.
 
         `instance`: the running jobs, and `now`. `queue`: the waiting jobs, in the order in which they are served.
@@ -265,8 +264,7 @@ class EventLoop:
     def _owned(self, job_id: str) -> Running:
         """Return the nodes and amounts that a job keeps from others until its predicted end.
 
-        Nodes stay owned as a whole, by a mate whose cores are lent; its guest ends before it, and the ledger
-        books nothing twice.
+        Nodes stay owned as a whole, by a mate whose cores are lent; the ledger books nothing twice.
         """
         run = self._runs[job_id]
         allocation = self._lenders[job_id].full if job_id in self._lenders else run.allocation
@@ -366,7 +364,6 @@ class EventLoop:
 
 
 def _nodes(segments: Iterable[Segment]) -> set[str]:
-    """Return the nodes on which segments have something."""
     return {placement.node for segment in segments for placement in segment.allocation}
 
 

@@ -2,8 +2,6 @@
 job that changes its cores as it runs (SD-3, SD-10).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -73,7 +71,7 @@ class Run:
         """Return how much is left to do at a later time."""
         return self.work - self.pace.real * (time - self.since)
 
-    def on(self, allocation: tuple[Placement, ...], pace: Pace, time: int) -> Run:
+    def on(self, allocation: tuple[Placement, ...], pace: Pace, time: int) -> "Run":
         """Return the job on other cores from `time` on, before its end: a segment for each change."""
         changed = replace(self, allocation=allocation, pace=pace, since=time, work=self.work_at(time))
         past = self.past

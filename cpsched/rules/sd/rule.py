@@ -1,7 +1,5 @@
 """The parameters of SD-Policy, and the choice of mates (D'Amico et al., eq. 1 to 3; SD-6)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -24,8 +22,7 @@ class SdRule:
 
     #: In a few letters, without spaces.
     name: str
-    #: Mates have a penalty below this (MAX_SLOWDOWN, SD-5); None: below the mean predicted slowdown of all that runs
-    #: (DynAVGSD).
+    #: Mates have a penalty below this (MAX_SLOWDOWN, SD-5); None: below the mean predicted slowdown (DynAVGSD).
     max_slowdown: float | None
     #: The share of its nodes' cores that a guest gets; its mates keep the rest (SD-9).
     sharing_factor: Fraction = Fraction(1, 2)
@@ -87,8 +84,7 @@ class Mate:
 def select_mates(mates: Sequence[Mate], nodes: int, rule: SdRule) -> tuple[Mate, ...] | None:
     """Return the mates with the least performance impact that have exactly `nodes` nodes together, or None.
 
-    `mates`: each may be chosen; their penalties are below the cut-off. `nodes`: how many the guest asks for, at least
-    1.
+    `mates`: each may be chosen; their penalties are below the cut-off. `nodes`: of the guest, at least 1.
 
     Notes
     -----

@@ -18,8 +18,6 @@ The kernels take their arrays in named tuples, which are passed last: the `Timel
 can be asked for (`t`), a `Scratch` (`x`), and the `Jobs` of a table (`j`).
 """
 
-from __future__ import annotations
-
 from cpsched.rusv.kernels.arrays import Bookings, Choices, Jobs, Links, Nodes, Scratch, Tables, Taken, TimelineState
 from cpsched.rusv.kernels.axis import add_break, copy, drop_break, following, last_until, locate, summarise_system
 from cpsched.rusv.kernels.constants import BLOCK, FIRST_KINK, HIGH, LAZY, LEVEL, LOW, RATE, D, F, H, K, R, S

@@ -1,7 +1,5 @@
 """The arrays of the kernels; `constants.py` has what the numbers in them mean."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
@@ -64,8 +62,7 @@ class Tables(NamedTuple):
     demands: NDArray[Any]
     #: int64 (kinds + 1, 3): chunks needed, first segment, and the most chunks on a node, see `K`.
     kinds: NDArray[Any]
-    #: int64 (segments + 1, 3): adjacent nodes that may hold a kind: first node, number of nodes, first term, see
-    #: `S`.
+    #: int64 (segments + 1, 3): adjacent nodes that may hold a kind: first, number, first term, see `S`.
     segments: NDArray[Any]
     #: int64 (terms, 2): column of a segment's first node, and the amount that a chunk takes of it.
     terms: NDArray[Any]

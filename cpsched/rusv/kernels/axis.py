@@ -1,7 +1,5 @@
 """The time axis of a timeline: slots and blocks, and the amounts that are booked on them."""
 
-from __future__ import annotations
-
 from cpsched.rusv.jit import inner_kernel, kernel
 from cpsched.rusv.kernels.arrays import Taken
 from cpsched.rusv.kernels.constants import BLOCK, FOREVER, HIGH, LAZY, LOW, H
@@ -198,9 +196,7 @@ def last_until(time, times, count):
 
 @inner_kernel
 def shift(start, end, sign, columns, amounts, scolumns, samounts, s):
-    """Add amounts of node columns and of system columns, times `sign`, to the free amounts in ``[start, end)``; both
-    must be breakpoints (or the end FOREVER).
-    """
+    """Add amounts of columns, times `sign`, to what is free in ``[start, end)``, both breakpoints or FOREVER."""
     place, index = locate(start, s)
     while place < s.head[H.BLOCKS]:
         block = s.order[place]
@@ -311,8 +307,7 @@ def taken_of(number, bookings):
 def pass_time(seconds, s):
     """Make second `seconds` the new second 0.
 
-    No booking ends before it. The bookings that began before it begin at 0 now: the slot there takes over the uses of
-    the slots that are gone.
+    No booking ends before it. The bookings that began before it begin at 0 now: that slot takes over their uses.
     """
     place, index = locate(seconds, s)
     uses = 0

@@ -1,7 +1,5 @@
 """What the numbers in the arrays of the kernels mean, and what kernels return."""
 
-from __future__ import annotations
-
 from collections import namedtuple
 from typing import Any
 

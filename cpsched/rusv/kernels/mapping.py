@@ -1,7 +1,5 @@
 """Chunks on nodes: how many fit into free amounts, where they are placed, and what they take there."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from cpsched.rusv.jit import inner_kernel, kernel

@@ -4,8 +4,6 @@ The steps of a node are those of its own bookings, so that memory and time grow 
 times breakpoints. The search reads the nodes one by one and stops where it has enough of them.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from cpsched.rusv.jit import inner_kernel, kernel
@@ -389,8 +387,7 @@ def wants_first(terms, wanted):
 def find_chunks(kind, start, duration, latest, whole, o, t, x):
     """Find nodes for the chunks of a kind in the window from `start` on, cheap nodes first.
 
-    Where there are too few, each node says from when on it may have more. Before the second by which these are enough
-    no window can be.
+    Where there are too few, each node says from when on it may have more. No window begins before these are enough.
 
     Returns (start, number of entries) if there are enough; else (first second at which there may be, 0); or (-1, 0)
     if there is none up to `latest`: then `lacking` says how many nodes must at least give something back before.
@@ -459,9 +456,7 @@ def find_kinds(demand, start, duration, latest, o, t, x):
 
 @inner_kernel
 def find_in_groups(demand, start, duration, latest, o, t, x):
-    """Find nodes for each kind by itself in some group of nodes, as `find_kinds` does in one; the first that begins
-    earliest.
-    """
+    """Find nodes for each kind by itself in one group of nodes, as `find_kinds`; the group that begins earliest."""
     soon, count, attempt = np.int64(-1), 0, t.demands[demand, D.OTHERWISE]
     while attempt >= 0 and soon != start:
         found, here = find_kinds(attempt, start, duration, latest if soon < 0 else soon - 1, o, t, x)

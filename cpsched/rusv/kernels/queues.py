@@ -1,7 +1,5 @@
 """Whole jobs: queues are placed one job after another, each as early as it fits."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from cpsched.rusv.jit import inner_kernel, kernel

@@ -1,7 +1,5 @@
 """The search for the earliest window of time in which a demand fits."""
 
-from __future__ import annotations
-
 from cpsched.rusv.jit import inner_kernel, kernel
 from cpsched.rusv.kernels.axis import following, locate
 from cpsched.rusv.kernels.constants import BLOCK, HIGH, LAZY, LOW, D, H
@@ -133,8 +131,7 @@ def take_slots(demand, block, low, high, source, target, s, t):
 
 @inner_kernel
 def scan_window(demand, place, index, last_place, last_index, source, s, t, x):
-    """Take the minimum of the amounts in `source` and of the free amounts over the slots of a window, from its last to
-    its first.
+    """Take the minimum of the amounts in `source` and of the free amounts over a window's slots, from the last on.
 
     Returns (side, place, index): which half of `x.free` holds the minimum; and the first slot, seen from the end, with
     which too little is left for the demand (place -1 if there is none).

@@ -1,7 +1,5 @@
 """Running the commands of a resource manager: argument lists, absolute paths, a time limit, and no shell."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import select

@@ -10,8 +10,6 @@ those before. The site reads it whenever it likes, and starts jobs as it says. B
 ``why``.
 """
 
-from __future__ import annotations
-
 import hashlib
 import time
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Jobs that stay the manager's: those that an instance cannot say, and those that wait for one of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from cpsched.domain import Job

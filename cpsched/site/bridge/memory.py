@@ -1,7 +1,5 @@
 """`MemoryManager`: a resource manager in memory, for trying cpsched out and for tests."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence

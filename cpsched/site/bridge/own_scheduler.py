@@ -1,11 +1,8 @@
 """The own scheduler of the manager in memory: first come, first served with EASY backfilling, on the first nodes.
 
-It knows requests, queues' nodes and licences; limits, free pools, guards and reservations it does not know. EASY: a
-job may overtake the first one that has to wait if it does not delay that (Lifka, The ANL/IBM SP scheduling system,
-JSSPP 1995).
+It knows requests, queues' nodes and licences; limits, free pools, guards and reservations it does not know. EASY: a job
+may overtake the first one that has to wait if it does not delay that (Lifka, JSSPP 1995).
 """
-
-from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,7 +23,7 @@ class Shop:
         self.exclusive: set[str] = set()
         self.licenses = Counter(cluster.licenses)
 
-    def copy(self) -> Shop:
+    def copy(self) -> "Shop":
         """Return another shop with the same free amounts."""
         other = Shop.__new__(Shop)
         other.cluster, other.state = self.cluster, self.state
@@ -114,11 +111,7 @@ class Shop:
 
 
 def own_starts(
-    shop: Shop,
-    waiting: Sequence[Job],
-    ends: Iterable[tuple[int, Job, tuple[Placement, ...]]],
-    site: Instance,
-    now: int,
+    shop: Shop, waiting: Sequence[Job], ends: Iterable[tuple[int, Job, tuple[Placement, ...]]], site: Instance, now: int
 ) -> Iterator[tuple[str, tuple[Placement, ...]]]:
     """Yield the jobs to start now, with their nodes; the caller books each one in the shop before it asks on.
 

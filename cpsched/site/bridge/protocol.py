@@ -8,8 +8,6 @@ by one, each with its own id.
 jobs are in the hands of the manager's own scheduler.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -112,8 +110,7 @@ class Snapshot:
 class Start:
     """Start a waiting job at a second on exactly these nodes; it is steered from then on.
 
-    In place of an order to start that the manager has for this job already. If the nodes are not free at that second,
-    the job starts there as soon as they are.
+    In place of an order to start that the manager has for this job already. It starts as soon as these nodes are free.
     """
 
     job: str
@@ -161,8 +158,7 @@ class Note:
     """Show the users when a waiting job will start most likely, in place of what was noted before."""
 
     job: str
-    #: The likely start, and the second by which it starts with 80 %, if there is one; None: nothing is noted any more,
-    #: also of a job that runs.
+    #: The likely start, and the second by which it starts with 80 %; None: nothing is noted.
     forecast: tuple[int, int | None] | None
 
 

@@ -5,8 +5,6 @@ run, on nodes of several reservations, of some cores or of licences are pools th
 These ask for a licence that says so, and on the reserved nodes for what is reserved there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -31,7 +29,7 @@ class Reserved:
     cores: Amounts | None = None
     licenses: Amounts = Amounts()
 
-    def meets(self, other: Reserved) -> bool:
+    def meets(self, other: "Reserved") -> bool:
         """Tell whether two of them are at the same time on the same nodes."""
         for one, two in ((self, other), (other, self)):
             if one.end is not None and two.start is not None and one.end <= two.start:
@@ -47,8 +45,7 @@ def set_aside(
 ) -> Instance:
     """Return an instance in which only their jobs have what is reserved.
 
-    `inside`: by id the jobs that run in a reservation, and in which one. `let_in`: those that may be in some, or
-    elsewhere.
+    `inside`: by id the jobs that run in a reservation, and in which one. `let_in`: those that may be in some.
     """
     if not reserved:
         return instance

@@ -1,7 +1,5 @@
 """One bad record costs that record: an instance made of a manager's answers, without what its reader would refuse."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace

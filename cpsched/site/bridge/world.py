@@ -4,8 +4,6 @@ It knows how long each job really runs (its `runtime`), which it tells nobody. A
 runtime and its walltime. Jobs that are not steered are started by the world's own scheduler (`own_scheduler.py`).
 """
 
-from __future__ import annotations
-
 import heapq
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -131,8 +129,6 @@ class World:
                 self._await(outage.end, _Kind.UP, node)
         self._settle()
 
-    # --- time ---
-
     def advance(self, to: int) -> None:
         """Advance the clock to a second; an earlier one than now changes nothing."""
         events = self._events
@@ -153,8 +149,6 @@ class World:
         """The second at which something happens by itself next; None if nothing ever does."""
         return self._events[0][0] if self._events else None
 
-    # --- what the manager does ---
-
     def steer(self, entry: WorldJob, *, is_steered: bool) -> None:
         """Take a waiting job from the own scheduler, or give it back; an order to start is withdrawn."""
         entry.is_steered, entry.due, entry.allocation = is_steered, None, ()
@@ -169,9 +163,7 @@ class World:
         self._settle()
 
     def view(self) -> Instance:
-        """Return the running and the waiting jobs as an instance; held jobs, and those that wait for them, are not in
-        it.
-        """
+        """Return the running and waiting jobs as an instance, without held ones and those that wait for them."""
         entries = [entry for entry in self.jobs.values() if not entry.state.is_over]
         known = {entry.job.id for entry in entries if entry.state is not JobState.HELD and not entry.never}
         while True:
@@ -181,8 +173,6 @@ class World:
             known -= lost
         jobs = tuple(self._seen(entry) for entry in entries if entry.job.id in known)
         return replace(self.site, now=self.now, cluster=self._cluster, jobs=jobs)
-
-    # --- inside ---
 
     def _await(self, time: int, kind: _Kind, name: str, run: int = 0) -> None:
         """Add an event of a job (of its run number `run`) or of a node."""

@@ -5,8 +5,6 @@ was lost on the way, by whomever, is ordered again, and what is true already is 
 remembered of orders: a daemon that was killed goes on from its plan and a snapshot.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """Forecasts of starts as the daemon makes them: now and then, of what waits, calibrated by what became of them."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections import deque

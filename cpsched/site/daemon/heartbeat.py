@@ -5,8 +5,6 @@ watchdog, another process, hands all waiting jobs back to the manager's own sche
 as long as no heartbeat comes. A daemon that lives on finds the jobs handed back in its next snapshot, and takes them.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """What the daemon says of its cycles, in its log and its metrics, and keeps of them and of the cluster in its store."""
 
-from __future__ import annotations
-
 import gzip
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Values as the text of JSON."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

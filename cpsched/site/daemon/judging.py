@@ -5,8 +5,6 @@ judged once more, against the newest snapshot. Only the nodes that they are abou
 there, unless a rule of the site counts what is elsewhere: the judge takes seconds for 5,000 nodes.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -99,7 +97,6 @@ def _violations(snapshot: Snapshot, planned: Mapping[str, PlannedJob]) -> tuple[
 
 
 def _named(violation: Violation, names: Iterable[str]) -> list[str]:
-    """Return which of some jobs a violation names."""
     in_words = {name: rf"\bjob {re.escape(name)}(?![^\s,;:)])" for name in names}
     return [
         name for name, words in in_words.items() if name == violation.subject or re.search(words, violation.message)
@@ -184,7 +181,6 @@ def _those(allocation: Iterable[Placement], nodes: Collection[str]) -> tuple[Pla
 
 
 def _only(cluster: Cluster, nodes: Collection[str], licenses: Amounts) -> Cluster:
-    """Return a cluster of some of the nodes."""
     classes = ((one, tuple(name for name in one.names if name in nodes)) for one in cluster.classes)
     return cluster.of((replace(one, names=names) for one, names in classes if names), licenses)
 

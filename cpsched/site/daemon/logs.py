@@ -1,7 +1,5 @@
 """Structured logs: one event on a line, without anything that a terminal or a reader would take for something else."""
 
-from __future__ import annotations
-
 import io
 import os
 import sys

@@ -1,7 +1,5 @@
 """The daemon's metrics in Prometheus's format, on a loopback port or in a file."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The orders that make true what the plan wants: the difference between the plan and the last snapshot."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Plans of a window: by the site's engine within its time; where that fails, by what is always there."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The preflight: whether the daemon could do its work here, each finding with what to do. It leaves nothing changed."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import time

@@ -3,8 +3,6 @@
 Jobs that came and went between two snapshots, jobs that have not started yet and nodes that failed are not in it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The daemon: a thin shell around the core, which asks the manager, the planner, the verifier and the store."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The site's file, read and checked, and what the daemon is made of by it."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

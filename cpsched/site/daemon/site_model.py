@@ -1,7 +1,5 @@
 """The site's file as nouns: its tables with their keys, types and bounds, as in ``docs/daemon.md``."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Literal
 

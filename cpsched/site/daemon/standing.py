@@ -1,7 +1,5 @@
 """What the own priorities of the manager say of waiting jobs: weights, and how far plans may leave their order."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

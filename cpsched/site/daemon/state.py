@@ -1,7 +1,5 @@
 """The nouns of the daemon's core: its state, the events that it takes, and what it keeps as history. All frozen."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """The window that is planned: what a snapshot says, seen from the second at which the plan will be there."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from cpsched.domain import Instance, Job, PromisedStart, Running

@@ -1,7 +1,5 @@
 """Readers, and what each of them may see: tokens, and the site's visibility."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import re

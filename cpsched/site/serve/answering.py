@@ -1,7 +1,5 @@
 """Questions about the plan, answered one by one in a thread of their own."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable

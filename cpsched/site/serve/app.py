@@ -1,7 +1,5 @@
 """The application: its parts, its endpoints, and the guard before them; and its server."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import gc
@@ -33,8 +31,7 @@ from cpsched.site.serve.sources import Opened
 def make_app(opened: Opened, settings: ServeSettings | None = None, *, log: Log = None) -> Guard:
     """Make the application that serves a source.
 
-    Its lifespan has to be run: it reads the source once before the first request, and again and again after it, and
-    ends all that is under way.
+    Its lifespan has to be run: it reads the source before the first request and after, and ends what is under way.
 
     `opened`: the source. `settings`: how it is served; None: on loopback, without tokens. `log`: as
     `cpsched.site.daemon.make_log` makes it; None: on standard error.

@@ -1,7 +1,5 @@
 """The endpoints that answer questions: why not earlier, and what if."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Coroutine

@@ -4,8 +4,6 @@ It reads one task from standard input, its length in 8 bytes before it, and writ
 as JSON. It ends when its standard input does: then the server has gone, or needs the outcome no more.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Processes that plan: a few at a time, each for one task, ended when nobody needs the outcome any more."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

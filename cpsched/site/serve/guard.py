@@ -1,7 +1,5 @@
 """What stands before every endpoint: tokens, limits of requests and of their size, and headers of security."""
 
-from __future__ import annotations
-
 import asyncio
 import ipaddress
 import time

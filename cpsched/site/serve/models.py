@@ -1,7 +1,5 @@
 """The answers of the API as pydantic models: what OpenAPI says of them."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field

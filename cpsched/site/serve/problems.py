@@ -1,7 +1,5 @@
 """Errors as RFC 9457 has them: ``application/problem+json``, the same for all endpoints."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus

@@ -1,7 +1,5 @@
 """The endpoints that only read: health, state, jobs, the plan, the nodes, events as they happen, and metrics."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The page about the API: its OpenAPI document as plain HTML, without scripts and without anything from elsewhere."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from html import escape

@@ -1,7 +1,5 @@
 """The settings of the server."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from cpsched.site.serve.access import Token

@@ -1,7 +1,5 @@
 """Where the state comes from: the daemon's store, which is looked at again and again, or an instance and a plan."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Instances that were sent to be planned: a bounded queue of them, and what became of them."""
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 import time

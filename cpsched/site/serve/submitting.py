@@ -1,7 +1,5 @@
 """The endpoints of submitted instances: send one, ask what became of it, cancel it."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 from typing import Annotated
@@ -96,10 +94,7 @@ def _checked(content: bytes, settings: ServeSettings) -> object:
     jobs, nodes = sum(len(job.element_ids) for job in instance.jobs), len(instance.cluster.node_names)
     faults = [
         Fault(path, f"Expected at most {most:,} {path.rpartition('.')[2]}, got {found:,}")
-        for path, found, most in (
-            ("jobs", jobs, settings.most_jobs),
-            ("cluster.nodes", nodes, settings.most_nodes),
-        )
+        for path, found, most in (("jobs", jobs, settings.most_jobs), ("cluster.nodes", nodes, settings.most_nodes))
         if found > most
     ]
     if faults:

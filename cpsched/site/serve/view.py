@@ -1,7 +1,5 @@
 """What is known at one moment: the window, its plan, and a row for each job."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """A view as one reader sees it: all of it, or with the jobs of others under other names, or without them."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import secrets

@@ -4,8 +4,6 @@ May import: `errors` and the judge's own modules. Begin with `presence.py`; each
 sentence.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 from cpsched.verify.case import Case, Violation

@@ -1,7 +1,5 @@
 """Does a job get what it asks for, on nodes that may host it: request, place, properties, states, guards."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """No use exceeds a capacity: nodes, `keep_free`, exclusive nodes and licences, over time."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate

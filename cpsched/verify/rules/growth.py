@@ -1,7 +1,5 @@
 """Jobs that change while they run: evolving jobs (steps) and malleable jobs (shares of their cores)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction

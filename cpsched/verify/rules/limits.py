@@ -1,7 +1,5 @@
 """Limits per user and group, and free pools that are kept for some jobs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The value of a plan, recomputed exactly from the two documents."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -144,9 +142,7 @@ def value_of(instance: Instance, runs: Iterable[Run]) -> Fraction:
 
 
 def _run_of(case: Case, booking: Booking) -> Run:
-    """Return a planned job with its times, the stretch of one whose duration a plan chooses, and the waste of an
-    evolving one.
-    """
+    """Return a planned job with its times, the stretch of a chosen duration, and the waste of an evolving one."""
     job, stretch = booking.job, 0
     if job.malleable is not None and not job.is_evolving:
         stretch = booking.end - booking.start - case.seconds_of(job)

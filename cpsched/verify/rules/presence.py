@@ -1,7 +1,5 @@
 """Every job occurs once, and running jobs are repeated unchanged or changed as allowed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from cpsched.verify.case import Case, Violation

@@ -1,7 +1,5 @@
 """Records of what happened: outages, and the jobs that they cut short."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -44,9 +42,7 @@ def check_outages(case: Case) -> Iterator[Violation]:
 
 
 def check_attempts(case: Case) -> Iterator[Violation]:
-    """Check that an attempt ends when a node that it has fails or the job is rightly stopped (`check_stops`), and
-    before its job is started again.
-    """
+    """Check that an attempt ends when its node fails or it is rightly stopped (`check_stops`), before the next."""
     yield from check_stops(case)
     failures: dict[str, set[int]] = {}
     for outage in case.instance.outages:

@@ -1,7 +1,5 @@
 """Reservations: the plan has them as requested, and only jobs that may run in them do."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

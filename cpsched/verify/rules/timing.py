@@ -1,7 +1,5 @@
 """When jobs may run: segments, walltime, starts, ends and dependencies."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from cpsched.verify.case import Case, Violation

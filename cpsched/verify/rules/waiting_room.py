@@ -6,8 +6,6 @@ kind of chunks that does not fit alone proves that it cannot; mapping many kinds
 "cannot tell".
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
@@ -46,9 +44,7 @@ class WaitingRoom:
         return claim(choices[0]) or self._by_alternatives(entry.reason, choices)
 
     def _by_alternatives(self, reason: str, choices: Sequence[Job]) -> str | None:
-        """Return which alternative of a job could run on empty nodes, although the job is said not to fit or to be too
-        long.
-        """
+        """Return which alternative of a job could run on empty nodes, although the plan says that none can."""
         if reason not in ("walltime", "unsatisfiable", "unavailable"):
             return None
         for number, job in enumerate(choices[1:], start=1):

@@ -10,7 +10,7 @@ import pytest
 
 from cpsched.errors import DocumentError
 from cpsched.site.bridge.slurm import json_reader, make_snapshot
-from cpsched.site.bridge.slurm.answer_reader import AnswerReader
+from cpsched.site.bridge.slurm.client import AnswerReader
 from cpsched.site.bridge.slurm.directory import merge_records
 from cpsched.site.bridge.slurm.json_reader import parse_answer, read_answer
 from cpsched.site.bridge.slurm.marker import GATE, Marker, marked
@@ -131,7 +131,7 @@ def test_an_entry_that_is_as_before_is_not_read_anew(monkeypatch: pytest.MonkeyP
         read.append(len(answer.get("jobs", ())))
         return usual(answer, source)
 
-    monkeypatch.setattr("cpsched.site.bridge.slurm.answer_reader.read_answer", counting)
+    monkeypatch.setattr("cpsched.site.bridge.slurm.client.read_answer", counting)
     jobs = [waiting(number) for number in range(1, 6)]
     other = [*jobs[:2], waiting(3, cpus=2), *jobs[3:]]
     for answer in (jobs, jobs, other, other[1:]):

@@ -1,7 +1,5 @@
 """The allocation bank: users who have spent their credit cannot run jobs (MAUI-9; QBank, Bode et al., ALS 2000)."""
 
-from __future__ import annotations
-
 from cpsched.lab.policies.maui.params import Credits
 
 _HOUR = 3600
@@ -39,9 +37,7 @@ class AllocationBank:
         return job in self._holds
 
     def can_pay(self, user: str | None, cores: int, seconds: int, rate: float) -> bool:
-        """Return whether a user has enough for these seconds on these cores. A job that costs nothing may always
-        run.
-        """
+        """Return whether a user has enough for these seconds on these cores; a job that costs nothing always runs."""
         left = None if user is None else self._left(user)
         return left is None or _price(cores, seconds, rate) <= max(left, 0)
 

@@ -1,7 +1,5 @@
 """One scheduling cycle of Maui: start from the top, reserve for those next, backfill (MAUI-1, MAUI-2)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -42,8 +40,7 @@ class Cycle:
     """A cycle; mutable. What it books stays on the timeline until it is closed.
 
     A job that has had a reservation keeps it or gets an earlier one, as long as no other of a higher priority needs one
-    too (Maui's ``CURRENTHIGHEST``): it is moved forward beside the reservations of all others, so that none of them is
-    ever delayed.
+    too (Maui's ``CURRENTHIGHEST``): it is moved forward beside the reservations of all others, and delays none of them.
 
     `site`, `parts`: the machine now; on the outlook's timeline, only running jobs and downtimes are booked.
     `before`: the reservations of the last cycle, by falling priority; those that cannot be kept are dropped.
@@ -92,9 +89,7 @@ class Cycle:
                 break
 
     def close(self) -> bool:
-        """Remove all bookings but those of running jobs, and release the credit of reservations; return whether one has
-        lapsed.
-        """
+        """Keep the bookings of running jobs alone, and release credits of reservations; tell whether one has lapsed."""
         if self._parts.pool is not None:
             self._parts.pool.give_back()
         for reservation in (*self._kept.values(), *self.reservations):
@@ -103,8 +98,6 @@ class Cycle:
             for reservation in self.reservations:
                 self._parts.bank.settle(reservation.job, 0)
         return bool(self._kept)
-
-    # --- one job --------------------------------------------------------------------------------------------------
 
     def _begins(self, job: int) -> bool:
         """Start a job if it fits now, else give it a reservation if one is left; return whether it starts."""
@@ -156,9 +149,7 @@ class Cycle:
             self._has_freed = True
 
     def _moved_forward(self, kept: Reservation) -> Fit:
-        """Return the earliest place for a job that has one already, which may be that one; if it starts now, it has the
-        weakest nodes that are free by now.
-        """
+        """Return the earliest place for a job that has one; if it starts now, on the weakest nodes that are free."""
         pool = self._parts.pool
         if pool is not None:
             pool.give_back()  # it is another one without this reservation
@@ -193,15 +184,11 @@ class Cycle:
         return self._timeline.earliest_fit(demand, earliest=self._now, latest=latest, duration=self._duration(job))
 
     def _duration(self, job: int) -> int:
-        """Return the seconds for which a job is booked: if there are downtimes, which no job may overlap, its whole
-        walltime.
-        """
+        """Return the seconds for which a job is booked: its whole walltime where there are downtimes."""
         return int(self._site.walltime[job]) if self._parts.params.downtimes else self._site.estimate(job)
 
     def _qos(self, job: int) -> Qos:
         return self._parts.priorities.qos[job]
-
-    # --- policies -------------------------------------------------------------------------------------------------
 
     def _is_held_off(self, job: int) -> bool:
         """Return whether a job may not have the nodes of the short pool."""

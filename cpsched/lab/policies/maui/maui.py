@@ -8,8 +8,6 @@ goes by node weights; licenses are allocated together with nodes. Pre-staging, q
 efficiencies are not built.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -28,8 +26,7 @@ class Maui:
     """The scheduler; mutable.
 
     It decides whenever a job has come or gone, a reservation begins, a downtime is over or working hours end. Maui
-    itself looks every few seconds: priorities that change in between are seen at the next of these events. `params`:
-    what the site has set.
+    itself looks every few seconds: priorities that change are seen at the next event. `params`: what the site has set.
     """
 
     name = "maui"
@@ -40,8 +37,7 @@ class Maui:
     def begin(self, site: Site) -> None:
         """Make ready for a simulation.
 
-        Raises `EngineError` if a downtime is of nodes that are not there, or working hours are set and the clock has no
-        date.
+        Raises `EngineError` if a downtime is of nodes that are not there, or working hours have no date.
         """
         params = self.params
         outlook = Outlook(site)
@@ -53,8 +49,7 @@ class Maui:
             pool=None if params.shortpool is None else KeptNodes(params.shortpool, site, outlook),
         )
         self._closures = Closures(
-            outlook,
-            [(site.capacity_of(_nodes_of(site, one)), one.start, one.end) for one in params.downtimes],
+            outlook, [(site.capacity_of(_nodes_of(site, one)), one.start, one.end) for one in params.downtimes]
         )
         #: The starts of the running jobs.
         self._running: dict[int, int] = {}
@@ -105,8 +100,6 @@ class Maui:
             times += self._parts.pool.changes(now, [*site.ends.tolist(), *ends])
         return min(times, default=None)
 
-    # --- running jobs ---------------------------------------------------------------------------------------------
-
     def _catch_up(self, site: Site, news: News) -> None:
         """Count what has been used, and settle what it has cost."""
         self._parts.priorities.advance(news.now)
@@ -144,7 +137,6 @@ class Maui:
 
 
 def _nodes_of(site: Site, downtime: Downtime) -> list[int]:
-    """Return the nodes of a downtime by their numbers."""
     number = site.columns.node_number
     missing = [name for name in downtime.nodes or () if name not in number]
     if missing:

@@ -3,8 +3,6 @@
 Names of kinds of credentials are those of the documents: an account is a job's ``project``, a class its ``queue``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import StrEnum
@@ -92,7 +90,7 @@ class Target:
     mark: str
 
     @classmethod
-    def of(cls, text: str | float) -> Target:
+    def of(cls, text: str | float) -> "Target":
         """Parse a target: ``25``, ``25+`` or ``25-``. Raises `ValueError` if the text is not a target from 0 to 100."""
         number = str(text).rstrip("+-")
         mark = str(text)[len(number) :]

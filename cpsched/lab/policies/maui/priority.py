@@ -1,7 +1,5 @@
 """The priority of a job in Maui: a weighted sum of components (MAUI-3 to MAUI-6), with past usage (MAUI-5)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -41,9 +39,7 @@ class UsageHistory:
         self._now = now
 
     def change(self, who: NDArray[np.int64], rate: float, since: int) -> None:
-        """Begin the usage of a job, which may count for several consumers, or, if negative, end it; `since` is now or
-        earlier.
-        """
+        """Begin or (negative) end the usage of a job, which may count for several consumers; `since`: by now."""
         columns = np.append(who, -1)
         self._rates[columns] += rate
         youngest = self._window_of(self._now)
@@ -180,8 +176,6 @@ class Priorities:
         if jobs:
             self._bypassed[list(jobs)] += 1
 
-    # --- usage ----------------------------------------------------------------------------------------------------
-
     def advance(self, now: int) -> None:
         """Add up usage until now."""
         if self._shares is not None:
@@ -202,11 +196,7 @@ class _Shares:
     """Fairshare: the consumers, their usage, and its part of the priorities; mutable."""
 
     def __init__(
-        self,
-        params: MauiParams,
-        credentials: Sequence[dict[Credential, str | None]],
-        qos: Sequence[Qos],
-        origin: int,
+        self, params: MauiParams, credentials: Sequence[dict[Credential, str | None]], qos: Sequence[Qos], origin: int
     ) -> None:
         fairshare = params.fairshare
         #: One for each credential with a target that counts: its weight and its target.

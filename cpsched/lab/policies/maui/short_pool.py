@@ -1,7 +1,5 @@
 """Nodes that are withheld for a time: in downtimes (MAUI-8), and from long jobs in working hours (MAUI-7)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 

@@ -1,7 +1,5 @@
 """The running jobs that have all cores of all their nodes, and could lend some of them (SD-4, SD-6, SD-7)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -129,9 +127,7 @@ class Owners:
         return job in self._idle
 
     def mates_of(self, guest: Guest, cut_off: float) -> tuple[Mate, ...] | None:
-        """Return the mates of a guest that the rule chooses, each with a penalty below the cut-off; None if it has none
-        (SD-6).
-        """
+        """Return the mates that the rule chooses, with penalties below the cut-off; None if there are none (SD-6)."""
         asked = self._number_of(guest)
         if asked in self._futile:
             _, time, highest = self._futile[asked]
@@ -143,7 +139,6 @@ class Owners:
         return chosen
 
     def _number_of(self, guest: Guest) -> int:
-        """Return the number of what a guest asks for."""
         number = self._asked.get(id(guest))
         if number is None:
             number = self._asks.setdefault((guest.chunk, guest.borrowed, guest.pace), len(self._asks))
@@ -209,9 +204,7 @@ class Owners:
 
 
 def _may_complete(sizes: NDArray[np.int64], wanted: int, most: int) -> NDArray[np.bool_]:
-    """Return which of these sizes can be part of a sum of this many nodes; of at most two, each follows from the
-    other.
-    """
+    """Return which sizes can be part of a sum of so many nodes; of at most two, each follows from the other."""
     if most > 2:
         return np.ones(len(sizes), dtype=np.bool_)
     is_there = np.zeros(wanted + 1, dtype=np.bool_)

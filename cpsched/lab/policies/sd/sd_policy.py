@@ -6,8 +6,6 @@ are made anew, and the pass begins again, until no job starts any more. Where no
 is malleable, this is `static_backfill`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -96,8 +94,7 @@ sd_dyn = _setting("sd_dyn", "DynAVGSD")
 
 
 def malleable_value(depth: int | None = DEPTH) -> SdPolicy:
-    """Return the policy that lends cores where that makes the sum of the predicted slowdowns less: what SD-Policy can
-    be when it reckons (SD-14).
+    """Return the policy that lends cores where that makes the sum of the predicted slowdowns less (SD-14).
 
     The queue is served by Smith's rule (the slowdown that a second of waiting adds, per core-second of the job). A
     guest starts if it saves more slowdown than its mates lose; its mates are those that lose least.

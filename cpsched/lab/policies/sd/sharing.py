@@ -1,7 +1,5 @@
 """The jobs that share nodes while a simulation runs: guests, their mates, and possible mates (SD-4 to SD-11)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -49,9 +47,7 @@ class Sharing:
         self._recover()
 
     def _recover(self) -> None:
-        """Find the guests and mates among the jobs that run already: of two jobs on a node the guest has started
-        last.
-        """
+        """Find guests and mates among the running jobs: of two jobs on a node the guest has started last."""
         site, on_node, mates = self._site, dict[int, int](), dict[int, set[int]]()
         running = [job for job in site.running.tolist() if site.jobs[job].malleability is not None]
         for job in sorted(running, key=lambda job: (site.start_of(job), job)):
@@ -90,8 +86,6 @@ class Sharing:
             if not np.array_equal(after, full if before is None else before):
                 found.append(Change(job, after))
         return found
-
-    # --- what has happened --------------------------------------------------------------------------------------
 
     def follow(self, gone: Sequence[int]) -> None:
         """Follow the events of the simulation: a job that shared with an ended job has its nodes for itself (SD-10)."""
@@ -162,8 +156,6 @@ class Sharing:
         )
         return found
 
-    # --- what comes ---------------------------------------------------------------------------------------------
-
     def cut_off(self) -> float:
         """Return the cut-off of a mate's penalty (SD-5)."""
         limit = self._rule.max_slowdown
@@ -194,7 +186,6 @@ class Sharing:
                 self._keep(mate, end, owner.entries)
 
     def _run(self, job: int, pace: Pace) -> Run:
-        """Return a job as it runs from now on."""
         work = Fraction(self._site.jobs[job].walltime) if job in self._starts else self._site.work_left(job)
         return Run(
             job=self._site.jobs[job], begin=self._site.now, allocation=(), since=self._site.now, work=work, pace=pace
@@ -204,8 +195,6 @@ class Sharing:
         """Keep nodes for a job as a whole until its predicted end: those on which it has entries of its own."""
         self._ends[job] = end
         self._future.keep(job, self._future.whole(job, np.zeros((0, 3), np.int32) if entries is None else entries, end))
-
-    # --- the malleable attempt ----------------------------------------------------------------------------------
 
     def start(self, start: Start) -> None:
         """Start a job as reserved (the static attempt)."""

@@ -1,7 +1,5 @@
 """Static backfilling, as SD-Policy's base has it (D'Amico et al., listing 1 without its else; SD-2)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -100,8 +98,7 @@ DEPTH = 500
 
 
 class StaticBackfill:
-    """The first jobs of the queue have reservations, made anew at every event; a job whose reservation begins now
-    starts.
+    """The first jobs of the queue have reservations, made anew at every event; a due one starts.
 
     `depth`: the number of waiting jobs that have reservations, and may start: Slurm's ``bf_max_job_test``. None: all.
     Raises `ValueError` if the depth is less than 1.

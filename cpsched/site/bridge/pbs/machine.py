@@ -3,8 +3,6 @@
 Attributes are those of the PBS Professional reference guide (2022.1, chapters 5 and 6).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

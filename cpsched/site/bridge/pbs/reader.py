@@ -4,8 +4,6 @@ Attributes and states are those of the
 PBS Professional reference guide (2022.1, chapters 6 and 8). Times are local dates in the C locale.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
@@ -330,12 +328,7 @@ def _walltime(listed: Answer) -> int:
 
 
 def _job(
-    key: str,
-    attributes: Answer,
-    machine: Machine,
-    arrays: Mapping[str, Sequence[str]],
-    now: int,
-    zone: tzinfo | None,
+    key: str, attributes: Answer, machine: Machine, arrays: Mapping[str, Sequence[str]], now: int, zone: tzinfo | None
 ) -> Job:
     listed = attributes.get("Resource_List", {})
     request = request_of(listed, machine)

@@ -1,7 +1,5 @@
 """What a job of PBS asks for, ``2:ncpus=4:mem=1gb`` and a place, as a request; or why that cannot be said."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Slurm's texts for amounts: memory, generic resources (gres), trackable resources (TRES), licences."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What a job of Slurm waits for, as dependencies of cpsched."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 

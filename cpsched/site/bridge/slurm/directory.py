@@ -1,7 +1,5 @@
 """A directory with answers of Slurm, JSON or text, as records: for looking at a machine without being on it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import tzinfo

@@ -1,7 +1,5 @@
 """Values of Slurm's JSON, whatever version wrote them: plain, null, or objects that say whether they are set."""
 
-from __future__ import annotations
-
 import marshal
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -46,11 +44,11 @@ class Fields:
         # version 2 writes equal values equally, and those of two types (1 and true) not
         return marshal.dumps(list(map(self._source.get, keys)), 2)
 
-    def quiet(self) -> Fields:
+    def quiet(self) -> "Fields":
         """Return the object, whose faults are told already."""
         return Fields(self._source, self._path, [])
 
-    def only(self, keys: Sequence[str]) -> Fields:
+    def only(self, keys: Sequence[str]) -> "Fields":
         """Return the object with some of its keys alone."""
         return Fields({key: self._source.get(key) for key in keys}, self._path, self._faults)
 
@@ -121,14 +119,14 @@ class Fields:
             self._wrong(key, "true or false", value)
         return value is True or value == 1
 
-    def inside(self, *keys: str) -> Fields:
+    def inside(self, *keys: str) -> "Fields":
         """Return the object below some keys; one without anything where there is none."""
         value: Any = self._source
         for key in keys:
             value = value.get(key) if isinstance(value, dict) else None
         return Fields(value, ".".join((self._path, *keys)), self._faults)
 
-    def each(self, key: str) -> Sequence[Fields]:
+    def each(self, key: str) -> "Sequence[Fields]":
         """Return the objects of a list, or the values of an object."""
         value = self._source.get(key)
         if isinstance(value, dict):

@@ -1,8 +1,4 @@
-"""What an instance cannot have as Slurm says it: licences with the name of a resource, counts beyond all bounds, and
-licences that others have.
-"""
-
-from __future__ import annotations
+"""What an instance cannot say as Slurm does: licences named as resources, counts beyond bounds, others' licences."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Slurm's JSON, from 21.08 to 25.x, as records: ``squeue``, ``sinfo`` and ``scontrol --json``, and slurmrestd."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace

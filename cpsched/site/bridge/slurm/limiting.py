@@ -5,8 +5,6 @@ asks for: exact for any account below any other, which the limits of an instance
 that the jobs could exceed together. A limit on a job alone is held against the job.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace

@@ -6,8 +6,6 @@ shows what it has. Amounts have our names (``cores``, ``gpus``); ``node`` counts
 licences.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -6,8 +6,6 @@ the excluded nodes, of which squeue has no column, and for estimates, which Slur
 text that users may choose.
 """
 
-from __future__ import annotations
-
 from cpsched.site.bridge.protocol import JobState
 from cpsched.site.bridge.slurm.records import JobRecord
 

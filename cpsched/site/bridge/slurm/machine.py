@@ -1,7 +1,5 @@
 """The machine of a Slurm as an instance has it: nodes in classes, queues, and what requests are read with."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -8,8 +8,6 @@ line for each job (`lines.py`); the JSON of all is read where a line is not as i
 A valid answer that is absurd is none: no jobs where there were some a moment ago, no nodes, a clock that went back.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import re
@@ -102,7 +100,7 @@ class SlurmManager:
         self._last, self._num_nodes, self._doubted = 0, 0, math.inf
 
     @classmethod
-    def of(cls, model: SlurmModel) -> SlurmManager:
+    def of(cls, model: SlurmModel) -> "SlurmManager":
         """Return the manager of a site's file."""
         gate = None if model.gate is None else Path(model.gate)
         return cls(client_of(model), model, gate=gate, only_ranks=model.steering == "order")

@@ -6,8 +6,6 @@ blanks, quotes or signs that a shell or ``scontrol`` would read: ``cpsched:1;beg
 remains in front of it.
 """
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime
 from typing import Any, NamedTuple

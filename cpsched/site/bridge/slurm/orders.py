@@ -1,7 +1,5 @@
 """Orders as lines for ``scontrol``, what became of them, and Slurm's errors in our words."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Whether cpsched can do its work on a Slurm: each finding with what to do."""
 
-from __future__ import annotations
-
 import os
 import re
 import time

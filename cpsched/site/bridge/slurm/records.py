@@ -4,8 +4,6 @@ The readers (`json_reader.py`, `text_reader.py`) make these; values are plain, s
 memory is in MiB, and None stands for what is not set, or has no limit.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -113,7 +111,7 @@ class JobRecord(NamedTuple):
     #: The nodes on which it runs or ran, as a host list.
     ran_on: str = ""
 
-    def but(self, **fields: object) -> JobRecord:
+    def but(self, **fields: object) -> "JobRecord":
         """Return a record with other values of some fields; as `_replace`, in a third of its time."""
         values: list[object] = list(self)
         for name, value in fields.items():

@@ -1,7 +1,5 @@
 """What a waiting job of Slurm asks for, as a request of cpsched; or why that cannot be said."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -332,7 +330,6 @@ def _usable(job: JobRecord, partition: str, site: Site) -> Sequence[tuple[NodeRe
 def _layout(
     job: JobRecord, need: _Need, usable: Sequence[tuple[NodeRecord, int]], partition: str, site: Site, required: int
 ) -> list[_Part]:
-    """Return what is on each node of a job."""
     fewest = max(1, job.nodes, required)
     if job.tasks_per_node:
         fewest = max(fewest, -(-job.tasks // job.tasks_per_node))
@@ -410,7 +407,6 @@ def _fits(job: JobRecord, need: _Need, number: int, kinds: Sequence[tuple[int, N
 def _amounts(
     job: JobRecord, need: _Need, part: _Part, nodes: int, usable: Sequence[tuple[NodeRecord, int]], site: Site
 ) -> dict[str, int]:
-    """Return what a job needs on one of its nodes."""
     gres: dict[str, int] = {name: count * part.tasks for name, count in need.of_task.items()}
     for amounts in (need.of_node, part.gres):
         gres |= {name: max(gres.get(name, 0), count) for name, count in amounts.items()}

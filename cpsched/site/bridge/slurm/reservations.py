@@ -6,8 +6,6 @@ on nodes on which jobs still run or which others have reserved too, and those wh
 (``MAGNETIC``, ``FLEX``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """slurmrestd: its answers over a unix socket or loopback, within a time limit, without the commands of Slurm."""
 
-from __future__ import annotations
-
 import getpass
 import http.client
 import json
@@ -74,8 +72,7 @@ class RestServer:
     def get(self, kind: str) -> bytes:
         """Return the answer about ``jobs``, ``nodes``, ``partitions``, ``reservations`` or ``licenses``, unread.
 
-        Raises `BridgeError` if there is no answer in time, or one that tells of a failure; or if the token cannot be
-        read.
+        Raises `BridgeError` if there is no answer in time, or a failure, or the token cannot be read.
         """
         version, self._version = self._version or self._newest(), None
         data = self._fetch(f"/slurm/{version}/{kind}")

@@ -1,7 +1,5 @@
 """The site's choices about its Slurm: where its commands are, and how long the users of a partition expect to wait."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,8 +38,7 @@ class SlurmModel:
 
     kind: Annotated[Literal["slurm"], Key("Which resource manager")]
     commands: Annotated[
-        FilePath | None,
-        Key("The directory of squeue, sinfo and scontrol; default: where squeue is found (PATH)"),
+        FilePath | None, Key("The directory of squeue, sinfo and scontrol; default: where squeue is found (PATH)")
     ] = None
     conf: Annotated[FilePath | None, Key("slurm.conf; default: SLURM_CONF, or where Slurm looks for it")] = None
     seconds: Annotated[float, Bounds(above=0, most=600, unit="seconds"), Key("Seconds that one command may take")] = (

@@ -1,7 +1,5 @@
 """Slurm's records as a `Snapshot`: an instance, the jobs that stay Slurm's with a reason each, and the facts."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -17,8 +15,7 @@ from cpsched.site.bridge.leaving import Inexpressible, without_awaited
 from cpsched.site.bridge.protocol import JobFacts, JobState, LeftJob, Snapshot
 from cpsched.site.bridge.slurm.dependencies import dependencies_of
 from cpsched.site.bridge.slurm.fitting import fitted, without_others
-from cpsched.site.bridge.slurm.groups import join_components, throttled
-from cpsched.site.bridge.slurm.jobs import Seen, anywhere_from, job_of, revision_of
+from cpsched.site.bridge.slurm.jobs import Seen, anywhere_from, job_of, join_components, revision_of, throttled
 from cpsched.site.bridge.slurm.limiting import Take, kept, limited, with_licenses
 from cpsched.site.bridge.slurm.limits import SlurmLimits, are_enforced
 from cpsched.site.bridge.slurm.machine import cluster_of, queues_of, site_of, unions_of
@@ -254,11 +251,7 @@ class SnapshotMaker:
         return binding
 
     def _make_cluster(
-        self,
-        records: SlurmRecords,
-        views: Sequence[JobRecord],
-        members: Mapping[str, Collection[str]],
-        limits: Amounts,
+        self, records: SlurmRecords, views: Sequence[JobRecord], members: Mapping[str, Collection[str]], limits: Amounts
     ) -> Cluster:
         """Make the nodes in classes; those that some job requires or excludes have properties that say so, and so have
         those of partitions (`members`).
@@ -299,7 +292,6 @@ def _apart(record: JobRecord) -> _Apart:
 
 
 def _tasks(record: JobRecord) -> Iterator[Seen]:
-    """Yield a job, or the tasks that a record stands for."""
     view, marker = user_view(record)
     try:
         ids = record.ids

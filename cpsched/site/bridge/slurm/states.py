@@ -5,8 +5,6 @@ for a flag at its end; ``squeue`` of 22.05 shows a flag in place of the base. Wo
 21.08 to 25.05.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from cpsched.domain import NodeState

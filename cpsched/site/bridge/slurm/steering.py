@@ -1,7 +1,5 @@
 """What the fields of a job and its note say of how it is steered: its facts, and whether it is left to Slurm."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +28,7 @@ class Leaving:
     @classmethod
     def of(
         cls, records: SlurmRecords, nodes: Mapping[str, Sequence[str]], choices: SlurmModel, *, only_ranks: bool
-    ) -> Leaving:
+    ) -> "Leaving":
         """Return that of a Slurm. `nodes`: of each partition. `only_ranks`: whether jobs are never held."""
         chosen = dict.fromkeys(choices.leave_partitions, "the site leaves its partition to Slurm")
         preempting = {} if only_ranks else dict(_preempting(records, nodes))

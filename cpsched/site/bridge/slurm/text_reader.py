@@ -6,8 +6,6 @@ Names and comments stand in it as their users wrote them, and may read like fiel
 is left out, and if it runs it keeps its nodes. JSON has no such doubt.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping

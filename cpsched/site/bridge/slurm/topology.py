@@ -1,7 +1,5 @@
 """Slurm's topology as levels: what ``scontrol show topology``, ``topology.conf`` or ``topology.yaml`` say."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The daemon's store: the living plan, promises, orders, and the history, in SQLite or PostgreSQL."""
 
-from __future__ import annotations
-
 import fcntl
 import gzip
 import json

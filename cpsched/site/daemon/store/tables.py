@@ -1,7 +1,5 @@
 """The tables of the store, as the newest migration leaves them."""
 
-from __future__ import annotations
-
 from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, LargeBinary, MetaData, String, Table, Text
 
 METADATA = MetaData()

@@ -1,7 +1,5 @@
 """Run by Alembic for each command: the migrations of the connection that `Store` gives."""
 
-from __future__ import annotations
-
 from alembic import context
 
 connection = context.config.attributes["connection"]

@@ -1,7 +1,5 @@
 """Forecasts of starts, and what became of them."""
 
-from __future__ import annotations
-
 import sqlalchemy as sa
 from alembic import op
 

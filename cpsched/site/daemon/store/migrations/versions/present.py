@@ -1,7 +1,5 @@
 """The present: what is true now, for readers beside the daemon."""
 
-from __future__ import annotations
-
 import sqlalchemy as sa
 from alembic import op
 
