@@ -239,7 +239,7 @@ class Job:
         """Whether it has to start within some time of another one."""
         return any(one.max_delay is not None for one in self.after)
 
-    def starting_by(self, latest: int | None) -> Job:
+    def starting_by(self, latest: int | None) -> "Job":
         """Return the job with a deadline that it keeps only by a start up to `latest` (s on the instance's clock; None:
         any); one that may take longer than its shortest choice has less time.
         """
