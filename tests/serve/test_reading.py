@@ -108,7 +108,8 @@ def test_the_map_of_the_nodes() -> None:
 
 def test_the_map_has_the_topology() -> None:
     """Each node is there with its groups, of the widest level first; one in no group of a level says so."""
-    switches, halls = FrozenMap({"s1": ("n1",), "s2": ("n2",)}), FrozenMap({"east": ("n1",)})
+    switches = FrozenMap[str, tuple[str, ...]]({"s1": ("n1",), "s2": ("n2",)})
+    halls = FrozenMap[str, tuple[str, ...]]({"east": ("n1",)})
     instance = users_site()
     cluster = replace(instance.cluster, topology=FrozenMap({"switch": switches, "hall": halls}))
     with asking(opened(replace(instance, cluster=cluster))) as client:
