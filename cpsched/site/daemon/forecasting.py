@@ -89,7 +89,7 @@ class Forecaster:
     def came(self, jobs: Iterable[Job]) -> None:
         """Note jobs that were seen for the first time."""
         for job in jobs:
-            if job.running is job.array is job.told is job.runtime is None:
+            if job.running is None and job.array is None and job.told is None and job.runtime is None:
                 self._past[job.id] = job
                 continue
             for element in job.element_ids:
