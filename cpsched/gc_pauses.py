@@ -23,3 +23,15 @@ def uncollected() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+@contextmanager
+def collected() -> Iterator[None]:
+    """Make a context, within one of `uncollected`, in which Python looks for cyclic garbage: a search may make some."""
+    was_enabled = gc.isenabled()
+    gc.enable()
+    try:
+        yield
+    finally:
+        if not was_enabled:
+            gc.disable()

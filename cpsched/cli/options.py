@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Annotated, Any
 import click
 
 from cpsched.arguments import SECONDS, SEED, STEPS, WORKERS, Limits, plain_argument
+from cpsched.text import printable
 
 #: Read at a time, and at most: a log of more bytes is refused by its reader.
 _PORTION, _MOST_BYTES = 2**20, 2**31
@@ -92,6 +94,18 @@ STEPS_RANGE = Within(STEPS, int)
 WORKERS_RANGE = Within(WORKERS, int)
 
 
+def check_folder(folder: Path, *, is_made: bool = False) -> None:
+    """Refuse a folder for results that is not there, or in which no file can be made: before the work, not after it.
+
+    `is_made`: whether it is made where it is not there, with those that it is in.
+    """
+    found = folder if not is_made else next((one for one in (folder, *folder.parents) if one.exists()), folder)
+    if not is_made and not found.is_dir():
+        raise click.BadParameter(f"The folder {printable(str(folder))!r} does not exist.")
+    if not os.access(found, os.W_OK):
+        raise click.BadParameter(f"The folder {printable(str(found))!r} cannot be written to.")
+
+
 def ends_in(
     *suffixes: str, or_stdout: bool = False
 ) -> Callable[[click.Context, click.Parameter, Path | None], Path | None]:
@@ -105,8 +119,7 @@ def ends_in(
             return path
         if not path.name.endswith(suffixes):
             raise click.BadParameter(f"Expected a name that ends in {' or '.join(suffixes)}, got {path.name!r}.")
-        if not path.parent.is_dir():
-            raise click.BadParameter(f"The folder {str(path.parent)!r} does not exist.")
+        check_folder(path.parent)
         return path
 
     return check

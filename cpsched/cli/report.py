@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cpsched.cli.options import AS_JSON, INPUT_FILE, InputFile
+from cpsched.cli.options import AS_JSON, INPUT_FILE, InputFile, check_folder
 from cpsched.cli.outputs import echo_output
 from cpsched.cli.results import RUN, found_in
 from cpsched.text import printable
@@ -21,8 +21,8 @@ _EXPECTED = "a plan, the folder of a simulation (cpsched simulate -o) or that of
 
 
 def _is_format(ctx: click.Context, param: click.Parameter, path: Path | None) -> Path | None:
-    if path is not None and not path.parent.is_dir():
-        raise click.BadParameter(f"The folder {printable(str(path.parent))!r} does not exist.")
+    if path is not None:
+        check_folder(path.parent)
     return path
 
 

@@ -14,7 +14,7 @@ import click
 from cpsched.cli.bench import echo_campaign
 from cpsched.cli.exits import ExitCode
 from cpsched.cli.interrupts import finished
-from cpsched.cli.options import AS_JSON, INPUT_FILE, OUTPUT_FILE, SECONDS_RANGE
+from cpsched.cli.options import AS_JSON, INPUT_FILE, OUTPUT_FILE, SECONDS_RANGE, check_folder
 from cpsched.cli.outputs import echo_output
 from cpsched.cli.results import RUN, SUMMARY, check_free, folder_names, found_in, identity_of, write_results
 from cpsched.cli.schedulers import Asked, Contender, contenders, echo_schedulers, read_policies, read_settings
@@ -324,6 +324,7 @@ def _targets(
     for folder in dict.fromkeys((output, *(path.parent for path in found_in(output, SUMMARY)))):
         # They share the workload's document.
         check_free(folder, {"workload_digest": identities[0]["workload_digest"]})
+    check_folder(output, is_made=True)
     return list(zip(folders, identities, strict=True))
 
 
@@ -346,8 +347,7 @@ def _check_checkpoint(checkpoint: Path | None, *, resume: bool, count: int) -> N
         return
     if count > 1:
         raise click.UsageError(f"A checkpoint is of one policy, got {count}.")
-    if not checkpoint.parent.is_dir():
-        raise click.UsageError(f"The folder {str(checkpoint.parent)!r} does not exist.")
+    check_folder(checkpoint.parent)
     if resume != checkpoint.exists():
         what = "does not exist" if resume else "exists: continue it with --resume, or remove it"
         raise click.UsageError(f"The checkpoint {printable(str(checkpoint))} {what}.")

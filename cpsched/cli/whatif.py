@@ -78,7 +78,9 @@ def command(
         nodes=nodes,
     )
     if request.is_empty is (submit is None):
-        raise click.UsageError("Expected changes, or --submit alone.")
+        raise click.UsageError(
+            "Expected a change (--add, --drop, --drain, --walltime, --limit, --nodes), or --submit alone."
+        )
     window = read_instance(instance)
     before = solve(window, engine="planner", budget=0) if plan is None else read_plan(plan)
     if submit is not None:

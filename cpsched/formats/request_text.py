@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from cpsched.domain import MAX_AMOUNT, MAX_COUNT, MAX_NAME, Amounts, Chunk, FrozenMap, Place, Request
 from cpsched.errors import SyntaxFault
 from cpsched.formats.notations import format_place, parse_place
+from cpsched.text import did_you_mean
 
 _ALIASES = {"ncpus": "cores", "ngpus": "gpus", "nmics": "mics"}
 _TEXT_NAMES = {name: alias for alias, name in _ALIASES.items()}
@@ -112,9 +113,8 @@ class _Parser:
             self.item(resources, where)
         resources = {name: amount for name, amount in resources.items() if amount}
         if not resources:
-            known = {name.casefold(): name for name in (*_ALIASES, *self.countable)}
-            meant = [known[name.casefold()] for name in where if name.casefold() in known]
-            hint = f", did you mean {meant[0]}?" if meant else ""
+            known = (*_ALIASES, *sorted(self.countable))
+            hint = next(filter(None, (did_you_mean(name, known) for name in where)), "")
             raise self.fault((start, self.at), f"Expected at least one unit of a countable resource, got none{hint}")
         return Chunk(count=count, resources=Amounts(resources), where=FrozenMap(where))
 

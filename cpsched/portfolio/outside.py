@@ -2,11 +2,14 @@
 
 import sys
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cpsched.engine import Engine
 from cpsched.errors import DocumentError, Fault
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 #: The groups of entry points: ``NAME = "module:object"``.
 POLICY_GROUP, ENGINE_GROUP = "cpsched.policies", "cpsched.engines"
@@ -14,6 +17,8 @@ POLICY_GROUP, ENGINE_GROUP = "cpsched.policies", "cpsched.engines"
 
 def announced(group: str) -> dict[str, EntryPoint]:
     """Return the entry points of a group by their names, in alphabetical order; of equal ones the first."""
+    from importlib.metadata import entry_points  # most names are ours
+
     found: dict[str, EntryPoint] = {}
     for entry in entry_points(group=group):
         found.setdefault(entry.name, entry)

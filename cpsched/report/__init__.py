@@ -8,7 +8,7 @@ dependencies), or with `report.py`, the nouns of a report: `plan_report.py`, `ru
 
 from cpsched.charts import duration as duration
 from cpsched.report.campaign_report import CampaignCell, campaign_report
-from cpsched.report.gantt import gantt_html
+from cpsched.report.gantt import gantt_html, groups_of_nodes
 from cpsched.report.page import report_page
 from cpsched.report.plan_report import plan_report
 from cpsched.report.replay_report import Difference, Replay, replay_report, replay_tables

@@ -222,8 +222,7 @@ class _PageData:
     def _levels(self) -> list[list[object]]:
         """Return the levels of the topology, widest groups first: name, and runs of nodes as (group, first, number)."""
         levels: list[list[object]] = []
-        for level, groups in _widest_first(self.instance.cluster):
-            group_of = {node: group for group, nodes in groups.items() for node in nodes}
+        for level, group_of in groups_of_nodes(self.instance.cluster).items():
             rows: list[list[object]] = []
             for group, run in groupby(enumerate(self.nodes), key=lambda each: group_of.get(each[1])):
                 places = [index for index, _ in run]
@@ -231,6 +230,14 @@ class _PageData:
                     rows.append([group, places[0], len(places)])
             levels.append([level, rows])
         return levels
+
+
+def groups_of_nodes(cluster: Cluster) -> dict[str, dict[str, str]]:
+    """Return the group of each node that has one, by level of the topology, the widest groups first."""
+    return {
+        level: {node: group for group, nodes in groups.items() for node in nodes}
+        for level, groups in _widest_first(cluster)
+    }
 
 
 def _widest_first(cluster: Cluster) -> list[tuple[str, Mapping[str, tuple[str, ...]]]]:

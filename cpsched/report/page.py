@@ -6,7 +6,6 @@ so that not even a flaw in the escaping could run a name as code. Without script
 
 import html
 from collections.abc import Iterator
-from importlib.metadata import version
 
 from cpsched.charts import COLOURS, DARK_COLOURS, Box, Chart, Line, Table, plotly_figure, plotly_script
 from cpsched.report.gantt import gantt_assets
@@ -39,6 +38,8 @@ def report_page(report: Report) -> str:
         f'<li><a href="#section-{place}">{as_html(section.title)}</a></li>'
         for place, section in enumerate(report.sections)
     )
+    from importlib.metadata import version  # a table needs none
+
     data = {"light": COLOURS, "dark": DARK_COLOURS, "charts": figures}
     parts = {
         "POLICY": policy,

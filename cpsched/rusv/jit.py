@@ -99,7 +99,7 @@ class _Kernel:
 def _plain(result: Any) -> Any:
     """Return Python's numbers in place of numpy's, as compiled kernels do."""
     if isinstance(result, tuple):
-        plain = map(_plain, result)
+        plain = [one if type(one) in _PLAIN else _plain(one) for one in result]
         return type(result)(*plain) if hasattr(result, "_fields") else tuple(plain)
     return result.item() if isinstance(result, np.generic) else result
 

@@ -177,6 +177,24 @@ def test_the_map_by_pointer_and_keys(address: str, visits: Visits) -> None:
     eventually(page.locator("#map figure").first, "of mem used")
 
 
+@pytest.mark.parametrize("screen", [WIDE, NARROW])
+def test_the_map_by_switch(serve: Serve, visits: Visits, repository: Path, screen: tuple[int, int]) -> None:
+    """Where the cluster has a topology, the map is grouped by it; a folded group stays so, and the others are shown."""
+    page = visits.open(
+        serve(DocumentSource(read_instance(repository / "instances" / "tiny-topology.json"))), screen=screen
+    )
+    groups = page.locator("#map figure")
+    eventually(groups.first, re.compile("switch s1 .*of 2 nodes in use"))
+    assert groups.count() == 2
+    groups.first.locator("summary").click()
+    page.get_by_label("coloured by").select_option("most used resource")
+    assert [groups.nth(place).locator("canvas").is_visible() for place in range(2)] == [False, True]
+    assert is_hard_to_use(page) == []
+    page.get_by_label("grouped by").select_option("kind of node")
+    eventually(groups.first, "of 4 nodes in use")
+    assert groups.count() == 1
+
+
 @pytest.mark.parametrize(("screen", "scheme"), [SCREENS[0], SCREENS[-1]])
 def test_hostile_names_are_text(serve: Serve, visits: Visits, screen: tuple[int, int], scheme: str) -> None:
     """Jobs, users, queues and nodes with markup as names are text in the list, the map, details and explanation."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from cpsched.cli.exits import ExitCode
 from tests.cli.conftest import Run, Window
@@ -59,3 +62,17 @@ def test_results_that_are_not_whole_are_told(run: Run, window: Window, tmp_path:
     shown = run("report", tmp_path / "old", "-o", tmp_path / "report.html")
     assert shown.exit_code == ExitCode.BAD_INPUT
     assert "not whole, they lack run.npz" in shown.stderr
+
+
+@pytest.mark.parametrize(
+    "command", [("solve", "-o", "plan.json"), ("simulate", "-o", "new/out"), ("report", "-o", "r.html")]
+)
+def test_a_folder_that_cannot_be_written_is_refused_before_the_work(
+    run: Run, window: Window, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    """Neither a plan nor a simulation is made whose result would be lost."""
+    name, option, path = command
+    monkeypatch.setattr("os.access", lambda folder, mode: mode != os.W_OK)  # who runs the tests may write everywhere
+    shown = run(name, window.instance_file, option, window.folder / path)
+    assert shown.exit_code == ExitCode.BAD_INPUT
+    assert f"The folder '{window.folder}' cannot be written to." in shown.stderr

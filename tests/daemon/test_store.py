@@ -287,3 +287,9 @@ def test_a_job_without_an_end_is_unfinished(store: Store) -> None:
     over = JobOver(job="c", state=JobState.COMPLETED, start=5, end=9)
     store.save(Save(records=(*started, over)), 9)
     assert store.load().unfinished == {"a": False, "b": True}
+
+
+def test_a_store_without_a_folder_says_so(tmp_path: Path) -> None:
+    """The folder is named: SQLite says only that it cannot open a file."""
+    with pytest.raises(StoreError, match=f"{tmp_path}/none does not exist"):
+        Store(f"sqlite:///{tmp_path}/none/cpsched.db")

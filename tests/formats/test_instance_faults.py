@@ -72,6 +72,10 @@ _NO_WORK: dict[str, Any] = {"walltime": None, "request": None}
         ({"walltime": 5.0}, "jobs[0].walltime: Expected an integer (seconds), got 5.0"),
         ({"walltime": "5"}, 'jobs[0].walltime: Expected an integer (seconds), got "5"'),
         ({"wallime": 5}, "jobs[0].wallime: unknown key, did you mean walltime?"),
+        (
+            {"request": "2:ncps=16"},
+            "jobs[0].request: Expected at least one unit of a countable resource, got none, did you mean ncpus?",
+        ),
         ({"submit": None}, "jobs[0].submit: Expected this key, got nothing"),
         ({"user": ""}, "jobs[0].user: Expected at least 1 characters, got 0"),
         ({"user": "a\nb"}, r'jobs[0].user: Expected a text without control characters, got "a\nb"'),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from cpsched.domain import FrozenMap
 from cpsched.formats import instance_to_document, parse_instance, parse_plan
 from cpsched.verify import verify
 from tests.bridge.small_world import job, site
@@ -98,8 +100,22 @@ def test_the_map_of_the_nodes() -> None:
     found = get("/v1/nodes")
     assert found["classes"] == [{"names": "n[1-2]", "resources": {"cores": 4}, "properties": {}}]
     assert found["nodes"][0] == {
-        "name": "n1", "node_class": 0, "state": "up", "used": {"cores": 4}, "shares": {"cores": 1.0}, "jobs": 1,
+        "name": "n1", "node_class": 0, "groups": [], "state": "up", "used": {"cores": 4}, "shares": {"cores": 1.0},
+        "jobs": 1,
     }  # fmt: skip
+    assert found["levels"] == []
+
+
+def test_the_map_has_the_topology() -> None:
+    """Each node is there with its groups, of the widest level first; one in no group of a level says so."""
+    switches = FrozenMap[str, tuple[str, ...]]({"s1": ("n1",), "s2": ("n2",)})
+    halls = FrozenMap[str, tuple[str, ...]]({"east": ("n1",)})
+    instance = users_site()
+    cluster = replace(instance.cluster, topology=FrozenMap({"switch": switches, "hall": halls}))
+    with asking(opened(replace(instance, cluster=cluster))) as client:
+        found = client.get("/v1/nodes").json()
+    assert found["levels"] == ["hall", "switch"]
+    assert [node["groups"] for node in found["nodes"]] == [["east", "s1"], [None, "s2"]]
 
 
 def test_the_documents_are_the_documents() -> None:

@@ -10,7 +10,6 @@ import time
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -248,6 +247,8 @@ class Keeper:
     """
 
     def __init__(self, checkpoint: Checkpoint, world: SimWorld, seconds: list[float]) -> None:
+        from importlib.metadata import version  # most simulations have none
+
         self._path, self._interval, self._world, self._seconds = checkpoint.path, checkpoint.interval, world, seconds
         self._identity = {
             "format": _FORMAT,

@@ -99,7 +99,7 @@ def _converse(process: subprocess.Popen[bytes], given: bytes, end: float) -> tup
         fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, _READ)
     # an answer is long: it grows in place
     said = {stream: bytearray() for stream in (process.stdout, process.stderr) if stream is not None}
-    left, length = memoryview(given), 0
+    left, length, read = memoryview(given), 0, memoryview(bytearray(_READ))
     with selectors.PollSelector() as selector:
         for stream in said:
             selector.register(stream, selectors.EVENT_READ)
@@ -113,10 +113,10 @@ def _converse(process: subprocess.Popen[bytes], given: bytes, end: float) -> tup
                         left = left[:0]
                     is_over = not left
                 else:
-                    part = os.read(key.fd, _READ)
-                    said[key.fileobj] += part  # type: ignore[index]  # the streams that were registered
-                    is_over = not part
-                    length += len(part)
+                    count = os.readv(key.fd, [read])
+                    said[key.fileobj] += read[:count]  # type: ignore[index]  # the streams that were registered
+                    is_over = not count
+                    length += count
                     if length > _MOST_BYTES:
                         raise OverflowError
                 if is_over:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from cpsched.domain import MAX_DURATION, Amounts, Cluster, FrozenMap, Instance, Job, NodeClass
+from cpsched.domain import MAX_DURATION, Amounts, Cluster, FrozenMap, Instance, Job, NodeClass, Running
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats import fold_hostlist, instance_to_document, parse_instance, path_of, trusted
 from cpsched.text import printable
@@ -60,7 +60,7 @@ class Checker:
             names = _names(instance)
             known = self._jobs if names == self._names else {}
             new: Iterable[Job] = [job for key, job in jobs.items() if known.get(key) is not job]
-            new = _unlike(new) if turn == 0 else new
+            new = _unlike(new, instance) if turn == 0 else new
             part = replace(instance, jobs=tuple(_with_linked(new, jobs, is_all=bool(left))))
             try:
                 parse_instance(instance_to_document(part), source="snapshot")
@@ -168,15 +168,17 @@ def _names(instance: Instance) -> object:
     return cluster.node_names, resources, frozenset(cluster.licenses), frozenset(instance.queues), reservations
 
 
-def _unlike(jobs: Iterable[Job]) -> Iterable[Job]:
-    """Return one of the jobs that ask alike: many do, and where one of them is in order all are."""
+def _unlike(jobs: Iterable[Job], instance: Instance) -> Iterable[Job]:
+    """Return one of the jobs that ask, or hold, alike: many do, and where one of them is in order all are."""
     found: dict[object, Job] = {}
     for job in jobs:
         times = (job.submit, job.not_before or 0, job.deadline or 0, 10 * job.walltime)
-        if job.running is not None or job.after or max(map(abs, times)) > _LATEST or len(job.id) > _LONGEST_ID:
+        held = () if job.running is None else _held(job.running, instance)
+        if held is None or job.after or max(map(abs, times)) > _LATEST or len(job.id) > _LONGEST_ID:
             found[job.id] = job
         else:
             asked = (
+                held,
                 id(job.steps[0].request),
                 tuple([id(one.request) for one in job.alternatives]) if job.alternatives else (),
                 job.user,
@@ -188,6 +190,16 @@ def _unlike(jobs: Iterable[Job]) -> Iterable[Job]:
             )
             found.setdefault(asked, job)
     return found.values()
+
+
+def _held(running: Running, instance: Instance) -> tuple[object, ...] | None:
+    """Return what a job holds, but not where: on nodes of the cluster, on each once; None: that, or a time, is odd."""
+    segment, now = running.segments[-1], instance.now
+    nodes = {one.node for one in segment.allocation if one.node in instance.cluster.class_of}
+    begins = -_LATEST < segment.start == running.start <= now < segment.end < _LATEST
+    if len(running.segments) > 1 or not begins or not nodes or len(nodes) != len(segment.allocation):
+        return None
+    return tuple([(id(one.resources), one.chunk, one.count) for one in segment.allocation])
 
 
 def _with_linked(new: Iterable[Job], jobs: Mapping[str, Job], *, is_all: bool) -> Iterable[Job]:

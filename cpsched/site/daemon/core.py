@@ -211,14 +211,15 @@ def _give_up(state: State, snapshot: Snapshot, plannable: Mapping[str, Job], cha
     seen, due = snapshot.jobs, snapshot.taken_at - state.policy.patience
     # what was planned after the last look is ordered in this one, however long looks take
     last = snapshot.taken_at if state.snapshot is None else state.snapshot.taken_at
+    latest = max(due, last)  # most start after it
     for job, entry in state.plan.items():
-        facts = seen.get(job)
-        if job not in plannable or facts is None:
+        facts, asked, planned = seen.get(job), plannable.get(job), entry.planned
+        if asked is None or facts is None:
             changes.plan[job] = None
-        elif facts.revision != entry.revision or entry.planned.alternative > len(plannable[job].alternatives):
+        elif facts.revision != entry.revision or planned.alternative > len(asked.alternatives):
             changes.plan[job] = None
             changes.stale.append(f"job {job} has changed")
-        elif entry.planned.start < (due if facts.due is not None else min(due, last)):
+        elif planned.start < latest and planned.start < (due if facts.due is not None else min(due, last)):
             changes.plan[job] = None
             changes.stale.append(f"job {job} has not started at its second")
     for job in [job for job in state.promises if job not in plannable]:

@@ -87,6 +87,9 @@ class Forecaster:
     def came(self, jobs: Iterable[Job]) -> None:
         """Note jobs that were seen for the first time."""
         for job in jobs:
+            if job.running is None and job.array is None and job.told is None and job.runtime is None:
+                self._past[job.id] = job
+                continue
             for element in job.element_ids:
                 self._past[element] = replace(job, id=element, array=None, running=None, told=None, runtime=None)
         while len(self._past) > _MOST_PAST:

@@ -9,7 +9,7 @@ from pathlib import Path
 from cpsched.domain import Job, Plan
 from cpsched.errors import BridgeError, CpschedError, StoreError
 from cpsched.forecast import Kind, RuntimeLearner, warm_up_forecasts
-from cpsched.gc_pauses import uncollected
+from cpsched.gc_pauses import collected, uncollected
 from cpsched.site.bridge import Gate, Hold, Note, Order, Receipt, Refusal, ResourceManager, Result, Snapshot, Start
 from cpsched.site.daemon.core import step
 from cpsched.site.daemon.forecasting import Forecaster
@@ -247,6 +247,7 @@ class Daemon:
 
     # --- one cycle ---
 
+    @uncollected()
     def cycle(self) -> bool:
         """Ask the manager what is true, plan where that is needed, give orders; tell whether all of it went well."""
         began, self.journal.has_failed, self.num_orders, self._last_made = self._clock(), False, 0, None
@@ -260,36 +261,33 @@ class Daemon:
             )
             if why:
                 self._plan(why, began, is_quick=True)
-            with uncollected():
-                self.journal.keep(self._snapshot, keep_days=self.settings.keep_days, every=self.settings.snapshot_every)
+            self.journal.keep(self._snapshot, keep_days=self.settings.keep_days, every=self.settings.snapshot_every)
             if self.settings.forecast_every:
                 self._forecast()
             if why or is_due:
                 self._plan(why or "the period is over", began, is_quick=False)
             self._count_bad()
-        with uncollected():
-            is_good = self._was_good = self._note(began)
+        is_good = self._was_good = self._note(began)
         late = 0.0 if self._to_be_planned is None else max(0.0, self._clock() - self._to_be_planned)
         self._after_planning = max(late, _FADING * self._after_planning)
         return is_good
 
     def _look(self) -> bool:
         """Take a snapshot and do what follows from it; tell whether the manager answered."""
-        with uncollected():
-            try:
-                snapshot = self.manager.snapshot()
-            except BridgeError as error:
-                self.journal.failed("manager", error)
-                return False
-            self._beat()
-            if snapshot.rival:
-                self.must_stop = self._is_superseded = True
-                self.journal.failed("rival", CpschedError(f"another cpsched steers these jobs: {snapshot.rival}"))
-                return False
-            self._before, self._snapshot, self._jobs_before = self.state.snapshot, snapshot, None
-            self._looked = self._clock()
-            self.journal.tell(snapshot)
-            self._take(Seen(snapshot=snapshot))
+        try:
+            snapshot = self.manager.snapshot()
+        except BridgeError as error:
+            self.journal.failed("manager", error)
+            return False
+        self._beat()
+        if snapshot.rival:
+            self.must_stop = self._is_superseded = True
+            self.journal.failed("rival", CpschedError(f"another cpsched steers these jobs: {snapshot.rival}"))
+            return False
+        self._before, self._snapshot, self._jobs_before = self.state.snapshot, snapshot, None
+        self._looked = self._clock()
+        self.journal.tell(snapshot)
+        self._take(Seen(snapshot=snapshot))
         return True
 
     def _plan(self, why: str, began: float, *, is_quick: bool) -> None:
@@ -306,19 +304,19 @@ class Daemon:
         if not (is_quick or can_improve):
             return
         lead = 0 if is_quick else math.ceil(settings.rate * max(0.0, settings.budget - (self._looked - began)))
-        with uncollected():
-            try:
-                window = planning_window(
-                    self.state, lead=lead, price=settings.price, told=self._told, learner=self._learner
-                )
-            except CpschedError as error:
-                self._unplanned(error)
-                return
-            previous = plan_of_state(self.state, window.instance)
+        try:
+            window = planning_window(
+                self.state, lead=lead, price=settings.price, told=self._told, learner=self._learner
+            )
+        except CpschedError as error:
+            self._unplanned(error)
+            return
+        previous = plan_of_state(self.state, window.instance)
         if is_quick:
             made = self.planner.follow(window.instance, previous, why)
         else:
-            made = self.planner.improve(window.instance, previous, why, seconds=end - self._clock())
+            with collected():
+                made = self.planner.improve(window.instance, previous, why, seconds=end - self._clock())
             self._next_improvement = self._clock() + settings.period
             # what is done with time to spare, and is over early, leaves more for what follows
             self._to_be_planned = min(end, self._clock())
@@ -329,8 +327,7 @@ class Daemon:
         self._last_made, self._last_plan = made, made.plan
         self.metrics.fallbacks.inc(len(made.failures))
         is_told = not (is_quick and can_improve)
-        with uncollected():
-            self._take(Planned(plan=made.plan, revisions=window.revisions, why=made.why, is_told=is_told))
+        self._take(Planned(plan=made.plan, revisions=window.revisions, why=made.why, is_told=is_told))
         self._again = ""
         self._look()
 

@@ -87,8 +87,9 @@ def planning_window(
     if told is not None:
         told.clear()
         told.update(new)
-    jobs = _whole(jobs)
-    revisions = {job.id: revisions[job.id] for job in jobs if job.id in revisions}
+    if any(job.after for job in jobs):
+        jobs = _whole(jobs)
+        revisions = {job.id: revisions[job.id] for job in jobs if job.id in revisions}
     is_strict = len({one.priority for one in standing.values()}) > 1
     instance = replace(snapshot.instance, now=at, jobs=tuple(jobs), has_strict_priorities=is_strict)
     return PlanningWindow(instance=instance, revisions=revisions)

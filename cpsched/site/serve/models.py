@@ -209,6 +209,7 @@ class NodeModel(BaseModel):
 
     name: str
     node_class: int = Field(description="Its place in classes")
+    groups: list[str | None] = Field(description="Its group at each of the levels")
     state: Literal["up", "drain", "down"]
     used: dict[str, int] = Field(description="What running jobs have of it")
     shares: dict[str, float] = Field(description="The same as shares of what it has")
@@ -221,6 +222,7 @@ class NodesModel(BaseModel):
     version: str
     now: int
     classes: list[NodeClassModel]
+    levels: list[str] = Field(description="Of the topology, the widest groups first")
     nodes: list[NodeModel]
 
 

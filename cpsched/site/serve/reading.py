@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from cpsched.domain import Instance, Plan
 from cpsched.formats import fold_hostlist, instance_to_document, plan_to_document
 from cpsched.metrics import honest_gap
-from cpsched.report import gantt_html
+from cpsched.report import gantt_html, groups_of_nodes
 from cpsched.site.serve.access import Viewer
 from cpsched.site.serve.models import (
     ClusterModel,
@@ -182,6 +182,7 @@ async def nodes(parts: AllParts) -> Response:
 
 def _nodes(view: View) -> bytes:
     cluster = view.instance.cluster
+    levels = groups_of_nodes(cluster)
     classes = [
         NodeClassModel(names=fold_hostlist(one.names), resources=dict(one.resources), properties=dict(one.properties))
         for one in cluster.classes
@@ -190,6 +191,7 @@ def _nodes(view: View) -> bytes:
         NodeModel(
             name=name,
             node_class=index,
+            groups=[group_of.get(name) for group_of in levels.values()],
             state=one.state.value,
             used=(used := dict(view.used.get(name, ()))),
             shares={
@@ -202,7 +204,7 @@ def _nodes(view: View) -> bytes:
         for index, one in enumerate(cluster.classes)
         for name in one.names
     ]
-    model = NodesModel(version=view.version, now=view.instance.now, classes=classes, nodes=listed)
+    model = NodesModel(version=view.version, now=view.instance.now, classes=classes, levels=list(levels), nodes=listed)
     return model.model_dump_json().encode()
 
 

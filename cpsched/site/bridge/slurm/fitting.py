@@ -35,7 +35,7 @@ def without_others(instance: Instance, free: Mapping[str, int], left: dict[str, 
     has = dict(instance.cluster.licenses)
     held = Counter[str]()
     for job in instance.jobs:
-        if job.running is not None:
+        if job.licenses and job.running is not None:
             held.update(job.licenses)
     others = {name: total - free[name] - held[name] for name, total in has.items() if name in free}
     others = {name: amount for name, amount in others.items() if amount > 0}

@@ -15,7 +15,7 @@ from cpsched.site.bridge.protocol import JobState
 from cpsched.site.bridge.slurm.limiting import Take
 from cpsched.site.bridge.slurm.marker import Marker, is_sayable, prefix_of
 from cpsched.site.bridge.slurm.records import JobRecord, ReservationRecord, Share
-from cpsched.site.bridge.slurm.requests import Site, counter_of, licenses_of, steps_of
+from cpsched.site.bridge.slurm.requests import Holding, Site, counter_of, licenses_of, steps_of
 from cpsched.site.bridge.slurm.states import CLOSED, NEVER
 from cpsched.text import printable
 
@@ -138,22 +138,33 @@ def _running(make: Callable[..., Job], view: JobRecord, site: Site, now: int) ->
         walltime = max(1, now + 1 - start)
     elif view.is_suspended and view.end is not None:
         walltime = max(walltime, view.end - start)
-    amounts = [_held(share, queue, site) for share in view.shares]
-    kinds = {held: index for index, held in enumerate(dict.fromkeys(amounts))}
-    counts = Counter(amounts)
+    asked = queue, walltime, view.exclusive, tuple([(one.cpus, one.memory, one.gres) for one in view.shares])
+    if (known := site.holding.get(asked)) is None:
+        known = site.holding[asked] = _holding(view, queue, walltime, site)
+    held, steps = known
     allocation = tuple(
-        Placement(node=share.node, resources=held, chunk=kinds[held], count=1)
-        for share, held in zip(view.shares, amounts, strict=True)
+        [
+            Placement(node=share.node, resources=amounts, chunk=chunk, count=1)
+            for share, (amounts, chunk) in zip(view.shares, held, strict=True)
+        ]
     )
-    chunks = tuple(Chunk(count=counts[held], resources=held) for held in kinds)
-    place = Place(arrangement=Arrangement.SCATTER, exclusive=view.exclusive != "" or site.limits(queue).is_alone)
     segment = Segment(start=start, end=max(start + walltime, now + 1), allocation=allocation)
     return make(
         queue=queue if queue in site.partitions else None,
-        steps=(Step(walltime=walltime, request=Request(chunks=chunks, place=place)),),
+        steps=steps,
         licenses=licenses_of(view),
         running=Running(start=start, segments=(segment,)),
     )
+
+
+def _holding(view: JobRecord, queue: str, walltime: int, site: Site) -> Holding:
+    """Return what a running job has on each of its nodes, with the kind of its chunk there, and its request."""
+    amounts = [_held(share, queue, site) for share in view.shares]
+    counts = Counter(amounts)
+    kinds = {held: (held, index) for index, held in enumerate(counts)}
+    chunks = tuple(Chunk(count=count, resources=held) for held, count in counts.items())
+    place = Place(arrangement=Arrangement.SCATTER, exclusive=view.exclusive != "" or site.limits(queue).is_alone)
+    return [kinds[held] for held in amounts], (Step(walltime=walltime, request=Request(chunks=chunks, place=place)),)
 
 
 def _held(share: Share, queue: str, site: Site) -> Amounts:

@@ -138,9 +138,10 @@ class SlurmManager:
         host, number, began = self._me.split(":")
         mine = int(began), host, number
         for record in self._jobs:
-            if record.state.is_over or ";by=" not in record.admin_comment or self._me in record.admin_comment:
+            comment = record.admin_comment
+            if ";by=" not in comment or self._me in comment or record.state.is_over:
                 continue
-            marker = read_marker(record.admin_comment)
+            marker = read_marker(comment)
             if marker is None or _BY.fullmatch(marker.by) is None or marker.until <= now:
                 continue
             parts = marker.by.split(":")

@@ -53,6 +53,10 @@ def outside_property(excluded: str) -> str:
     return f"outside.{excluded}"
 
 
+#: What a running job has on each of its nodes, with the kind of its chunk there; and the request of all of it.
+Holding = tuple[Sequence[tuple[Amounts, int]], tuple[Step, ...]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
     """What is known of the machine when the request of a job is read."""
@@ -78,6 +82,8 @@ class Site:
         default_factory=dict, compare=False, repr=False
     )
     requests: dict[tuple[object, ...], Sequence[Request]] = field(default_factory=dict, compare=False, repr=False)
+    #: What running jobs hold, by all that it rests on. Mutable: a cache.
+    holding: dict[tuple[object, ...], Holding] = field(default_factory=dict, compare=False, repr=False)
 
     def limits(self, partition: str) -> PartitionRecord:
         """Return what Slurm says of a partition; of one that it does not describe nothing is limited."""

@@ -189,7 +189,14 @@ class Store:
                 yield connection
         except (SQLAlchemyError, OSError) as error:
             cause = getattr(error, "orig", None) or error
-            raise StoreError(f"{self._shown}: {type(cause).__name__}: {cause}") from error
+            raise StoreError(f"{self._shown}: {self._why_closed() or f'{type(cause).__name__}: {cause}'}") from error
+
+    def _why_closed(self) -> str:
+        """Return why there can be no file of SQLite where it is to be; empty: there can."""
+        folder = None if self._lock is None else self._lock.parent
+        if folder is None or self._file is not None or os.access(folder, os.W_OK):
+            return ""
+        return f"the folder {folder} {'cannot be written to' if folder.is_dir() else 'does not exist'}"
 
     def load(self) -> Kept:
         """Read the living plan and the promises."""

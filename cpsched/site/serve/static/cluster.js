@@ -1,4 +1,5 @@
 // The map of the cluster: a cell for each node, coloured by how much of one resource is used, and the same in words.
+// Nodes of a class, or of a group of the topology, are together, and can be folded.
 
 import { at, h, meter, shown } from "./dom.js";
 import { listNode } from "./jobs.js";
@@ -9,12 +10,12 @@ const STEPS = [0, 0.25, 0.5, 0.75, 0.999, 1];
 const LABELS = ["idle", "to 25 %", "to 50 %", "to 75 %", "below all", "all used"];
 /** Pixels: of the smallest and the largest cell, and of the height that all cells may take. */
 const LEAST = 4, MOST = 20, HEIGHT = 330;
-const MOST_USED = "most used resource";
+const MOST_USED = "most used resource", KIND = "kind of node";
 
-let latest = null, colours = null, maps = [];
+let latest = null, colours = null, maps = new Map();
 
 export function startCluster() {
-  at("resource").addEventListener("change", draw);
+  for (const choice of ["resource", "level"]) at(choice).addEventListener("change", draw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { colours = null; draw(); });
   new ResizeObserver(() => requestAnimationFrame(draw)).observe(at("map"));
 }
@@ -22,14 +23,31 @@ export function startCluster() {
 /** Show the nodes as the API has them. */
 export function drawCluster(nodes) {
   latest = nodes;
-  const names = [MOST_USED, ...new Set(nodes.classes.flatMap(({ resources }) => Object.keys(resources)))], select = at("resource");
-  if (names.length !== select.options.length || names.some((name, i) => select.options[i].value !== name)) {
-    const kept = select.value;
-    select.replaceChildren(...names.map((name) => h("option", { value: name }, name)));
-    select.value = names.includes(kept) && kept ? kept : names.find((name) => name === "cores") ?? MOST_USED;
-  }
+  offer(at("resource"), [MOST_USED, ...new Set(nodes.classes.flatMap(({ resources }) => Object.keys(resources)))], "cores");
+  offer(at("level"), [KIND, ...nodes.levels], nodes.levels[0]);
+  at("grouping").hidden = !nodes.levels.length;
   at("cluster").removeAttribute("aria-busy");
   draw();
+}
+
+/** Offer names to choose from: at first one of them, or the first. */
+function offer(select, names, preferred) {
+  if (names.length === select.options.length && names.every((name, i) => select.options[i].value === name)) return;
+  const kept = select.value;
+  select.replaceChildren(...names.map((name) => h("option", { value: name }, name)));
+  select.value = names.find((name) => name === kept) ?? names.find((name) => name === preferred) ?? names[0];
+}
+
+/** The nodes by class, or by their groups at the level that is chosen: what each is called, and its nodes. */
+function grouped() {
+  const level = latest.levels.indexOf(at("level").value), groups = new Map();
+  if (level < 0) latest.classes.forEach((kind, index) => groups.set(index, { kind, name: kind.names, nodes: [] }));
+  for (const node of latest.nodes) {
+    const key = level < 0 ? node.node_class : node.groups[level];
+    if (!groups.has(key)) groups.set(key, { name: key === null ? `in no ${at("level").value}` : `${at("level").value} ${key}`, nodes: [] });
+    groups.get(key).nodes.push(node);
+  }
+  return new Map([...groups.values()].map((group) => [group.name, group]));
 }
 
 /** Show how much of each resource is used. */
@@ -60,15 +78,14 @@ function readColours() {
 function draw() {
   if (!latest) return;
   if (!colours) readColours();
-  const width = at("map").clientWidth, groups = latest.classes.map(() => []);
+  const width = at("map").clientWidth, groups = grouped();
   if (!width) return;
-  for (const node of latest.nodes) groups[node.node_class].push(node);
   const size = Math.max(LEAST, Math.min(MOST, Math.floor(Math.sqrt(width * HEIGHT / Math.max(1, latest.nodes.length)))));
-  if (maps.length !== groups.length) {
-    maps = groups.map((_, index) => nodeMap(index));
-    at("map").replaceChildren(...maps.map(({ figure }) => figure));
+  if (maps.size !== groups.size || [...groups.keys()].some((name) => !maps.has(name))) {
+    maps = new Map([...groups.keys()].map((name) => [name, maps.get(name) ?? nodeMap()]));
+    at("map").replaceChildren(...[...maps.values()].map(({ figure }) => figure));
   }
-  groups.forEach((group, index) => maps[index].show(latest.classes[index], group, size, width));
+  groups.forEach((group, name) => maps.get(name).show(group, size, width));
   at("scale").replaceChildren(...LABELS.map((label, i) => legend(label, (ctx) => paint(ctx, 0, 0, 14, { share: STEPS[i], state: "up" }))),
     ...["drain", "down"].filter((state) => latest.nodes.some((node) => node.state === state)).map((state) => legend(state, (ctx) => paint(ctx, 0, 0, 14, { share: 0, state }))));
 }
@@ -96,17 +113,17 @@ function paint(ctx, x, y, size, { share, state }) {
   ctx.stroke();
 }
 
-function summary(kind, nodes) {
+function summary(nodes) {
   const used = nodes.filter((node) => node.jobs > 0).length, out = nodes.filter((node) => node.state !== "up").length;
   const shares = nodes.map(shareOf).filter((share) => share !== null);
   const mean = shares.length ? `, ${percent(shares.reduce((sum, share) => sum + share, 0) / shares.length)} of ${at("resource").value} used` : `, without ${at("resource").value}`;
   return `${number(used)} of ${count(nodes.length, "node")} in use${mean}${out ? `, ${number(out)} out of service` : ""}`;
 }
 
-/** The nodes of one class: a heading, the sentence for those who cannot see the cells, and the cells. */
-function nodeMap(index) {
+/** The nodes of one class or group: a heading, the sentence for those who cannot see the cells, and the cells. */
+function nodeMap() {
   const title = h("strong", {}), has = h("small", { class: "soft" }), said = h("small", {}), canvas = h("canvas", { tabindex: 0, role: "application" });
-  const figure = h("figure", {}, h("figcaption", {}, title, has, said), canvas);
+  const figure = h("figure", {}, h("details", { open: true }, h("summary", {}, title, " ", has, said), canvas));
   let nodes = [], size = LEAST, columns = 1, focus = null;
   const tell = (place) => {
     focus = place;
@@ -114,7 +131,7 @@ function nodeMap(index) {
     const node = nodes[place], status = at("node");
     status.hidden = !node;
     if (!node) return;
-    const kind = latest.classes[index];
+    const kind = latest.classes[node.node_class];
     status.replaceChildren(h("strong", {}, node.name), ` ${node.state === "up" ? "" : `${node.state}, `}${node.jobs ? count(node.jobs, "job") : "idle"}`,
       h("small", { class: "soft" }, amounts(node.used) ? ` ${Object.keys(kind.resources).filter((name) => kind.resources[name]).map((name) => `${name} ${amount(name, node.used[name] ?? 0)} of ${amount(name, kind.resources[name])}`).join(", ")}` : ` has ${amounts(kind.resources)}`));
   };
@@ -152,13 +169,13 @@ function nodeMap(index) {
   }
   return {
     figure,
-    show(kind, group, cell, width) {
-      [nodes, size, columns] = [group, cell, Math.max(1, Math.floor(width / cell))];
-      title.textContent = shown(kind.names);
-      title.title = shown([kind.names, ...Object.entries(kind.properties).map(([name, value]) => `${name}=${value}`)].join(" "));
-      has.textContent = shown(amounts(kind.resources));
-      said.textContent = shown(summary(kind, group));
-      canvas.setAttribute("aria-label", shown(`Nodes ${kind.names}: ${summary(kind, group)}`));
+    show(group, cell, width) {
+      [nodes, size, columns] = [group.nodes, cell, Math.max(1, Math.floor(width / cell))];
+      title.textContent = shown(group.name);
+      title.title = shown([group.name, ...Object.entries(group.kind?.properties ?? {}).map(([name, value]) => `${name}=${value}`)].join(" "));
+      has.textContent = shown(group.kind ? amounts(group.kind.resources) : "");
+      said.textContent = shown(summary(nodes));
+      canvas.setAttribute("aria-label", shown(`Nodes ${group.name}: ${summary(nodes)}`));
       redraw();
     },
   };
