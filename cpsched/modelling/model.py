@@ -218,6 +218,7 @@ class Model:
         malleable: Sequence[float] | Entry | None = None,
         alternatives: Sequence[tuple[SupportsIndex, Chunks] | Entry] | None = None,
         moldable: Entry | None = None,
+        prefer: Entry | None = None,
         resizable: Entry | None = None,
         expand_limit: float | None = None,
         array: str | Entry | None = None,
@@ -249,6 +250,8 @@ class Model:
             What it can run with instead: (walltime, request) of each; a plan chooses one.
         moldable
             The same in short, other numbers of its chunks: ``{"min": 1, "max": 8, "model": "amdahl", "serial": 0.02}``.
+        prefer
+            In one group of a level if that is worth so many seconds of waiting: ``{"level": "switch", "cost": 600}``.
         array
             The indices of an array, ``"0-9"``.
         told

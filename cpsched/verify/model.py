@@ -105,6 +105,8 @@ class Step:
 
     walltime: int
     request: Request
+    #: Of an alternative: the seconds of waiting that it costs.
+    cost: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ fits beside those before it, or gets one itself, if that begins before the last 
 at once.
 
 A job with alternatives waits by the first of its choices that could start on the empty machine: so it has its place in
-the queue, and its reservation. Whenever it may start, it does so by the first of its choices that fits.
+the queue, and its reservation. Whenever it may start, it does so by the first of its choices that fits. One that costs
+more than that by which it waits is open once it has waited so many seconds.
 
 By Smith's index jobs are due that have waited for so many times the longest wait so far under EASY, or the time that
 the machine needs for the rest of the queue, whichever is longer; a job of the whole machine for half as many times.
@@ -114,6 +115,10 @@ class _Life:
         """Run by a choice from now on, or wait."""
         if len(self.choices) > 1:
             self.job, self.estimate = choice, choice.walltime
+
+    def opens(self, choice: Job) -> int:
+        """Return the second from which on it may run by a choice."""
+        return self.job.submit + max(0, choice.steps[0].cost - self.choices[0].steps[0].cost)
 
     @property
     def latest(self) -> float:
@@ -247,6 +252,7 @@ class _Play:
                 self.change_asides(now),
                 self.begin_booked(now),
                 self.arrive(now),
+                any(now == life.opens(one) > life.job.submit for life in self.waiting() for one in life.choices),
             ]
             if self.rule.due_after is not None:
                 self.replay_easy(now)
@@ -309,6 +315,7 @@ class _Play:
         for life in self.running():
             times += [life.end, life.believed]
         times += [int(life.latest) + 1 for life in self.waiting() if life.latest < inf]
+        times += [at for life in self.waiting() for one in life.choices if (at := life.opens(one)) > now]
         times += [start for start, _, _ in self.booked.values()]
         times += [time for time in (self.notice, self.woken) if time is not None]
         is_alive = times or self.waiting()
@@ -794,6 +801,8 @@ class _Play:
     def start_first(self, life: _Life, room_of: Callable[[_Life], _Amounts | None], now: int) -> bool:
         """Start a job by the first of its choices that fits; tell whether it does."""
         for choice in life.choices:
+            if now < life.opens(choice):
+                continue
             life.take(choice)
             room = room_of(life)
             if room is not None and self.start_if_mapped(life, room, now):

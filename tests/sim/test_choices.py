@@ -73,6 +73,7 @@ def busy(seed: int, *, fails: bool = False) -> Instance:
         submit += random.choice([0, 0, 1, 5, 20])
         choices = {step(random.randint(1, 40), random.randint(1, 4), random.choice([1, 2, 2, 5])) for _ in range(3)}
         own, *others = sorted(choices, key=lambda one: random.random())[: random.choice([1, 2, 3])]
+        others = [replace(one, cost=random.choice([0, 0, 3, 30])) for one in others]
         runtime = random.choice([None, random.randint(1, own.walltime + 5)])
         jobs.append(replace(job(f"j{number}", submit, own, *others, runtime=runtime), user=random.choice(["u", "v"])))
     found = window(machine, *jobs)

@@ -31,7 +31,7 @@ S = _numbered("S", "CLASS LEVEL COST INTERVAL COUNT TOLD LEFT WALLTIME")
 P = _numbered("P", "NOTICE EXEMPT STOPS RESUMES")
 
 # kinds of events, in their order within a second
-ENDED, EXCEEDED, EXPIRED, BOOKED, RELEASED = 0, 1, 2, 3, 4
+ENDED, EXCEEDED, EXPIRED, OPENED, BOOKED, RELEASED = 0, 1, 2, 3, 4, 5
 BREAKS, RETURNS = 0, 1
 
 AFTER_START, AFTER_OK, AFTER_ANY, AFTER_NOT_OK = 0, 1, 2, 3
@@ -86,8 +86,9 @@ class SimState(NamedTuple):
     demand: NDArray[Any]
     #: float64 (jobs,): all cores that it asks for.
     cores: NDArray[Any]
-    #: int64 (jobs + 1,) and (·, 5): of a job that has a choice what it can run by, first what it waits by: demand,
-    #: walltime, real length, cores, number in the document. None of all other jobs.
+    #: int64 (jobs + 1,) and (·, 6): of a job that has a choice what it can run by, first what it waits by: demand,
+    #: walltime, real length, cores, number in the document, seconds after its submission from which on it is open. None
+    #: of all other jobs.
     choices_of: NDArray[Any]
     choices: NDArray[Any]
     #: int64 (jobs,): the number of that by which it runs or waits.

@@ -234,7 +234,9 @@ class Load:
         return asked | {name: self._ints(job.licenses.get(name, 0) for job in jobs) for name in cluster.licenses}
 
     def _compile_choices(self) -> tuple[Ints, Ints]:
-        """Return where the choices of each job begin, and all: demand, walltime, real length, cores, number."""
+        """Return where the choices of each job begin, and all: demand, walltime, real length, cores, number, and the
+        seconds after its submission from which on rules take it: what it costs beyond the one that it waits by.
+        """
         count, rows = np.zeros(len(self.jobs) + 1, dtype=np.int64), list[tuple[int, ...]]()
         for index, choices in self.choices.items():
             if self.demand[index] >= 0 and len(choices) > 1:
@@ -242,8 +244,9 @@ class Load:
                 for number, job in choices:
                     demand = self.columns.compile(job.request, job.licenses, job.walltime)
                     length = job.walltime if job.runtime is None else min(job.runtime, job.walltime)
-                    rows.append((demand, job.walltime, length, _cores(job), number))
-        return np.cumsum(count), np.array(rows, dtype=np.int64).reshape(-1, 5)
+                    since = max(0, job.steps[0].cost - choices[0][1].steps[0].cost)
+                    rows.append((demand, job.walltime, length, _cores(job), number, since))
+        return np.cumsum(count), np.array(rows, dtype=np.int64).reshape(-1, 6)
 
     def row_of(self, index: int, choice: int | None) -> int | None:
         """Return which of its choices a job takes by a number, or by None; None: it could not start by that."""
@@ -535,7 +538,7 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.SimState:
         sums=sums,
         queue=zeros(count),
         ends=zeros(count, 2),
-        heap=zeros(4 * count + 64, 3),
+        heap=zeros(4 * count + 64 + np.count_nonzero(load.choice_rows[:, 5]), 3),
         pool=np.zeros((max(4096, 2 * count), 3), dtype=np.int32),
         outages=outages,
         out=out,

@@ -47,6 +47,15 @@ def num_choices(job, s):
     return s.choices_of[job + 1] - s.choices_of[job]
 
 
+@inner_kernel
+def open_choice(job, k, s):
+    """Return the first choice of a job from `k` on that is open now; the number of its choices if none is."""
+    waited = s.clock[C.NOW] - s.jobs[job, J.SUBMIT]
+    while k < num_choices(job, s) and s.choices[s.choices_of[job] + k, 5] > waited:
+        k += 1
+    return k
+
+
 @kernel
 def take_choice(job, k, s):
     """Let a job run by one of its choices; by the first one it waits. Does nothing to jobs without a choice."""
@@ -83,11 +92,11 @@ def map_from_now(job, now, s, m, t, x):
 
 @inner_kernel
 def map_first(job, now, s, m, t, x):
-    """Map a job as `map_from_now` by the first of its choices that fits."""
-    count, k = map_from_now(job, now, s, m, t, x), 1
+    """Map a job as `map_from_now` by the first of its open choices that fits."""
+    count, k = map_from_now(job, now, s, m, t, x), open_choice(job, 1, s)
     while count == 0 and k < num_choices(job, s):
         take_choice(job, k, s)
-        count, k = map_from_now(job, now, s, m, t, x), k + 1
+        count, k = map_from_now(job, now, s, m, t, x), open_choice(job, k + 1, s)
     if count == 0:
         take_choice(job, 0, s)
     return count
