@@ -163,10 +163,14 @@ class Model:
         if consumed:
             self._document["cluster"].setdefault("consumed", []).append(name)
 
-    def add_topology(self, level: str, groups: Mapping[str, str]) -> None:
-        """Add a level of the topology: its groups of nodes, by name: ``{"s1": "n[1-4]", "s2": "n[5-8]"}``."""
+    def add_topology(self, level: str, groups: Mapping[str, str], *, slowdown: SupportsIndex | None = None) -> None:
+        """Add a level of the topology: its groups of nodes, by name: ``{"s1": "n[1-4]", "s2": "n[5-8]"}``. `slowdown`:
+        percent by which simulated jobs in several groups take longer.
+        """
         level = plain_argument(level, str, name="level")
         self._document["cluster"].setdefault("topology", {})[level] = plain(groups)
+        if slowdown is not None:
+            self._document["cluster"].setdefault("slowdown", {})[level] = plain(slowdown)
 
     def add_queue(
         self,

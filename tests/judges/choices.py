@@ -58,7 +58,7 @@ def choosing_window(seed: int) -> Document:
 
 
 def _prefer_nearness(document: Document, random: Random) -> None:
-    """Let the jobs with alternatives, outside of reservations, prefer one group of nodes in place of theirs, at a cost."""
+    """Let jobs with alternatives outside of reservations prefer one group of nodes, at a cost, in place of these."""
     names = [name for entry in document["cluster"]["nodes"] for name in entry["names"].split(",")]
     document["cluster"]["topology"] = {"rack": {"r1": ",".join(names[:1]), "r2": ",".join(names[1:]) or names[0]}}
     if len(names) == 1:

@@ -133,11 +133,6 @@ class _Life:
         """Since when nothing but room is missing for a start; who ran at the beginning waited for nobody."""
         return self.job.submit if self.release is None else self.release
 
-    @property
-    def seconds(self) -> int:
-        """How long it really runs."""
-        return self.job.walltime if self.job.runtime is None else min(self.job.runtime, self.job.walltime)
-
 
 def play_naively(instance: Instance, rule: QueueRule, *, predicts: Prediction | None) -> Story:
     """Return what happens until nothing happens any more."""
@@ -329,7 +324,8 @@ class _Play:
         """End the jobs that end now."""
         ended = [life for life in self.running() if life.end == now]
         for life in ended:
-            is_killed = life.job.runtime is not None and life.job.runtime > life.job.walltime
+            real = self.slowed(life)
+            is_killed = real is not None and real > life.job.walltime
             if is_killed and self.resumes(life):
                 self.cut(life, self.told_before(), now)
                 continue
@@ -1007,7 +1003,23 @@ class _Play:
         life.takes = self.taken(life.job, demands)
         self.change(self.free, life.takes, -1)
         life.believed = max(life.start + life.estimate, now + 1)
-        life.end = max(life.start + life.seconds, now + 1)
+        real = self.slowed(life)
+        life.end = max(life.start + (life.job.walltime if real is None else min(real, life.job.walltime)), now + 1)
+
+    def slowed(self, life: _Life) -> int | None:
+        """Return how long a job would run on its nodes, by the slowest of the levels of whose groups it is in several.
+
+        None if that is not known.
+        """
+        cluster, runtime = self.instance.cluster, life.job.runtime
+        if runtime is None or life.mapped is None:
+            return runtime
+        percent = 0
+        for level, more in cluster.slowdown.items():
+            used = {name for name, *_ in life.mapped}
+            if len(used) > 1 and not any(used <= set(nodes) for nodes in cluster.topology[level].values()):
+                percent = max(percent, more)
+        return runtime + ceil(runtime * percent / 100)
 
     @staticmethod
     def change(room: _Amounts, takes: _Amounts, sign: int) -> None:

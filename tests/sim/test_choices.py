@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cpsched.domain import Consumer, ConsumerKind, Instance, ItemBound, Job, Limit, Outage, Step
+from cpsched.domain import Consumer, ConsumerKind, FrozenMap, Instance, ItemBound, Job, Limit, Outage, Step
 from cpsched.errors import DocumentError, UnsupportedError
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.lab.policies import make_scheduler
@@ -64,7 +64,7 @@ def job(name: str, submit: int, own: Step, *others: Step, runtime: int | None = 
 
 def busy(seed: int, *, fails: bool = False) -> Instance:
     """Return a workload of a few nodes of two kinds, on which most jobs have several choices, some of them too large;
-    nodes may fail.
+    nodes may fail, and jobs across groups of nodes may be slower.
     """
     random = Random(seed)
     machine = [nodes("a1 a2 a3", cores=2), nodes("b1", cores=4)][: random.choice([1, 2])]
@@ -77,6 +77,11 @@ def busy(seed: int, *, fails: bool = False) -> Instance:
         runtime = random.choice([None, random.randint(1, own.walltime + 5)])
         jobs.append(replace(job(f"j{number}", submit, own, *others, runtime=runtime), user=random.choice(["u", "v"])))
     found = window(machine, *jobs)
+    if random.random() < 0.5:
+        levels = {"rack": {"r1": ("a1", "a2", "a3")}, "switch": {"s1": ("a1", "a2"), "s2": ("a3",)}}
+        topology = FrozenMap({level: FrozenMap(groups) for level, groups in levels.items()})
+        slowdown = FrozenMap({"rack": random.choice([10, 150]), "switch": 33})
+        found = replace(found, cluster=replace(found.cluster, topology=topology, slowdown=slowdown))
     if fails:
         start = random.randint(1, 60)
         found = replace(found, outages=(Outage(nodes=("a1",), start=start, end=start + random.randint(1, 30)),))

@@ -79,6 +79,11 @@ class SimState(NamedTuple):
 
     #: int64 (CLOCK,): counters and the state of the pass, see `C`.
     clock: NDArray[Any]
+    #: int64 (levels, nodes) and (levels,): of each level that slows jobs down the group of each node, and by how many
+    #: percent; and (jobs, 2): real length, -1 if it is not known, and real ending of each job where nothing does.
+    near: NDArray[Any]
+    slowdown: NDArray[Any]
+    base: NDArray[Any]
     #: int64 (jobs, 5): submission; arrival (below 0: when the jobs that it waits for release it); walltime; real
     #: length; real ending.
     jobs: NDArray[Any]

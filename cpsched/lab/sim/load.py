@@ -48,6 +48,8 @@ def unsupported(instance: Instance) -> tuple[str, ...]:
             found.append(f"job {job.id}: starts at most some time after another (max_delay)")
         if job.alternatives and (job.deadline is not None or job.start_at is not None):
             found.append(f"job {job.id}: has alternatives, and a deadline or one start")
+        if instance.cluster.slowdown and (job.changes or job.resizable is not None or job.preemptible is not None):
+            found.append(f"job {job.id}: changes while it runs or may be stopped, and may be slower (cluster.slowdown)")
         if job.is_evolving:
             beside = {
                 "runs already": job.running is not None,
@@ -156,6 +158,22 @@ class Load:
     def lengths(self) -> Ints:
         """How long each job really runs: for its runtime, but no longer than its walltime."""
         return np.where(self.runtime < 0, self.walltime, np.minimum(self.runtime, self.walltime))
+
+    def near(self) -> Ints:
+        """Return the group of each node at each level that slows jobs down (levels, nodes), below 0 if it is in none,
+        another number for each such node; none of no level.
+        """
+        cluster, number = (
+            self.stated.cluster,
+            {name: place for place, name in enumerate(self.stated.cluster.node_names)},
+        )
+        found = np.zeros((len(cluster.slowdown), len(self.columns.node_names)), dtype=np.int64)
+        for row, level in zip(found, cluster.slowdown, strict=True):
+            groups = enumerate(cluster.topology[level].values())
+            group_of = {node: group for group, nodes in groups for node in nodes}
+            names = map(stated_node, self.columns.node_names)
+            row[:] = [group_of.get(name, -1 - number[name]) for name in names]
+        return found
 
     @property
     def endings(self) -> Ints:
@@ -571,6 +589,9 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.SimState:
         stops=load.stops.copy(),
         stop_rules=load.stop_rules,
         may_stop=load.may_stop,
+        near=load.near(),
+        slowdown=np.array(list(load.stated.cluster.slowdown.values()), dtype=np.int64),
+        base=np.stack([np.where(load.runtime < 0, -1, load.lengths), load.endings], axis=1),
         stop_weights=load.stop_weights,
         **{name: array.copy() for name, array in load.asides.items()},
     )

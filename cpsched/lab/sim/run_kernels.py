@@ -10,6 +10,7 @@ from cpsched.lab.sim.arrays import (
     COMPLETED,
     ENDED,
     EXCEEDED,
+    KILLED,
     RELEASED,
     C,
     J,
@@ -103,6 +104,23 @@ def map_first(job, now, s, m, t, x):
 
 
 @inner_kernel
+def slow_down(job, s):
+    """Let a job that starts on nodes of several groups take longer, at most its walltime."""
+    first, last, percent = s.runs[job, R.FIRST], s.runs[job, R.FIRST] + s.runs[job, R.COUNT], 0
+    for level in range(s.slowdown.shape[0]):
+        for e in range(first + 1, last):
+            if s.near[level, s.pool[e, 0]] != s.near[level, s.pool[first, 0]]:
+                percent = max(percent, s.slowdown[level])
+                break
+    if s.base[job, 0] < 0:
+        return
+    seconds = s.jobs[job, J.LENGTH] + (s.jobs[job, J.LENGTH] * percent + 99) // 100
+    s.jobs[job, J.LENGTH] = min(seconds, s.jobs[job, J.WALLTIME])
+    if seconds > s.jobs[job, J.WALLTIME]:
+        s.jobs[job, J.ENDING] = KILLED
+
+
+@inner_kernel
 def begin_run(job, count, now, s, m, t, x):
     """Start a job on the nodes that it is mapped to; tell whether the arrays had room for it."""
     first = s.clock[C.POOL]
@@ -116,6 +134,8 @@ def begin_run(job, count, now, s, m, t, x):
     s.clock[C.POOL] += count
     s.runs[job, R.START], s.runs[job, R.FIRST], s.runs[job, R.COUNT] = now, first, count
     s.runs[job, R.STARTS] += 1
+    if s.slowdown.shape[0] > 0:
+        slow_down(job, s)
     book_run(job, now, s, m, t, x)
     if s.runs[job, R.STARTS] == 1:
         let_go_at_start(job, now, s)
