@@ -37,7 +37,7 @@ starts until it is over; the choice is made anew then, those that were told firs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, exp, frexp, inf, log, log2, log10, sqrt
 from typing import NamedTuple
@@ -156,7 +156,7 @@ class _Play:
         self.outages = dict.fromkeys(self.nodes, 0)
         self.lives = []
         for rank, job in enumerate(sorted(instance.elements(), key=lambda job: job.submit)):
-            choices = tuple(one for one in job.choices if len(job.choices) == 1 or refusal(instance, one) is None)
+            choices = tuple(one for one in job.choices if len(job.choices) == 1 or self._is_possible(one))
             own = (*choices, job.choices[0])[0]
             life = _Life(own, rank, self._ending_before(own), own.walltime, own.walltime, choices=choices or (own,))
             self.lives.append(life)
@@ -224,6 +224,11 @@ class _Play:
     def _ending_before(self, job: Job) -> Ending:
         """Return how a job ends that never starts."""
         return Ending.REFUSED if job.running is None and self._is_refused(job) else Ending.WAITING
+
+    def _is_possible(self, job: Job) -> bool:
+        """Return whether a choice could start on the empty machine."""
+        is_near = job.request.place.within is not None
+        return refusal(self.instance, job) is None and not (is_near and self.mapped(job, self.empty) is None)
 
     def _is_refused(self, job: Job) -> bool:
         """Return whether a job can never start, even on the empty machine."""
@@ -1032,6 +1037,8 @@ class _Play:
         """Return where the chunks of a job stand in some room, None if they find no place."""
         if any(room[None].get(name, 0) < amount for name, amount in job.licenses.items()):
             return None
+        if job.request.place.within is not None:
+            return self.mapped_within(job, room)
         for name, amount in job.request.totals.items():
             if sum(free.get(name, 0) for node, free in room.items() if node is not None) < amount:
                 return None  # the system has not enough (OCCS-23)
@@ -1046,8 +1053,31 @@ class _Play:
         found = (self.greedily_mapped(job, room, kinds, names) for kinds, names in tries)
         return next((mapped for mapped in found if mapped is not None), None)
 
+    def in_groups(self, job: Job, room: _Amounts) -> Iterator[tuple[Job, _Amounts]]:
+        """Yield a job of a level as one that may be anywhere, and the room of each group, the smallest group first."""
+        place = job.request.place
+        anywhere = replace(job.request, place=replace(place, within=None))
+        far = replace(job, steps=(replace(job.steps[0], request=anywhere),))
+        for names in sorted(self.instance.cluster.topology[place.within or ""].values(), key=len):
+            yield far, {node: free for node, free in room.items() if node is None or node in names}
+
+    def mapped_within(self, job: Job, room: _Amounts) -> Mapped | None:
+        """Return where the chunks of one kind stand in the group in which least room is left then."""
+        (chunk,), found = job.request.chunks, list[tuple[int, Mapped]]()
+        for far, part in self.in_groups(job, room):
+            mapped = self.mapped(far, part)
+            if mapped is not None:
+                admitted = [name for name in part if name is not None and self.nodes[name].admits(far, chunk)]
+                takes = {name: self.nodes[name].demands(chunk.resources) for name in admitted}
+                fit = sum(min(part[name][c] // amount for c, amount in takes[name].items()) for name in admitted)
+                found.append((fit, mapped))
+        return min(found, key=lambda one: one[0])[1] if found else None
+
     def mapped_late(self, job: Job, later: _Amounts) -> Mapped | None:
         """Return where a job stands in the room of a later time if it takes first what is not free yet."""
+        if job.request.place.within is not None:
+            found = (self.mapped_late(far, part) for far, part in self.in_groups(job, later))
+            return next((mapped for mapped in found if mapped is not None), None)
         if job.request.place.arrangement is Arrangement.PACK:
             kinds, names = tuple(range(len(job.request.chunks))), [name for name in self.by_weight if name in later]
             fitting = [name for name in names if self.greedily_mapped(job, later, kinds, [name]) is not None]

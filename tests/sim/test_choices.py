@@ -62,6 +62,13 @@ def job(name: str, submit: int, own: Step, *others: Step, runtime: int | None = 
     return replace(waiting(name, 1, chunk(cores=1), submit=submit, runtime=runtime), steps=(own,), alternatives=others)
 
 
+def near(job: Job, level: str | None) -> Job:
+    """Return a job whose own request is within one group of a level."""
+    own = job.steps[0]
+    place = replace(own.request.place, within=level)
+    return replace(job, steps=(replace(own, request=replace(own.request, place=place)),))
+
+
 def busy(seed: int, *, fails: bool = False) -> Instance:
     """Return a workload of a few nodes of two kinds, on which most jobs have several choices, some of them too large;
     nodes may fail, and jobs across groups of nodes may be slower.
@@ -82,6 +89,7 @@ def busy(seed: int, *, fails: bool = False) -> Instance:
         topology = FrozenMap({level: FrozenMap(groups) for level, groups in levels.items()})
         slowdown = FrozenMap({"rack": random.choice([10, 150]), "switch": 33})
         found = replace(found, cluster=replace(found.cluster, topology=topology, slowdown=slowdown))
+        found = replace(found, jobs=tuple(near(one, random.choice([None, "rack", "switch"])) for one in found.jobs))
     if fails:
         start = random.randint(1, 60)
         found = replace(found, outages=(Outage(nodes=("a1",), start=start, end=start + random.randint(1, 30)),))

@@ -28,6 +28,20 @@ def test_simulations_keep_jobs_in_groups(policy: str) -> None:
     assert len(played(instance, make_scheduler(policy)).record().jobs) == 16
 
 
+@pytest.mark.parametrize(("cost", "start"), [(0, 0), (4, 4), (30, 20)])
+@pytest.mark.parametrize("policy", ["first_fit", "easy", "smith", "planner"])
+def test_a_preference_waits_for_its_seconds(policy: str, cost: int, start: int) -> None:
+    """n7 and n8 are free, and n3 and n4 are so at 20, under one switch. By rules a goes anywhere after `cost` seconds,
+    when nothing else happens; the planner knows at once that it will.
+    """
+    held = [{"node": f"n{number}", "resources": {"cores": 2}} for number in range(1, 7)]
+    busy = job("r", "6:ncpus=2", 20, runtime=20, running={"start": 0, "allocation": held})
+    near = {"level": "switch", "cost": cost}
+    history = played(window(busy, job("a", "2:ncpus=2", place="scatter", prefer=near)), make_scheduler(policy))
+    (found,) = (one for one in history.record().jobs if one.id == "a")
+    assert (found.start, found.alternative) == (0 if policy == "planner" and cost < 20 else start, int(cost < 20))
+
+
 def test_jobs_across_switches_are_slower() -> None:
     """Of two switches of two nodes and one of three, a has two, b one of each of two, c all nodes. b takes 20 % longer,
     and c is killed at its walltime. The judge says so of each job that ends at another second.
