@@ -1,4 +1,4 @@
-"""Simulate logs on trees of switches: jobs that cross a switch without need, waits and utilisation by rules of placement.
+"""Simulate logs on trees of switches: jobs that cross one without need, waits and utilisation by rules of placement.
 
 Where jobs have whole nodes, no rule of placement changes a start: the starts under a policy without a topology are
 placed anew by first fit, at random, and by Slurm's best-fit switch. The others ask for their smallest group of nodes:
@@ -48,8 +48,10 @@ def run(options: argparse.Namespace) -> None:
     """Print the table."""
     warm_up_simulation()
     rows = [row for name, tree in trees(options) for row in rows_of(name, tree, options)]
-    print_table("Placement on trees", HEADER, rows, "Cross without need: of the jobs of two nodes or more that a switch "
-                "or a block holds, those whose nodes are in several.")  # fmt: skip
+    note = (
+        "Cross without need: of the jobs of two nodes or more that a switch or block holds, those in several of them."
+    )
+    print_table("Placement on trees", HEADER, rows, note)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,7 @@ def rows_of(name: str, tree: Tree, options: argparse.Namespace) -> Iterator[list
             return [name, policy, placement, f"{cross:.1%}", *(f"{figure:.3f}" for figure in figures)]
 
         yield row("first fit", flat.runs, tree.crossing(nodes_of(tree, flat)))
-        random = Random(1)  # noqa: S311 - a placement, no secret
+        random = Random(1)
         others: dict[str, Placement] = {
             "random": lambda free, count, random=random: random.sample(free, count),
             "best-fit switch": tree.best_fit_switch,

@@ -556,7 +556,7 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.SimState:
         sums=sums,
         queue=zeros(count),
         ends=zeros(count, 2),
-        heap=zeros(4 * count + 64 + np.count_nonzero(load.choice_rows[:, 5]), 3),
+        heap=zeros(4 * count + 64 + int(np.count_nonzero(load.choice_rows[:, 5])), 3),
         pool=np.zeros((max(4096, 2 * count), 3), dtype=np.int32),
         outages=outages,
         out=out,
