@@ -153,11 +153,7 @@ def rows_of(name: str, tree: Tree, options: argparse.Namespace) -> Iterator[list
             return [name, policy, placement, f"{cross:.1%}", *(f"{figure:.3f}" for figure in figures)]
 
         yield row("first fit", flat.runs, tree.crossing(nodes_of(tree, flat)))
-        random = Random(1)
-        others: dict[str, Placement] = {
-            "random": lambda free, count, random=random: random.sample(free, count),
-            "best-fit switch": tree.best_fit_switch,
-        }
+        others: dict[str, Placement] = {"random": Random(1).sample, "best-fit switch": tree.best_fit_switch}
         for placement, choose in others.items() if has_whole_nodes else ():
             yield row(placement, flat.runs, tree.crossing(placed(flat.runs, tree.nodes, choose)))
         for cost in (0, *options.costs, None):
@@ -175,7 +171,7 @@ def nodes_of(tree: Tree, history: History) -> list[Sequence[int]]:
 def placed(runs: Runs, nodes: int, choose: Placement) -> list[Sequence[int]]:
     """Return the nodes of each job, if they are chosen so when it starts."""
     free, held = list(range(nodes)), dict[int, Sequence[int]]()
-    ran = np.flatnonzero(runs.over)
+    ran: list[int] = np.flatnonzero(runs.over).tolist()
     events = sorted([(int(runs.start[job]), 1, job) for job in ran] + [(int(runs.end[job]), 0, job) for job in ran])
     for _, is_start, job in events:
         if is_start:

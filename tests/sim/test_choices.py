@@ -85,7 +85,8 @@ def busy(seed: int, *, fails: bool = False) -> Instance:
         jobs.append(replace(job(f"j{number}", submit, own, *others, runtime=runtime), user=random.choice(["u", "v"])))
     found = window(machine, *jobs)
     if random.random() < 0.5:
-        racks, switches = {"r1": ("a1", "a2", "a3")}, {"s1": ("a1", "a2"), "s2": ("a3",)}
+        racks: dict[str, tuple[str, ...]] = {"r1": ("a1", "a2", "a3")}
+        switches: dict[str, tuple[str, ...]] = {"s1": ("a1", "a2"), "s2": ("a3",)}
         topology = FrozenMap({"rack": FrozenMap(racks), "switch": FrozenMap(switches)})
         slowdown = FrozenMap({"rack": random.choice([10, 150]), "switch": 33})
         found = replace(found, cluster=replace(found.cluster, topology=topology, slowdown=slowdown))

@@ -163,10 +163,8 @@ class Load:
         """Return the group of each node at each level that slows jobs down (levels, nodes), below 0 if it is in none,
         another number for each such node; none of no level.
         """
-        cluster, number = (
-            self.stated.cluster,
-            {name: place for place, name in enumerate(self.stated.cluster.node_names)},
-        )
+        cluster = self.stated.cluster
+        number = {name: place for place, name in enumerate(cluster.node_names)}
         found = np.zeros((len(cluster.slowdown), len(self.columns.node_names)), dtype=np.int64)
         for row, level in zip(found, cluster.slowdown, strict=True):
             groups = enumerate(cluster.topology[level].values())
