@@ -116,6 +116,7 @@ def _has_good_counters(world: SimWorld, s: arrays.SimState) -> bool:
         and all(-1 <= clock[counter] < jobs for counter in of_jobs)
         and clock[C.PASSES] >= 0
         and clock[C.STAMP] >= 0
+        and clock[C.OPENS] >= 0
         and clock[C.BOOKINGS] >= 0
         and clock[C.NOW] >= world.now
         and len(s.fixed_columns) == len(s.fixed_amounts)

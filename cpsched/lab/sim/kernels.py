@@ -556,6 +556,7 @@ def pass_ends(now, rule, s, m, t, x):
     while s.clock[C.HEAP] > 0 and s.heap[0, 0] == now and s.heap[0, 1] <= OPENED:
         _, kind, job = pop(s.heap, s.clock)
         if kind == OPENED:
+            s.clock[C.OPENS] += 1
             s.clock[C.IS_FULL] = 1
             continue
         if kind == EXPIRED:
