@@ -198,7 +198,9 @@ def _form(job: Job) -> str | None:
     if job.is_evolving:
         return f"looked for as its {len(job.steps)} steps, none of them held"
     if job.alternatives:
-        return f"looked for by its own request and by each of its {len(job.alternatives)} alternatives"
+        most = max(one.cost for one in job.alternatives)
+        words = f"looked for by its own request and by each of its {len(job.alternatives)} alternatives"
+        return f"{words}, at a cost of up to {most} s of waiting" if most else words
     if job.malleability is not None:
         shares = ", ".join(f"{100 * share:.3g} %" for share in (1, *job.malleability.shares))
         return f"looked for on one share of its cores from start to end ({shares})"

@@ -443,9 +443,9 @@ class Ledger:
             number for number, mode in enumerate(self.modes[row]) if (mode.demand, mode.duration) == (demand, duration)
         )
 
-    def num_choices(self, job_id: str) -> int:
-        """Return how many choices a waiting job has."""
-        return 1 + len(self.jobs[self._row[job_id]].alternatives)
+    def job_of(self, job_id: str) -> Job:
+        """Return a waiting job as it is compiled."""
+        return self.jobs[self._row[job_id]]
 
     # --- malleable jobs -----------------------------------------------------------------------------------------
 

@@ -136,8 +136,9 @@ def within(model: CpModel, encoding: Encoding, variables: Variables) -> None:
     for (number, group), is_in in variables.groups.items():
         groups[number].append(is_in)
         for place, part in enumerate(encoding.tasks[number].parts):
-            sites = [one.site for one in part.alternatives if encoding.group_of(number, one.site) == group]
-            model.add(sum(variables.counts[number, place, site] for site in sites) <= part.need * is_in)
+            sites = [one.site for one in part.alternatives if encoding.group_of(number, place, one.site) == group]
+            if sites:
+                model.add(sum(variables.counts[number, place, site] for site in sites) <= part.need * is_in)
     for of_task in groups.values():
         model.add_at_most_one(of_task)
 

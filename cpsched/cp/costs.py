@@ -225,7 +225,7 @@ def _meant_mode(instance: Instance, task: Task, mode: TaskMode) -> _MeantMode:
     """
     job = task.job
     if not job.is_evolving:
-        return _MeantMode(Fraction(0), (), (Fraction(0),) * len(mode.spans))
+        return _MeantMode(end_rate(instance, job) * mode.cost, (), (Fraction(0),) * len(mode.spans))
     second = instance.term_weight(ObjectiveTerm.COMPLETION, job)
     waste = instance.term_weight(ObjectiveTerm.WASTE, job)
     fixed = second * (mode.least - task.shortest)

@@ -146,10 +146,14 @@ class Encoding:
         """Whether some job can be held or shrunk."""
         return any(len(task.modes) > 1 or task.modes[0].least < task.modes[0].most for task in self.tasks)
 
-    def group_of(self, number: int, site: int) -> str | None:
-        """Return the group of a site of the level within one group of which a task is; None if it may be anywhere."""
-        level = self.tasks[number].job.steps[0].request.place.within
-        return None if level is None else self.sites[site].properties.get(problem.level_rule(level))
+    def group_of(self, number: int, place: int, site: int) -> tuple[str, str] | None:
+        """Return the group of a site of the level within one group of which a part of a task is, with the level; None
+        if it may be anywhere.
+        """
+        task = self.tasks[number]
+        level = task.modes[task.parts[place].mode].requests[0].place.within
+        group = None if level is None else self.sites[site].properties.get(problem.level_rule(level))
+        return None if level is None or group is None else (level, group)
 
     @property
     def num_alternatives(self) -> int:

@@ -1,6 +1,7 @@
 """`Cp`: CP-SAT as an improver; and what it has in common with others whose work is done in a process of their own."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Generic, TypeVar
 
 from cpsched.cp.decode import decode, placed_as_in
@@ -30,11 +31,12 @@ class InWorker(Improver, Generic[Params]):
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
         """Return the features of the instance that the model cannot honour: the same as the planner's, and alternatives
-        of one job with several places.
+        of one job with several arrangements of chunks.
         """
         elsewhere: list[str] = []
         for job in instance.jobs:
-            if any(one.request.place != job.steps[0].request.place for one in job.alternatives):
+            places = {replace(job.step_of(number).request.place, within=None) for number in range(len(job.choices))}
+            if len(places) > 1:
                 elsewhere.append(f"job {job.id}: alternatives with another place")
         return (*unsupported(instance), *elsewhere)
 

@@ -47,7 +47,7 @@ def add_hints(model: CpModel, encoding: Encoding, variables: Variables, placed: 
         units = [n for p, site, n in placed[number].counts if p == part and encoding.sites[site].group == group]
         model.add_hint(variable, sum(units))
     for (number, name), variable in variables.groups.items():
-        has = {encoding.group_of(number, site) for _, site, _ in placed[number].counts}
+        has = {encoding.group_of(number, place, site) for place, site, _ in placed[number].counts}
         model.add_hint(variable, int(name in has))
     for (number, kink), variable in variables.delays.items():
         model.add_hint(variable, max(0, placed[number].start - kink))

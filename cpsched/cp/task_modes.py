@@ -53,6 +53,8 @@ class TaskMode:
     allocations: tuple[tuple[Placement, ...], ...] = ()
     #: Of a flexible mode: the work that all segments do.
     work: ModeWork | None = None
+    #: Of an alternative: the seconds of waiting that it costs.
+    cost: int = 0
 
     @property
     def least(self) -> int:
@@ -98,7 +100,8 @@ def waiting_modes(
         )
         return (TaskMode(spans, tuple(step.request for step in job.steps)),)
     if job.alternatives:
-        return tuple(TaskMode((Span(one.walltime, one.walltime),), (one.request,)) for one in job.choices)
+        steps = (one.steps[0] for one in job.choices)
+        return tuple(TaskMode((Span(one.walltime, one.walltime),), (one.request,), cost=one.cost) for one in steps)
     job_modes = modes(job)[: 1 if is_awaited else None]
     return _malleable_modes(job.walltime, job_modes, None, known)
 

@@ -53,7 +53,7 @@ class Variables:
     #: that several groups admit.
     totals: dict[Key, IntVar]
     #: By task and group of nodes of a level: whether the task is in it; only of tasks within one group.
-    groups: dict[tuple[int, str], IntVar]
+    groups: dict[tuple[int, tuple[str, str]], IntVar]
     #: By task and kink: seconds of delay beyond the kink.
     delays: dict[tuple[int, int], IntVar]
     #: By task, mode and kink: the same, if the task is run so.
@@ -183,7 +183,7 @@ class Variables:
         name = "{}.{}@{}".format(*key)
         present = model.new_bool_var(f"on{name}")
         self.presences[key] = present
-        group = encoding.group_of(number, alternative.site)
+        group = encoding.group_of(number, place, alternative.site)
         if group is not None and (number, group) not in self.groups:
             self.groups[number, group] = model.new_bool_var(f"in{number}@{group}")
         self.counts[key] = present if alternative.most == 1 else model.new_int_var(0, alternative.most, f"count{name}")

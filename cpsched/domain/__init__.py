@@ -21,6 +21,7 @@ from cpsched.domain.annotations import (
     Letters,
     Name,
     Resource,
+    Seconds,
     Several,
     Text,
     Time,

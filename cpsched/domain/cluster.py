@@ -8,6 +8,7 @@ from typing import Annotated
 
 from cpsched.domain.annotations import (
     Amount,
+    Bounds,
     Duration,
     Entries,
     Has,
@@ -95,6 +96,10 @@ class Cluster:
     consumed: Annotated[tuple[Name, ...], Key("Licences that do not come back when a job ends")] = ()
     #: By level and group; a node is in one group of a level, or in none.
     topology: FrozenMap[str, FrozenMap[str, tuple[str, ...]]] = FrozenMap()
+    slowdown: Annotated[
+        FrozenMap[Name, Annotated[int, Bounds(0, 10_000)]],
+        Key("By level: percent by which a simulated job takes longer whose nodes are in several groups"),
+    ] = FrozenMap()
 
     def of(self, classes: Iterable[NodeClass], licenses: Amounts) -> "Cluster":
         """Return the cluster with some of its nodes and licences, in classes."""
@@ -111,7 +116,8 @@ class Cluster:
             for level, groups in self.topology.items()
         }
         levels = FrozenMap({level: groups for level, groups in topology.items() if groups})
-        return Cluster(classes=kept, licenses=licenses, consumed=self.consumed, topology=levels)
+        slowdown = FrozenMap({level: percent for level, percent in self.slowdown.items() if level in levels})
+        return Cluster(classes=kept, licenses=licenses, consumed=self.consumed, topology=levels, slowdown=slowdown)
 
     @cached_property
     def node_names(self) -> tuple[str, ...]:

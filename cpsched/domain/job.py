@@ -66,6 +66,8 @@ class Step:
 
     walltime: Annotated[Duration, Key("Seconds")]
     request: Request
+    #: Of an alternative: the seconds of waiting that the objective adds where a plan chooses it.
+    cost: Seconds = 0
 
 
 class RuntimeModel(StrEnum):
@@ -233,6 +235,10 @@ class Job:
     def own_walltime(self) -> int:
         """The walltime by its own request, which the objective compares with that of the alternative it runs by."""
         return self.walltime
+
+    def step_of(self, choice: int) -> Step:
+        """Return its only step by one of its choices, counted from its own request; without any, its first step."""
+        return self.alternatives[choice - 1] if choice and self.alternatives else self.steps[0]
 
     @property
     def is_hurried(self) -> bool:

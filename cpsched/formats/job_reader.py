@@ -30,6 +30,7 @@ from cpsched.domain import (
     Preemptible,
     Request,
     Running,
+    Seconds,
     Segment,
     Speedup,
     Step,
@@ -52,7 +53,9 @@ from cpsched.formats.request_text import format_request, parse_request
 #: A number of chunks as a key; and the most other sizes of a moldable job.
 _SIZE, _MOST_SIZES = re.compile(r"[1-9][0-9]{0,6}"), 64
 #: What no job has that may be stopped: it would change as it runs, or could not begin again at another time.
-_NEVER_STOPPED = ("resizable", "steps", "malleable", "alternatives", "moldable", "start_at", "deadline", "reservation")
+_NEVER_STOPPED = (
+    *("resizable", "steps", "malleable", "alternatives", "moldable", "prefer", "start_at", "deadline", "reservation"),
+)
 #: A share as a key: a number as JSON or Python writes it.
 _NUMBER = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?(e-?[0-9]{1,3})?")
 #: What a request is, in words.
@@ -72,9 +75,10 @@ def _rule_of_jobs(job: _Entry) -> str | None:
         return "Expected a malleable or an evolving job, got both malleable and steps"
     if "expected" in job and ("steps" in job or "malleable" in job):
         return "Expected no expected in an evolving or malleable job: a plan chooses how long it takes"
-    for choice in ("alternatives", "moldable"):
-        others = [key for key in ("moldable", "steps", "malleable", "running", "expected") if key in job]
-        others = [key for key in others if key != choice and (key, choice) != ("expected", "alternatives")]
+    for choice in ("alternatives", "moldable", "prefer"):
+        others = [key for key in ("alternatives", "moldable", "steps", "malleable", "running") if key in job]
+        others += ["expected"] if choice == "moldable" and "expected" in job else []
+        others = [key for key in others if key != choice]
         if choice in job and others:
             return f"Expected {choice} in a job without {' and '.join(others)}: a plan chooses one at its start"
     if "resizable" in job and not {"alternatives", "moldable"} & job.keys():
@@ -112,6 +116,8 @@ def read_job(reading: Reading, location: Location, job: _Entry, said: dict[str, 
         said["alternatives"] = tuple(step for step, _ in others)
         if any(licenses != own[1] for _, licenses in others):
             said["licenses_of_choices"] = (own[1], *(licenses for _, licenses in others))
+    if "prefer" in job:
+        steps, said["alternatives"] = _read_prefer(reading, location, job["prefer"], steps[0])
     if "moldable" in job:
         said["alternatives"] = _read_moldable(reading, location, job["moldable"], steps[0])
     if "resizable" in job and not _are_sizes((*steps, *said["alternatives"])):
@@ -147,7 +153,7 @@ def _read_alternatives(
     reading: Reading, location: Location, job: _Entry, own: Step, licenses: Amounts
 ) -> list[tuple[Step, Amounts]]:
     """Return the choices of a job with their licences, its own request first; each is different from all others."""
-    found = {(own, licenses): (*location, "request")}
+    found, costs = {(own, licenses): (*location, "request")}, dict[tuple[Step, Amounts], int]()
     for index, one in enumerate(job["alternatives"]):
         at = (*location, "alternatives", index)
         read = reading.request(
@@ -159,15 +165,29 @@ def _read_alternatives(
         )
         if read is None:
             continue
-        step = Step(walltime=one["walltime"], request=read[0])
+        step = Step(walltime=one["walltime"], request=read[0], cost=one.get("cost", 0))
         if "expected" in job and step.walltime != own.walltime:
             message = f"Expected the job's own walltime, {own.walltime}, beside expected, got {step.walltime}"
             reading.faults.add((*at, "walltime"), message)
-        choice = step, read[1]
+        choice = replace(step, cost=0), read[1]
         if choice in found:
             reading.faults.add(at, f"Expected each alternative once, got the same as {path_of(found[choice])}")
         found.setdefault(choice, at)
-    return list(found)
+        costs[choice] = step.cost
+    return [(replace(step, cost=costs.get((step, taken), 0)), taken) for step, taken in found]
+
+
+def _read_prefer(
+    reading: Reading, location: Location, prefer: _Entry, own: Step
+) -> tuple[tuple[Step], tuple[Step, ...]]:
+    """Return the step of a job within one group of the level that it prefers, and its alternative: as it says."""
+    at, level = (*location, "prefer"), prefer["level"]
+    reading.check_known((*at, "level"), "level of the topology", level, reading.cluster.topology, "licenses")
+    near = replace(own, request=replace(own.request, place=replace(own.request.place, within=level)))
+    if near == own:
+        reading.faults.add((*at, "level"), f"Expected another level than that of the place, got {level}")
+        return (own,), ()
+    return (near,), (replace(own, cost=prefer["cost"]),)
 
 
 def _are_sizes(steps: Sequence[Step]) -> bool:
@@ -420,6 +440,8 @@ def _write_alternative(job: Job, number: int, requests: Requests) -> dict[str, A
     """Write an alternative; its place and licences where they are others than those of the job's own request."""
     one, own = job.alternatives[number - 1], job.steps[0]
     written: dict[str, Any] = {"walltime": one.walltime, "request": requests[one.request.chunks]}
+    if one.cost:
+        written["cost"] = one.cost
     if one.request.place != own.request.place:
         written["place"] = format_place(one.request.place)
     if job.licenses_of(number) != job.licenses:
@@ -465,8 +487,17 @@ def _alternatives() -> Listed:
         "request": Request,
         "place": Annotated[Text | None, Key("Default: the place of the job")],
         "licenses": Annotated[Asks | None, Key("Default: the key of the job")],
+        "cost": Annotated[Seconds | None, Key("Seconds of waiting that it costs to run so")],
     }
     return Listed(object_of("Alternative", "A walltime and a request with which a job can run.", keys), 1)
+
+
+def _prefer() -> Object:
+    keys = {
+        "level": Annotated[Name, Key("The level of the topology")],
+        "cost": Annotated[Seconds, Key("Seconds of waiting that it costs to run anywhere")],
+    }
+    return object_of("Prefer", "In one group of which level a job would rather be.", keys)
 
 
 def _moldable() -> Object:
@@ -509,6 +540,7 @@ FORMS[Job] = Form(
             "moldable": Annotated[
                 Any | None, Written("moldable"), Key("Alternatives in short: other numbers of its chunks")
             ],
+            "prefer": Annotated[Any | None, Written("prefer"), Key("Alternatives in short: near each other, or not")],
         },
         "licenses_of_choices": {},
         "running": {"running": Running | None},
@@ -547,6 +579,8 @@ FORMS[Chunk] = Form(
 NOTATIONS["running segments"] = _running_segments
 NOTATIONS["alternatives"] = _alternatives
 NOTATIONS["moldable"] = _moldable
+NOTATIONS["prefer"] = _prefer
+FORMS[Step] = Form(without=("cost",))
 NOTATIONS["share"] = lambda: _Share(Bounds(above=0, below=1), is_whole=False)
 NOTATIONS["share as a key"] = lambda: Spelt(kind_of(Name), None, lambda share, writing: repr(share))
 NOTATIONS["indices"] = lambda: Spelt(

@@ -53,6 +53,9 @@ def _read_cluster(reading: Reading, location: Location, cluster: _Entry, said: d
         if name in consumed[:place]:
             reading.faults.add((*location, "consumed", place), f"Expected each licence once, got {shown(name)} again")
     reading.cluster = Cluster(**said)
+    for level in cluster.get("slowdown", ()):
+        where = (*location, "slowdown", level)
+        reading.check_known(where, "level of the topology", level, cluster.get("topology", {}), "nodes")
     topology = {
         level: _read_level(reading, (*location, "topology", level), groups)
         for level, groups in cluster.get("topology", {}).items()

@@ -100,6 +100,8 @@ class _Run:
     #: The duration (s) that its slowdown divides by: that at full share, of a malleable job, and that which one with
     #: alternatives asks for itself.
     duration: int
+    #: The seconds of waiting that the alternative costs by which it runs.
+    cost: int = 0
     #: Of an evolving job: cores of each step x seconds for which it is held longer than it asks for.
     waste: int = 0
     #: The seconds that its slowdown reckons with in place of `duration`, where the job is expected to run so long.
@@ -111,8 +113,8 @@ class _Run:
 
     @property
     def stretch(self) -> int:
-        """The seconds that the job takes longer than at full share, or than by its own request."""
-        return self.end - self.start - self.duration
+        """The seconds that the job takes longer than at full share, or than by its own request, and what that costs."""
+        return self.end - self.start - self.duration + self.cost
 
     @property
     def tardiness(self) -> int:
@@ -186,7 +188,7 @@ def suffered_exactly(instance: Instance, jobs: Iterable[PlannedJob], *, shortest
         start = max(instance.now, run.job.submit)
         walltime = run.job.own_walltime
         end = start + (run.job.shortest if shortest else walltime)
-        runs.append(replace(run, start=start, end=end, duration=walltime, waste=0))
+        runs.append(replace(run, start=start, end=end, duration=walltime, cost=0, waste=0))
     return _value(instance, runs)
 
 
@@ -320,7 +322,8 @@ def _waiting_runs(instance: Instance, jobs: Iterable[PlannedJob], *, is_record: 
             expected, weight = instance.expected_wait(job), instance.weight(job)
             duration = _duration(job, planned, is_record=is_record)
             waste, runtime = _wasted(job, planned), None if is_record else job.expected
-            runs.append(_Run(job, expected, weight, planned.start, planned.end, duration, waste, runtime))
+            cost = job.step_of(min(planned.alternative, len(job.alternatives))).cost
+            runs.append(_Run(job, expected, weight, planned.start, planned.end, duration, cost, waste, runtime))
     return runs
 
 
@@ -418,7 +421,7 @@ _TERMS: Mapping[ObjectiveTerm, Callable[[_Run], tuple[int, int]]] = {
     ObjectiveTerm.WEIGHTED_WAIT: lambda run: (run.wait + run.stretch, run.expected_wait),
     ObjectiveTerm.WAIT: lambda run: (run.wait + run.stretch, 1),
     ObjectiveTerm.SLOWDOWN: _slowdown,
-    ObjectiveTerm.COMPLETION: lambda run: (run.end - run.job.submit, 1),
+    ObjectiveTerm.COMPLETION: lambda run: (run.end - run.job.submit + run.cost, 1),
     ObjectiveTerm.TARDINESS: lambda run: (run.tardiness, 1),
     ObjectiveTerm.WASTE: lambda run: (run.waste, 1),
 }

@@ -161,10 +161,14 @@ class Model:
         if consumed:
             self._document["cluster"].setdefault("consumed", []).append(name)
 
-    def add_topology(self, level: str, groups: Mapping[str, str]) -> None:
-        """Add a level of the topology: its groups of nodes, by name: ``{"s1": "n[1-4]", "s2": "n[5-8]"}``."""
+    def add_topology(self, level: str, groups: Mapping[str, str], *, slowdown: SupportsIndex | None = None) -> None:
+        """Add a level of the topology: its groups of nodes, by name: ``{"s1": "n[1-4]", "s2": "n[5-8]"}``. `slowdown`:
+        percent by which simulated jobs in several groups take longer.
+        """
         level = plain_argument(level, str, name="level")
         self._document["cluster"].setdefault("topology", {})[level] = plain(groups)
+        if slowdown is not None:
+            self._document["cluster"].setdefault("slowdown", {})[level] = plain(slowdown)
 
     def add_queue(
         self,
@@ -216,6 +220,7 @@ class Model:
         malleable: Sequence[float] | Entry | None = None,
         alternatives: Sequence[tuple[SupportsIndex, Chunks] | Entry] | None = None,
         moldable: Entry | None = None,
+        prefer: Entry | None = None,
         resizable: Entry | None = None,
         expand_limit: float | None = None,
         array: str | Entry | None = None,
@@ -247,6 +252,8 @@ class Model:
             What it can run with instead: (walltime, request) of each; a plan chooses one.
         moldable
             The same in short, other numbers of its chunks: ``{"min": 1, "max": 8, "model": "amdahl", "serial": 0.02}``.
+        prefer
+            In one group of a level if that is worth so many seconds of waiting: ``{"level": "switch", "cost": 600}``.
         array
             The indices of an array, ``"0-9"``.
         told

@@ -172,6 +172,8 @@ def _started(entry: Job, run: PlannedJob, after: tuple[Dependency, ...]) -> Job:
         return replace(entry, after=after)
     running = Running(start=run.start, segments=_segments(entry, run))
     entry = entry.choices[min(run.alternative, len(entry.alternatives))]
+    if entry.steps[0].cost:
+        entry = replace(entry, steps=(replace(entry.steps[0], cost=0),))
     return replace(entry, id=run.id, array=None, after=after, told=None, running=running)
 
 

@@ -45,6 +45,12 @@ class Values:
         self.costs[:, LEVEL] = rates[self._owners] * (self._modes[:, 2] - walltimes[self._owners])
         has_alternatives = np.array([bool(job.alternatives) for job in ledger.jobs], dtype=bool)
         if has_alternatives.any():  # no cost of an alternative is less than 0
+            extra = [
+                job.step_of(number).cost - job.steps[0].cost if job.alternatives else 0
+                for job, count in zip(ledger.jobs, counts, strict=True)
+                for number in range(count)
+            ]
+            self.costs[:, LEVEL] += rates[self._owners] * np.array(extra, dtype=np.int64)
             least = np.minimum.reduceat(self.costs[:, LEVEL], self._first[:-1])
             self.costs[:, LEVEL] -= np.where(has_alternatives, least, 0.0)[self._owners]
         #: The largest share of the machine that a job with alternatives takes in each mode, times its seconds.

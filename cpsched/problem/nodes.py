@@ -29,7 +29,6 @@ from cpsched.domain import (
     Running,
     Segment,
     SetAside,
-    Step,
     WaitingReason,
     with_fields,
 )
@@ -614,9 +613,7 @@ class NodeRules:
             return with_fields(job, counted) if counted else job
         fields: dict[str, Any] = {
             **counted,
-            "steps": tuple(
-                Step(walltime=one.walltime, request=self._extended(one.request, asked)) for one in job.steps
-            ),
+            "steps": tuple(replace(one, request=self._extended(one.request, asked)) for one in job.steps),
             "reservation": None,
             "running": self._running(job, asked),
         }

@@ -205,8 +205,8 @@ def compiled(
     for one; and running jobs that do not fit are left as they are. `choices`: those of an earlier plan, by job, kept
     where choices are made before jobs are planned.
     """
-    ruled = has_rules(instance)
-    chosen = settled(instance, of_all=record and ruled, is_final=ruled, are_played=record, chosen=choices or {})
+    ruled, counts = has_rules(instance), _has_counting_rules(instance)
+    chosen = settled(instance, of_all=record and counts, is_final=ruled, are_played=record, chosen=choices or {})
     instance = chosen.instance
     if ruled:
         problem = _without_rules(instance, slices, soft=soft, record=record)
@@ -227,8 +227,13 @@ def compiled(
 
 def has_rules(instance: Instance) -> bool:
     """Tell whether engines plan an instance that has other means than the rules that documents state."""
+    return _has_counting_rules(instance) or bool(levels_of(instance))
+
+
+def _has_counting_rules(instance: Instance) -> bool:
+    """Tell whether jobs ask for more than documents say: a topology makes nodes differ, and nothing else."""
     has_nodes = any(queue.nodes is not None for queue in instance.queues.values())
-    return has_nodes or any(getattr(instance, key) for key in RULES) or bool(levels_of(instance))
+    return has_nodes or any(getattr(instance, key) for key in RULES)
 
 
 def _without_rules(instance: Instance, slices: Sequence[ReservedSlice], *, soft: bool, record: bool) -> Problem:

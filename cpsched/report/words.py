@@ -45,7 +45,9 @@ def change_description(instance: Instance, job: Job, planned: PlannedJob) -> str
         )
     if planned.alternative:
         own = f"{request_text(job.choices[0])} for {duration(job.walltime)}"
-        return f"alternative {planned.alternative} of {len(job.alternatives)}; by itself it asks for {own}"
+        cost = job.step_of(planned.alternative).cost
+        words = f"alternative {planned.alternative} of {len(job.alternatives)}" + f", which costs {cost} s" * (cost > 0)
+        return f"{words}; by itself it asks for {own}"
     if job.is_evolving:
         held = planned.end - planned.start - job.walltime
         return f"{len(job.steps)} steps" + (f", held {duration(held)} longer than asked for" if held > 0 else "")

@@ -26,8 +26,8 @@ def start_in_turn(ledger: Ledger, queue: Sequence[Job], progress: Progress | Non
 
     Notes
     -----
-    Events are ends of jobs, arrivals, and the start of the head's reservation. A reservation holds until its job
-    starts or is no longer the head: bookings of others cannot make it earlier.
+    Events are ends of jobs, arrivals, seconds from which on alternatives are open, and the start of the head's
+    reservation. That holds until its job starts or is no longer the head: bookings of others cannot make it earlier.
     """
     loop = _EventLoop(ledger, queue, depth)
     while (now := loop.next_event()) is not None:
@@ -72,7 +72,10 @@ class _EventLoop:
             arrival = self._ledger.earliest_start(self._queue[rank].id)
             if arrival is not None:
                 heappush(self._arrivals, (arrival, rank))
-                heappush(self._events, arrival)
+                job = self._queue[rank]
+                for second in {arrival, *(job.submit + one.cost for one in job.alternatives)}:
+                    if second >= arrival:
+                        heappush(self._events, second)
 
     def next_event(self) -> int | None:
         """Return the time of the next event, or None when no job is left to start."""

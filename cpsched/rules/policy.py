@@ -29,17 +29,21 @@ def first_that_fits(ledger: Ledger, ids: Sequence[str], *, earliest: int, latest
     starts of those that found one. All times are on the instance's clock.
 
     A job with alternatives has the first of its choices that starts at `earliest`, as queueing systems do it; if none
-    does, that which starts first.
+    does, that which starts first. One with a cost is open once the job has waited so many seconds.
     """
     if not ledger.has_choices:
         return ledger.place(ids, earliest=earliest, latest=latest)
     starts: dict[str, int] = {}
     for name in ids:
-        count, found = ledger.num_choices(name), list[tuple[int, int]]()
+        job, found = ledger.job_of(name), list[tuple[int, int]]()
+        count = 1 + len(job.alternatives)
         for number in range(count):
+            since = max(earliest, job.submit + job.step_of(number).cost)
+            if since > latest:
+                continue
             if count > 1:
                 ledger.take_mode(name, number)
-            placed = ledger.place([name], earliest=earliest, latest=latest)
+            placed = ledger.place([name], earliest=since, latest=latest)
             if count == 1 or placed.get(name) == earliest:
                 starts |= placed
                 break

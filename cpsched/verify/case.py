@@ -116,8 +116,15 @@ class Case:
         return lives
 
     def seconds_left(self, booking: Booking) -> int:
-        """Return how long a run of a rigid job is to take, after what its earlier runs have kept."""
-        return self._lives.get((booking.id, booking.start), (self.seconds_of(booking.job), ""))[0]
+        """Return how long a run of a rigid job is to take, after what its earlier runs have kept; in a record longer on
+        nodes of several groups, but at most its walltime.
+        """
+        job = booking.job
+        seconds = self._lives.get((booking.id, booking.start), (self.seconds_of(job), ""))[0]
+        if not self.plan.is_record or booking.is_running or job.preemptible is not None:
+            return seconds
+        nodes = {placement.node for placement in booking.segments[0].allocation}
+        return min(job.walltime, self.instance.slowed(seconds, nodes))
 
     def cause_of(self, attempt: Booking) -> str:
         """Return what cut a run short: an ``outage``, its ``walltime``, after which it continues, or a ``stop``."""

@@ -90,6 +90,14 @@ def read_topology(cursor: Cursor, nodes: Collection[str]) -> dict[str, dict[str,
     return levels
 
 
+def read_slowdown(cursor: Cursor, levels: Collection[str]) -> dict[str, int]:
+    """Read by how many percent jobs take longer in a record whose nodes are in several groups of a level."""
+    for level, percent in cursor.entries():
+        if level not in levels:
+            percent.refuse(f"expected a declared level, got {level!r}")
+    return {level: percent.integer(0, 10_000) for level, percent in cursor.entries()}
+
+
 def _split(
     parts: Mapping[str, tuple[NodeClass, T]], part_of: Callable[[NodeClass, T], NodeClass]
 ) -> dict[str, NodeClass]:

@@ -41,7 +41,7 @@ def read_instance(document: object, source: str) -> model.Instance:
         members["priorities"].choice(["strict"])
     clock = _read_clock(members.get("epoch"), members.get("time_zone"))
     now = members["now"].time() if "now" in members else 0
-    cluster = members["cluster"].members(["nodes"], ["licenses", "consumed", "states", "topology"])
+    cluster = members["cluster"].members(["nodes"], ["licenses", "consumed", "states", "topology", "slowdown"])
     nodes = machine.read_nodes(cluster["nodes"])
     nodes = machine.with_states(nodes, cluster["states"]) if "states" in cluster else nodes
     classes = {id(node): node for node in nodes.values()}.values()
@@ -63,6 +63,7 @@ def read_instance(document: object, source: str) -> model.Instance:
         _read_reservations(members["reservations"], countable, nodes, clock) if "reservations" in members else {}
     )
     topology = machine.read_topology(cluster["topology"], nodes) if "topology" in cluster else {}
+    slowdown = machine.read_slowdown(cluster["slowdown"], topology) if "slowdown" in cluster else {}
     for name, reservation in reservations.items():
         if not reservation.licenses.keys().isdisjoint(consumed):
             members["reservations"].refuse(f"expected licences that come back in the reservation {name!r}")
@@ -74,6 +75,7 @@ def read_instance(document: object, source: str) -> model.Instance:
         now=now,
         nodes=nodes,
         topology=topology,
+        slowdown=slowdown,
         licenses=licenses,
         consumed=frozenset(consumed),
         queues=queues,

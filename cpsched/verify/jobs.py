@@ -35,7 +35,7 @@ T = TypeVar("T")
 JOB_KEYS = (
     *("user", "group", "queue", "project", "walltime", "request", "place", "licenses", "priority", "weight"),
     *("not_before", "start_at", "deadline", "after", "array", "steps", "expand_limit", "malleable", "running"),
-    *("reservation", "told", "expected", "runtime", "alternatives", "moldable", "resizable", "preemptible"),
+    *("reservation", "told", "expected", "runtime", "alternatives", "moldable", "prefer", "resizable", "preemptible"),
 )
 SHARE = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?(e-?[0-9]{1,3})?")
 #: The elements of all arrays together: an instance that has more is refused before it fills the memory.
@@ -206,6 +206,8 @@ class JobReader:
             alternatives, others = self._read_alternatives(members["alternatives"], members, steps[0], licenses)
         if "moldable" in members:
             alternatives = _read_moldable(members["moldable"], members, steps[0])
+        if "prefer" in members:
+            steps, alternatives = _read_prefer(members["prefer"], members, steps[0])
         resizable = None
         if "resizable" in members:
             resizable = _read_resizable(members["resizable"], members, (*steps, *alternatives))
@@ -280,8 +282,9 @@ class JobReader:
         """Read what a waiting rigid job can run with in place of its own step and licences; none is there twice."""
         _refuse_beside(cursor, ("moldable", "steps", "malleable", "running"), job)
         found: list[tuple[Step, Mapping[str, int]]] = [(own, licenses)]
+        costs = [0]
         for item in cursor.items():
-            members = item.members(["walltime", "request"], ["place", "licenses"])
+            members = item.members(["walltime", "request"], ["place", "licenses", "cost"])
             request, asked = read_request(members["request"], members.get("place"), self._countable)
             text = members["request"].value
             if "place" not in members and not (isinstance(text, str) and ",place=" in text):
@@ -293,9 +296,12 @@ class JobReader:
             if choice in found:
                 item.refuse("expected each alternative once, and another one than the job's own request")
             found.append(choice)
+            costs.append(members["cost"].integer(0, MAX_DURATION) if "cost" in members else 0)
         if len(found) == 1:
             cursor.refuse("expected at least one alternative")
-        return tuple(step for step, _ in found[1:]), tuple(licenses for _, licenses in found[1:])
+        priced = zip(found, costs, strict=True)
+        steps = tuple(replace(step, cost=cost) for (step, _), cost in priced)
+        return steps[1:], tuple(licenses for _, licenses in found[1:])
 
     @staticmethod
     def _declared(cursor: Cursor | None, names: Collection[str], what: str) -> str | None:
@@ -472,7 +478,10 @@ def _read_resizable(cursor: Cursor, job: Mapping[str, Cursor], steps: Sequence[S
 
 def _read_preemptible(cursor: Cursor, job: Mapping[str, Cursor]) -> Preemptible:
     """Read that a job may be stopped, and what it keeps of its work."""
-    others = ("steps", "malleable", "alternatives", "moldable", "resizable", "start_at", "deadline", "reservation")
+    others = (
+        *("steps", "malleable", "alternatives", "moldable", "prefer", "resizable"),
+        *("start_at", "deadline", "reservation"),
+    )
     _refuse_beside(cursor, others, job)
     members = cursor.members(["by"], ["cost", "interval"])
     if members["by"].choice(["requeue", "checkpoint"]) == "requeue":
@@ -519,6 +528,16 @@ def _read_moldable(cursor: Cursor, job: Mapping[str, Cursor], own: Step) -> tupl
         Step(seconds, replace(own.request, chunks=(replace(chunk, count=count),)))
         for count, seconds in read_sizes(cursor, chunk.count, own.walltime).items()
     )
+
+
+def _read_prefer(cursor: Cursor, job: Mapping[str, Cursor], own: Step) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
+    """Read that a job asks for one group of a level, and else runs as it says at a cost."""
+    _refuse_beside(cursor, ("alternatives", "moldable", "steps", "malleable", "running"), job)
+    members = cursor.members(["level", "cost"])
+    level, cost = members["level"].name(), members["cost"].integer(0, MAX_DURATION)
+    if level == own.request.within:
+        members["level"].refuse(f"expected another level than that of the place, got {level!r}")
+    return (replace(own, request=replace(own.request, within=level)),), (replace(own, cost=cost),)
 
 
 def _read_malleable(cursor: Cursor) -> Malleable:

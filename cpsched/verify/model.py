@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -105,6 +105,8 @@ class Step:
 
     walltime: int
     request: Request
+    #: Of an alternative: the seconds of waiting that it costs.
+    cost: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -446,6 +448,17 @@ class Instance:
     warnings: tuple[Fault, ...] = ()
     #: By level, the group of each node that is in one.
     topology: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    #: By level, the percent by which a job in several groups takes longer in a record.
+    slowdown: Mapping[str, int] = field(default_factory=dict)
+
+    def slowed(self, seconds: int, nodes: Collection[str]) -> int:
+        """Return how long some work takes on these nodes: longer by the most that a level says which they cross."""
+        crossed = [
+            percent
+            for level, percent in self.slowdown.items()
+            if len({self.topology[level].get(node, (node,)) for node in nodes}) > 1
+        ]
+        return seconds + ceil(Fraction(seconds * max(crossed, default=0), 100))
 
     def groups(self, level: str | None) -> list[frozenset[str] | None]:
         """Return the nodes of each group of a level; None for no level: all nodes."""

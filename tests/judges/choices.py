@@ -52,7 +52,23 @@ def choosing_window(seed: int) -> Document:
         other = {"walltime": random.randint(1, 5) * unit, "request": [chunk]}
         if (other["walltime"], other["request"]) != (job["walltime"], job["request"]):
             job["alternatives"] = [other]
+    if seed % 5 in (0, 4):
+        _prefer_nearness(document, random)
     return document
+
+
+def _prefer_nearness(document: Document, random: Random) -> None:
+    """Let jobs with alternatives outside of reservations prefer one group of nodes, at a cost, in place of these."""
+    names = [name for entry in document["cluster"]["nodes"] for name in entry["names"].split(",")]
+    document["cluster"]["topology"] = {"rack": {"r1": ",".join(names[:1]), "r2": ",".join(names[1:]) or names[0]}}
+    if len(names) == 1:
+        document["cluster"]["topology"]["rack"].pop("r2")
+    for job in document["jobs"]:
+        if "alternatives" in job and "reservation" not in job:
+            place = job.get("place", "free")
+            own = {"walltime": job["walltime"], "request": job["request"], "place": place}
+            job["place"] = f"{place}:within=rack"
+            job["alternatives"] = [own | {"cost": random.choice([0, 1, 2, 4, 9]) * (300 if "epoch" in document else 1)}]
 
 
 def judge_choices(seed: int, *, engines: bool = True) -> RulesCase:
@@ -83,7 +99,8 @@ class _Choices:
         def rigid(job: Document) -> Document:
             own = {key: value for key, value in job.items() if key != "alternatives"}
             number = chosen.get(job["id"], 0)
-            return own | job["alternatives"][number - 1] if number else own
+            found = own | job["alternatives"][number - 1] if number else own
+            return {key: value for key, value in found.items() if key != "cost"}
 
         return {**self.document, "jobs": [rigid(job) for job in self.document["jobs"]]}
 
@@ -115,7 +132,8 @@ class _Choices:
         for job, number in zip(self.choosing, numbers, strict=True):
             queue = self.document.get("queues", {}).get(job.get("queue"), {"expected_wait": 1800})
             expected = 1 if self.document["objective"] == "wait" else queue["expected_wait"]
-            seconds = job["alternatives"][number - 1]["walltime"] - job["walltime"] if number else 0
+            other = job["alternatives"][number - 1] if number else {"walltime": job["walltime"]}
+            seconds = other["walltime"] + other.get("cost", 0) - job["walltime"]
             cost += seconds / expected * (len(self._elements(job)))
         return cost
 

@@ -19,7 +19,8 @@ fits beside those before it, or gets one itself, if that begins before the last 
 at once.
 
 A job with alternatives waits by the first of its choices that could start on the empty machine: so it has its place in
-the queue, and its reservation. Whenever it may start, it does so by the first of its choices that fits.
+the queue, and its reservation. Whenever it may start, it does so by the first of its choices that fits. One that costs
+more than that by which it waits is open once it has waited so many seconds.
 
 By Smith's index jobs are due that have waited for so many times the longest wait so far under EASY, or the time that
 the machine needs for the rest of the queue, whichever is longer; a job of the whole machine for half as many times.
@@ -36,7 +37,7 @@ starts until it is over; the choice is made anew then, those that were told firs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, exp, frexp, inf, log, log2, log10, sqrt
 from typing import NamedTuple
@@ -115,6 +116,10 @@ class _Life:
         if len(self.choices) > 1:
             self.job, self.estimate = choice, choice.walltime
 
+    def opens(self, choice: Job) -> int:
+        """Return the second from which on it may run by a choice."""
+        return self.job.submit + max(0, choice.steps[0].cost - self.choices[0].steps[0].cost)
+
     @property
     def latest(self) -> float:
         """The last second at which it may start."""
@@ -127,11 +132,6 @@ class _Life:
     def eligible(self) -> int:
         """Since when nothing but room is missing for a start; who ran at the beginning waited for nobody."""
         return self.job.submit if self.release is None else self.release
-
-    @property
-    def seconds(self) -> int:
-        """How long it really runs."""
-        return self.job.walltime if self.job.runtime is None else min(self.job.runtime, self.job.walltime)
 
 
 def play_naively(instance: Instance, rule: QueueRule, *, predicts: Prediction | None) -> Story:
@@ -156,7 +156,7 @@ class _Play:
         self.outages = dict.fromkeys(self.nodes, 0)
         self.lives = []
         for rank, job in enumerate(sorted(instance.elements(), key=lambda job: job.submit)):
-            choices = tuple(one for one in job.choices if len(job.choices) == 1 or refusal(instance, one) is None)
+            choices = tuple(one for one in job.choices if len(job.choices) == 1 or self._is_possible(one))
             own = (*choices, job.choices[0])[0]
             life = _Life(own, rank, self._ending_before(own), own.walltime, own.walltime, choices=choices or (own,))
             self.lives.append(life)
@@ -225,6 +225,11 @@ class _Play:
         """Return how a job ends that never starts."""
         return Ending.REFUSED if job.running is None and self._is_refused(job) else Ending.WAITING
 
+    def _is_possible(self, job: Job) -> bool:
+        """Return whether a choice could start on the empty machine."""
+        is_near = job.request.place.within is not None
+        return refusal(self.instance, job) is None and not (is_near and self.mapped(job, self.empty) is None)
+
     def _is_refused(self, job: Job) -> bool:
         """Return whether a job can never start, even on the empty machine."""
         return refusal(self.instance, job) is not None or self.mapped(job, self.empty) is None
@@ -247,6 +252,7 @@ class _Play:
                 self.change_asides(now),
                 self.begin_booked(now),
                 self.arrive(now),
+                any(now == life.opens(one) > life.job.submit for life in self.waiting() for one in life.choices),
             ]
             if self.rule.due_after is not None:
                 self.replay_easy(now)
@@ -309,6 +315,7 @@ class _Play:
         for life in self.running():
             times += [life.end, life.believed]
         times += [int(life.latest) + 1 for life in self.waiting() if life.latest < inf]
+        times += [at for life in self.waiting() for one in life.choices if (at := life.opens(one)) > now]
         times += [start for start, _, _ in self.booked.values()]
         times += [time for time in (self.notice, self.woken) if time is not None]
         is_alive = times or self.waiting()
@@ -322,7 +329,8 @@ class _Play:
         """End the jobs that end now."""
         ended = [life for life in self.running() if life.end == now]
         for life in ended:
-            is_killed = life.job.runtime is not None and life.job.runtime > life.job.walltime
+            real = self.slowed(life)
+            is_killed = real is not None and real > life.job.walltime
             if is_killed and self.resumes(life):
                 self.cut(life, self.told_before(), now)
                 continue
@@ -794,6 +802,8 @@ class _Play:
     def start_first(self, life: _Life, room_of: Callable[[_Life], _Amounts | None], now: int) -> bool:
         """Start a job by the first of its choices that fits; tell whether it does."""
         for choice in life.choices:
+            if now < life.opens(choice):
+                continue
             life.take(choice)
             room = room_of(life)
             if room is not None and self.start_if_mapped(life, room, now):
@@ -998,7 +1008,23 @@ class _Play:
         life.takes = self.taken(life.job, demands)
         self.change(self.free, life.takes, -1)
         life.believed = max(life.start + life.estimate, now + 1)
-        life.end = max(life.start + life.seconds, now + 1)
+        real = self.slowed(life)
+        life.end = max(life.start + (life.job.walltime if real is None else min(real, life.job.walltime)), now + 1)
+
+    def slowed(self, life: _Life) -> int | None:
+        """Return how long a job would run on its nodes, by the slowest of the levels of whose groups it is in several.
+
+        None if that is not known.
+        """
+        cluster, runtime = self.instance.cluster, life.job.runtime
+        if runtime is None or life.mapped is None:
+            return runtime
+        percent = 0
+        for level, more in cluster.slowdown.items():
+            used = {name for name, *_ in life.mapped}
+            if len(used) > 1 and not any(used <= set(nodes) for nodes in cluster.topology[level].values()):
+                percent = max(percent, more)
+        return runtime + ceil(runtime * percent / 100)
 
     @staticmethod
     def change(room: _Amounts, takes: _Amounts, sign: int) -> None:
@@ -1011,6 +1037,8 @@ class _Play:
         """Return where the chunks of a job stand in some room, None if they find no place."""
         if any(room[None].get(name, 0) < amount for name, amount in job.licenses.items()):
             return None
+        if job.request.place.within is not None:
+            return self.mapped_within(job, room)
         for name, amount in job.request.totals.items():
             if sum(free.get(name, 0) for node, free in room.items() if node is not None) < amount:
                 return None  # the system has not enough (OCCS-23)
@@ -1025,8 +1053,31 @@ class _Play:
         found = (self.greedily_mapped(job, room, kinds, names) for kinds, names in tries)
         return next((mapped for mapped in found if mapped is not None), None)
 
+    def in_groups(self, job: Job, room: _Amounts) -> Iterator[tuple[Job, _Amounts]]:
+        """Yield a job of a level as one that may be anywhere, and the room of each group, the smallest group first."""
+        place = job.request.place
+        anywhere = replace(job.request, place=replace(place, within=None))
+        far = replace(job, steps=(replace(job.steps[0], request=anywhere),))
+        for names in sorted(self.instance.cluster.topology[place.within or ""].values(), key=len):
+            yield far, {node: free for node, free in room.items() if node is None or node in names}
+
+    def mapped_within(self, job: Job, room: _Amounts) -> Mapped | None:
+        """Return where the chunks of one kind stand in the group in which least room is left then."""
+        (chunk,), found = job.request.chunks, list[tuple[int, Mapped]]()
+        for far, part in self.in_groups(job, room):
+            mapped = self.mapped(far, part)
+            if mapped is not None:
+                admitted = [name for name in part if name is not None and self.nodes[name].admits(far, chunk)]
+                takes = {name: self.nodes[name].demands(chunk.resources) for name in admitted}
+                fit = sum(min(part[name][c] // amount for c, amount in takes[name].items()) for name in admitted)
+                found.append((fit, mapped))
+        return min(found, key=lambda one: one[0])[1] if found else None
+
     def mapped_late(self, job: Job, later: _Amounts) -> Mapped | None:
         """Return where a job stands in the room of a later time if it takes first what is not free yet."""
+        if job.request.place.within is not None:
+            found = (self.mapped_late(far, part) for far, part in self.in_groups(job, later))
+            return next((mapped for mapped in found if mapped is not None), None)
         if job.request.place.arrangement is Arrangement.PACK:
             kinds, names = tuple(range(len(job.request.chunks))), [name for name in self.by_weight if name in later]
             fitting = [name for name in names if self.greedily_mapped(job, later, kinds, [name]) is not None]

@@ -49,6 +49,7 @@ def window_with_alternatives(seed: int, *, jobs: int = 3, places: bool = False) 
         other = Place() if places else place
         steps = dict.fromkeys([step(place), *(step(other) for _ in range(random.choice([0, 1, 2])))])
         own, *others = steps
+        others = [replace(one, cost=random.choice([0, 0, 1, 3])) for one in others]
         submit = random.randint(-2, 2)
         listed.append(
             Job(

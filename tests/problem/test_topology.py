@@ -7,12 +7,16 @@ from typing import Any
 import pytest
 
 from cpsched.domain import Instance, Plan
+from cpsched.errors import DocumentError
 from cpsched.formats import instance_to_document, parse_instance, plan_to_document
 from cpsched.mzn import MiniZinc
-from cpsched.planner import PlannerEngine
+from cpsched.planner import PlannerEngine, advanced
 from cpsched.portfolio import solve
 from cpsched.problem import compiled
-from cpsched.verify import verify
+from cpsched.verify import Judge, verify
+from tests.cp.cp_here import CpHere
+from tests.search.searched import board_of
+from tests.search.searched import planned as planned_first
 
 Document = dict[str, Any]
 
@@ -99,6 +103,82 @@ def test_a_choice_may_be_without_a_group() -> None:
     alternative = {"walltime": 15, "request": "5:ncpus=2,place=free"}
     (planned,) = solved(window(job("a", "5:ncpus=2,place=within=switch", alternatives=[alternative]))).jobs
     assert planned.alternative == 1
+
+
+def split(cost: int, **more: Any) -> Instance:
+    """Return a window in which two nodes are free, and two under one switch are so at 100."""
+    held = [{"node": f"n{number}", "resources": {"cores": 2}} for number in range(1, 7)]
+    busy = [job("r", "6:ncpus=2", 100, running={"start": 0, "allocation": held})]
+    near = {"level": "switch", "cost": cost}
+    return window(*busy, job("a", "2:ncpus=2", place="scatter", prefer=near, **more), objective="wait")
+
+
+@pytest.mark.parametrize("engine", ["planner", "fcfs", "easy", "conservative"])
+@pytest.mark.parametrize(("cost", "starts"), [(0, (0, 0)), (99, (0, 99)), (101, (100, 100))])
+def test_a_preference_is_worth_its_seconds(engine: str, cost: int, starts: tuple[int, int]) -> None:
+    """n7 and n8 are free, not under one switch. The planner runs a there at once, for `cost` s, if the switch is worth
+    no more; rules do so once it has waited for as long, as Slurm does.
+    """
+    plan = solved(split(cost), engine)
+    (planned,) = (one for one in plan if one.id == "a")
+    assert (planned.start, planned.alternative) == (starts[engine != "planner"], int(cost < 100))
+    value = planned.start + cost * planned.alternative
+    assert plan.objective.value == value
+    document = plan_to_document(plan)
+    document["objective"]["value"] = value - 1 if planned.alternative else value + 1
+    assert "objective" in {one.rule for one in verify(instance_to_document(split(cost)), document)}
+
+
+def test_cp_proves_what_a_preference_is_worth() -> None:
+    """Both choices are in the model, of which only one is in a group."""
+    for cost, value in ((99, 99), (101, 100)):
+        instance = compiled(split(cost)).instance
+        board = board_of(instance, planned_first(instance))
+        CpHere(2.0).improve(instance, board, seed=0)
+        assert board.is_optimal
+        assert board.best.value == value
+
+
+def test_a_preference_is_two_alternatives() -> None:
+    """It is written so; a job that has started has neither."""
+    instance = split(60)
+    (entry,) = (one for one in instance_to_document(instance)["jobs"] if one["id"] == "a")
+    anywhere = {"walltime": 10, "request": "2:cores=2", "place": "scatter", "cost": 60}
+    assert (entry["place"], entry["alternatives"]) == (
+        "scatter:within=switch",
+        [anywhere | {"request": entry["request"]}],
+    )
+    assert parse_instance(instance_to_document(instance)) == instance
+    started = advanced(instance, solved(instance), 5)
+    assert parse_instance(instance_to_document(started)) == started
+    assert not any(one.levels or one.steps[0].cost for one in started.jobs)
+
+
+@pytest.mark.parametrize(
+    ("keys", "path"),
+    [
+        ({"prefer": {"level": "isle", "cost": 1}}, "jobs[0].prefer.level"),
+        ({"prefer": {"level": "rack"}}, "jobs[0].prefer.cost"),
+        ({"prefer": {"level": "rack", "cost": -1}}, "jobs[0].prefer.cost"),
+        ({"prefer": {"level": "rack", "cost": 1}, "place": "within=rack"}, "jobs[0].prefer.level"),
+        ({"prefer": {"level": "rack", "cost": 1}, "malleable": {"shares": [0.5]}}, "jobs[0]"),
+        ({"prefer": {"level": "rack", "cost": 1}, "preemptible": {"by": "requeue"}}, "jobs[0]"),
+        ({"prefer": {"level": "rack", "cost": 1}, "resizable": {}}, "jobs[0]"),
+        ({"alternatives": [{"walltime": 10, "request": "2:ncpus=2", "cost": 5}]}, "jobs[0].alternatives[0]"),
+        ({"alternatives": [{"walltime": 9, "request": "2:ncpus=2", "cost": -5}]}, "jobs[0].alternatives[0].cost"),
+        ({"steps": [{"walltime": 9, "request": "ncpus=2", "cost": 5}]}, "jobs[0].steps[0].cost"),
+    ],
+)
+def test_bad_preferences_are_refused(keys: Document, path: str) -> None:
+    """Both readers say where the fault is; the judge at least of which job it is."""
+    own = {} if "steps" in keys else {"walltime": 10, "request": "2:ncpus=2"}
+    document = instance_to_document(window(job("a", "1:ncpus=1")))
+    document["jobs"] = [{"id": "a", "submit": 0} | own | keys]
+    with pytest.raises(DocumentError) as refused:
+        parse_instance(document)
+    assert path in {fault.path.partition(" (")[0] for fault in refused.value.faults}
+    with pytest.raises(DocumentError, match="jobs"):
+        Judge(document)
 
 
 def test_engines_that_know_no_groups_refuse_them_by_name() -> None:

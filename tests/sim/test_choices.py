@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cpsched.domain import Consumer, ConsumerKind, Instance, ItemBound, Job, Limit, Outage, Step
+from cpsched.domain import Consumer, ConsumerKind, FrozenMap, Instance, ItemBound, Job, Limit, Outage, Step
 from cpsched.errors import DocumentError, UnsupportedError
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.lab.policies import make_scheduler
@@ -62,9 +62,16 @@ def job(name: str, submit: int, own: Step, *others: Step, runtime: int | None = 
     return replace(waiting(name, 1, chunk(cores=1), submit=submit, runtime=runtime), steps=(own,), alternatives=others)
 
 
+def near(job: Job, level: str | None) -> Job:
+    """Return a job whose own request is within one group of a level."""
+    own = job.steps[0]
+    place = replace(own.request.place, within=level)
+    return replace(job, steps=(replace(own, request=replace(own.request, place=place)),))
+
+
 def busy(seed: int, *, fails: bool = False) -> Instance:
     """Return a workload of a few nodes of two kinds, on which most jobs have several choices, some of them too large;
-    nodes may fail.
+    nodes may fail, and jobs across groups of nodes may be slower.
     """
     random = Random(seed)
     machine = [nodes("a1 a2 a3", cores=2), nodes("b1", cores=4)][: random.choice([1, 2])]
@@ -73,9 +80,17 @@ def busy(seed: int, *, fails: bool = False) -> Instance:
         submit += random.choice([0, 0, 1, 5, 20])
         choices = {step(random.randint(1, 40), random.randint(1, 4), random.choice([1, 2, 2, 5])) for _ in range(3)}
         own, *others = sorted(choices, key=lambda one: random.random())[: random.choice([1, 2, 3])]
+        others = [replace(one, cost=random.choice([0, 0, 3, 30])) for one in others]
         runtime = random.choice([None, random.randint(1, own.walltime + 5)])
         jobs.append(replace(job(f"j{number}", submit, own, *others, runtime=runtime), user=random.choice(["u", "v"])))
     found = window(machine, *jobs)
+    if random.random() < 0.5:
+        racks: dict[str, tuple[str, ...]] = {"r1": ("a1", "a2", "a3")}
+        switches: dict[str, tuple[str, ...]] = {"s1": ("a1", "a2"), "s2": ("a3",)}
+        topology = FrozenMap({"rack": FrozenMap(racks), "switch": FrozenMap(switches)})
+        slowdown = FrozenMap({"rack": random.choice([10, 150]), "switch": 33})
+        found = replace(found, cluster=replace(found.cluster, topology=topology, slowdown=slowdown))
+        found = replace(found, jobs=tuple(near(one, random.choice([None, "rack", "switch"])) for one in found.jobs))
     if fails:
         start = random.randint(1, 60)
         found = replace(found, outages=(Outage(nodes=("a1",), start=start, end=start + random.randint(1, 30)),))

@@ -18,8 +18,8 @@ def _numbered(name: str, fields: str) -> Any:
 C = _numbered(
     "C",
     "NOW SUBMITTED QUEUED RUNNING HEAP POOL OUTAGE ATTEMPTS PASSES STAMP SHADOW HEAD UNTIL DONE IS_FULL LACKS RESERVED "
-    "GONE CHANGES MODES FIXED OVERTAKING RESUME LEVEL SPARE BOOKINGS EXPIRED BLOCKED STEPS HORIZON WORK LONGEST COME "
-    "TURN REPLAYED REPLAY_QUEUED REPLAY_RUNNING REPLAY_TAKEN NOTICE EXEMPT CLOCK",
+    "GONE CHANGES MODES FIXED OVERTAKING RESUME LEVEL SPARE BOOKINGS EXPIRED OPENS BLOCKED STEPS HORIZON WORK LONGEST "
+    "COME TURN REPLAYED REPLAY_QUEUED REPLAY_RUNNING REPLAY_TAKEN NOTICE EXEMPT CLOCK",
 )
 J = _numbered("J", "SUBMIT ARRIVAL WALLTIME LENGTH ENDING")
 R = _numbered("R", "START END ENDING STARTS FIRST COUNT")
@@ -29,7 +29,7 @@ S = _numbered("S", "CLASS LEVEL COST INTERVAL COUNT TOLD LEFT WALLTIME")
 P = _numbered("P", "NOTICE EXEMPT STOPS RESUMES")
 
 # kinds of events, in their order within a second
-ENDED, EXCEEDED, EXPIRED, BOOKED, RELEASED = 0, 1, 2, 3, 4
+ENDED, EXCEEDED, EXPIRED, OPENED, BOOKED, RELEASED = 0, 1, 2, 3, 4, 5
 BREAKS, RETURNS = 0, 1
 
 AFTER_START, AFTER_OK, AFTER_ANY, AFTER_NOT_OK = 0, 1, 2, 3
@@ -77,6 +77,11 @@ class SimState(NamedTuple):
 
     #: int64 (CLOCK,): counters and the state of the pass, see `C`.
     clock: NDArray[Any]
+    #: int64 (levels, nodes) and (levels,): of each level that slows jobs down the group of each node, and by how many
+    #: percent; and (jobs, 2): real length, -1 if it is not known, and real ending of each job where nothing does.
+    near: NDArray[Any]
+    slowdown: NDArray[Any]
+    base: NDArray[Any]
     #: int64 (jobs, 5): submission; arrival (below 0: when the jobs that it waits for release it); walltime; real
     #: length; real ending.
     jobs: NDArray[Any]
@@ -84,8 +89,9 @@ class SimState(NamedTuple):
     demand: NDArray[Any]
     #: float64 (jobs,): all cores that it asks for.
     cores: NDArray[Any]
-    #: int64 (jobs + 1,) and (·, 5): of a job that has a choice what it can run by, first what it waits by: demand,
-    #: walltime, real length, cores, number in the document. None of all other jobs.
+    #: int64 (jobs + 1,) and (·, 6): of a job that has a choice what it can run by, first what it waits by: demand,
+    #: walltime, real length, cores, number in the document, seconds after its submission from which on it is open. None
+    #: of all other jobs.
     choices_of: NDArray[Any]
     choices: NDArray[Any]
     #: int64 (jobs,): the number of that by which it runs or waits.

@@ -19,6 +19,7 @@ from cpsched.lab.sim.arrays import (
     LACKS_ROOM,
     NOBODY,
     NOT_DELAYING,
+    OPENED,
     PAUSED,
     PREDICTS_ALL,
     REFUSED,
@@ -61,6 +62,7 @@ from cpsched.lab.sim.run_kernels import (
     map_from_now,
     move_until,
     num_choices,
+    open_choice,
     spell_job,
     take_choice,
 )
@@ -350,9 +352,10 @@ def next_choice(i, k, candidates, s):
     """Return the candidate and the choice that are tried after others: another choice, or else the next candidate."""
     if i < 0 or s.choices.shape[0] == 0:
         return i + 1, 0
-    if s.runs[candidates[i], R.START] < 0 and k + 1 < num_choices(candidates[i], s):
-        take_choice(candidates[i], k + 1, s)
-        return i, k + 1
+    k = open_choice(candidates[i], k + 1, s)
+    if s.runs[candidates[i], R.START] < 0 and k < num_choices(candidates[i], s):
+        take_choice(candidates[i], k, s)
+        return i, k
     if s.runs[candidates[i], R.START] < 0:
         take_choice(candidates[i], 0, s)
     return i + 1, 0
@@ -544,10 +547,14 @@ def next_event(s):
 @inner_kernel
 def pass_ends(now, rule, s, m, t, x):
     """End the jobs that end now, correct the estimates of the jobs that should have ended, and give up the jobs that
-    can no longer meet their deadlines.
+    can no longer meet their deadlines. A choice that opens causes a full pass.
     """
-    while s.clock[C.HEAP] > 0 and s.heap[0, 0] == now and s.heap[0, 1] <= EXPIRED:
+    while s.clock[C.HEAP] > 0 and s.heap[0, 0] == now and s.heap[0, 1] <= OPENED:
         _, kind, job = pop(s.heap, s.clock)
+        if kind == OPENED:
+            s.clock[C.OPENS] += 1
+            s.clock[C.IS_FULL] = 1
+            continue
         if kind == EXPIRED:
             if s.runs[job, R.START] < 0 and s.runs[job, R.ENDING] == WAITING:
                 expire(job, s)
@@ -611,6 +618,10 @@ def let_wait(job, now, rule, s):
         s.clock[C.IS_FULL] = 1
     if s.latest[job] < FOREVER:
         push(s.latest[job] + 1, EXPIRED, job, s.heap, s.clock)
+    for row in range(s.choices_of[job], s.choices_of[job + 1]):
+        second = s.jobs[job, J.SUBMIT] + s.choices[row, 5]
+        if second > now and s.runs[job, R.STARTS] == 0:
+            push(second, OPENED, job, s.heap, s.clock)
 
 
 @kernel

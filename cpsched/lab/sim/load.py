@@ -48,6 +48,8 @@ def unsupported(instance: Instance) -> tuple[str, ...]:
             found.append(f"job {job.id}: starts at most some time after another (max_delay)")
         if job.alternatives and (job.deadline is not None or job.start_at is not None):
             found.append(f"job {job.id}: has alternatives, and a deadline or one start")
+        if instance.cluster.slowdown and (job.changes or job.resizable is not None or job.preemptible is not None):
+            found.append(f"job {job.id}: changes while it runs or may be stopped, and may be slower (cluster.slowdown)")
         if job.is_evolving:
             beside = {
                 "runs already": job.running is not None,
@@ -187,6 +189,20 @@ class Load:
         """How long each job really runs: for its runtime, but no longer than its walltime."""
         return np.where(self.runtime < 0, self.walltime, np.minimum(self.runtime, self.walltime))
 
+    def near(self) -> Ints:
+        """Return the group of each node at each level that slows jobs down (levels, nodes), below 0 if it is in none,
+        another number for each such node; none of no level.
+        """
+        cluster = self.stated.cluster
+        number = {name: place for place, name in enumerate(cluster.node_names)}
+        found = np.zeros((len(cluster.slowdown), len(self.columns.node_names)), dtype=np.int64)
+        for row, level in zip(found, cluster.slowdown, strict=True):
+            groups = enumerate(cluster.topology[level].values())
+            group_of = {node: group for group, nodes in groups for node in nodes}
+            names = map(stated_node, self.columns.node_names)
+            row[:] = [group_of.get(name, -1 - number[name]) for name in names]
+        return found
+
     @property
     def chunks(self) -> Ints:
         """How many kinds of chunks each job asks for."""
@@ -267,7 +283,9 @@ class Load:
         return {name: kinds.each(partial(amount_of, name)) for name in (*cluster.totals, *cluster.licenses)}
 
     def _compile_choices(self) -> tuple[Ints, Ints]:
-        """Return where the choices of each job begin, and all: demand, walltime, real length, cores, number."""
+        """Return where the choices of each job begin, and all: demand, walltime, real length, cores, number, and the
+        seconds after its submission from which on rules take it: what it costs beyond the one that it waits by.
+        """
         count, rows = np.zeros(len(self.jobs) + 1, dtype=np.int64), list[tuple[int, ...]]()
         for index, choices in self.choices.items():
             if self.demand[index] >= 0 and len(choices) > 1:
@@ -275,8 +293,9 @@ class Load:
                 for number, job in choices:
                     demand = self.columns.compile(job.request, job.licenses, job.walltime)
                     length = job.walltime if job.runtime is None else min(job.runtime, job.walltime)
-                    rows.append((demand, job.walltime, length, _cores(job), number))
-        return np.cumsum(count), np.array(rows, dtype=np.int64).reshape(-1, 5)
+                    since = max(0, job.steps[0].cost - choices[0][1].steps[0].cost)
+                    rows.append((demand, job.walltime, length, _cores(job), number, since))
+        return np.cumsum(count), np.array(rows, dtype=np.int64).reshape(-1, 6)
 
     def row_of(self, index: int, choice: int | None) -> int | None:
         """Return which of its choices a job takes by a number, or by None; None: it could not start by that."""
@@ -563,7 +582,7 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.SimState:
         sums=sums,
         queue=zeros(count),
         ends=zeros(count, 2),
-        heap=zeros(4 * count + 64, 3),
+        heap=zeros(4 * count + 64 + int(np.count_nonzero(load.choice_rows[:, 5])), 3),
         pool=np.zeros((max(4096, 2 * count), 3), dtype=np.int32),
         outages=outages,
         out=out,
@@ -596,6 +615,9 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.SimState:
         stops=load.stops.copy(),
         stop_rules=load.stop_rules,
         may_stop=load.may_stop,
+        near=load.near(),
+        slowdown=np.array(list(load.stated.cluster.slowdown.values()), dtype=np.int64),
+        base=np.stack([np.where(load.runtime < 0, -1, load.lengths), load.endings], axis=1),
         stop_weights=load.stop_weights,
         **{name: array.copy() for name, array in load.asides.items()},
     )

@@ -163,6 +163,7 @@ def _uncountable(load: Load, *, is_counted: bool) -> list[str]:
         "jobs with alternatives": bool(load.choices),
         "deadlines or fixed starts": bool((load.latest < FOREVER).any() or (load.start_at >= 0).any()),
         "outages": bool(load.instance.outages),
+        "slower jobs across groups of nodes": bool(load.stated.cluster.slowdown),
         "amounts that are set aside for a time": len(load.asides["aside_times"]) > 0,
     }
     return [f"the workload has {words}" for words, is_there in found.items() if is_there]

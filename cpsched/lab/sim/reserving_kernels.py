@@ -20,7 +20,7 @@ job can have that begins before and ends after.
 from cpsched.lab.sim.arrays import C, J, R, V
 from cpsched.lab.sim.hold_kernels import has_asides, level_at, lower_at, lower_room, lower_until, next_change, shift_row
 from cpsched.lab.sim.queue_kernels import index_of
-from cpsched.lab.sim.run_kernels import begin_run, move_until, num_choices, spell_job, take_choice
+from cpsched.lab.sim.run_kernels import begin_run, move_until, num_choices, open_choice, spell_job, take_choice
 from cpsched.rusv import FOREVER, inner_kernel, instant_kernels, kernels
 
 copy, lower_by_two, D_SYS = kernels.copy, kernels.lower_by_two, kernels.D.SYS
@@ -306,10 +306,10 @@ def start_beside_reserved(job, now, is_counted, s, m, t, x):
 
 @inner_kernel
 def start_first_beside(job, now, is_counted, s, m, t, x):
-    """Start a job by the first of its choices that fits beside what is reserved; tell whether it has started."""
+    """Start a job by the first of its open choices that fits beside what is reserved; tell whether it has started."""
     k = 0
     while not start_beside_reserved(job, now, is_counted, s, m, t, x):
-        k += 1
+        k = open_choice(job, k + 1, s)
         if s.clock[C.LACKS] or k >= num_choices(job, s):
             take_choice(job, 0, s)
             return False

@@ -8,6 +8,7 @@ from cpsched.lab.sim.arrays import (
     COMPLETED,
     ENDED,
     EXCEEDED,
+    KILLED,
     RELEASED,
     C,
     J,
@@ -45,6 +46,15 @@ def num_choices(job, s):
     return s.choices_of[job + 1] - s.choices_of[job]
 
 
+@inner_kernel
+def open_choice(job, k, s):
+    """Return the first choice of a job from `k` on that is open now; the number of its choices if none is."""
+    waited = s.clock[C.NOW] - s.jobs[job, J.SUBMIT]
+    while k < num_choices(job, s) and s.choices[s.choices_of[job] + k, 5] > waited:
+        k += 1
+    return k
+
+
 @kernel
 def take_choice(job, k, s):
     """Let a job run by one of its choices; by the first one it waits. Does nothing to jobs without a choice."""
@@ -77,14 +87,31 @@ def map_from_now(job, now, s, m, t, x):
 
 @inner_kernel
 def map_first(job, now, s, m, t, x):
-    """Map a job as `map_from_now` by the first of its choices that fits."""
-    count, k = map_from_now(job, now, s, m, t, x), 1
+    """Map a job as `map_from_now` by the first of its open choices that fits."""
+    count, k = map_from_now(job, now, s, m, t, x), open_choice(job, 1, s)
     while count == 0 and k < num_choices(job, s):
         take_choice(job, k, s)
-        count, k = map_from_now(job, now, s, m, t, x), k + 1
+        count, k = map_from_now(job, now, s, m, t, x), open_choice(job, k + 1, s)
     if count == 0:
         take_choice(job, 0, s)
     return count
+
+
+@inner_kernel
+def slow_down(job, s):
+    """Let a job that starts on nodes of several groups take longer, at most its walltime."""
+    first, last, percent = s.runs[job, R.FIRST], s.runs[job, R.FIRST] + s.runs[job, R.COUNT], 0
+    for level in range(s.slowdown.shape[0]):
+        for e in range(first + 1, last):
+            if s.near[level, s.pool[e, 0]] != s.near[level, s.pool[first, 0]]:
+                percent = max(percent, s.slowdown[level])
+                break
+    if s.base[job, 0] < 0:
+        return
+    seconds = s.jobs[job, J.LENGTH] + (s.jobs[job, J.LENGTH] * percent + 99) // 100
+    s.jobs[job, J.LENGTH] = min(seconds, s.jobs[job, J.WALLTIME])
+    if seconds > s.jobs[job, J.WALLTIME]:
+        s.jobs[job, J.ENDING] = KILLED
 
 
 @inner_kernel
@@ -101,6 +128,8 @@ def begin_run(job, count, now, s, m, t, x):
     s.clock[C.POOL] += count
     s.runs[job, R.START], s.runs[job, R.FIRST], s.runs[job, R.COUNT] = now, first, count
     s.runs[job, R.STARTS] += 1
+    if s.slowdown.shape[0] > 0:
+        slow_down(job, s)
     book_run(job, now, s, m, t, x)
     if s.runs[job, R.STARTS] == 1:
         let_go_at_start(job, now, s)

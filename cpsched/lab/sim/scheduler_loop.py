@@ -23,7 +23,7 @@ class _Loop:
         self._arrived: list[int] = []
         self._gone: list[int] = []
         self._expired: list[int] = []
-        #: Whether nodes have broken or returned since, or other amounts are set aside.
+        #: Whether nodes have broken or returned since, other amounts are set aside, or a choice has opened.
         self._has_returned = False
         #: The next call of the scheduler: at first now, since jobs wait in a resumed simulation.
         self._wake: int | None = world.now
@@ -32,6 +32,10 @@ class _Loop:
         #: Seconds that it has thought and was not charged for: clocks go in whole seconds.
         self._debt = 0.0
         scheduler.begin(self._site)
+
+    @property
+    def _num_changes(self) -> int:
+        return self._site.num_outages + self._site.num_asides + self._world.num_opens
 
     def next_event(self) -> int | None:
         """Return when to look next, None if nothing is left to happen."""
@@ -42,9 +46,9 @@ class _Loop:
 
     def step(self, now: int, rule_numbers: RuleNumbers) -> None:
         """Process all events at `now`, and call the scheduler if a job waits."""
-        before = self._site.num_outages + self._site.num_asides
+        before = self._num_changes
         arrived, gone, expired = self._world.step(now, rule_numbers)
-        self._has_returned |= self._site.num_outages + self._site.num_asides > before
+        self._has_returned |= self._num_changes > before
         self._arrived += arrived
         self._gone += gone
         self._expired += expired

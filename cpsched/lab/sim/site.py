@@ -31,7 +31,7 @@ class Draft:
     def start(self, job: int, choice: int | None = None) -> bool:
         """Start a job of the queue if it fits, cheap nodes first; return whether it does.
 
-        `choice`: by which of its choices; None: by the first that fits.
+        `choice`: by which of its choices; None: by the first that is open and fits.
 
         It fits where what it asks for is free now, beside the starts that the draft has already, and is not set aside
         before its walltime is over. A malleable job starts at full share, one with alternatives by the first that fits.
@@ -41,7 +41,11 @@ class Draft:
         if job in self._starts or job in world.load.evolving or not world.may_begin(job):
             return False
         first, last = world.load.choices_of[job : job + 2].tolist()
-        rows: Sequence[int | None] = range(max(1, last - first)) if choice is None else [world.load.row_of(job, choice)]
+        waited = world.now - int(world.state.jobs[job, J.SUBMIT])
+        opens = world.load.choice_rows[first:last, 5].tolist() or [0]
+        rows: Sequence[int | None] = [row for row, since in enumerate(opens) if since <= waited]
+        if choice is not None:
+            rows = [world.load.row_of(job, choice)]
         has_started = any(row is not None and self._start_by(job, row) for row in rows)
         run_kernels.take_choice(job, 0, world.state)
         return has_started

@@ -69,6 +69,8 @@ def cut_short(job, is_told, now, rule, s, m, t, x):
     s.attempts[attempt, 3], s.attempts[attempt, 4] = s.runs[job, R.FIRST], s.runs[job, R.COUNT]
     s.attempts[attempt, 5] = s.choice[job]
     s.attempts[attempt, 6] = keep_work(job, is_told, now, s)
+    if s.slowdown.shape[0] > 0 and s.base[job, 0] >= 0:
+        s.jobs[job, J.LENGTH], s.jobs[job, J.ENDING] = s.base[job, 0], s.base[job, 1]
     take_choice(job, 0, s)
     s.runs[job, R.START], s.runs[job, R.END], s.runs[job, R.COUNT] = -1, -1, 0
     if s.fixed[job, 1] > 0:

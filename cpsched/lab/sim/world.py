@@ -155,6 +155,11 @@ class SimWorld:
         return int(self.state.clock[C.DONE])
 
     @property
+    def num_opens(self) -> int:
+        """How many choices that cost something have opened."""
+        return int(self.state.clock[C.OPENS])
+
+    @property
     def num_waiting(self) -> int:
         """How many jobs are in the queue."""
         return int(self.state.clock[C.QUEUED])

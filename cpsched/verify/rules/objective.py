@@ -30,25 +30,31 @@ class Run(NamedTuple):
     stretch: int = 0
     #: Cores of each step times the seconds for which it is held longer than it asks for.
     waste: int = 0
+    #: The seconds of waiting that it costs to run by its alternative.
+    cost: int = 0
     #: The seconds that a slowdown reckons with where they are not those of the job's booking: it is expected to run so
     #: long. None in a record.
     expected: int | None = None
 
+    @property
+    def waited(self) -> int:
+        """The seconds of waiting that it counts with."""
+        return self.start - self.job.submit + self.stretch + self.cost
+
 
 def _weighted_wait(instance: Instance, runs: list[Run]) -> Fraction:
-    """Sum of ``(start - submit + stretch) / expected_wait``."""
-    return _sum_of_quotients(
-        (run.start - run.job.submit + run.stretch, instance.expected_wait(run.job)) for run in runs
-    )
+    """Sum of ``(start - submit + stretch + cost) / expected_wait``."""
+    return _sum_of_quotients((run.waited, instance.expected_wait(run.job)) for run in runs)
 
 
 def _wait(instance: Instance, runs: list[Run]) -> Fraction:
-    """Sum of ``start - submit + stretch``."""
-    return Fraction(sum(run.start - run.job.submit + run.stretch for run in runs))
+    """Sum of ``start - submit + stretch + cost``."""
+    return Fraction(sum(run.waited for run in runs))
 
 
 def _slowdown(instance: Instance, runs: list[Run]) -> Fraction:
-    """Sum of ``max(1, (end - submit) / max(10, end - start))``, both without the stretch, and of that over the same.
+    """Sum of ``max(1, (end - submit) / max(10, end - start))``, both without the stretch, and of that and the cost
+    over the same.
 
     A job that states how long it is expected to run ends by then.
     """
@@ -56,13 +62,13 @@ def _slowdown(instance: Instance, runs: list[Run]) -> Fraction:
     for run in runs:
         unstretched = run.end - run.stretch if run.expected is None else run.start + run.expected
         below = max(TAU, unstretched - run.start)
-        pairs.append((max(unstretched - run.job.submit, below) + run.stretch, below))
+        pairs.append((max(unstretched - run.job.submit, below) + run.stretch + run.cost, below))
     return _sum_of_quotients(pairs)
 
 
 def _completion(instance: Instance, runs: list[Run]) -> Fraction:
-    """Sum of ``end - submit``."""
-    return Fraction(sum(run.end - run.job.submit for run in runs))
+    """Sum of ``end - submit + cost``."""
+    return Fraction(sum(run.end - run.job.submit + run.cost for run in runs))
 
 
 def _makespan(instance: Instance, runs: list[Run]) -> Fraction:
@@ -154,7 +160,8 @@ def _run_of(case: Case, booking: Booking) -> Run:
         for segment, step in zip(booking.segments, steps, strict=False)
     )
     expected = None if case.plan.is_record else job.expected
-    return Run(job, booking.start, booking.end, stretch, waste, expected)
+    cost = 0 if job.usual is None else job.steps[0].cost
+    return Run(job, booking.start, booking.end, stretch, waste, cost, expected)
 
 
 def _cost_of_changes(case: Case) -> Fraction:

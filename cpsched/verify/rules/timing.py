@@ -25,7 +25,7 @@ def check_segments(case: Case) -> Iterator[Violation]:
 
 
 def check_walltime(case: Case) -> Iterator[Violation]:
-    """Check that a rigid job is booked for its walltime; in a record its runtime if less, or cut short."""
+    """Check that a rigid job is booked for its walltime; in a record its runtime if less, slowed down, or cut short."""
     for booking in case.runs:
         job = booking.job
         if job.is_evolving or job.malleable is not None or case.is_resizable(job):
