@@ -1,7 +1,5 @@
 """Jobs that start within some time of others (``max_delay``): where one would be too late, the other starts later."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from itertools import chain
 

@@ -1,7 +1,5 @@
 """The planner as an engine."""
 
-from __future__ import annotations
-
 from cpsched.domain import Instance
 from cpsched.engine import Outcome, Progress
 from cpsched.planner.admission_result import unsupported

@@ -1,7 +1,5 @@
 """From the jobs of a log to an instance: a window in which all of them wait, or a workload that is still to come."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -280,7 +278,7 @@ class _Converter:
             runtime=runtime,
         )
 
-    def _sizes(self, log_job: LogJob, walltime: int) -> tuple[_Demand, tuple[Step, ...]]:
+    def _sizes(self, log_job: LogJob, walltime: int) -> tuple["_Demand", tuple[Step, ...]]:
         """Return what a job asks for, and its alternatives: those that could fit the machine."""
         smaller = list[Step]()
         for request, times in log_job.smaller:

@@ -6,8 +6,6 @@ model which all of its jobs name: in each iteration each of n nodes computes flo
 communication_size bytes, and then they write a checkpoint; before the first one the model is read and scattered.
 """
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

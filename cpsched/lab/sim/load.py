@@ -1,7 +1,5 @@
 """A workload as arrays: what the event loops need to know of its jobs, and of the machine."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -85,7 +83,7 @@ class Kinds:
     examples: tuple[Job, ...]
 
     @classmethod
-    def of(cls, jobs: Sequence[Job]) -> Kinds:
+    def of(cls, jobs: Sequence[Job]) -> "Kinds":
         """Return the kinds of jobs of one step, by the identity of what they share."""
         numbers: dict[tuple[int, int], int] = {}
         examples, number = list[Job](), list[int]()
