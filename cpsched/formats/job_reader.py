@@ -123,6 +123,9 @@ def read_job(reading: Reading, location: Location, job: _Entry, said: dict[str, 
     if "resizable" in job and not _are_sizes((*steps, *said["alternatives"])):
         message = "Expected alternatives that are other numbers of the same chunks, each once, and not packed"
         reading.faults.add((*location, "resizable"), message)
+    changing = [key for key in ("resizable", "preemptible") if key in job]
+    if changing and any(one.max_delay is not None for one in said.get("after", ())):
+        reading.faults.add((*location, "after"), f"Expected no max_delay in a job that is {' and '.join(changing)}")
     if "running" in job:
         said["running"] = _read_running(reading, location, job["running"], steps, said.get("malleability"))
     return Job(steps=steps, **said)

@@ -19,7 +19,7 @@ def announced(group: str) -> dict[str, "EntryPoint"]:
     """Return the entry points of a group by their names, in alphabetical order; of equal ones the first."""
     from importlib.metadata import entry_points  # most names are ours
 
-    found: dict[str, "EntryPoint"] = {}
+    found: dict[str, EntryPoint] = {}
     for entry in entry_points(group=group):
         found.setdefault(entry.name, entry)
     return dict(sorted(found.items()))

@@ -245,6 +245,8 @@ class JobReader:
         )
         if job.reservation is not None and self._reservations[job.reservation].is_downtime:
             members["reservation"].refuse(f"expected a reservation for jobs, got {job.reservation!r}, a downtime")
+        if (job.resizable or job.preemptible) and any(one.max_delay is not None for one in job.after):
+            members["after"].refuse("expected no max_delay of a job that is resizable or preemptible")
         if job.told is not None and job.running:
             members["told"].refuse("expected no told in a running job, whose start is a fact")
         if job.is_array and job.running:

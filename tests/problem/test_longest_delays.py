@@ -112,6 +112,24 @@ ARRAY = {"walltime": 5, "array": {"indices": "0-2"}}
     ("jobs", "path", "message"),
     [
         (
+            [{"walltime": 9}, {"walltime": 9, "after": [follows("a", 5)], "preemptible": {"by": "requeue"}}],
+            "jobs[1].after",
+            "Expected no max_delay in a job that is preemptible",
+        ),
+        (
+            [
+                {"walltime": 9},
+                {
+                    "walltime": 9,
+                    "after": [follows("a", 5)],
+                    "moldable": {"sizes": [2], "model": "none"},
+                    "resizable": {},
+                },
+            ],
+            "jobs[1].after",
+            "Expected no max_delay in a job that is resizable",
+        ),
+        (
             [{"walltime": 9}, {"walltime": 9, "after": [follows("a", 5, delay=6)]}],
             "jobs[1].after[0].max_delay",
             "Expected at least delay = 6, got 5",
@@ -136,7 +154,7 @@ ARRAY = {"walltime": 5, "array": {"indices": "0-2"}}
             "got 4 s too little in c -> b -> a -> c",
         ),
     ],
-    ids=["below-delay", "array", "cycle", "element"],
+    ids=["stopped", "resized", "below-delay", "array", "cycle", "element"],
 )
 def test_faults_are_named(jobs: list[Document], path: str, message: str) -> None:
     """What no plan could keep is a fault with its path; the judge's reader refuses the same."""
