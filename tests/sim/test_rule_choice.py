@@ -74,7 +74,7 @@ def figures(instance: Instance, rule: QueueRule | RuleChoice) -> float:
 
 def frequent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have rules compared often."""
-    for name, number in {"_MOVED": 30, "_FIRST": 40, "_NEXT": 40, "_BETWEEN": 10}.items():
+    for name, number in {"_MOVED": 30, "_FIRST": 40, "_NEXT": 40, "_LEAST": 0, "_BETWEEN": 10}.items():
         monkeypatch.setattr(rule_choice, name, number)
 
 

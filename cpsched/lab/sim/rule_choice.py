@@ -97,8 +97,9 @@ def is_counted(world: SimWorld, rule: QueueRule) -> bool:
     return nodes.is_apart if is_of_head else nodes.is_summed and not world.state.fixed[:, 1].any()
 
 
-#: The rules are compared when so many jobs have come, and again when half as many more have, or so many.
-_FIRST, _NEXT = 100, 2_000
+#: The rules are compared when so many jobs have come, and again when half as many more have, or so many; not before so
+#: many seconds: a few hours say nothing about the months to come.
+_FIRST, _NEXT, _LEAST = 100, 2_000, 7 * 86_400
 #: The most jobs that are played again.
 _MOST = 4_000
 #: After a change the rule stays for so many seconds.
@@ -187,17 +188,18 @@ def play_choice(
 ) -> None:
     """Run a simulation under a choice of rules, as `play_rule` does under a rule; note in `uses` which one when."""
     rule, due, random = choice.rules[0], _FIRST, Random(choice.seed)  # noqa: S311 - replicas, no secret
+    not_before = int(world.load.submit.min(initial=world.now)) + _LEAST
     uses.append(RuleUse(since=world.now, rule=rule.name, jobs=0, ratio=1.0))
     while not play_rule(world, rule, seconds, predicts=None, look=look, portion=_BETWEEN):
         come = int(world.state.clock[C.SUBMITTED])
-        if come < due or (len(uses) > 1 and world.now < uses[-1].since + _DAY):
+        if come < due or world.now < not_before:
             continue
         due = come + min(come // 2, _NEXT)
         began = time.perf_counter()
         past = _past(world)
         best, ratio = (choice.rules[0], 1.0) if past is None else _best(choice.rules, past, random)
         if best is not rule:
-            rule = best
+            rule, not_before = best, world.now + _DAY
             s, numbers = world.state, rule.in_numbers(predicts=None, is_counted=is_counted(world, rule))
             if numbers.predicts == arrays.PREDICTS_NOTHING:
                 queue = s.queue[: s.clock[C.QUEUED]]
