@@ -53,7 +53,7 @@ def test_a_model_can_say_each_key_of_a_document(noun: str, method: Callable[...,
 
 
 def test_a_model_can_say_each_key_of_a_cluster() -> None:
-    """Nodes, licences (consumed or not) and topology (with its slowdown) have methods; states of nodes are said with the nodes."""
+    """Nodes, licences (consumed or not), topology and slowdown have methods; states are said with the nodes."""
     keys = instance_schema()["$defs"]["Cluster"]["properties"].keys()
     assert keys == {"nodes", "licenses", "consumed", "topology", "slowdown", "states"}
 
