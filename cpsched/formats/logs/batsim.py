@@ -9,11 +9,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cpsched.domain import Amounts, Chunk, Request
 from cpsched.formats.faults import shown
 from cpsched.formats.files import load_json
-from cpsched.formats.logs.jobs import JobLog, LogAnomaly, LogJob, LogKind, Note, UnusableLine, log_of, read_each
-from cpsched.formats.logs.quantities import count
+from cpsched.formats.logs.jobs import (
+    JobLog,
+    LogAnomaly,
+    LogJob,
+    LogKind,
+    Note,
+    UnusableLine,
+    log_of,
+    on_hosts,
+    read_each,
+)
+from cpsched.formats.logs.quantities import count, number
 
 
 def is_batsim(document: object) -> bool:
@@ -27,7 +36,7 @@ def read_batsim(path: str | Path) -> JobLog:
     content: Mapping[str, Any] = document if isinstance(document, dict) else {}
     jobs, profiles = list[LogJob](), content.get("profiles") or {}
     entries = enumerate(content.get("jobs") or (), start=1)
-    faults = read_each(entries, lambda entry, number: jobs.append(_job(entry, profiles, number)))
+    faults = read_each(entries, lambda entry, line: jobs.append(_job(entry, profiles, line)))
     hosts = content.get("nb_res")
     hosts = hosts if isinstance(hosts, int) and hosts > 0 else None
     return log_of(path, LogKind.BATSIM, jobs, faults, expected="jobs of Batsim", hosts=hosts)
@@ -47,16 +56,12 @@ def _job(entry: object, profiles: Mapping[str, Any], line: int) -> LogJob:
     return LogJob(
         id=str(entry["id"]),
         line=line,
-        submit=math.floor(_number(entry.get("subtime"), "subtime")),
-        request=Request(chunks=(Chunk(count=asked, resources=Amounts({"cores": 1})),)),
-        walltime=None if walltime is None or walltime == -1 else math.ceil(_number(walltime, "walltime")),
-        runtime=None if delay is None else math.ceil(_number(delay, "delay")),
+        submit=math.floor(number(entry.get("subtime"), "subtime in seconds", below=1e12)),
+        request=on_hosts(asked),
+        walltime=None
+        if walltime is None or walltime == -1
+        else math.ceil(number(walltime, "walltime in seconds", below=1e12)),
+        runtime=None if delay is None else math.ceil(number(delay, "delay in seconds", below=1e12)),
         user=str(entry["user"]) if entry.get("user") else None,
         notes=tuple(notes),
     )
-
-
-def _number(value: object, what: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
-        raise UnusableLine(f"Expected {what} in seconds, got {shown(value)}")
-    return value

@@ -279,7 +279,7 @@ class _Converter:
         )
 
     def _sizes(self, log_job: LogJob, walltime: int) -> tuple["_Demand", tuple[Step, ...]]:
-        """Return what a job asks for, and its alternatives: those that could fit the machine."""
+        """Return the demand of a job, and its alternatives: those that could fit the machine."""
         smaller = list[Step]()
         for request, times in log_job.smaller:
             demand = self._demands.of(log_job._replace(request=request))

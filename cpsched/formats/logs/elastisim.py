@@ -9,11 +9,20 @@ communication_size bytes, and then they write a checkpoint; before the first one
 import math
 from pathlib import Path
 
-from cpsched.domain import Amounts, Chunk, Request
 from cpsched.formats.faults import shown
 from cpsched.formats.files import load_json
-from cpsched.formats.logs.jobs import JobLog, LogAnomaly, LogJob, LogKind, Note, UnusableLine, log_of, read_each
-from cpsched.formats.logs.quantities import count
+from cpsched.formats.logs.jobs import (
+    JobLog,
+    LogAnomaly,
+    LogJob,
+    LogKind,
+    Note,
+    UnusableLine,
+    log_of,
+    on_hosts,
+    read_each,
+)
+from cpsched.formats.logs.quantities import count, number
 
 #: The platform of the example project: nodes, flop/s of each, and bytes/s of its link and of the file system.
 _NODES, _SPEED, _LINK, _FILES = 128, 1e12, 12.5e9, 300e9
@@ -21,6 +30,7 @@ _NODES, _SPEED, _LINK, _FILES = 128, 1e12, 12.5e9, 300e9
 _ARGUMENTS = ("iterations", "flops", "alpha", "communication_size", "checkpoint_size", "model_size")
 #: Types of jobs, and whether these change their nodes while they run.
 _TYPES = {"rigid": False, "moldable": False, "evolving": False, "malleable": True, "adaptive": True}
+_FROM_0 = "{}, a number from 0 on"
 #: The most sizes of a job: of more, some between the least and the most are left out.
 _MOST_SIZES = 16
 
@@ -37,7 +47,7 @@ def read_elastisim(path: str | Path) -> JobLog:
     entries = document.get("jobs") if isinstance(document, dict) else ()
     jobs = list[LogJob]()
     numbered = enumerate(entries if isinstance(entries, list) else (), start=1)
-    faults = read_each(numbered, lambda entry, number: jobs.append(_job(entry, number)))
+    faults = read_each(numbered, lambda entry, line: jobs.append(_job(entry, line)))
     most = max((chunk.count for job in jobs for chunk in job.request.chunks), default=0)
     return log_of(path, LogKind.ELASTISIM, jobs, faults, expected="jobs of ElastiSim", hosts=max(_NODES, most))
 
@@ -48,22 +58,22 @@ def _job(entry: object, line: int) -> LogJob:
     kind, given = str(entry["type"]), entry.get("arguments")
     if not isinstance(given, dict) or set(given) != set(_ARGUMENTS):
         raise UnusableLine(f"Expected arguments {', '.join(_ARGUMENTS)}, whose model is known, got {shown(given)}")
-    arguments = {name: _number(given[name], name) for name in _ARGUMENTS}
-    names = ("num_nodes",) if kind == "rigid" else ("num_nodes_min", "num_nodes_max")
-    least, *_, most = (*(count(str(entry.get(name)), name, least=1) for name in names),) * 2
+    arguments = {name: number(given[name], _FROM_0.format(name), below=1e18) for name in _ARGUMENTS}
+    fewest, largest = ("num_nodes", "num_nodes") if kind == "rigid" else ("num_nodes_min", "num_nodes_max")
+    least, most = (count(str(entry.get(name)), name, least=1) for name in (fewest, largest))
     if least > most:
         raise UnusableLine(f"Expected num_nodes_min up to num_nodes_max, {most}, got {least}")
     notes: list[Note] = []
     if kind in ("evolving", "adaptive"):
         notes.append((LogAnomaly.NOT_SIMULATED, "may ask for other nodes while it runs: done without"))
     notes += [(LogAnomaly.NOT_SIMULATED, f"{name}: done without") for name in sorted(entry) if "gpus" in name]
-    sizes = [(_nodes(size), max(1, math.ceil(_seconds(arguments, size)))) for size in _sizes(least, most)]
+    sizes = [(on_hosts(size), max(1, math.ceil(_seconds(arguments, size)))) for size in _sizes(least, most)]
     (request, seconds), *smaller = sizes
-    limit = _number(entry.get("walltime", 0), "walltime")
+    limit = number(entry.get("walltime", 0), _FROM_0.format("walltime"), below=1e18)
     return LogJob(
         id=str(line),
         line=line,
-        submit=math.floor(_number(entry.get("submit_time"), "submit_time")),
+        submit=math.floor(number(entry.get("submit_time"), _FROM_0.format("submit_time"), below=1e18)),
         request=request,
         walltime=math.ceil(limit) or None,
         runtime=seconds,
@@ -76,11 +86,7 @@ def _job(entry: object, line: int) -> LogJob:
 def _sizes(least: int, most: int) -> list[int]:
     """Return numbers of nodes, the most first."""
     steps = min(_MOST_SIZES, most - least + 1)
-    return sorted({round(least + (most - least) * step / max(1, steps - 1)) for step in range(steps)} | {most})[::-1]
-
-
-def _nodes(number: int) -> Request:
-    return Request(chunks=(Chunk(count=number, resources=Amounts({"cores": 1})),))
+    return sorted({round(least + (most - least) * step / max(1, steps - 1)) for step in range(steps)}, reverse=True)
 
 
 def _seconds(arguments: dict[str, float], nodes: int) -> float:
@@ -90,9 +96,3 @@ def _seconds(arguments: dict[str, float], nodes: int) -> float:
     iteration = max(computing, exchange) + arguments["checkpoint_size"] / _FILES
     start = arguments["model_size"] * (1 / _FILES + (nodes - 1) / nodes / _LINK)
     return float(start + arguments["iterations"] * iteration)
-
-
-def _number(value: object, what: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e18:
-        raise UnusableLine(f"Expected {what}, a number from 0 on, got {shown(value)}")
-    return value

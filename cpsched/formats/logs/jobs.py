@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from cpsched.domain import Amounts, Dependency, DependencyType, Request
+from cpsched.domain import Amounts, Chunk, Dependency, DependencyType, Request
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats.faults import shown
 
@@ -135,6 +135,11 @@ class JobLog:
 
     def __repr__(self) -> str:
         return f"<JobLog of {self.source!r}: {len(self.jobs)} jobs, {len(self.faults)} lines without a job>"
+
+
+def on_hosts(number: int) -> Request:
+    """Return a request for so many nodes of one core."""
+    return Request(chunks=(Chunk(count=number, resources=Amounts({"cores": 1})),))
 
 
 def read_each(entries: Iterable[tuple[int, T]], read: Callable[[T, int], None]) -> list[Fault]:

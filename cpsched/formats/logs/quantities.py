@@ -38,6 +38,13 @@ def count(text: str, what: str, *, least: int = 0) -> int:
     return int(text)
 
 
+def number(value: object, what: str, *, below: float) -> float:
+    """Return a number of JSON from 0 on."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < below:
+        raise UnusableLine(f"Expected {what}, got {shown(value)}")
+    return value
+
+
 def checked_name(text: str, what: str) -> str:
     """Return a name that is fit to be one of a node, a property or a resource."""
     if not _NAME.fullmatch(text) or len(text) > MAX_NAME:

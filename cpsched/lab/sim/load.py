@@ -134,8 +134,11 @@ class Load:
         #: The index of each job in the document.
         self.places: Ints = np.argsort([job.submit for job in jobs], kind="stable").astype(np.int64)
         self.jobs: tuple[Job, ...] = tuple(jobs[place] for place in self.places.tolist())
-        self.stated_jobs: tuple[Job, ...] = tuple(stated[place] for place in self.places.tolist())
-        self.kinds, self._stated_kinds = Kinds.of(self.jobs), Kinds.of(self.stated_jobs)
+        self.kinds = Kinds.of(self.jobs)
+        self.stated_jobs, self._stated_kinds = self.jobs, self.kinds
+        if stated is not jobs:
+            self.stated_jobs = tuple(stated[place] for place in self.places.tolist())
+            self._stated_kinds = Kinds.of(self.stated_jobs)
         #: The jobs of several steps, by index; in `jobs` they are rigid, with what their largest step asks for.
         several = {job.id: job for job in instance.elements() if job.is_evolving}
         self.evolving = {index: several[job.id] for index, job in enumerate(self.jobs) if job.id in several}
@@ -237,6 +240,11 @@ class Load:
         """Return the factor of a job's length in its key by Smith's rule for the sum of weight x wait / expected wait:
         expected wait x dominant share / weight. It is 0 for jobs that can never start.
         """
+        return self.shares * self.expected_wait / self.weights
+
+    @cached_property
+    def weights(self) -> NDArray[np.float64]:
+        """The weight of each job at the beginning."""
         known: dict[object, float] = {}
         weights = np.empty(len(self.jobs), dtype=np.float64)
         for number, job in enumerate(self.jobs):
@@ -244,7 +252,7 @@ class Load:
             if key not in known:
                 known[key] = float(self.instance.weight(job))
             weights[number] = known[key]
-        return self.shares * self.expected_wait / weights
+        return weights
 
     @cached_property
     def shares(self) -> NDArray[np.float64]:

@@ -243,8 +243,7 @@ def _played(load: Load, rule: QueueRule) -> _Figures:
     runs = world.state.runs
     has_run = runs[:, R.ENDING] >= arrays.COMPLETED
     start, end, submit = runs[has_run, R.START], runs[has_run, R.END], load.submit[has_run]
-    weights = np.array([float(load.instance.weight(job)) for job in load.jobs])[has_run]
-    weighted = weights * (start - submit) / load.expected_wait[has_run]
+    weighted = load.weights[has_run] * (start - submit) / load.expected_wait[has_run]
     slowdowns = np.maximum(1.0, (end - submit) / np.maximum(end - start, _TAU))
     parts = np.array_split(weighted, 3 if len(weighted) >= 3 * _THIRD else 1)
     return _Figures(

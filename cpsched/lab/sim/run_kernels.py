@@ -99,7 +99,7 @@ def map_first(job, now, s, m, t, x):
 
 @inner_kernel
 def slow_down(job, s):
-    """Let a job that starts on nodes of several groups take longer, at most its walltime."""
+    """Make a job longer, at most its walltime, that starts on nodes of several groups."""
     first, last, percent = s.runs[job, R.FIRST], s.runs[job, R.FIRST] + s.runs[job, R.COUNT], 0
     for level in range(s.slowdown.shape[0]):
         for e in range(first + 1, last):
