@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def browser() -> Iterator[Browser]:
     """Start one browser for the tests of this folder that follow each other in a worker."""
     if BROWSER is None:
-        pytest.skip("no chromium, chromium-browser or google-chrome in PATH")
+        pytest.skip("no browser in PATH (apt-get install chromium-headless-shell)")
     with chromium() as started:
         yield started
 

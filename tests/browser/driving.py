@@ -25,8 +25,10 @@ __all__ = [
     "swipe",
 ]
 
+#: The commands of browsers; the first one has no window at all, and takes half of the processor's time.
+_COMMANDS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 #: The browser's command, or None where there is none.
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+BROWSER = next(filter(None, map(shutil.which, _COMMANDS)), None)
 
 #: Width and height of a desk's screen and of a phone's, in CSS pixels.
 WIDE, NARROW = (1440, 900), (390, 844)

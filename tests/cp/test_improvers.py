@@ -128,7 +128,7 @@ def test_a_bound_is_proven_beside_the_search() -> None:
     """A bound reaches the board, below the plan and above what was waited already, and says how it is proven."""
     instance = mixed_window(1, 20, 8)
     board = board_of(instance, seconds=40.0)
-    LagrangianBound(BoundParams(share=0.25)).improve(instance, board, seed=0)
+    LagrangianBound(BoundParams(share=0.1)).improve(instance, board, seed=0)
     assert board.events == ()
     assert board.proof is not None
     assert suffered(instance, board.best.jobs) < board.proof.value <= board.best.value

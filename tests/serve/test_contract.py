@@ -81,7 +81,7 @@ def test_every_answer_is_as_openapi_says(api: OpenApiSchema, method: str, path: 
     # none of these
     not_asked: Any = [CHECKS.get_one("positive_data_acceptance")]
 
-    @examples(250, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+    @examples(150, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
     @given(case=api[path][method].as_strategy(generation_mode=GenerationMode(mode)))
     def ask(case: Case[Any]) -> None:
         # a list of one in a query is written as what is in it, and that may be right

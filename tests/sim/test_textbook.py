@@ -23,7 +23,7 @@ from tests.oracle.textbook import Item, conservative_by_counts, easy_by_counts, 
 from tests.policies.maui_runs import judged
 from tests.rules import ruled
 from tests.sim.played import starts
-from tests.sizes import some
+from tests.sizes import seeds, some
 
 Textbook = Callable[[Sequence[Item], int], list[int]]
 
@@ -85,11 +85,11 @@ def counted(instance: Instance) -> tuple[list[Item], int]:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["cores", "nodes", "exclusive", "parts", "classes"])
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("first", range(0, 20, 10))
+@pytest.mark.parametrize("first", seeds(10))
 def test_jobs_on_equal_nodes_start_as_in_the_textbook(first: int, rule: str, kind: str) -> None:
     """So they do where cores, parts of nodes or whole nodes are interchangeable, even if the nodes are of two kinds."""
     name, parameters, textbook = RULES[rule]
-    for seed in range(first, first + 10):
+    for seed in range(10 * first, 10 * first + 10):
         instance = crowd_of_equals(seed, kind)
         history = judged(instance, make_scheduler(name, parameters))
         assert history.runs.start.tolist() == textbook(*counted(instance)), seed

@@ -17,12 +17,13 @@ import pytest
 from tests.bridge.slurm.faulty import FaultyCommands
 from tests.bridge.slurm.laboratory import OTHER, Laboratory
 from tests.bridge.slurm.site import MANAGER_FAILED, STORE_FAILED, Site
+from tests.sizes import some
 
 pytestmark = [pytest.mark.slow, pytest.mark.slurm]
 ON_THIS_MACHINE = pytest.mark.skipif(bool(OTHER), reason="another Debian sees neither a new mount nor libfaketime")
 
 
-@pytest.mark.parametrize(("instant", "signal"), [("nodes", "TERM"), ("orders", "KILL")])
+@pytest.mark.parametrize(("instant", "signal"), some([("orders", "KILL"), ("nodes", "TERM")], 2))
 def test_slurmctld_restarts_in_the_middle_of_a_cycle(
     lab: Laboratory, tmp_path: Path, instant: str, signal: str
 ) -> None:

@@ -275,7 +275,7 @@ def test_two_daemons(make: MakeSite) -> None:
     site.stop(daemon)
 
 
-@pytest.mark.parametrize("fault", ["corrupt", "locked"])
+@pytest.mark.parametrize("fault", some(["corrupt", "locked"], 2))  # `test_a_locked_database` always
 def test_a_store_that_fails_holds_nobody(make: MakeSite, fault: str) -> None:
     """The store is no database any more, or somebody else has it locked: no orders are given, and all jobs run."""
     site = make("exact", hold=SHORT)
