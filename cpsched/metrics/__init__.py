@@ -35,6 +35,6 @@ from cpsched.metrics.plans import (
 )
 from cpsched.metrics.run_file import SimulatedRun, read_run, write_run
 from cpsched.metrics.runs import BOUND, Ending, Runs
-from cpsched.metrics.series import Steps, load_over_time, series
+from cpsched.metrics.series import Steps, load_over_time
 from cpsched.metrics.summary import Decisions, Distribution, Figures, Group, ResourceUse, RunsSummary, runs_summary
 from cpsched.metrics.workflow import WorkflowJob, dependency_graph, workflow_of

@@ -5,22 +5,24 @@ They are written here and not in `formats`, since they are made of `Runs` and ne
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cpsched.metrics.runs import Ending, Runs
-from cpsched.metrics.series import series
+from cpsched.metrics.series import load_over_time
 from cpsched.metrics.summary import RunsSummary
 from cpsched.text import csv_cell
 from cpsched.writing import whole_file
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from numpy.typing import NDArray
 
 
 #: Batsim's names of the final states of a job (``jobs.cpp``, ``job_state_to_string``).
@@ -49,17 +51,17 @@ def write_jobs_csv(runs: Runs, allocations: Sequence[str], path: str | Path, *, 
     """
     if len(allocations) != len(runs):
         raise ValueError(f"expected {len(runs)} allocations, one per job, got {len(allocations)}")
-    with whole_file(path) as unfinished:
-        _batsim_jobs(runs, allocations, workload_name).to_csv(unfinished, index=False, lineterminator="\n")
+    _write_csv(path, _batsim_jobs(runs, allocations, workload_name))
 
 
 def write_series_csv(runs: Runs, path: str | Path) -> None:
-    """Write `series` as CSV, gzipped if `path` ends in ``.gz``; the file is never left half-written.
+    """Write `load_over_time` as CSV, one row per change; the file is never left half-written.
 
     Raises `DiskFullError` or `DocumentError` if the file cannot be written.
     """
-    with whole_file(path) as unfinished:
-        series(runs).to_csv(unfinished, index=False, lineterminator="\n")
+    steps = load_over_time(runs)
+    names = ("time", "used_cores", "queue_length", "queued_core_seconds")
+    _write_csv(path, {name: getattr(steps, name).tolist() for name in names})
 
 
 def write_summary(summary: RunsSummary, path: str | Path, *, about: Mapping[str, Any] | None = None) -> None:
@@ -73,38 +75,44 @@ def write_summary(summary: RunsSummary, path: str | Path, *, about: Mapping[str,
         unfinished.write_text(text + "\n", encoding="utf-8")
 
 
-def _batsim_jobs(runs: Runs, allocations: Sequence[str], workload_name: str) -> pd.DataFrame:
-    """Return the table of jobs with Batsim's columns in Batsim's order."""
-    import pandas as pd
+def _batsim_jobs(runs: Runs, allocations: Sequence[str], workload_name: str) -> dict[str, Iterable[object]]:
+    """Return the columns of jobs as Batsim names and orders them."""
 
-    def where_over(values: np.typing.NDArray[np.int64]) -> pd.Series:
-        return pd.Series(values, dtype="Int64").where(runs.over)
+    def where_over(values: NDArray[Any]) -> list[object]:
+        return [value if is_over else "" for value, is_over in zip(values.tolist(), runs.over.tolist(), strict=True)]
 
     ran = runs.end - runs.start
     turnaround = runs.end - runs.submit
-    states = np.array([_FINAL_STATES[ending] for ending in Ending], dtype=object)
-    return pd.DataFrame(
-        {
-            "job_id": [csv_cell(id) for id in runs.ids],
-            "workload_name": csv_cell(workload_name),
-            # Batsim's profile of a job: each job has its own, which runs for the job's time
-            "profile": [csv_cell(id) for id in runs.ids],
-            "submission_time": runs.submit,
-            "requested_number_of_resources": runs.nodes,
-            "requested_time": runs.walltime,
-            "success": (runs.ending == Ending.COMPLETED).astype(np.int64),
-            "final_state": states[runs.ending],
-            "starting_time": where_over(runs.start),
-            "execution_time": where_over(ran),
-            "finish_time": where_over(runs.end),
-            "waiting_time": where_over(runs.wait),
-            "turnaround_time": where_over(turnaround),
-            "stretch": pd.Series(turnaround / np.maximum(1, ran)).where(runs.over),
-            "allocated_resources": list(allocations),
-            "consumed_energy": "",
-            "metadata": "",
-        }
-    )
+    ids = [csv_cell(id) for id in runs.ids]
+    same = csv_cell(workload_name)
+    return {
+        "job_id": ids,
+        "workload_name": repeat(same, len(runs)),
+        # Batsim's profile of a job: each job has its own, which runs for the job's time
+        "profile": ids,
+        "submission_time": runs.submit.tolist(),
+        "requested_number_of_resources": runs.nodes.tolist(),
+        "requested_time": runs.walltime.tolist(),
+        "success": (runs.ending == Ending.COMPLETED).astype(np.int64).tolist(),
+        "final_state": [_FINAL_STATES[Ending(ending)] for ending in runs.ending.tolist()],
+        "starting_time": where_over(runs.start),
+        "execution_time": where_over(ran),
+        "finish_time": where_over(runs.end),
+        "waiting_time": where_over(runs.wait),
+        "turnaround_time": where_over(turnaround),
+        "stretch": where_over(turnaround / np.maximum(1, ran)),
+        "allocated_resources": allocations,
+        "consumed_energy": repeat("", len(runs)),
+        "metadata": repeat("", len(runs)),
+    }
+
+
+def _write_csv(path: str | Path, columns: Mapping[str, Iterable[object]]) -> None:
+    """Write named columns of equal length."""
+    with whole_file(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
 
 
 def log_rows(runs: Runs) -> Iterator[tuple[int | None, ...]]:

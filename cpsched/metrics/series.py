@@ -10,7 +10,6 @@ import numpy as np
 from cpsched.metrics.runs import Ending, Runs
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
 
 
@@ -53,12 +52,3 @@ def load_over_time(runs: Runs) -> Steps:
     changed = np.any(np.diff(levels, axis=1, prepend=0) != 0, axis=0)
     used, length, area = levels[:, changed]
     return Steps(time=times[last_of_its_time][changed], used_cores=used, queue_length=length, queued_core_seconds=area)
-
-
-def series(runs: Runs) -> pd.DataFrame:
-    """Return `load_over_time` as a table: time, used_cores, queue_length, queued_core_seconds; one row per change."""
-    import pandas as pd
-
-    steps = load_over_time(runs)
-    names = ("time", "used_cores", "queue_length", "queued_core_seconds")
-    return pd.DataFrame({name: getattr(steps, name) for name in names})

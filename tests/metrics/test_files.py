@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 import json
 from pathlib import Path
 
@@ -40,19 +38,18 @@ def test_jobs_have_the_columns_of_batsim(tmp_path: Path) -> None:
     ]
 
 
-def test_the_load_is_written_packed(tmp_path: Path) -> None:
-    """A name that ends in .gz packs the file."""
-    path = tmp_path / "series.csv.gz"
+def test_the_load_is_written_step_by_step(tmp_path: Path) -> None:
+    """Each row is a change."""
+    path = tmp_path / "series.csv"
     write_series_csv(RUNS, path)
-    with gzip.open(path, "rt", encoding="utf-8") as stream:
-        lines = list(csv.DictReader(stream))
-    assert [(line["time"], line["used_cores"], line["queue_length"]) for line in lines] == [
-        ("0", "0", "1"),
-        ("1", "0", "2"),
-        ("3", "0", "3"),
-        ("5", "32", "2"),
-        ("25", "4", "1"),
-        ("125", "0", "1"),
+    assert path.read_text(encoding="utf-8").splitlines() == [
+        "time,used_cores,queue_length,queued_core_seconds",
+        "0,0,1,1920",
+        "1,0,2,2320",
+        "3,0,3,2420",
+        "5,32,2,500",
+        "25,4,1,100",
+        "125,0,1,100",
     ]
 
 

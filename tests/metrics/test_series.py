@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from cpsched.metrics import Ending, Runs, load_over_time, series
+from cpsched.metrics import Ending, Runs, load_over_time
 from tests.metrics.made_runs import Row, many_rows, runs_of
 
 
@@ -43,17 +43,15 @@ def test_steps_are_the_load_of_each_second(rows: list[Row]) -> None:
     assert load_over_time(runs).time.tolist() == changes
 
 
-def test_the_table_of_an_example() -> None:
+def test_an_example_by_hand() -> None:
     """Job 0 runs at once, job 1 waits for it; nothing changes where one ends as the next starts but the queue."""
-    frame = series(runs_of(Row(0, 0, 10, cores=4), Row(2, 10, 15, cores=4, walltime=50)))
-    assert frame.to_dict("list") == {
-        "time": [0, 2, 10, 15],
-        "used_cores": [4, 4, 4, 0],
-        "queue_length": [0, 1, 0, 0],
-        "queued_core_seconds": [0, 200, 0, 0],
-    }
+    steps = load_over_time(runs_of(Row(0, 0, 10, cores=4), Row(2, 10, 15, cores=4, walltime=50)))
+    assert steps.time.tolist() == [0, 2, 10, 15]
+    assert steps.used_cores.tolist() == [4, 4, 4, 0]
+    assert steps.queue_length.tolist() == [0, 1, 0, 0]
+    assert steps.queued_core_seconds.tolist() == [0, 200, 0, 0]
 
 
 def test_nothing_changes_without_jobs() -> None:
-    """No jobs, no rows."""
-    assert len(series(runs_of())) == 0
+    """No jobs, no steps."""
+    assert len(load_over_time(runs_of()).time) == 0
