@@ -85,7 +85,7 @@ class LagrangianBound(InWorker[BoundParams]):
             return
         if seconds < self.params.least_anew and board.proof is not None and board.proof.by == self.name:
             return
-        request = Prove(instance=instance, jobs=jobs, seconds=seconds, seed=seed)
+        request = Prove(instance=instance, jobs=jobs, seconds=seconds, seed=seed, enough=best.value)
 
         def hear(reply: Reply) -> bool:
             if isinstance(reply, Proven) and reply.value is not None:

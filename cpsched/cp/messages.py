@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from math import inf
 
 from cpsched.cp.encoding import Encoding
 from cpsched.cp.neighbourhoods import Positions
@@ -64,6 +65,8 @@ class Prove(_Task):
     instance: Instance
     jobs: tuple[str, ...]
     seed: int
+    #: The value of a plan of them.
+    enough: float = inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,7 +55,9 @@ def _answer(request: Request, tell: Callable[[Reply], None], is_asked: Callable[
         case Prove():
             from cpsched.cp.bounds import lower_bound
 
-            found = lower_bound(request.instance, request.jobs, seconds=request.remaining, seed=request.seed)
+            found = lower_bound(
+                request.instance, request.jobs, seconds=request.remaining, seed=request.seed, enough=request.enough
+            )
             tell(Proven(None, "") if found is None else Proven(found.value, found.how))
         case Descend():
             from cpsched.cp.neighbourhoods.descent import descend

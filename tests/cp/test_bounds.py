@@ -378,6 +378,20 @@ def test_more_evaluations_prove_no_less() -> None:
     assert values[0] <= values[1] + 1e-6 <= values[2] + 2e-6
 
 
+def test_a_bound_that_meets_a_plan_needs_no_better() -> None:
+    """It stops with what is proven then, and would have gone on with any evaluation that was left."""
+    jobs = [small_job(f"j{n}", 1 + n % 3, 10 + 7 * n % 30) for n in range(12)]
+    instance = small_instance(jobs, num_nodes=2)
+    ids = [job.id for job in jobs]
+    few, many = (lower_bound(instance, ids, seconds=LONG, evaluations=number) for number in (30, 300))
+    assert few is not None
+    met = lower_bound(instance, ids, seconds=LONG, evaluations=300, enough=few.value)
+    assert met is not None
+    assert many is not None
+    assert met.value == pytest.approx(few.value, rel=0.05)
+    assert met.how != many.how
+
+
 @pytest.mark.parametrize("seconds", [-1.0, 0.0, 0.05, 0.4])
 def test_the_time_limit_is_kept(seconds: float) -> None:
     """By a clock that goes on at each look the answer is there at its time, or at once where there is hardly any."""

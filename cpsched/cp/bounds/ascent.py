@@ -116,23 +116,25 @@ def _first_grid(rules: list[_SmithPrice], rng: np.random.Generator) -> Ints:
     return np.unique(np.concatenate([[0, max(1, int(horizon))], *(np.ceil(part) for part in points)]).astype(np.int64))
 
 
-def climb(begin: Prices, relaxation: Relaxation, seed: int, *, is_over: Callable[[int], bool]) -> tuple[Prices, int]:
+def climb(
+    begin: Prices, relaxation: Relaxation, seed: int, *, enough: float, is_over: Callable[[int], bool]
+) -> tuple[Prices, int]:
     """Return better prices, and after how many evaluations.
 
     Rounds of deflected subgradient steps towards a target slightly above the best value. Between the rounds surrogates
     without a price are given up, new ones are made where the jobs overload the nodes, and the intervals are halved
     where prices change most. No round loses what the one before has.
 
-    `seed`: chooses the times at which overloads are searched. `is_over`: called with the number of evaluations so far;
-    returns whether to stop.
+    `seed`: chooses the times at which overloads are searched. `enough`: a value that needs no better. `is_over`: called
+    with the number of evaluations so far; returns whether to stop.
     """
     rng = np.random.default_rng(seed)
     separation = Separation(relaxation.instance.cluster, relaxation.units, relaxation.counts)
     best, evaluations, ambition = begin, 0, 0.15
     idle, pause, wait = 0, 0, 0
-    while idle < _MOST_IDLE and not is_over(evaluations):
+    while idle < _MOST_IDLE and best.value < enough and not is_over(evaluations):
         former = best.value
-        best, seconds, evaluations = _round(best, ambition, evaluations, is_over)
+        best, seconds, evaluations = _round(best, ambition, evaluations, enough, is_over)
         demand = relaxation.held.T @ seconds / best.dual.widths
         best, cuts = _without_idle(best), np.zeros((0, len(demand)), dtype=np.int64)
         if pause:
@@ -170,7 +172,7 @@ def _with_cuts(current: Prices, relaxation: Relaxation, sizes: Ints) -> Prices:
 
 
 def _round(
-    begin: Prices, ambition: float, evaluations: int, is_over: Callable[[int], bool]
+    begin: Prices, ambition: float, evaluations: int, enough: float, is_over: Callable[[int], bool]
 ) -> tuple[Prices, Floats, int]:
     """Climb on one grid until the target is near.
 
@@ -186,7 +188,7 @@ def _round(
     worth = float(dual.tasks.counts @ dual.last_rates) * float(dual.widths.sum()) / 1000.0
     mean, weight = np.zeros((len(dual.tasks.usage), len(dual.widths))), 0.0
     mark, stale, target = best_value, 0, max(ambition * best_value, ambition * worth if not best_value else 0.0)
-    while not is_over(evaluations):
+    while best_value < enough and not is_over(evaluations):
         value, slope, seconds = dual.evaluate(at)
         evaluations += 1
         mean, weight = _MEMORY * mean + (1 - _MEMORY) * seconds, _MEMORY * weight + (1 - _MEMORY)

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from fractions import Fraction
+from math import inf
 
 import numpy as np
 
@@ -28,6 +29,8 @@ _PROOF = 8
 _LATE = 0.3
 #: The part of the time for the sets of jobs that fit together, if the last end alone counts, and if starts do too.
 _SETS, _SETS_BESIDE = 0.8, 0.3
+#: Prices prove a little less than they are worth: so much of a plan's value is all of it.
+_ENOUGH = 1 - 1e-9
 #: Areas and costs beyond this do not fit into whole numbers of 64 bits.
 _MOST = 2.0**62
 
@@ -49,6 +52,7 @@ def lower_bound(
     seconds: float,
     seed: int = 0,
     evaluations: int | None = None,
+    enough: float = inf,
     clock: Callable[[], float] = time.monotonic,
 ) -> Bound | None:
     """Return a value that no plan of these jobs can undercut, or None for an objective that pays for delay.
@@ -67,7 +71,8 @@ def lower_bound(
     `jobs`: ids of waiting jobs, array elements by their own; a plan that the bound is compared with plans all of them.
     `seconds`: the time limit; the bound by the jobs' own earliest starts is always computed. `seed`: chooses the begin
     of the search for prices. `evaluations`: stop after this many evaluations of the dual function, for answers that do
-    not depend on the clock. `clock`: counts the seconds.
+    not depend on the clock. `enough`: the value of a plan, which no bound exceeds: it stops where that is met. `clock`:
+    counts the seconds.
     """
     if any(weight < 0 for weight in instance.objective.weights.values()):
         return None
@@ -92,7 +97,8 @@ def lower_bound(
             if factor:
                 makespan, how = _last_end(relaxation, makespan, budget, evaluations, how)
             if any(map(any, relaxation.tasks.rates)):
-                gain, how = _gain(relaxation, budget, seed, evaluations, how)
+                rest = float(base + factor * makespan + least_running_cost(instance))
+                gain, how = _gain(relaxation, budget, seed, evaluations, enough - rest, how)
     return Bound(round_down(base + gain + factor * makespan + least_running_cost(instance)), how)
 
 
@@ -136,13 +142,15 @@ def _last_end(
     return (by_area, "the area of the jobs") if by_area > makespan else (makespan, how)
 
 
-def _gain(relaxation: Relaxation, budget: Budget, seed: int, evaluations: int | None, how: str) -> tuple[Fraction, str]:
+def _gain(
+    relaxation: Relaxation, budget: Budget, seed: int, evaluations: int | None, enough: float, how: str
+) -> tuple[Fraction, str]:
     """Return the bound that prices prove beyond the earliest starts, and the method."""
     clock = _Clock(budget, evaluations)
     begin = smith(relaxation, seed, is_late=clock.is_late)
     if begin is None:
         return Fraction(0), how
-    best, done = climb(begin, relaxation, seed, is_over=clock.is_over)
+    best, done = climb(begin, relaxation, seed, enough=_ENOUGH * enough, is_over=clock.is_over)
     gain = best.dual.proven(best.prices)
     if gain <= 0:
         return Fraction(0), how
