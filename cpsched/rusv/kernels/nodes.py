@@ -496,7 +496,7 @@ def earliest_fit_by_node(demand, start, duration, latest, s, o, t, x):
         start, place, index, _, _ = next_window(demand, start, duration, latest, place, index, place, index, s, t)
         if start < 0:
             return -1, 0
-        if t.demands[demand, D.FLAGS] & F.WITHIN:
+        if t.demands[demand, D.FLAGS] & (F.WITHIN | F.PARTED) == F.WITHIN:
             found, count = find_in_groups(demand, start, duration, latest, o, t, x)
         else:
             found, count = find_kinds(demand, start, duration, latest, o, t, x)
