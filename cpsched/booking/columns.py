@@ -272,6 +272,21 @@ class Columns:
             self._groups_of[level] = [node_class.properties.get(rule, "") for node_class in self.run_class]
         return self._groups_of[level]
 
+    def fitting(self, request: Request, need: int, units: NDArray[np.int64]) -> int:
+        """Return how many of `need` chunks of one kind find place, in the groups of nodes that the request may have.
+
+        `units`: how many fit on each node, int64 (nodes,).
+        """
+        place = request.place
+        if place.within is None:
+            return min(need, int(units.sum()))
+        rooms = Counter[str]()
+        for group, first, length in zip(self._groups(place.within), self._run_first, self._run_length, strict=True):
+            rooms[group] += int(units[first : first + length].sum())
+        if place.segment is None and place.spread is None:
+            return min(need, max(room for group, room in rooms.items() if group))
+        return min(need, sum(place.most_in_group(need, room) for group, room in rooms.items() if group))
+
     def _add_orders(
         self,
         request: Request,
