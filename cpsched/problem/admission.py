@@ -199,11 +199,12 @@ def _lacking(cluster: Cluster, request: Request, walltime: int, *, only_up: bool
             groups.setdefault(group, []).append(node_class)
     if request.place.segment or request.place.spread:
         return _lacking_in_groups([*groups.values()], request, walltime)
-    everywhere = [_lacking_among(of_group, request, walltime) for of_group in groups.values()]
-    if None in everywhere:
+    ordered = sorted(groups, key=lambda group: -sum(len(c.names) for c in groups[group]))
+    reasons = ((group, _lacking_among(groups[group], request, walltime)) for group in ordered)
+    widest, first = next(reasons)
+    if first is None or any(reason is None for _, reason in reasons):
         return None
-    widest = max(groups, key=lambda group: sum(len(c.names) for c in groups[group]))
-    return f"within one {level}, of which {widest} is the largest: {everywhere[list(groups).index(widest)]}"
+    return f"within one {level}, of which {widest} is the largest: {first}"
 
 
 def _lacking_in_groups(groups: list[list[NodeClass]], request: Request, walltime: int) -> str | None:
