@@ -219,7 +219,9 @@ def _read_moldable(reading: Reading, location: Location, moldable: _Entry, own: 
         sizes = range(moldable["min"], moldable["max"] + 1)
     found, segment = sorted({*sizes} - {count}), own.request.place.segment or 1
     if any(size % segment for size in found):
-        reading.faults.add(at, f"Expected sizes of whole segments of {segment} chunks, got {', '.join(map(str, found))}")
+        reading.faults.add(
+            at, f"Expected sizes of whole segments of {segment} chunks, got {', '.join(map(str, found))}"
+        )
     if not found:
         reading.faults.add(at, f"Expected another size than the {count} chunks of the request")
     if len(found) > _MOST_SIZES:

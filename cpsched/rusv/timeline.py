@@ -140,7 +140,9 @@ class Demands:
         rows["sysreq"].extend((q, amount) for q, amount in system)
         license_row = len(rows["sysreq"])
         rows["sysreq"].extend((q, amount) for q, amount in licenses)
-        rows["demands"].append((*head, license_row, len(rows["ranges"]), len(rows["reach"]), flags, otherwise, segment, spread))
+        rows["demands"].append(
+            (*head, license_row, len(rows["ranges"]), len(rows["reach"]), flags, otherwise, segment, spread)
+        )
         spelled = [self._spelled(kind.takes, exclusive) for kind in kinds]
         for kind, (most, segments, _) in zip(kinds, spelled, strict=True):
             rows["kinds"].append((kind.need, len(rows["segments"]), min(kind.most, most)))
@@ -231,7 +233,13 @@ class Demands:
         if self._tables is None:
             rows = self._rows
             ends = {
-                "demands": (*(len(rows[name]) for name in ("kinds", "sysreq", "sysreq", "ranges", "reach")), 0, -1, 0, 0),
+                "demands": (
+                    *(len(rows[name]) for name in ("kinds", "sysreq", "sysreq", "ranges", "reach")),
+                    0,
+                    -1,
+                    0,
+                    0,
+                ),
                 "kinds": (0, len(rows["segments"]), 0),
                 "segments": (0, 0, len(rows["terms"])),
             }

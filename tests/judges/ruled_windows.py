@@ -86,7 +86,9 @@ def features_of(document: Document) -> set[str]:
     }
     for job in document["jobs"]:
         found |= {word for key, word in words.items() if key in job}
-        found |= {word for word in ("pack", "scatter", "excl", "within", "segment", "spread") if word in job.get("place", "")}
+        found |= {
+            word for word in ("pack", "scatter", "excl", "within", "segment", "spread") if word in job.get("place", "")
+        }
         found |= {"several kinds of chunks"} if len(job["request"]) > 1 else set()
         found |= {"properties"} if any("where" in chunk for chunk in job["request"]) else set()
     for node in document["cluster"]["nodes"]:

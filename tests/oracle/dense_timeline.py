@@ -89,7 +89,16 @@ class DenseTimeline:
         first = sum(len(demand.kinds) for demand in self.demands)
         self.demands.append(
             DenseDemand(
-                first, tuple(kinds), dict(system), dict(licenses), exclusive, scatter, otherwise, within, segment, spread
+                first,
+                tuple(kinds),
+                dict(system),
+                dict(licenses),
+                exclusive,
+                scatter,
+                otherwise,
+                within,
+                segment,
+                spread,
             )
         )
         return len(self.demands) - 1

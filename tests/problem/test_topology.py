@@ -136,7 +136,7 @@ def test_segments_wait_for_whole_groups() -> None:
     ],
 )
 def test_the_judge_counts_chunks_in_groups(place: str, nodes: str, *, is_right: bool) -> None:
-    """A segment is split, a group has too many, or a node is in none: all of these break the place, and nothing else."""
+    """A segment is split, a group has too many, or a node is in none: all of these break the place and nothing else."""
     instance = window(job("a", f"4:ncpus=2,place=scatter:{place}"))
     plan = plan_to_document(solved(instance))
     ((segment,),) = (one["segments"] for one in plan["jobs"])

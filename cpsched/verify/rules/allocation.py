@@ -137,7 +137,9 @@ def check_within(case: Case, name: str, allocation: tuple[Placement, ...], reque
             return
         counts[group] = counts.get(group, 0) + (placement.count or 0)
     if request.segment is None and request.spread is None and len(counts) != 1:
-        yield Violation("place", name, f"expected all chunks within one {request.within}, got {', '.join(sorted(counts))}")
+        yield Violation(
+            "place", name, f"expected all chunks within one {request.within}, got {', '.join(sorted(counts))}"
+        )
     for group, count in counts.items():
         if request.segment is not None and count % request.segment:
             asked = f"segments of {request.segment} chunks within one {request.within}"
