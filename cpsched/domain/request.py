@@ -25,7 +25,7 @@ class Place:
     exclusive: bool = False
     #: The level of the topology of which all chunks are in one group; None: they may be anywhere.
     within: str | None = None
-    #: How many of them are in one group of that level: a multiple of `segment`, or at most `spread`; None for both: all.
+    #: How many are in one group of that level: a multiple of `segment`, or at most `spread`; None for both: all.
     segment: int | None = None
     spread: int | None = None
 

@@ -197,14 +197,17 @@ def _lacking(cluster: Cluster, request: Request, walltime: int, *, only_up: bool
     for node_class in classes:
         if (group := node_class.properties.get(level_rule(level))) is not None:
             groups.setdefault(group, []).append(node_class)
+    outside = sum(len(c.names) for c in classes if level_rule(level) not in c.properties)
+    others = f"; {outside} nodes are in no {level}" if outside else ""
     if request.place.segment or request.place.spread:
-        return _lacking_in_groups([*groups.values()], request, walltime)
+        lacking = _lacking_in_groups([*groups.values()], request, walltime)
+        return None if lacking is None else f"{lacking}{others}"
     ordered = sorted(groups, key=lambda group: -sum(len(c.names) for c in groups[group]))
     reasons = ((group, _lacking_among(groups[group], request, walltime)) for group in ordered)
     widest, first = next(reasons)
     if first is None or any(reason is None for _, reason in reasons):
         return None
-    return f"within one {level}, of which {widest} is the largest: {first}"
+    return f"within one {level}, of which {widest} is the largest: {first}{others}"
 
 
 def _lacking_in_groups(groups: list[list[NodeClass]], request: Request, walltime: int) -> str | None:

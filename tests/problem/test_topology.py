@@ -227,6 +227,17 @@ def test_a_preference_is_worth_its_seconds(engine: str, cost: int, starts: tuple
     assert "objective" in {one.rule for one in verify(instance_to_document(split(cost)), document)}
 
 
+@pytest.mark.parametrize("engine", ["easy", "pbs_fifo_bf10", "conservative"])
+def test_the_head_is_reserved_for_the_choice_that_starts_first(engine: str) -> None:
+    """It may go anywhere at 50, its switch is free at 100: at 0 no longer job takes one of its two nodes."""
+    behind = job("b", "1:ncpus=2", 200)
+    instance = split(50)
+    longer = parse_instance(
+        instance_to_document(instance) | {"jobs": [*instance_to_document(instance)["jobs"], behind]}
+    )
+    assert {one.id: one.start for one in solved(longer, engine)} == {"r": 0, "a": 50, "b": 60}
+
+
 def test_cp_proves_what_a_preference_is_worth() -> None:
     """Both choices are in the model, of which only one is in a group."""
     for cost, value in ((99, 99), (101, 100)):
