@@ -112,18 +112,20 @@ def parse_place(text: str) -> Place:
             return place
         number = int(counted[3])
         return replace(place, segment=number) if counted[2] == "segment" else replace(place, spread=number)
+    if counted := _PART.fullmatch(f"{text}:"):
+        message = f"Expected within=LEVEL behind {counted[2]}={counted[3]}, got none"
+        raise SyntaxFault(text, counted.span(2), message)
     first, colon, second = text.partition(":")
     if not colon and first in _SHARING:
         return Place(exclusive=_SHARING[first])
     if first not in tuple(Arrangement):
         hint = _lower_case(first, (*Arrangement, *_SHARING))
-        message = f"Expected free, pack, scatter, excl or shared, then within=LEVEL, got {first!r}{hint}"
+        message = f"Expected free, pack, scatter, excl or shared, got {first!r}{hint}"
         raise SyntaxFault(text, (0, len(first)), message)
     if colon and second not in _SHARING:
         span = (len(first) + 1, len(text))
         hint = _lower_case(second, _SHARING)
-        message = f"Expected excl, exclusive or shared, then within=LEVEL, got {second!r}{hint}"
-        raise SyntaxFault(text, span, message)
+        raise SyntaxFault(text, span, f"Expected excl, exclusive or shared, got {second!r}{hint}")
     return Place(arrangement=Arrangement(first), exclusive=bool(colon) and _SHARING[second])
 
 
