@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import assume, given
@@ -180,40 +181,51 @@ def test_weights_that_are_too_fine_are_rounded_down() -> None:
     assert value * (1 - 1e-9) <= costs.bound(cost) <= value
 
 
-#: What a job prefers.
-NEAR = {"level": "switch", "cost": 5}
-HETEROGENEOUS = compiled(
-    instance_of(
-        [
-            {"names": "a[1-3]", "resources": {"cores": 8, "mem": 16, "gpus": 1}},
-            {"names": "b[1-2]", "resources": {"cores": 6, "mem": 32}},
-        ],
-        [
-            {"id": "x", "request": "3:ncpus=5:mem=4m", "walltime": 20},
-            {"id": "y", "request": "2:ncpus=5:mem=4m", "walltime": 20},
-            {"id": "z", "request": "2:ncpus=2:ngpus=1+3:ncpus=3", "walltime": 7},
-            {"id": "e", "request": "2:ncpus=1+ncpus=2,place=scatter:excl", "walltime": 9},
-            {"id": "p", "request": "2:ncpus=2:mem=8m+ncpus=1,place=pack", "walltime": 5},
-            {"id": "l", "request": "ncpus=1,abaqus=1", "walltime": 30, "array": {"indices": "0-2"}},
-            {"id": "w", "request": "2:ncpus=1+ncpus=2,place=within=switch", "walltime": 4},
-            {"id": "s", "request": "4:ncpus=1,place=segment=2:within=switch", "walltime": 4, "prefer": NEAR},
-            {"id": "q", "request": "2:ncpus=1,place=spread=1:within=switch", "walltime": 4},
-            {"id": "d", "request": "ncpus=6", "walltime": 3, "after": [{"job": "x", "type": "afterok", "delay": 1}]},
-        ],
-        topology={"switch": {"s1": "a[1-2],b1", "s2": "a3,b2"}},
-        licenses={"abaqus": 1},
-        queues={},
-        objective={"weighted_wait": 1.0, "tardiness": 0.5, "makespan": 0.01, "slowdown": 1.0},
-    )
-).instance
+def heterogeneous(*more: dict[str, Any]) -> Instance:
+    """Return a window of two kinds of nodes under two switches, with jobs of each kind and some more."""
+    nodes = [
+        {"names": "a[1-3]", "resources": {"cores": 8, "mem": 16, "gpus": 1}},
+        {"names": "b[1-2]", "resources": {"cores": 6, "mem": 32}},
+    ]
+    jobs = [
+        {"id": "x", "request": "3:ncpus=5:mem=4m", "walltime": 20},
+        {"id": "y", "request": "2:ncpus=5:mem=4m", "walltime": 20},
+        {"id": "z", "request": "2:ncpus=2:ngpus=1+3:ncpus=3", "walltime": 7},
+        {"id": "e", "request": "2:ncpus=1+ncpus=2,place=scatter:excl", "walltime": 9},
+        {"id": "p", "request": "2:ncpus=2:mem=8m+ncpus=1,place=pack", "walltime": 5},
+        {"id": "l", "request": "ncpus=1,abaqus=1", "walltime": 30, "array": {"indices": "0-2"}},
+        {"id": "d", "request": "ncpus=6", "walltime": 3, "after": [{"job": "x", "type": "afterok", "delay": 1}]},
+    ]
+    return compiled(
+        instance_of(
+            nodes,
+            [*jobs, *more],
+            topology={"switch": {"s1": "a[1-2],b1", "s2": "a3,b2"}},
+            licenses={"abaqus": 1},
+            queues={},
+            objective={"weighted_wait": 1.0, "tardiness": 0.5, "makespan": 0.01, "slowdown": 1.0},
+        )
+    ).instance
+
+
+HETEROGENEOUS = heterogeneous()
+GROUPED = heterogeneous(
+    {"id": "w", "request": "2:ncpus=1+ncpus=2,place=within=switch"},
+    {
+        "id": "s",
+        "request": "4:ncpus=1,place=segment=2:within=switch",
+        "prefer": {"level": "switch", "cost": 5},
+    },
+    {"id": "q", "request": "2:ncpus=1,place=spread=1:within=switch"},
+)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("params", MODELS, ids=lambda params: str([f for f in params.__slots__ if getattr(params, f)]))
 def test_the_solver_says_that_the_hint_is_complete_and_feasible(params: ModelParams) -> None:
     """The log of CP-SAT speaks of a complete and feasible hint, with every kind of variable in the model (BRIDI-17)."""
-    plan = plan_of(HETEROGENEOUS)
-    encoding = encoding_of(HETEROGENEOUS, plan)
+    plan = plan_of(GROUPED)
+    encoding = encoding_of(GROUPED, plan)
     request = request_for(encoding, plan, params)
     model, variables = build(encoding, params, request.hint)
     assert variables.hosts
