@@ -266,8 +266,8 @@ class Inquiry:
                     if columns.fitting(request, need, demands.units_in(kind, alone)) < need:
                         lacking[name] = None
                 if not fitting:
-                    units, place = columns.fitting(request, need, demands.units_in(kind, free)), request.place
-                    near = "" if place.within is None else f" within {place.within}"
+                    units, level = columns.fitting(request, need, demands.units_in(kind, free)), request.place.within
+                    near = "" if level is None else f" within {level}"
                     if units < need and len(form.asked) == 1:
                         fitting = f"{units} of {need} chunks find place{near}"
         return tuple(lacking or asked), fitting

@@ -183,7 +183,7 @@ def test_bad_segments_are_refused(asked: str, more: Document, path: str) -> None
 
 def test_a_preferred_block_may_be_left_in_segments() -> None:
     """All in one switch, or at a cost two segments: the preference is about the level, the place about what is left."""
-    own = {"place": "scatter:segment=2:within=switch", "prefer": {"level": "switch", "cost": 5}}
+    own: Document = {"place": "scatter:segment=2:within=switch", "prefer": {"level": "switch", "cost": 5}}
     plan = solved(window(job("a", "4:ncpus=2", **own)))
     (planned,) = plan.jobs
     assert (planned.start, planned.alternative, planned.nodes) == (0, 1, ("n1", "n2", "n3", "n4"))

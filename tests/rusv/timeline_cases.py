@@ -119,7 +119,7 @@ def demands(draw: st.DrawFn, layout: Layout, unit: int) -> DrawnDemand:
     sizes = [("segment", size) for size in (1, 2) if kinds[0].need % size == 0] + [("spread", 1), ("spread", 2)]
     return DrawnDemand(
         groups=tuple(groups),
-        parts=(draw(st.sampled_from(sizes)),) if groups and draw(st.booleans()) else (),
+        parts=(draw(st.sampled_from(sizes)),) if len(groups) > 0 and draw(st.booleans()) else (),
         kinds=kinds,
         system=tuple(system),
         licenses=((6, draw(st.integers(1, 3))),) if draw(st.sampled_from([False, False, True])) else (),

@@ -252,6 +252,7 @@ class Openings:
             return None
         request = course[0].request
         groups = self._case.instance.groups(request.within)
+        tried: Iterator[list[Layout] | None]
         if request.segment is not None or request.spread is not None:
             rooms = [find(group, request, start, end, None) for group in groups]
             tried = ([layout] for layout in [lay_in_groups(request, job.walltime, rooms)] if layout is not None)
