@@ -148,8 +148,8 @@ def _others(world: PlanView, job: Job) -> Iterator[tuple[ChangeKind, str, Job]]:
         free = replace(place, arrangement=Arrangement.FREE)
         yield ChangeKind.PLACE, f"with place=free in place of {place.arrangement}", _with_place(job, free)
     if place.within is not None:
-        far = replace(place, within=None)
-        yield ChangeKind.PLACE, f"with its chunks in several groups of {place.within}", _with_place(job, far)
+        far = replace(place, within=None, segment=None, spread=None)
+        yield ChangeKind.PLACE, f"with its chunks anywhere, not within {place.within}", _with_place(job, far)
     wanted = dict.fromkeys(
         f"{name}={value}" for step in job.steps for chunk in step.request.chunks for name, value in chunk.where.items()
     )

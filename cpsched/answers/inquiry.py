@@ -263,9 +263,11 @@ class Inquiry:
                 asked |= dict.fromkeys(names)
                 for name in names:
                     alone = np.where(occupation.counts(name), free, _PLENTY)
-                    if demands.units_in(kind, alone).sum() < need:
+                    if columns.fitting(request, need, demands.units_in(kind, alone)) < need:
                         lacking[name] = None
                 if not fitting:
-                    units = min(need, int(demands.units_in(kind, free).sum()))
-                    fitting = f"{units} of {need} chunks find place" if units < need and len(form.asked) == 1 else ""
+                    units, level = columns.fitting(request, need, demands.units_in(kind, free)), request.place.within
+                    near = "" if level is None else f" within {level}"
+                    if units < need and len(form.asked) == 1:
+                        fitting = f"{units} of {need} chunks find place{near}"
         return tuple(lacking or asked), fitting

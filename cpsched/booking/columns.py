@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from cpsched import problem
 from cpsched.booking.mapping import Mapping
-from cpsched.domain import Amounts, Chunk, ChunkLayer, Cluster, NodeClass, Placement, Request
+from cpsched.domain import Amounts, Chunk, ChunkLayer, Cluster, NodeClass, Place, Placement, Request
 from cpsched.rusv import Demands, KindDemand, Layout, Run
 
 #: The kind of a packed request, all chunks of which are on one node.
@@ -263,7 +263,7 @@ class Columns:
         for group in sorted(parts, key=sizes.__getitem__)[::-1]:
             if all(parts[group]):
                 number = self._add_orders(request, held, needs, parts[group], otherwise=number)
-        return self._add_orders(request, held, needs, runs, otherwise=number, within=True)
+        return self._add_orders(request, held, needs, runs, otherwise=number, place=request.place)
 
     def _groups(self, level: str) -> list[str]:
         """Return the group of each run of nodes of a level of the topology; empty: none."""
@@ -271,6 +271,21 @@ class Columns:
             rule = problem.level_rule(level)
             self._groups_of[level] = [node_class.properties.get(rule, "") for node_class in self.run_class]
         return self._groups_of[level]
+
+    def fitting(self, request: Request, need: int, units: NDArray[np.int64]) -> int:
+        """Return how many of `need` chunks of one kind find place, in the groups of nodes that the request may have.
+
+        `units`: how many fit on each node, int64 (nodes,).
+        """
+        place = request.place
+        if place.within is None:
+            return min(need, int(units.sum()))
+        rooms = Counter[str]()
+        for group, first, length in zip(self._groups(place.within), self._run_first, self._run_length, strict=True):
+            rooms[group] += int(units[first : first + length].sum())
+        if place.segment is None and place.spread is None:
+            return min(need, max(room for group, room in rooms.items() if group))
+        return min(need, sum(place.most_in_group(need, room) for group, room in rooms.items() if group))
 
     def _add_orders(
         self,
@@ -280,11 +295,13 @@ class Columns:
         runs: Sequence[Sequence[int]],
         *,
         otherwise: int = -1,
-        within: bool = False,
+        place: Place | None = None,
     ) -> int:
-        """Add the orders of mapping a request to some runs; `otherwise` is for where all fail."""
+        """Add the orders of mapping a request to some runs; `otherwise` is for where all fail, or of a request with a
+        `place` in groups the first of these.
+        """
         is_scattered, number = request.place.is_scattered, otherwise
-        for order, fill in reversed(self._orders(request, runs)[: 1 if within else None]):
+        for order, fill in reversed(self._orders(request, runs)[: None if place is None else 1]):
             kinds = []
             for kind in order:
                 chunk = request.chunks[kind]
@@ -297,7 +314,9 @@ class Columns:
                 licenses=held,
                 exclusive=request.place.exclusive,
                 scatter=is_scattered,
-                within=within,
+                within=place is not None,
+                segment=place.segment or 0 if place is not None else 0,
+                spread=place.spread or 0 if place is not None else 0,
                 otherwise=number,
             )
         return number
@@ -390,9 +409,12 @@ class Columns:
             return None
         if place.is_scattered and len(set(used)) < sum(chunk.count for chunk in chunks):
             return None
-        if request.place.within is not None:
-            groups = self._groups(request.place.within)
-            if len({groups[bisect_right(self._run_first, node) - 1] for node in used}) > 1:
+        if place.within is not None:
+            groups, there, need = self._groups(place.within), Counter[str](), sum(chunk.count for chunk in chunks)
+            for of_kind in held:
+                for node, count in of_kind.items():
+                    there[groups[bisect_right(self._run_first, node) - 1]] += count
+            if any(place.most_in_group(need, count) != count for count in there.values()):
                 return None
         rows: list[tuple[int, int, int]] = []
         for kind, _ in self.demands.kinds_of(number):

@@ -131,16 +131,21 @@ def scatter(model: CpModel, encoding: Encoding, variables: Variables) -> None:
 
 
 def within(model: CpModel, encoding: Encoding, variables: Variables) -> None:
-    """Keep all chunks of a task in one group of nodes: sum_{n in g} x_jkn <= need_jk z_jg, sum_g z_jg <= 1."""
-    groups: defaultdict[int, list[IntVar]] = defaultdict(list)
-    for (number, group), is_in in variables.groups.items():
-        groups[number].append(is_in)
+    """Keep all chunks of a task in one group of nodes: sum_{n in g} x_jkn <= need_jk z_jg, sum_g z_jg <= 1; or in each
+    group a multiple of its segment, or few enough: sum_{n in g} x_jkn = unit_jk z_jg.
+    """
+    choices: defaultdict[tuple[int, int], dict[tuple[str, str], IntVar]] = defaultdict(dict)
+    for (number, mode, group), times in variables.groups.items():
         for place, part in enumerate(encoding.tasks[number].parts):
             sites = [one.site for one in part.alternatives if encoding.group_of(number, place, one.site) == group]
-            if sites:
-                model.add(sum(variables.counts[number, place, site] for site in sites) <= part.need * is_in)
-    for of_task in groups.values():
-        model.add_at_most_one(of_task)
+            if part.mode == mode and sites:
+                unit, _ = encoding.units_in_groups(number, place)
+                there = sum(variables.counts[number, place, site] for site in sites)
+                model.add(there <= unit * times if unit == part.need else there == unit * times)
+                if unit == part.need:
+                    choices[number, mode][group] = times
+    for of_mode in choices.values():
+        model.add_at_most_one(of_mode.values())
 
 
 def capacity(model: CpModel, encoding: Encoding, variables: Variables) -> None:

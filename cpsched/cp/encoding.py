@@ -19,7 +19,7 @@ from cpsched.cp.running import running_modes, totals_of
 from cpsched.cp.sites import Pool, Site, licenses_of, machine_of, sites_of
 from cpsched.cp.task_modes import TaskMode, waiting_modes
 from cpsched.cp.tight_starts import Pieces, tight_starts
-from cpsched.domain import ChunkLayer, Instance, Job, NodeClass, Request, chunk_layers, modes
+from cpsched.domain import ChunkLayer, Instance, Job, NodeClass, Place, Request, chunk_layers, modes
 from cpsched.domain import PlannedJob as Planned
 
 
@@ -147,13 +147,25 @@ class Encoding:
         return any(len(task.modes) > 1 or task.modes[0].least < task.modes[0].most for task in self.tasks)
 
     def group_of(self, number: int, place: int, site: int) -> tuple[str, str] | None:
-        """Return the group of a site of the level within one group of which a part of a task is, with the level; None
-        if it may be anywhere.
+        """Return the group of a site of the level in groups of which a part of a task is, with the level; None if it
+        may be anywhere.
         """
-        task = self.tasks[number]
-        level = task.modes[task.parts[place].mode].requests[0].place.within
+        level = self.place_of(number, place).within
         group = None if level is None else self.sites[site].properties.get(problem.level_rule(level))
         return None if level is None or group is None else (level, group)
+
+    def place_of(self, number: int, place: int) -> Place:
+        """Return how the chunks of a part of a task may be placed."""
+        task = self.tasks[number]
+        return task.modes[task.parts[place].mode].requests[0].place
+
+    def units_in_groups(self, number: int, place: int) -> tuple[int, int]:
+        """Return how many units of a part are in a group of nodes for each time that its variable counts, and how often
+        it can be counted: whether it has all, how many segments, or how many chunks that are to be spread.
+        """
+        need, of_part = self.tasks[number].parts[place].need, self.place_of(number, place)
+        unit = of_part.segment or (1 if of_part.spread else need)
+        return unit, of_part.most_in_group(need, need) // unit
 
     @property
     def num_alternatives(self) -> int:

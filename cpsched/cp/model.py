@@ -46,9 +46,12 @@ def add_hints(model: CpModel, encoding: Encoding, variables: Variables, placed: 
     for (number, part, group), variable in variables.totals.items():
         units = [n for p, site, n in placed[number].counts if p == part and encoding.sites[site].group == group]
         model.add_hint(variable, sum(units))
-    for (number, name), variable in variables.groups.items():
-        has = {encoding.group_of(number, place, site) for place, site, _ in placed[number].counts}
-        model.add_hint(variable, int(name in has))
+    for (number, mode, name), variable in variables.groups.items():
+        of_mode = [one for one in placed[number].counts if encoding.tasks[number].parts[one[0]].mode == mode]
+        here = [one for one in of_mode if encoding.group_of(number, one[0], one[1]) == name]
+        # of several kinds each has all of its chunks in the group
+        first = sum(count for place, _, count in here if place == here[0][0])
+        model.add_hint(variable, first // encoding.units_in_groups(number, here[0][0])[0] if here else 0)
     for (number, kink), variable in variables.delays.items():
         model.add_hint(variable, max(0, placed[number].start - kink))
     for (number, mode, kink), variable in variables.mode_delays.items():

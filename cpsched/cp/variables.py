@@ -52,8 +52,9 @@ class Variables:
     #: By task, part and group of equal nodes (the number of its class): the number of units there; only for parts
     #: that several groups admit.
     totals: dict[Key, IntVar]
-    #: By task and group of nodes of a level: whether the task is in it; only of tasks within one group.
-    groups: dict[tuple[int, tuple[str, str]], IntVar]
+    #: By task, mode and group of nodes of a level: whether the task is in it, of tasks within one group; of others how
+    #: many of their segments are, or of their chunks that are to be spread.
+    groups: dict[tuple[int, int, tuple[str, str]], IntVar]
     #: By task and kink: seconds of delay beyond the kink.
     delays: dict[tuple[int, int], IntVar]
     #: By task, mode and kink: the same, if the task is run so.
@@ -184,8 +185,9 @@ class Variables:
         present = model.new_bool_var(f"on{name}")
         self.presences[key] = present
         group = encoding.group_of(number, place, alternative.site)
-        if group is not None and (number, group) not in self.groups:
-            self.groups[number, group] = model.new_bool_var(f"in{number}@{group}")
+        if group is not None and (number, part.mode, group) not in self.groups:
+            _, most = encoding.units_in_groups(number, place)
+            self.groups[number, part.mode, group] = model.new_int_var(0, most, f"in{number}.{part.mode}@{group}")
         self.counts[key] = present if alternative.most == 1 else model.new_int_var(0, alternative.most, f"count{name}")
         self.alternatives[key] = [
             self._interval(model, task, (number, part.mode, first, last), present, f"alternative{name}")

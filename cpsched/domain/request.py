@@ -25,6 +25,15 @@ class Place:
     exclusive: bool = False
     #: The level of the topology of which all chunks are in one group; None: they may be anywhere.
     within: str | None = None
+    #: How many are in one group of that level: a multiple of `segment`, or at most `spread`; None for both: all.
+    segment: int | None = None
+    spread: int | None = None
+
+    def most_in_group(self, need: int, room: int) -> int:
+        """Return how many of `need` chunks may be in a group of the level in which so many find room."""
+        most = min(need if self.spread is None else self.spread, need, room)
+        unit = (need if self.spread is None else 1) if self.segment is None else self.segment
+        return most - most % unit
 
     @property
     def is_packed(self) -> bool:

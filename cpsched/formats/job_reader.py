@@ -186,7 +186,8 @@ def _read_prefer(
     """Return the step of a job within one group of the level that it prefers, and its alternative: as it says."""
     at, level = (*location, "prefer"), prefer["level"]
     reading.check_known((*at, "level"), "level of the topology", level, reading.cluster.topology, "licenses")
-    near = replace(own, request=replace(own.request, place=replace(own.request.place, within=level)))
+    near_place = replace(own.request.place, within=level, segment=None, spread=None)
+    near = replace(own, request=replace(own.request, place=near_place))
     if near == own:
         reading.faults.add((*at, "level"), f"Expected another level than that of the place, got {level}")
         return (own,), ()
@@ -216,7 +217,11 @@ def _read_moldable(reading: Reading, location: Location, moldable: _Entry, own: 
             reading.faults.add(at, f"{message} {moldable['max']}")
             return ()
         sizes = range(moldable["min"], moldable["max"] + 1)
-    found = sorted({*sizes} - {count})
+    found, segment = sorted({*sizes} - {count}), own.request.place.segment or 1
+    if any(size % segment for size in found):
+        reading.faults.add(
+            at, f"Expected sizes of whole segments of {segment} chunks, got {', '.join(map(str, found))}"
+        )
     if not found:
         reading.faults.add(at, f"Expected another size than the {count} chunks of the request")
     if len(found) > _MOST_SIZES:

@@ -17,6 +17,8 @@ _NAME = re.compile(rf"[^\x00-\x1f\x7f-\x9f]{{1,{MAX_NAME}}}")
 
 _INDEX_RANGE = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10})(?::([0-9]{1,10}))?)?")
 _ITEMS = re.compile(r"([0-9]{1,10})|(?:([0-9]{1,10})/)?([0-9]{1,3}(?:\.[0-9]{1,9})?)%")
+#: How many chunks are in one group of a level, behind what else a place says.
+_PART = re.compile(r"(.*:)?(segment|spread)=([1-9][0-9]{0,6}):")
 _SHARING = {"excl": True, "exclusive": True, "shared": False}
 _CRON_FIELDS = 5
 _CRON_PART = re.compile(r"(?:\*|(\d{1,3}|[a-z]{3})(?:-(\d{1,3}|[a-z]{3}))?)(/\d{1,3})?", re.IGNORECASE | re.ASCII)
@@ -94,7 +96,8 @@ def format_items(items: ItemBound) -> str:
 def parse_place(text: str) -> Place:
     """Parse a place: ``[free|pack|scatter][:excl|:exclusive|:shared][:within=LEVEL]``, in part (OCCS-18).
 
-    ``place := (ARRANGEMENT [':' SHARING] | SHARING) [':' WITHIN] | WITHIN``, ``WITHIN := 'within=' LEVEL``.
+    ``place := (ARRANGEMENT [':' SHARING] | SHARING) [':' WITHIN] | WITHIN``,
+    ``WITHIN := [('segment=' | 'spread=') CHUNKS ':'] 'within=' LEVEL``.
 
     Raises `SyntaxFault` if the text is no such place.
     """
@@ -102,7 +105,16 @@ def parse_place(text: str) -> Place:
     if is_within and before[-1:] in ("", ":"):
         if not 0 < len(level) <= MAX_NAME:
             raise SyntaxFault(text, (0, len(text)), f"Expected a level of the topology behind within=, got {level!r}")
-        return replace(parse_place(before[:-1]) if before else Place(), within=level)
+        counted = _PART.fullmatch(before)
+        before = before if counted is None else counted[1] or ""
+        place = replace(parse_place(before[:-1]) if before else Place(), within=level)
+        if counted is None:
+            return place
+        number = int(counted[3])
+        return replace(place, segment=number) if counted[2] == "segment" else replace(place, spread=number)
+    if counted := _PART.fullmatch(f"{text}:"):
+        message = f"Expected within=LEVEL behind {counted[2]}={counted[3]}, got none"
+        raise SyntaxFault(text, counted.span(2), message)
     first, colon, second = text.partition(":")
     if not colon and first in _SHARING:
         return Place(exclusive=_SHARING[first])
@@ -125,7 +137,9 @@ def _lower_case(word: str, known: Collection[str]) -> str:
 def format_place(place: Place) -> str:
     """Write a place as `parse_place` reads it, without what is the default."""
     parts = [str(place.arrangement)] + ["excl"] * place.exclusive
-    return ":".join(parts if place.within is None else [*parts, f"within={place.within}"])
+    for key, number in (("segment", place.segment), ("spread", place.spread), ("within", place.within)):
+        parts += [] if number is None else [f"{key}={number}"]
+    return ":".join(parts)
 
 
 def check_cron(expression: str) -> None:

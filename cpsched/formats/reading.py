@@ -10,7 +10,7 @@ from cpsched.errors import Fault, SyntaxFault
 from cpsched.formats.faults import Faults, Location, first_few, path_of, shown
 from cpsched.formats.hostlist import MAX_NODES, expand_hostlist, meant_range
 from cpsched.formats.kinds import kind_of
-from cpsched.formats.notations import parse_indices, parse_place
+from cpsched.formats.notations import format_place, parse_indices, parse_place
 from cpsched.formats.request_text import ParsedRequest, parse_request
 
 
@@ -147,9 +147,19 @@ class Reading:
             request = Request(chunks=request.chunks, place=otherwise)
         if request.place.within is not None:
             self.check_known(where, "level of the topology", request.place.within, self.cluster.topology, "licenses")
+            self._check_parts(where, request)
         if licenses is not None:
             asked = Amounts({**asked, **frozen_amounts(licenses)})
         return request, asked
+
+    def _check_parts(self, where: Location, request: Request) -> None:
+        """Note where a request cannot be in several groups as its place says."""
+        place, counts = request.place, [chunk.count for chunk in request.chunks]
+        if (place.segment or place.spread) and (place.is_packed or len(counts) > 1):
+            message = f"Expected one kind of chunks, not packed, in several groups of {place.within}"
+            self.faults.add(where, f"{message}, got {format_place(place)} of {len(counts)} kinds")
+        elif place.segment and counts[0] % place.segment:
+            self.faults.add(where, f"Expected segments of {place.segment} chunks each, got {counts[0]} chunks")
 
     def _parse(self, text: str) -> ParsedRequest | SyntaxFault:
         """Read a request's text, each text once: jobs of one user are often alike."""

@@ -197,11 +197,39 @@ def _lacking(cluster: Cluster, request: Request, walltime: int, *, only_up: bool
     for node_class in classes:
         if (group := node_class.properties.get(level_rule(level))) is not None:
             groups.setdefault(group, []).append(node_class)
-    everywhere = [_lacking_among(of_group, request, walltime) for of_group in groups.values()]
-    if None in everywhere:
+    outside = sum(len(c.names) for c in classes if level_rule(level) not in c.properties)
+    others = f"; {outside} nodes are in no {level}" if outside else ""
+    if request.place.segment or request.place.spread:
+        lacking = _lacking_in_groups([*groups.values()], request, walltime)
+        return None if lacking is None else f"{lacking}{others}"
+    ordered = sorted(groups, key=lambda group: -sum(len(c.names) for c in groups[group]))
+    reasons = ((group, _lacking_among(groups[group], request, walltime)) for group in ordered)
+    widest, first = next(reasons)
+    if first is None or any(reason is None for _, reason in reasons):
         return None
-    widest = max(groups, key=lambda group: sum(len(c.names) for c in groups[group]))
-    return f"within one {level}, of which {widest} is the largest: {everywhere[list(groups).index(widest)]}"
+    return f"within one {level}, of which {widest} is the largest: {first}{others}"
+
+
+def _lacking_in_groups(groups: list[list[NodeClass]], request: Request, walltime: int) -> str | None:
+    """Say how many chunks of a request fit into groups of empty nodes together; None if all do."""
+    (chunk,), place = request.chunks, request.place
+    held = sum(place.most_in_group(chunk.count, _held(of_group, chunk, request, walltime)) for of_group in groups)
+    if held >= chunk.count:
+        return None
+    parts = f"in segments of {place.segment}" if place.segment else f"at most {place.spread} of them"
+    return f"asks for {chunk.count} chunks, {parts} within one {place.within}; at most {held} fit so at a time"
+
+
+def _held(classes: list[NodeClass], chunk: Chunk, request: Request, walltime: int) -> int:
+    """Return how many chunks empty nodes of some classes hold, each kind alone."""
+    return sum(
+        len(c.names)
+        * min(
+            chunks_on_empty_node(c, chunk, walltime, exclusive=request.place.exclusive),
+            1 if request.place.is_scattered else chunk.count,
+        )
+        for c in classes
+    )
 
 
 def _lacking_among(classes: list[NodeClass], request: Request, walltime: int) -> str | None:
@@ -210,13 +238,8 @@ def _lacking_among(classes: list[NodeClass], request: Request, walltime: int) ->
     if request.place.is_packed:
         return _lacking_node(classes, request, walltime)
     for chunk in request.chunks:
-        held = 0
-        for node_class in classes:
-            here = chunks_on_empty_node(node_class, chunk, walltime, exclusive=exclusive)
-            held += len(node_class.names) * (min(here, 1) if request.place.is_scattered else here)
-            if held >= chunk.count:
-                break
-        else:
+        held = _held(classes, chunk, request, walltime)
+        if held < chunk.count:
             if held == 0:
                 return _lacking_chunk(classes, chunk, walltime, exclusive=exclusive)
             return f"asks for {chunk.count} chunks of {_words(chunk)}; at most {held} fit at a time"

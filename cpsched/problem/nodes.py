@@ -210,9 +210,10 @@ class NodeRules:
     def _levels(self) -> None:
         """Give nodes their groups of those levels of the topology that jobs ask for."""
         for level in self.levels:
+            rule = level_rule(level)
             for group, nodes in self._instance.cluster.topology[level].items():
                 for node in nodes:
-                    self._is.setdefault(node, {})[level_rule(level)] = group
+                    self._is.setdefault(node, {})[rule] = group
 
     # --- queues -------------------------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ def map_now(demand, free, sfree, t, x):
     """Map a demand to nodes, cheap ones first, in the scratch `x`; return the number of entries, 0: it does not fit."""
     if not has_sums(demand, sfree, t.demands, t.sysreq):
         return 0
-    if t.demands[demand, D.FLAGS] & (F.EXCLUSIVE | F.JOINT) == 0:
+    if t.demands[demand, D.FLAGS] & (F.EXCLUSIVE | F.JOINT | F.PARTED) == 0:
         if not suffices(demand, free, x.buffer, t):
             return 0
         return map_chunks(demand, free, t, x)
@@ -113,6 +113,9 @@ def map_late(demand, free, later, now, t, x):
 
     Each kind of chunk first takes room that is not free yet. `later`: what is free at the start. `now` is overwritten.
     """
+    if t.demands[demand, D.FLAGS] & F.PARTED:
+        copy(x.free[0], later)
+        return map_chunks(demand, x.free[0], t, x) if suffices(demand, x.free[0], x.buffer, t) else 0
     attempt = demand
     while attempt >= 0:
         copy(x.free[0], later)

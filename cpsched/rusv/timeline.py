@@ -119,6 +119,8 @@ class Demands:
         exclusive: bool = False,
         scatter: bool = False,
         within: bool = False,
+        segment: int = 0,
+        spread: int = 0,
         otherwise: int = -1,
     ) -> int:
         """Add a demand and return its number.
@@ -128,16 +130,19 @@ class Demands:
         pairs that the demand takes. `exclusive`: whether the demand takes whole, idle nodes. `scatter`: whether a node
         takes at most one chunk, of any kind. `otherwise`: A demand for the same chunks in other orders, which is tried
         where this one's orders fail. `within`: whether all chunks are in one group of nodes: `otherwise` is a demand
-        for the first of the groups.
+        for the first of the groups. `segment`, `spread`: It may be in several groups, a multiple of `segment` chunks in
+        each, or at most `spread`; 0: it may not.
         """
         rows = self._rows
         flags = F.EXCLUSIVE * exclusive + F.SCATTER * scatter + F.JOINT * (len(kinds) > 1)
-        flags += F.WITHIN * within
+        flags += F.WITHIN * within + F.PARTED * (segment + spread > 0)
         head = tuple(len(rows[name]) for name in ("kinds", "sysreq"))
         rows["sysreq"].extend((q, amount) for q, amount in system)
         license_row = len(rows["sysreq"])
         rows["sysreq"].extend((q, amount) for q, amount in licenses)
-        rows["demands"].append((*head, license_row, len(rows["ranges"]), len(rows["reach"]), flags, otherwise))
+        rows["demands"].append(
+            (*head, license_row, len(rows["ranges"]), len(rows["reach"]), flags, otherwise, segment, spread)
+        )
         spelled = [self._spelled(kind.takes, exclusive) for kind in kinds]
         for kind, (most, segments, _) in zip(kinds, spelled, strict=True):
             rows["kinds"].append((kind.need, len(rows["segments"]), min(kind.most, most)))
@@ -228,7 +233,13 @@ class Demands:
         if self._tables is None:
             rows = self._rows
             ends = {
-                "demands": (*(len(rows[name]) for name in ("kinds", "sysreq", "sysreq", "ranges", "reach")), 0, -1),
+                "demands": (
+                    *(len(rows[name]) for name in ("kinds", "sysreq", "sysreq", "ranges", "reach")),
+                    0,
+                    -1,
+                    0,
+                    0,
+                ),
                 "kinds": (0, len(rows["segments"]), 0),
                 "segments": (0, 0, len(rows["terms"])),
             }

@@ -65,7 +65,7 @@ def read_request(request: Cursor, place: Cursor | None, countable: Collection[st
         place.refuse("expected the place once, got it here and in the request")
     if said is not None:
         place = Cursor(said, request.path, request.source)
-    asked = ("free", False, None) if place is None else parsed(place, parse_place)
+    asked = ("free", False) if place is None else parsed(place, parse_place)
     return Request(chunks, *asked), licenses
 
 
@@ -214,6 +214,8 @@ class JobReader:
         for level in {step.request.within for step in (*steps, *alternatives)} - {None}:
             if level not in self._levels or {"steps", "malleable"} & members.keys():
                 members["id"].refuse(f"expected a declared level, of a job that does not change, got within={level}")
+        for step in (*steps, *alternatives):
+            _check_groups(members["id"], step.request)
         job = Job(
             entry=members["id"].name(),
             submit=members["submit"].time(),
@@ -537,9 +539,20 @@ def _read_prefer(cursor: Cursor, job: Mapping[str, Cursor], own: Step) -> tuple[
     _refuse_beside(cursor, ("alternatives", "moldable", "steps", "malleable", "running"), job)
     members = cursor.members(["level", "cost"])
     level, cost = members["level"].name(), members["cost"].integer(0, MAX_DURATION)
-    if level == own.request.within:
+    if level == own.request.within and own.request.segment is None and own.request.spread is None:
         members["level"].refuse(f"expected another level than that of the place, got {level!r}")
-    return (replace(own, request=replace(own.request, within=level)),), (replace(own, cost=cost),)
+    near = replace(own.request, within=level, segment=None, spread=None)
+    return (replace(own, request=near),), (replace(own, cost=cost),)
+
+
+def _check_groups(cursor: Cursor, request: Request) -> None:
+    """Check that chunks which may be in several groups are of one kind, and make whole segments."""
+    if request.segment is None and request.spread is None:
+        return
+    if len(request.chunks) != 1 or request.arrangement == "pack":
+        cursor.refuse("expected one kind of chunks, not packed, in segments or spread")
+    if request.segment is not None and request.chunks[0].count % request.segment:
+        cursor.refuse(f"expected segments of {request.segment} chunks each, got {request.chunks[0].count} chunks")
 
 
 def _read_malleable(cursor: Cursor) -> Malleable:

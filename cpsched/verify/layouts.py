@@ -3,7 +3,9 @@
 What is found is a proof that it fits. That nothing is found proves something only of one kind of chunk, and of `pack`.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from cpsched.verify.model import Chunk, Job, NodeClass, Request, Step
 from cpsched.verify.space import Room
@@ -24,6 +26,24 @@ def lay(request: Request, walltime: int, rooms: Sequence[Room]) -> Layout | None
             if layout is not None:
                 return layout
     return None
+
+
+def lay_in_groups(request: Request, walltime: int, groups: Iterable[Sequence[Room]]) -> Layout | None:
+    """Lay chunks of one kind on the nodes of groups, in each whole segments or no more than may be there; None if
+    they do not fit. Each group takes as many as it can, which leaves least for the others.
+    """
+    (chunk,), layout = request.chunks, Layout()
+    left, size = chunk.count, request.segment or 1
+    for rooms in groups:
+
+        def laid(times: int, rooms: Sequence[Room] = rooms) -> Layout | None:
+            return lay(replace(request, chunks=(replace(chunk, count=times * size),)), walltime, rooms)
+
+        most = (left if request.spread is None else min(left, request.spread)) // size
+        times = bisect_left(range(1, most + 1), True, key=lambda times: laid(times) is None)
+        layout |= (laid(times) or {}) if times else {}
+        left -= times * size
+    return layout if left == 0 else None
 
 
 def _orders(request: Request, walltime: int, rooms: Sequence[Room]) -> Iterator[tuple[int, ...]]:

@@ -77,13 +77,14 @@ class Request:
     chunks: tuple[Chunk, ...]
     arrangement: str
     exclusive: bool
-    #: The level of which all chunks are in one group.
+    #: The level of which all chunks are in one group; or in each group a multiple of `segment`, or at most `spread`.
     within: str | None = None
+    segment: int | None = None
+    spread: int | None = None
 
     def lies_like(self, other: Request) -> bool:
         """Return whether both have the same place."""
-        place = other.arrangement, other.exclusive, other.within
-        return (self.arrangement, self.exclusive, self.within) == place
+        return replace(self, chunks=()) == replace(other, chunks=())
 
     @property
     def names(self) -> set[str]:

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Collection, Iterator
 from fractions import Fraction
+from typing import NamedTuple
 
 from cpsched.errors import SyntaxFault
 from cpsched.verify.documents import MAX_AMOUNT, MAX_NAME, MAX_SIZE
@@ -27,9 +28,19 @@ ESCAPE = re.compile(r"\\(.)")
 HOST_RANGE = re.compile(r"([0-9]{1,15})(?:-([0-9]{1,15})(?:/([0-9]{1,15}))?)?")
 INDEX_RANGE = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10})(?::([0-9]{1,10}))?)?")
 NAME = re.compile(r"[^:+,=\s\x00-\x1f\x7f-\x9f]{1,256}")
-WITHIN = re.compile(rf"(?:([^=]*):)?within=(.{{1,{MAX_NAME}}})")
+WITHIN = re.compile(rf"(?:([^=]*):)?(?:(segment|spread)=([1-9][0-9]{{0,6}}):)?within=(.{{1,{MAX_NAME}}})")
 SIZE = re.compile(r"([0-9]{1,18})(?:([kmgt])b?)?", re.IGNORECASE | re.ASCII)
 ITEMS = re.compile(r"([0-9]{1,10})|(?:([0-9]{1,10})/)?([0-9]{1,3}(?:\.[0-9]{1,9})?)%")
+
+
+class Place(NamedTuple):
+    """How the chunks of a request may lie, as `Request` has it."""
+
+    arrangement: str
+    exclusive: bool
+    within: str | None = None
+    segment: int | None = None
+    spread: int | None = None
 
 
 def _fault(text: str, part: str, message: str) -> SyntaxFault:
@@ -96,19 +107,22 @@ def expand_indices(text: str) -> tuple[int, ...]:
     return tuple(sorted(indices))
 
 
-def parse_place(text: str) -> tuple[str, bool, str | None]:
-    """Return arrangement, exclusiveness and level of a place: ``[free|pack|scatter][:excl|:exclusive|:shared]``, then
-    ``[:within=LEVEL]``.
+def parse_place(text: str) -> Place:
+    """Return a place: ``[free|pack|scatter][:excl|:exclusive|:shared]``, then ``[:within=LEVEL]``, before which is
+    ``segment=N`` or ``spread=N`` if chunks may be in several groups.
     """
     if match := WITHIN.fullmatch(text):
-        arrangement, exclusive, _ = parse_place(match[1] or "free")
-        return arrangement, exclusive, match[2]
+        outer, key, number, level = match.groups()
+        place = parse_place("free" if outer is None else outer)._replace(within=level)
+        if key == "segment":
+            return place._replace(segment=int(number))
+        return place if key is None else place._replace(spread=int(number))
     first, colon, second = text.partition(":")
     if not colon and first in SHARINGS:
-        return "free", SHARINGS[first], None
+        return Place("free", SHARINGS[first])
     if first not in ARRANGEMENTS or (colon and second not in SHARINGS):
         raise _fault(text, text, "expected free, pack or scatter, then :excl, :exclusive or :shared, then :within=")
-    return first, SHARINGS.get(second, False), None
+    return Place(first, SHARINGS.get(second, False))
 
 
 def parse_request(text: str, countable: Collection[str]) -> tuple[tuple[Chunk, ...], str | None, dict[str, int]]:

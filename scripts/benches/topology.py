@@ -8,6 +8,7 @@ hard, or softly, at a cost in seconds of waiting (docs/topology.md).
 from __future__ import annotations
 
 import argparse
+import tempfile
 from bisect import insort
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,12 +16,14 @@ from pathlib import Path
 from random import Random
 
 import numpy as np
+from benches.planner import CPSCHED, probe
 from benches.sim import whole_logs
-from benchmarking.measure import print_table, say
+from benchmarking.measure import print_table, run_command, say
+from benchmarking.workload import Load, instance_of
 from numpy.typing import NDArray
 
 from cpsched.domain import FrozenMap, Instance, Job, Step
-from cpsched.formats import read_instance
+from cpsched.formats import read_instance, write_instance
 from cpsched.lab.policies import make_scheduler
 from cpsched.lab.sim import History, simulate, warm_up_simulation
 from cpsched.lab.workloads import lublin, scaled
@@ -46,12 +49,29 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Print the table."""
+    print_large(options)
     warm_up_simulation()
     rows = [row for name, tree in trees(options) for row in rows_of(name, tree, options)]
     note = (
         "Cross without need: of the jobs of two nodes or more that a switch or block holds, those in several of them."
     )
     print_table("Placement on trees", HEADER, rows, note)
+
+
+def print_large(options: argparse.Namespace) -> None:
+    """Print what the plan of a large window takes where jobs may be anywhere, or each is in its smallest group."""
+    nodes, jobs, sizes = (64, 200, (8, 32)) if options.quick else (16_384, 50_000, (64, 1024))
+    workload, rows = instance_of(Load(nodes=nodes, jobs=jobs, rounding=1)), list[list[str]]()
+    with tempfile.TemporaryDirectory(prefix="cpsched-bench-") as name:
+        document, plan = Path(name) / "window.json", Path(name) / "plan.json"
+        solve = ["solve", str(document), "--engine", "planner", "-o", str(plan), "--quiet"]
+        for words, window in (("anywhere", workload), ("in its smallest group", Tree(workload, sizes).asking(None))):
+            say(f"{jobs:,} jobs on {nodes:,} nodes, {words}")
+            write_instance(window, document)
+            used, _ = run_command([*CPSCHED, *solve])
+            rows.append([words, f"{used:.1f}", f"{probe('solve-memory', *solve)['whole']:,.0f}"])
+    title = f"`cpsched solve --engine planner`, {jobs:,} jobs on {nodes:,} nodes of three levels"
+    print_table(title, ["each job", "processor, s", "peak, MB"], rows, "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,7 @@ def cluster_of(nodes: int, *, odd_memory: bool = False, uneven: bool = False) ->
     """Return ARMINIUS (62 nodes), OCuLUS (616), or nodes with 16 cores and the like shares of special ones."""
     classes, first = [], 0
     for count, cores, gib, accelerators in _node_groups(nodes, uneven=uneven):
-        names = tuple(f"n{number:04}" for number in range(first, first + count))
+        names = tuple(f"n{number:05}" for number in range(first, first + count))
         amounts = Amounts({"cores": cores, "mem": gib * GIB - 251 * odd_memory, **accelerators})
         classes.append(NodeClass(names=names, resources=amounts))
         first += count

@@ -42,6 +42,15 @@ def runs(name: str, request: str, node: str, cores: int, until: int, **more: Any
 
 
 ONE, TWO = Stand("n1"), Stand("n2")
+
+
+def near(request: str) -> Instance:
+    """Return a window of one job on two switches of two nodes."""
+    nodes = [FOUR, {"names": "n[3-4]", "resources": {"cores": 4}}]
+    topology = {"switch": {"s1": "n[1-2]", "s2": "n[3-4]"}}
+    return compiled(instance_of(nodes, [job("a", request)], topology=topology)).instance
+
+
 CASES = {
     "alternative": Case(
         instance_of([FOUR], [job("a", "3:ncpus=1")]),
@@ -127,15 +136,18 @@ CASES = {
         "place",
     ),
     "within": Case(
-        compiled(
-            instance_of(
-                [FOUR, {"names": "n[3-4]", "resources": {"cores": 4}}],
-                [job("a", "2:ncpus=3,place=free:within=switch")],
-                topology={"switch": {"s1": "n[1-2]", "s2": "n[3-4]"}},
-            )
-        ).instance,
+        near("2:ncpus=3,place=free:within=switch"), {"a": (0, [ONE, TWO])}, {"a": (0, [TWO, Stand("n3")])}, "place"
+    ),
+    "segment": Case(
+        near("4:ncpus=2,place=segment=2:within=switch"),
+        {"a": (0, [ONE, TWO, Stand("n3", 2)])},
+        {"a": (0, [ONE, Stand("n3"), Stand("n4", 2)])},
+        "place",
+    ),
+    "spread": Case(
+        near("2:ncpus=2,place=spread=1:within=switch"),
+        {"a": (0, [ONE, Stand("n3")])},
         {"a": (0, [ONE, TWO])},
-        {"a": (0, [TWO, Stand("n3")])},
         "place",
     ),
     "exclusive": Case(

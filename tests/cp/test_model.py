@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import assume, given
@@ -24,7 +25,7 @@ from cpsched.cp.solver import configured, solve
 from cpsched.domain import FrozenMap, Instance, MaxWait, Objective, ObjectiveTerm, PlannedJob, PromisedStart
 from cpsched.metrics import objective_value
 from cpsched.planner import Planner
-from cpsched.problem import refusal
+from cpsched.problem import compiled, refusal
 from tests.cp.fixed_plans import Stand, broken_rules, encoding_of, instance_of, is_allowed
 from tests.oracle.random_instances import instances
 from tests.sizes import examples
@@ -180,12 +181,13 @@ def test_weights_that_are_too_fine_are_rounded_down() -> None:
     assert value * (1 - 1e-9) <= costs.bound(cost) <= value
 
 
-HETEROGENEOUS = instance_of(
-    [
+def heterogeneous(*more: dict[str, Any]) -> Instance:
+    """Return a window of two kinds of nodes under two switches, with jobs of each kind and some more."""
+    nodes = [
         {"names": "a[1-3]", "resources": {"cores": 8, "mem": 16, "gpus": 1}},
         {"names": "b[1-2]", "resources": {"cores": 6, "mem": 32}},
-    ],
-    [
+    ]
+    jobs = [
         {"id": "x", "request": "3:ncpus=5:mem=4m", "walltime": 20},
         {"id": "y", "request": "2:ncpus=5:mem=4m", "walltime": 20},
         {"id": "z", "request": "2:ncpus=2:ngpus=1+3:ncpus=3", "walltime": 7},
@@ -193,10 +195,28 @@ HETEROGENEOUS = instance_of(
         {"id": "p", "request": "2:ncpus=2:mem=8m+ncpus=1,place=pack", "walltime": 5},
         {"id": "l", "request": "ncpus=1,abaqus=1", "walltime": 30, "array": {"indices": "0-2"}},
         {"id": "d", "request": "ncpus=6", "walltime": 3, "after": [{"job": "x", "type": "afterok", "delay": 1}]},
-    ],
-    licenses={"abaqus": 1},
-    queues={},
-    objective={"weighted_wait": 1.0, "tardiness": 0.5, "makespan": 0.01, "slowdown": 1.0},
+    ]
+    return compiled(
+        instance_of(
+            nodes,
+            [*jobs, *more],
+            topology={"switch": {"s1": "a[1-2],b1", "s2": "a3,b2"}},
+            licenses={"abaqus": 1},
+            queues={},
+            objective={"weighted_wait": 1.0, "tardiness": 0.5, "makespan": 0.01, "slowdown": 1.0},
+        )
+    ).instance
+
+
+HETEROGENEOUS = heterogeneous()
+GROUPED = heterogeneous(
+    {"id": "w", "request": "2:ncpus=1+ncpus=2,place=within=switch"},
+    {
+        "id": "s",
+        "request": "4:ncpus=1,place=segment=2:within=switch",
+        "prefer": {"level": "switch", "cost": 5},
+    },
+    {"id": "q", "request": "2:ncpus=1,place=spread=1:within=switch"},
 )
 
 
@@ -204,17 +224,19 @@ HETEROGENEOUS = instance_of(
 @pytest.mark.parametrize("params", MODELS, ids=lambda params: str([f for f in params.__slots__ if getattr(params, f)]))
 def test_the_solver_says_that_the_hint_is_complete_and_feasible(params: ModelParams) -> None:
     """The log of CP-SAT speaks of a complete and feasible hint, with every kind of variable in the model (BRIDI-17)."""
-    plan = plan_of(HETEROGENEOUS)
-    encoding = encoding_of(HETEROGENEOUS, plan)
+    plan = plan_of(GROUPED)
+    encoding = encoding_of(GROUPED, plan)
     request = request_for(encoding, plan, params)
     model, variables = build(encoding, params, request.hint)
     assert variables.hosts
     assert variables.totals
     assert variables.delays
+    assert variables.groups
     assert variables.makespan is not None
     assert len(model.proto.solution_hint.vars) == len(model.proto.variables)
     solver = configured(request)
     lines: list[str] = []
+    solver.parameters.max_deterministic_time = 0.1
     solver.parameters.log_search_progress = True
     solver.parameters.log_to_stdout = False
     solver.log_callback = lines.append

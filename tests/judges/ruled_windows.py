@@ -41,7 +41,11 @@ def grouped_window(seed: int) -> Document:
         if not any(job["id"] == one["job"] for other in document["jobs"] for one in other.get("after", [])):
             document["jobs"].remove(job)
     for job in waiting[:3]:
-        job["place"] = f"{job.get('place', 'free')}:within={random.choice(list(levels))}"
+        place, counts = job.get("place", "free"), [chunk["count"] for chunk in job["request"]]
+        if len(counts) == 1 and not place.startswith("pack") and random.random() < 0.5:
+            segment = random.choice([size for size in (1, 2, 3) if counts[0] % size == 0])
+            place += random.choice([f":segment={segment}", f":spread={random.choice([1, 1, 2])}"])
+        job["place"] = f"{place}:within={random.choice(list(levels))}"
     return document
 
 
@@ -82,7 +86,9 @@ def features_of(document: Document) -> set[str]:
     }
     for job in document["jobs"]:
         found |= {word for key, word in words.items() if key in job}
-        found |= {word for word in ("pack", "scatter", "excl", "within") if word in job.get("place", "")}
+        found |= {
+            word for word in ("pack", "scatter", "excl", "within", "segment", "spread") if word in job.get("place", "")
+        }
         found |= {"several kinds of chunks"} if len(job["request"]) > 1 else set()
         found |= {"properties"} if any("where" in chunk for chunk in job["request"]) else set()
     for node in document["cluster"]["nodes"]:

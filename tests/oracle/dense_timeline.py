@@ -32,6 +32,8 @@ class DenseDemand:
     scatter: bool
     otherwise: int
     within: bool
+    segment: int = 0
+    spread: int = 0
 
 
 @dataclass(frozen=True)
@@ -80,11 +82,24 @@ class DenseTimeline:
         scatter: bool = False,
         otherwise: int = -1,
         within: bool = False,
+        segment: int = 0,
+        spread: int = 0,
     ) -> int:
         """Note a demand and return its number, as `Demands.add`."""
         first = sum(len(demand.kinds) for demand in self.demands)
         self.demands.append(
-            DenseDemand(first, tuple(kinds), dict(system), dict(licenses), exclusive, scatter, otherwise, within)
+            DenseDemand(
+                first,
+                tuple(kinds),
+                dict(system),
+                dict(licenses),
+                exclusive,
+                scatter,
+                otherwise,
+                within,
+                segment,
+                spread,
+            )
         )
         return len(self.demands) - 1
 
@@ -193,6 +208,8 @@ class DenseTimeline:
         attempts = [number]
         while self.demands[attempts[-1]].otherwise >= 0:
             attempts.append(self.demands[attempts[-1]].otherwise)
+        if self.demands[number].segment or self.demands[number].spread:
+            return self._in_groups(number, attempts[1:], start, end, room)
         if self.demands[number].within:
             attempts = sorted(attempts[1:], key=lambda group: self._fitting(self.demands[group], room))
         for attempt in attempts:
@@ -204,6 +221,37 @@ class DenseTimeline:
                 if entries:
                     return entries
         return ()
+
+    def _in_groups(
+        self, number: int, groups: Sequence[int], start: int, end: int, room: NDArray[np.int64]
+    ) -> tuple[Entry, ...]:
+        """Return where a demand of one kind is in several groups: group by group as many chunks as may be there, first
+        in that with most of them; where several have all that is left, in that with the least room.
+        """
+        demand, system = self.demands[number], self.system[start:end].min(axis=0)
+        if any(system[column] < amount for column, amount in (*demand.system.items(), *demand.licenses.items())):
+            return ()
+        entries: list[Entry] = []
+        left, unused = demand.kinds[0].need, list(groups)
+        while left:
+            fits = {group: self._fitting(self.demands[group], room) for group in unused}
+            takes = {
+                group: next(
+                    count
+                    for count in range(min(left, fit), -1, -1)
+                    if count % (demand.segment or 1) == 0 and count <= (demand.spread or left)
+                )
+                for group, fit in fits.items()
+            }
+            best = max(unused, key=lambda group: (takes[group], takes[group] == left and -fits[group]), default=None)
+            if best is None or takes[best] == 0:
+                return ()
+            of_group = self.demands[best]
+            (kind,) = of_group.kinds
+            entries += self._greedy(replace(of_group, kinds=(replace(kind, need=takes[best]),)), room.copy())
+            left -= takes[best]
+            unused.remove(best)
+        return tuple(entries)
 
     def _fitting(self, demand: DenseDemand, room: NDArray[np.int64]) -> int:
         """Return how many chunks of a demand of one kind fit on its nodes."""

@@ -258,9 +258,17 @@ class LiteralRules:
             yield "not packed"
         if arrangement == "scatter" and max(on_node.values()) > 1:
             yield "not scattered"
-        level = booked.job.get("place", "").partition("within=")[2]
-        groups = {self.groups_of(node).get(level) for node in on_node}
-        if level and (len(groups) > 1 or None in groups):
+        *parts, within = booked.job.get("place", "").split(":")
+        level = within.removeprefix("within=") if within.startswith("within=") else ""
+        groups = Counter(self.groups_of(node).get(level) for node, _, count in booked.chunks for _ in range(count))
+        key, _, number = parts[-1].partition("=") if parts else ("", "", "")
+        if level and None in groups:
+            yield f"on a node in no {level}"
+        elif level and key == "segment" and any(count % int(number) for count in groups.values()):
+            yield f"a segment in several groups of {level}"
+        elif level and key == "spread" and max(groups.values()) > int(number):
+            yield f"not spread over groups of {level}"
+        elif level and not number and len(groups) > 1:
             yield f"not within one {level}"
 
     def groups_of(self, node: str) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -91,6 +92,103 @@ def test_a_packed_job_is_in_a_group() -> None:
     assert {one.start for one in solved(window(*jobs, job("a", "2:ncpus=1,place=pack:within=switch")))} == {0, 10}
 
 
+@pytest.mark.parametrize("engine", ["planner", "fcfs", "easy", "wspt_list"])
+@pytest.mark.parametrize(
+    ("place", "groups"),
+    [
+        ("segment=2:within=switch", [2, 2]),
+        ("segment=1:within=switch", [1, 3]),
+        ("spread=2:within=rack", [2, 2]),
+        ("spread=4:within=rack", [4]),
+    ],
+)
+def test_chunks_are_in_several_groups(engine: str, place: str, groups: list[int]) -> None:
+    """Four nodes: segments as large as a group holds, or no more than may be in one; as few groups as that allows."""
+    level = place.partition("within=")[2]
+    plan = solved(window(job("a", f"4:ncpus=2,place=scatter:{place}")), engine)
+    of_node = {node: name for name, of_group in window().cluster.topology[level].items() for node in of_group}
+    assert sorted(Counter(of_node[node] for node in nodes(plan)["a"]).values()) == groups
+
+
+def test_segments_wait_for_whole_groups() -> None:
+    """One node is busy under each of two switches: three of the other four are in no segment of two until 10."""
+    held = [{"node": node, "resources": {"cores": 2}} for node in ("n1", "n3")]
+    busy = job("r", "2:ncpus=2", 10, running={"start": 0, "allocation": held})
+    instance = window(busy, job("a", "4:ncpus=2,place=scatter:segment=2:within=switch"))
+    for engine in ("planner", "conservative"):
+        assert {one.start for one in solved(instance, engine) if one.id == "a"} == {10}
+    board = board_of(compiled(instance).instance, planned_first(compiled(instance).instance))
+    CpHere(2.0).improve(compiled(instance).instance, board, seed=0)
+    assert board.is_optimal
+
+
+@pytest.mark.parametrize(
+    ("place", "nodes", "is_right"),
+    [
+        ("segment=2:within=switch", "n1 n2 n6 n7", True),
+        ("segment=2:within=switch", "n1 n2 n4 n7", False),
+        ("segment=2:within=switch", "n1 n2 n7 n8", False),
+        ("spread=2:within=switch", "n1 n2 n4 n7", True),
+        ("spread=2:within=switch", "n1 n5 n6 n7", False),
+        ("spread=2:within=switch", "n1 n3 n5 n8", False),
+        ("within=rack", "n5 n6 n7 n8", True),
+        ("within=rack", "n4 n5 n6 n7", False),
+    ],
+)
+def test_the_judge_counts_chunks_in_groups(place: str, nodes: str, *, is_right: bool) -> None:
+    """A segment is split, a group has too many, or a node is in none: all of these break the place and nothing else."""
+    instance = window(job("a", f"4:ncpus=2,place=scatter:{place}"))
+    plan = plan_to_document(solved(instance))
+    ((segment,),) = (one["segments"] for one in plan["jobs"])
+    for placement, node in zip(segment["allocation"], nodes.split(), strict=True):
+        placement["node"] = node
+    assert {one.rule for one in verify(instance_to_document(instance), plan)} == (set() if is_right else {"place"})
+
+
+def test_what_several_groups_cannot_hold_waits() -> None:
+    """Segments fit whole or not at all, and of a spread job each group has its number at most."""
+    jobs = [job("a", "8:ncpus=2,place=segment=2:within=switch"), job("b", "4:ncpus=1,place=spread=1:within=switch")]
+    waiting = solved(window(*jobs)).waiting_room
+    assert [str(one.reason) for one in waiting] == ["unsatisfiable"] * 2
+    assert ["at most 6" in waiting[0].detail, "at most 3" in waiting[1].detail] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("asked", "more", "path"),
+    [
+        ("3:ncpus=2,place=segment=2:within=switch", {}, "jobs[0].request"),
+        ("2:ncpus=2+2:ncpus=1,place=segment=2:within=switch", {}, "jobs[0].request"),
+        ("2:ncpus=1,place=pack:spread=2:within=switch", {}, "jobs[0].request"),
+        ("2:ncpus=1", {"place": "segment=0:within=switch"}, "jobs[0].place"),
+        ("2:ncpus=1", {"place": "scatter:segment=2"}, "jobs[0].place"),
+        ("2:ncpus=1", {"place": "segment=2:spread=2:within=switch"}, "jobs[0].place"),
+        ("2:ncpus=1", {"place": "segment=2:within=isle"}, "jobs[0].place"),
+        (
+            "4:ncpus=1",
+            {"place": "segment=2:within=rack", "moldable": {"min": 3, "max": 4, "model": "none"}},
+            "jobs[0].moldable",
+        ),
+    ],
+)
+def test_bad_segments_are_refused(asked: str, more: Document, path: str) -> None:
+    """Both readers refuse them, the planner's with the path."""
+    document = instance_to_document(window())
+    document["jobs"] = [job("a", asked, **more)]
+    with pytest.raises(DocumentError) as refused:
+        parse_instance(document)
+    assert path in {fault.path.partition(" (")[0] for fault in refused.value.faults}
+    with pytest.raises(DocumentError, match="jobs"):
+        Judge(document)
+
+
+def test_a_preferred_block_may_be_left_in_segments() -> None:
+    """All in one switch, or at a cost two segments: the preference is about the level, the place about what is left."""
+    own: Document = {"place": "scatter:segment=2:within=switch", "prefer": {"level": "switch", "cost": 5}}
+    plan = solved(window(job("a", "4:ncpus=2", **own)))
+    (planned,) = plan.jobs
+    assert (planned.start, planned.alternative, planned.nodes) == (0, 1, ("n1", "n2", "n3", "n4"))
+
+
 def test_what_no_group_holds_waits_with_the_largest_one_named() -> None:
     """The waiting room names the level, the largest group, and what fits there."""
     (waiting,) = solved(window(job("a", "4:ncpus=2,place=within=switch"))).waiting_room
@@ -127,6 +225,17 @@ def test_a_preference_is_worth_its_seconds(engine: str, cost: int, starts: tuple
     document = plan_to_document(plan)
     document["objective"]["value"] = value - 1 if planned.alternative else value + 1
     assert "objective" in {one.rule for one in verify(instance_to_document(split(cost)), document)}
+
+
+@pytest.mark.parametrize("engine", ["easy", "pbs_fifo_bf10", "conservative"])
+def test_the_head_is_reserved_for_the_choice_that_starts_first(engine: str) -> None:
+    """It may go anywhere at 50, its switch is free at 100: at 0 no longer job takes one of its two nodes."""
+    behind = job("b", "1:ncpus=2", 200)
+    instance = split(50)
+    longer = parse_instance(
+        instance_to_document(instance) | {"jobs": [*instance_to_document(instance)["jobs"], behind]}
+    )
+    assert {one.id: one.start for one in solved(longer, engine)} == {"r": 0, "a": 50, "b": 60}
 
 
 def test_cp_proves_what_a_preference_is_worth() -> None:

@@ -37,6 +37,8 @@ class DrawnDemand:
     otherwise: tuple[KindDemand, ...] = ()
     #: The same kind on the nodes of each group, within one of which it is; empty: it may be on all nodes.
     groups: tuple[KindDemand, ...] = ()
+    #: How many chunks are in each of several groups, as `Demands.add` is called with it.
+    parts: tuple[tuple[str, int], ...] = ()
 
 
 @st.composite
@@ -114,8 +116,10 @@ def demands(draw: st.DrawFn, layout: Layout, unit: int) -> DrawnDemand:
     if len(kinds) == 1 and len(kinds[0].takes) > 1 and draw(st.booleans()):
         parts = [[one for one in kinds[0].takes if one[0] % 2 == number] for number in (0, 1)]
         groups = [replace(kinds[0], takes=tuple(part)) for part in parts if part]
+    sizes = [("segment", size) for size in (1, 2) if kinds[0].need % size == 0] + [("spread", 1), ("spread", 2)]
     return DrawnDemand(
         groups=tuple(groups),
+        parts=(draw(st.sampled_from(sizes)),) if len(groups) > 0 and draw(st.booleans()) else (),
         kinds=kinds,
         system=tuple(system),
         licenses=((6, draw(st.integers(1, 3))),) if draw(st.sampled_from([False, False, True])) else (),
@@ -167,7 +171,7 @@ class Pair:
                 assert table.add([group], otherwise=number, **options) == len(self.twin.demands)
                 number = self.twin.add([group], otherwise=number, **options)
             if demand.groups:
-                options["within"] = True
+                options |= {"within": True, **dict(demand.parts)}
             for kinds in (demand.otherwise, demand.kinds):
                 if kinds:
                     assert table.add(kinds, otherwise=number, **options) == len(self.twin.demands)

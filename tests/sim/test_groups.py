@@ -17,12 +17,18 @@ from tests.sim.played import played
 
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative", "maui", "slurm", "planner"])
 def test_simulations_keep_jobs_in_groups(policy: str) -> None:
-    """Whatever rule starts a job, the judge finds it within one group in the record, and none is left."""
+    """Whatever rule starts a job, the judge finds it in its groups in the record, and none is left."""
     instance = window(
         *(
-            job(f"j{number}", f"{1 + number % 3}:ncpus={1 + number % 2},place=within={level}", 10 + number)
-            | {"submit": 3 * number}
-            for number, level in enumerate(["switch", "rack"] * 8)
+            job(f"j{number}", f"{chunks}:ncpus={1 + number % 2},place={place}", 10 + number) | {"submit": 3 * number}
+            for number, (chunks, place) in enumerate(
+                [
+                    *((1, "within=switch"), (2, "within=rack"), (3, "within=switch"), (3, "spread=1:within=switch")),
+                    *((2, "within=switch"), (4, "segment=2:within=switch"), (2, "spread=1:within=rack")),
+                    *((6, "scatter:segment=2:within=switch"),),
+                ]
+                * 2
+            )
         )
     )
     assert len(played(instance, make_scheduler(policy)).record().jobs) == 16

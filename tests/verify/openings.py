@@ -17,7 +17,7 @@ from math import ceil, floor
 from cpsched.verify import Violation, verify
 from cpsched.verify.case import Case
 from cpsched.verify.instance import read_instance
-from cpsched.verify.layouts import EmptyCluster, Layout, lay_steps
+from cpsched.verify.layouts import EmptyCluster, Layout, lay_in_groups, lay_steps
 from cpsched.verify.model import (
     Booking,
     Chunk,
@@ -250,8 +250,14 @@ class Openings:
         end = start + sum(step.walltime for step in course)
         if not space.has_licenses(job.licenses, start, end):
             return None
-        groups = self._case.instance.groups(course[0].request.within)
-        tried = (lay_steps(course, job.walltime, start, partial(find, group)) for group in groups)
+        request = course[0].request
+        groups = self._case.instance.groups(request.within)
+        tried: Iterator[list[Layout] | None]
+        if request.segment is not None or request.spread is not None:
+            rooms = [find(group, request, start, end, None) for group in groups]
+            tried = ([layout] for layout in [lay_in_groups(request, job.walltime, rooms)] if layout is not None)
+        else:
+            tried = (lay_steps(course, job.walltime, start, partial(find, group)) for group in groups)
         layouts = next((found for found in tried if found is not None), None)
         if layouts is None:
             return None
@@ -317,6 +323,7 @@ def _alike(job: Job) -> object:
             step.walltime,
             step.request.arrangement,
             step.request.exclusive,
+            (step.request.within, step.request.segment, step.request.spread),
             tuple((one.count, tuple(one.resources.items()), tuple(one.where.items())) for one in step.request.chunks),
         )
         for step in job.steps

@@ -16,7 +16,7 @@ from cpsched.errors import DocumentError, SyntaxFault
 from cpsched.verify import Violation, documents, verify, verify_files
 from cpsched.verify.documents import load
 from cpsched.verify.model import Chunk
-from cpsched.verify.syntax import expand_hosts, expand_indices, parse_items, parse_place, parse_request
+from cpsched.verify.syntax import Place, expand_hosts, expand_indices, parse_items, parse_place, parse_request
 from tests.formats.pipes import assert_pipes_are_read
 from tests.sizes import examples
 from tests.verify.small_documents import Document, at, cluster, instance, job, on, plan
@@ -281,14 +281,15 @@ def test_small_notations() -> None:
     """Array indices, places and item bounds."""
     assert expand_indices("0-20:5") == (0, 5, 10, 15, 20)
     assert expand_indices("1,3,5-7") == (1, 3, 5, 6, 7)
-    assert parse_place("pack") == ("pack", False, None)
-    assert parse_place("scatter:excl") == ("scatter", True, None)
+    assert parse_place("pack") == Place("pack", exclusive=False)
+    assert parse_place("scatter:excl") == Place("scatter", exclusive=True)
+    assert parse_place("excl:segment=2:within=a=b") == Place("free", exclusive=True, within="a=b", segment=2)
     assert [parse_items("30/45%").of(avail) for avail in (100, 50)] == [45, 30]
     assert parse_items("45%").of(50) == 22
     for wrong in ("", "5-3", "1,1", "1, 2", "0-9:0", "0-9999999", "2147483648"):
         with pytest.raises(SyntaxFault):
             expand_indices(wrong)
-    assert parse_place("free:exclusive") == parse_place("exclusive") == ("free", True, None)
+    assert parse_place("free:exclusive") == parse_place("exclusive") == Place("free", exclusive=True)
     for parse, wrong in ((parse_place, "anywhere"), (parse_items, "unlimited"), (parse_items, "101%")):
         with pytest.raises(SyntaxFault):
             parse(wrong)

@@ -24,10 +24,10 @@ H = _numbered("H", "BLOCKS SPARE_ROWS SPARE_BLOCKS FREED")
 LAZY, LOW, HIGH = 0, 1, 2
 
 # columns of the demand tables, see timeline.Demands, and the flags of a demand
-D = _numbered("D", "KIND SYS LICENSE RANGE REACH FLAGS OTHERWISE")
+D = _numbered("D", "KIND SYS LICENSE RANGE REACH FLAGS OTHERWISE SEGMENT SPREAD")
 K = _numbered("K", "NEED SEG MOST")
 S = _numbered("S", "FIRST LENGTH TERM")
-F = _numbered("F", "EXCLUSIVE SCATTER JOINT WITHIN", (1, 2, 4, 8))
+F = _numbered("F", "EXCLUSIVE SCATTER JOINT WITHIN PARTED", (1, 2, 4, 8, 16))
 
 # columns of the spans and of the gaps of `Nodes`
 N = _numbered("N", "FIRST COUNT ROOM")

@@ -89,6 +89,8 @@ def suffices(demand, free, buffer, t):
         for k in range(t.demands[demand, D.REACH], t.demands[demand + 1, D.REACH]):
             clear_busy(t.reach[k], free, t)
     if t.demands[demand, D.FLAGS] & F.WITHIN:
+        if t.demands[demand, D.FLAGS] & F.PARTED:
+            return is_in_groups(demand, free, buffer, t)
         return group_for(demand, free, False, buffer, t) >= 0
     return room_for(demand, free, buffer, t) >= 0
 
@@ -124,6 +126,53 @@ def group_for(demand, free, tightly, buffer, t):
 
 
 @inner_kernel
+def most_in_group(demand, left, fitting, t):
+    """Return how many of the chunks that are left may be in a group of nodes with room for so many."""
+    most = min(left, fitting)
+    if t.demands[demand, D.SPREAD]:
+        return min(most, t.demands[demand, D.SPREAD])
+    return most - most % t.demands[demand, D.SEGMENT]
+
+
+@inner_kernel
+def is_in_groups(demand, free, buffer, t):
+    """Tell whether enough chunks fit into several groups of nodes together, in each as many as may be there."""
+    left = t.kinds[t.demands[demand, D.KIND], K.NEED]
+    attempt = np.int64(t.demands[demand, D.OTHERWISE])
+    while attempt >= 0 and left > 0:
+        left -= most_in_group(demand, left, count_kind(t.demands[attempt, D.KIND], free, buffer, t), t)
+        attempt = np.int64(t.demands[attempt, D.OTHERWISE])
+    return left <= 0
+
+
+@inner_kernel
+def map_in_groups(demand, free, t, x):
+    """Map a demand to several groups of nodes, as `map_chunks`: while none holds all that is left, to that which holds
+    most, and then to that with the least room.
+    """
+    kind = t.demands[demand, D.KIND]
+    left, count = t.kinds[kind, K.NEED], 0
+    while left > 0:
+        found, take, room = np.int64(-1), np.int64(0), np.int64(0)
+        attempt = np.int64(t.demands[demand, D.OTHERWISE])
+        while attempt >= 0:
+            fitting = count_kind(t.demands[attempt, D.KIND], free, x.buffer, t)
+            here = most_in_group(demand, left, fitting, t)
+            if here > take or (here == take and here == left and fitting < room):
+                found, take, room = attempt, here, fitting
+            attempt = np.int64(t.demands[attempt, D.OTHERWISE])
+        if found < 0:
+            return 0
+        of_group = t.demands[found, D.KIND]
+        count = map_kind(of_group, take, count, False, False, free, t, x)
+        for segment in range(t.kinds[of_group, K.SEG], t.kinds[of_group + 1, K.SEG]):
+            column = t.terms[t.segments[segment, S.TERM], 0]
+            free[column : column + t.segments[segment, S.LENGTH]] = 0  # the group is not taken again
+        left -= take
+    return count
+
+
+@inner_kernel
 def clear_busy(run, free, t):
     """Set the columns of a run of nodes to zero on each node of which one column is not wholly free."""
     first, last = t.runs[run, 2], t.runs[run + 1, 2]
@@ -137,6 +186,45 @@ def clear_busy(run, free, t):
 
 
 @inner_kernel
+def map_kind(kind, need, count, is_joint, is_scattered, free, t, x):
+    """Write where `need` chunks of a kind are to the scratch `x`, behind `count` entries; return how many there are
+    then, or 0 if the kind does not fit. `is_joint`: whether other kinds follow, so that `free` is lowered.
+    """
+    segment = t.kinds[kind, K.SEG]
+    while need > 0 and segment < t.kinds[kind + 1, K.SEG]:
+        first, last = t.segments[segment, S.TERM], t.segments[segment + 1, S.TERM]
+        column, least = t.terms[first, 0], t.terms[first, 1]
+        for n in range(t.segments[segment, S.LENGTH]):
+            if free[column + n] < least:
+                continue
+            take = min(need, t.kinds[kind, K.MOST])
+            for k in range(first, last):
+                value, amount = free[t.terms[k, 0] + n], t.terms[k, 1]
+                if value < amount:
+                    take = 0
+                    break
+                if value < take * amount:
+                    take = value // amount
+            if take > 0:
+                x.entries[count, 0] = t.segments[segment, S.FIRST] + n
+                x.entries[count, 1] = kind
+                x.entries[count, 2] = take
+                count += 1
+                need -= take
+                if is_joint:
+                    for k in range(first, last):
+                        free[t.terms[k, 0] + n] -= take * t.terms[k, 1]
+                    if is_scattered:
+                        run = t.run_of[x.entries[count - 1, 0]]
+                        for k in range(t.runs[run, 2], t.runs[run + 1, 2]):
+                            free[t.runcols[k] + x.entries[count - 1, 0] - t.runs[run, 0]] = 0
+                if need == 0:
+                    break
+        segment += 1
+    return 0 if need > 0 else count
+
+
+@inner_kernel
 def map_chunks(demand, free, t, x):
     """Phase 2: cheap nodes first, as many chunks as fit (OCCS-30); kinds in the order of the table.
 
@@ -144,45 +232,17 @@ def map_chunks(demand, free, t, x):
     others. A demand within one group of nodes is mapped to that which then has the least room left.
     """
     if t.demands[demand, D.FLAGS] & F.WITHIN:
+        if t.demands[demand, D.FLAGS] & F.PARTED:
+            return map_in_groups(demand, free, t, x)
         demand = group_for(demand, free, True, x.buffer, t)
         if demand < 0:
             return 0
     count = 0
-    joint = t.demands[demand, D.FLAGS] & F.JOINT
+    is_joint = t.demands[demand, D.FLAGS] & F.JOINT != 0
+    is_scattered = t.demands[demand, D.FLAGS] & F.SCATTER != 0
     for kind in range(t.demands[demand, D.KIND], t.demands[demand + 1, D.KIND]):
-        need = t.kinds[kind, K.NEED]
-        segment = t.kinds[kind, K.SEG]
-        while need > 0 and segment < t.kinds[kind + 1, K.SEG]:
-            first, last = t.segments[segment, S.TERM], t.segments[segment + 1, S.TERM]
-            column, least = t.terms[first, 0], t.terms[first, 1]
-            for n in range(t.segments[segment, S.LENGTH]):
-                if free[column + n] < least:
-                    continue
-                take = min(need, t.kinds[kind, K.MOST])
-                for k in range(first, last):
-                    value, amount = free[t.terms[k, 0] + n], t.terms[k, 1]
-                    if value < amount:
-                        take = 0
-                        break
-                    if value < take * amount:
-                        take = value // amount
-                if take > 0:
-                    x.entries[count, 0] = t.segments[segment, S.FIRST] + n
-                    x.entries[count, 1] = kind
-                    x.entries[count, 2] = take
-                    count += 1
-                    need -= take
-                    if joint:
-                        for k in range(first, last):
-                            free[t.terms[k, 0] + n] -= take * t.terms[k, 1]
-                        if t.demands[demand, D.FLAGS] & F.SCATTER:
-                            run = t.run_of[x.entries[count - 1, 0]]
-                            for k in range(t.runs[run, 2], t.runs[run + 1, 2]):
-                                free[t.runcols[k] + x.entries[count - 1, 0] - t.runs[run, 0]] = 0
-                    if need == 0:
-                        break
-            segment += 1
-        if need > 0:
+        count = map_kind(kind, t.kinds[kind, K.NEED], count, is_joint, is_scattered, free, t, x)
+        if count == 0:
             return 0
     return count
 

@@ -455,14 +455,51 @@ def find_kinds(demand, start, duration, latest, o, t, x):
 
 
 @inner_kernel
+def room_by_node(kind, start, duration, enough, whole, o, t):
+    """Return how many chunks of a kind fit throughout a window; where these are `enough`, so many or more."""
+    most, room = t.kinds[kind, K.MOST], 0
+    for segment in range(t.kinds[kind, K.SEG], t.kinds[kind + 1, K.SEG]):
+        first, last = t.segments[segment, S.TERM], t.segments[segment + 1, S.TERM]
+        node, terms = t.segments[segment, S.FIRST], want_chunks(1, first, last, o, t)
+        has_gaps = whole or wants_first(terms, o.wanted)
+        for n in range(node, node + t.segments[segment, S.LENGTH]):
+            is_short = o.gaps[n, G.LONGEST] < duration or o.gaps[n, G.SOON] > start
+            if has_gaps and is_short and o.gaps[n, G.LAST] > start:
+                continue  # as in find_chunks
+            if not whole:
+                room += max(0, chunks_by_node(n, start, duration, most, first, last, o, t))
+            else:
+                row, terms = o.spans[n, N.FIRST], want_all(n, o)
+                behind = row + o.spans[n, N.COUNT]
+                if next_room(row, behind, start, duration, start + 1, terms, o.wanted, o.steps) == start:
+                    room += chunks_on_idle(n, most, first, last, o, t)
+            if room >= enough:
+                return room
+    return room
+
+
+@inner_kernel
 def find_in_groups(demand, start, duration, latest, o, t, x):
-    """Find nodes for each kind by itself in one group of nodes, as `find_kinds`; the group that begins earliest."""
+    """Find nodes for each kind by itself in one group of nodes, as `find_kinds`; the group that begins earliest, and of
+    several that do from `start` on, for one kind, that with the least room left.
+    """
     soon, count, attempt = np.int64(-1), 0, t.demands[demand, D.OTHERWISE]
-    while attempt >= 0 and soon != start:
-        found, here = find_kinds(attempt, start, duration, latest if soon < 0 else soon - 1, o, t, x)
-        if found >= 0:
-            soon, count = found, here
+    tight, least, whole = np.int64(-1), np.int64(FOREVER), t.demands[demand, D.FLAGS] & F.EXCLUSIVE
+    while attempt >= 0:
+        kind = t.demands[attempt, D.KIND]
+        if soon != start:
+            found, here = find_kinds(attempt, start, duration, latest if soon < 0 else soon - 1, o, t, x)
+            if found >= 0:
+                soon, count = found, here
+        if soon == start and t.demands[demand, D.FLAGS] & F.JOINT:
+            break
+        if soon == start:
+            room = room_by_node(kind, start, duration, least, whole, o, t)
+            if t.kinds[kind, K.NEED] <= room < least:
+                tight, least = attempt, room
         attempt = t.demands[attempt, D.OTHERWISE]
+    if tight >= 0:
+        _, count = find_kinds(tight, start, duration, start, o, t, x)
     o.lacking[0] = 1  # of each group something else is known
     return soon, count
 
@@ -490,13 +527,13 @@ def earliest_fit_by_node(demand, start, duration, latest, s, o, t, x):
     Where no window is found, `lacking` has a lower bound on the nodes that must give something back before there is
     one, where the nodes are what was lacking; else it is left as it is.
     """
-    is_joint, first = t.demands[demand, D.FLAGS] & (F.JOINT | F.WITHIN), start
+    is_joint, first = t.demands[demand, D.FLAGS] & (F.JOINT | F.PARTED), start
     while True:
         place, index = locate(start, s)
         start, place, index, _, _ = next_window(demand, start, duration, latest, place, index, place, index, s, t)
         if start < 0:
             return -1, 0
-        if t.demands[demand, D.FLAGS] & F.WITHIN:
+        if t.demands[demand, D.FLAGS] & (F.WITHIN | F.PARTED) == F.WITHIN:
             found, count = find_in_groups(demand, start, duration, latest, o, t, x)
         else:
             found, count = find_kinds(demand, start, duration, latest, o, t, x)

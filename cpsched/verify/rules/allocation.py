@@ -124,12 +124,29 @@ def check_place(name: str, allocation: tuple[Placement, ...], request: Request) 
 
 
 def check_within(case: Case, name: str, allocation: tuple[Placement, ...], request: Request) -> Iterator[Violation]:
-    """Check that all chunks are in one group of the level that the request names."""
-    if request.within is not None:
-        groups = {case.instance.topology[request.within].get(placement.node) for placement in allocation}
-        if len(groups) != 1 or None in groups:
-            named = ", ".join(sorted(str(group) for group in groups))
-            yield Violation("place", name, f"expected all chunks within one {request.within}, got {named}")
+    """Check that chunks are in one group of the level that the request names; or in each of several groups whole
+    segments, or no more than are to be there.
+    """
+    if request.within is None:
+        return
+    counts: dict[str, int] = {}
+    for placement in allocation:
+        group = case.instance.topology[request.within].get(placement.node)
+        if group is None:
+            yield Violation("place", name, f"expected a node in some {request.within}, got {placement.node}")
+            return
+        counts[group] = counts.get(group, 0) + (placement.count or 0)
+    if request.segment is None and request.spread is None and len(counts) != 1:
+        yield Violation(
+            "place", name, f"expected all chunks within one {request.within}, got {', '.join(sorted(counts))}"
+        )
+    for group, count in counts.items():
+        if request.segment is not None and count % request.segment:
+            asked = f"segments of {request.segment} chunks within one {request.within}"
+            yield Violation("place", name, f"expected {asked}, got {count} chunks in {group}")
+        if request.spread is not None and count > request.spread:
+            asked = f"at most {request.spread} chunks within one {request.within}"
+            yield Violation("place", name, f"expected {asked}, got {count} in {group}")
 
 
 def check_properties(site: Site) -> Iterator[Violation]:

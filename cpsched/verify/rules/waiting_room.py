@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from cpsched.verify.case import Case, Violation, named
-from cpsched.verify.layouts import EmptyCluster, lay
+from cpsched.verify.layouts import EmptyCluster, lay, lay_in_groups
 from cpsched.verify.model import Job, Waiting
 from cpsched.verify.rules.limits import is_let_in, is_ruled_out
 from cpsched.verify.rules.timing import released_at
@@ -66,7 +66,12 @@ class WaitingRoom:
         if any(amount > instance.licenses.get(name, 0) for name, amount in job.licenses.items()):
             return False
         empty = EmptyCluster([one for one in instance.classes if not only_up or one[0].state == "up"], job.queue)
-        found = [_laid(job, empty, among) for among in instance.groups(job.steps[0].request.within)]
+        request = job.steps[0].request
+        groups = instance.groups(request.within)
+        if request.segment is not None or request.spread is not None:
+            layout = lay_in_groups(request, job.walltime, [empty.rooms(request, 0, 1, among) for among in groups])
+            return False if layout is None else named(layout)
+        found = [_laid(job, empty, among) for among in groups]
         return next((nodes for nodes in found if nodes), None if None in found else False)
 
     def _is_beyond_nodes(self, job: Job) -> bool:

@@ -132,6 +132,15 @@ def test_one_switch_or_block_is_a_place(topology: str, job: dict[str, Any], leve
     assert snapshot.instance.jobs[0].request.place.within == level
 
 
+def test_segments_are_a_place() -> None:
+    """``--segment=2`` of four nodes: two at a time are in one block, and another size of segments is another job."""
+    snapshot, other = (look(BLOCKS, asking(4, segment_size=size)) for size in (2, 1))
+    assert not snapshot.left
+    place = snapshot.instance.jobs[0].request.place
+    assert (place.within, place.segment) == ("block", 2)
+    assert snapshot.jobs["7"].revision != other.jobs["7"].revision
+
+
 def test_text_and_time_alone_end_the_wait_for_a_switch() -> None:
     """The same records in the text of scontrol, of which the time that Slurm waits passes between two snapshots."""
     text = f"JobId=7 JobState=PENDING SubmitTime={NOW} NumNodes=3 NumCPUs=3 NumTasks=3 TimeLimit=00:10:00"
@@ -148,7 +157,8 @@ def test_text_and_time_alone_end_the_wait_for_a_switch() -> None:
     [
         (SHOWN, asking(3, required_switches=2), "it asks for several switches"),
         (SHOWN, asking(4, required_switches=1), "no switch has the 4 nodes"),
-        (BLOCKS, asking(4, segment_size=2), "it asks for segments of nodes"),
+        (BLOCKS, asking(3, segment_size=2), "it asks for segments that its nodes do not divide into"),
+        (BLOCKS, asking(6, segment_size=3), "no block has the segments of 3 nodes"),
         (BLOCKS, asking(2, required_switches=1), "no switch has the 2 nodes"),
     ],
 )

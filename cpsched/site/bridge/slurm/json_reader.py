@@ -295,6 +295,7 @@ def _shared(entry: Fields) -> tuple[JobRecord, bool]:
         threads_per_core=entry.number("threads_per_core") or (1 if _has_core_each(entry) else None),
         others=tuple(_others(entry)),
         within=LEAF if is_near else BLOCK if entry.number("segment_size") else "",
+        segment=entry.number("segment_size") or None,
         within_for=entry.number("maximum_switch_wait_time") if is_near else None,
         het=entry.number("het_job_id") or None,
         restarts=entry.number("restart_cnt") or 0,
@@ -319,8 +320,8 @@ def _others(entry: Fields) -> Iterator[str]:
         yield "it asks for specialised cores (--core-spec)"
     if (entry.number("required_switches", "minimum_switches") or 1) > 1:
         yield "it asks for several switches (--switches)"
-    if entry.number("segment_size") not in (None, 0, entry.number("node_count")):
-        yield "it asks for segments of nodes (--segment)"
+    if (entry.number("node_count") or 0) % (entry.number("segment_size") or 1):
+        yield "it asks for segments that its nodes do not divide into (--segment)"
     if entry.text("burst_buffer"):
         yield "it asks for a burst buffer"
     if entry.text("cluster_features"):

@@ -92,6 +92,8 @@ class JobRecord(NamedTuple):
     threads_per_core: int | None = None
     #: The level of the topology of which all its nodes are in one group, or none.
     within: str = ""
+    #: How many of its nodes at a time are in one block; None: it does not ask for segments.
+    segment: int | None = None
     #: What it asks for besides, in Slurm's words, and cpsched cannot say.
     others: tuple[str, ...] = ()
     #: For how many seconds after its submission, whatever its begin, Slurm waits for such a group; None: always.

@@ -250,11 +250,17 @@ def request_of(job: JobRecord, site: Site) -> Request:
         kinds[kind] += number
     arrangement = Arrangement.SCATTER if len(parts) > 1 else Arrangement.FREE
     within = job.within or (BLOCK if len(parts) <= site.topology.block_size else "") if len(parts) > 1 else ""
+    segment = job.segment if within == BLOCK and job.segment is not None and job.segment < len(parts) else None
+    if segment is not None and len(kinds) > 1:
+        raise Inexpressible("it asks for segments of nodes that differ (--segment)")
+    place = Place(arrangement=arrangement, exclusive=is_exclusive, within=within or None, segment=segment)
     groups = site.topology.levels.get(within, FrozenMap()).values()
-    if within and not any(len({*group}.intersection(site.partitions[partition])) >= len(parts) for group in groups):
-        raise Inexpressible(f"no {within} has the {len(parts)} nodes that it asks for under one")
+    sizes = (len({*group}.intersection(site.partitions[partition])) for group in groups)
+    if within and sum(place.most_in_group(len(parts), size) for size in sizes) < len(parts):
+        asked = f"{len(parts)} nodes that it asks for under one" if segment is None else f"segments of {segment} nodes"
+        raise Inexpressible(f"no {within} has the {asked}")
     chunks = tuple(Chunk(count=count, resources=amounts, where=at) for (amounts, at), count in kinds.items())
-    return Request(chunks=chunks, place=Place(arrangement=arrangement, exclusive=is_exclusive, within=within or None))
+    return Request(chunks=chunks, place=place)
 
 
 def counter_of(partition: str) -> str:
