@@ -1,5 +1,6 @@
 """The search as an improver: list schedules in several orders, then ruin and recreate until the budget ends."""
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -44,8 +45,10 @@ _BRED, _BRED_AS_ORDERS, _BRED_UNLINKED = 0.9, 0.5, 0.25
 #: one takes less than about a second.
 _FIRST_BRED, _MOST_BRED = 0.05, 3000
 #: The share of the time in which schedules of wide jobs are searched for; how many of their moments of choice count as a
-#: list; and the generations of lists that begin with one schedule.
+#: list; and the generations of lists that begin with the first schedule: with each further one there are twice as many.
 _PAIRED, _MOMENTS, _SOWN = 0.5, 200, 2
+#: Seconds by which values of the objective, as floats, may be too large.
+_LITTLE = 1e-6
 #: The most noise that a list schedule by prices adds to a start, as a part of the job's duration.
 _SPREAD = 0.3
 
@@ -295,7 +298,7 @@ class _Search:
             return
         breeding, decoded, is_exact = Breeding(chain, first.values(), seed), np.inf, True
         lists, share, first_until = self._portion, 0.0, self._time_share() + _FIRST_BRED
-        pairs, generations = self._pairs(breeding), 1
+        pairs, generations, sown = self._pairs(breeding), 1, _SOWN
         as_orders = _BRED_AS_ORDERS if chain.ledger.table.is_linked else _BRED_UNLINKED
         while not self._is_over and share < (_BRED if is_exact else as_orders):
             if self._params.max_steps is None and not breeding.generations and self._time_share() > first_until:
@@ -305,7 +308,7 @@ class _Search:
                 breeding.run(lists)
             elif (skeleton := self._skeleton(pairs, lists * _MOMENTS)) is not None:
                 breeding.sow(skeleton)
-                generations = breeding.generations + _SOWN
+                generations, sown = breeding.generations + sown, 2 * sown
             self._steps += lists
             if self._params.max_steps is None:
                 took = max(self._board.budget.elapsed - began, 1e-6)
@@ -327,8 +330,10 @@ class _Search:
 
     def _skeleton(self, pairs: Pairs, moments: int) -> Skeleton | None:
         """Search for a schedule of wide jobs that ends before the best plan does, and prove what is known of all."""
-        price = self._chain.end_price
+        price, proof = self._chain.end_price, self._board.proof
         pairs.before = round((self._best_value() - self._offset) / price)
+        if proof is not None:
+            pairs.least = max(pairs.least, math.ceil((proof.value - self._offset) / price - _LITTLE))
         skeleton = pairs.run(moments)
         value = price * pairs.least + self._offset
         self._board.prove(value, over=self._least, how="schedules of the widest jobs", by=self.name)

@@ -88,9 +88,8 @@ def start_anew(target: int, wide: Wide, tree: Tree) -> None:
 
 @kernel
 def explore(most: int, wide: Wide, tree: Tree) -> int:
-    """Go on for at most so many moments; return whether there is a schedule, with the starts of its jobs.
-
-    Raises nothing: a search that is over must begin anew.
+    """Go on for at most so many moments; return how the search ended, and leave the starts of the jobs if it found a
+    schedule.
     """
     state = tree.state
     while state[DEPTH] > 0:

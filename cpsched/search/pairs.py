@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from cpsched.rusv import FOREVER
 from cpsched.search import pair_kernels as kernels
 
-#: The most jobs of a search; places for states that were seen; the most measures.
-_MOST_JOBS, _SEEN, _MOST_MEASURES = 64 * kernels.WORDS, 1 << 18, 24
+#: The most jobs of a search; the places for states that were seen, as a power of two; the most measures.
+_MOST_JOBS, _SEEN, _MOST_MEASURES = 64 * kernels.WORDS, 18, 24
 #: Moments of the first searches, and by how much those of the next round are longer.
 _MOMENTS, _LONGER = 20_000, 1.5
 #: How much the order in which jobs are tried differs from that of their durations.
@@ -46,6 +46,7 @@ class Pairs:
         self._jobs = wide_jobs(needs, durations, capacity)
         needs, durations, earliest = needs[self._jobs], durations[self._jobs], earliest[self._jobs]
         count = len(self._jobs)
+        seen = 1 << min(count + 4, _SEEN)
         self._wide = kernels.Wide(
             needs=needs,
             durations=durations,
@@ -62,11 +63,11 @@ class Pairs:
             paired=np.zeros(kernels.WORDS, dtype=np.uint64),
             rest=np.zeros(len(self._wide.measures), dtype=np.int64),
             starts=np.zeros(count, dtype=np.int64),
-            seen=np.zeros((_SEEN, 4), dtype=np.int64),
-            seen_bits=np.zeros((_SEEN, kernels.WORDS), dtype=np.uint64),
+            seen=np.zeros((seen, 4), dtype=np.int64),
+            seen_bits=np.zeros((seen, kernels.WORDS), dtype=np.uint64),
         )
         most = (self._wide.measures @ durations).max(initial=0)
-        #: Seconds from now before which the jobs cannot have ended.
+        #: Seconds from now before which the jobs cannot have ended; may be raised by other proofs.
         self.least = int(earliest.min(initial=0)) - int(-most // 2)
         #: The end of the best schedule so far, and that of the best plan of all jobs; None: there is none.
         self.shortest: int | None = None
@@ -84,8 +85,8 @@ class Pairs:
 
     @property
     def is_over(self) -> bool:
-        """Whether no schedule ends before the best plan."""
-        return self.least >= self.before or not len(self._jobs)
+        """Whether no schedule ends before the best plan, or one ends before all jobs can: then others decide the end."""
+        return self.least >= self.before or (self.shortest is not None and self.shortest < self.least)
 
     def _searches(self) -> Iterator[Skeleton | None]:
         """Search for a schedule that ends as soon as is possible, then in steps twice as long; in the next round all
@@ -105,7 +106,7 @@ class Pairs:
                 elif target + 1 == end:
                     break
                 target, step = target + step, 2 * step
-            if self.shortest is not None and self.least == self.shortest < self.before:
+            if self.shortest is not None and self.shortest == self.least < self.before:
                 found = yield from self._search(self.least, int(most))
                 if found == kernels.FOUND:
                     yield self._skeleton()
