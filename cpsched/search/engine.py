@@ -44,8 +44,8 @@ _BRED, _BRED_AS_ORDERS, _BRED_UNLINKED = 0.9, 0.5, 0.25
 #: The share of the time after which a first generation of lists must be complete; and the most jobs of a list, so that
 #: one takes less than about a second.
 _FIRST_BRED, _MOST_BRED = 0.05, 3000
-#: The share of the time in which schedules of wide jobs are searched for; how many of their moments of choice count as a
-#: list; and the generations of lists that begin with the first schedule: with each further one there are twice as many.
+#: The share of the time in which schedules of wide jobs are searched for; how many of their moments count as a list;
+#: and the generations of lists that begin with the first schedule: with each further one there are twice as many.
 _PAIRED, _MOMENTS, _SOWN = 0.5, 200, 2
 #: Seconds by which values of the objective, as floats, may be too large.
 _LITTLE = 1e-6
@@ -298,7 +298,7 @@ class _Search:
             return
         breeding, decoded, is_exact = Breeding(chain, first.values(), seed), np.inf, True
         lists, share, first_until = self._portion, 0.0, self._time_share() + _FIRST_BRED
-        pairs, generations, sown = self._pairs(breeding), 1, _SOWN
+        pairs, generations, sown = self._pairs(chain, breeding), 1, _SOWN
         as_orders = _BRED_AS_ORDERS if chain.ledger.table.is_linked else _BRED_UNLINKED
         while not self._is_over and share < (_BRED if is_exact else as_orders):
             if self._params.max_steps is None and not breeding.generations and self._time_share() > first_until:
@@ -321,10 +321,10 @@ class _Search:
                 self._offer_now_and_then("list:bred")
         self._offer("list:bred")
 
-    def _pairs(self, breeding: Breeding) -> Pairs | None:
+    def _pairs(self, chain: Chain, breeding: Breeding) -> Pairs | None:
         """Return a search for the shortest schedule of wide jobs, where what it proves holds for all plans."""
         instance = self._instance
-        if self._most != self._least or instance.limits or instance.free_pools or self._chain.is_elastic:
+        if chain.is_open or chain.is_elastic or instance.limits or instance.free_pools:
             return None
         return breeding.pairs()
 

@@ -37,8 +37,8 @@ class Skeleton:
 class Pairs:
     """Searches for the schedule of wide jobs that ends first; mutable.
 
-    `needs`, `durations`, `earliest`: of all jobs, on a sum of which there is so much (`capacity`). `seed`: of the orders
-    in which jobs are tried.
+    `needs`, `durations`, `earliest`: int64 (jobs,), of all jobs: what each takes of a sum, the seconds that it runs,
+    its earliest start (s from now). `capacity`: what there is of the sum. `seed`: of the orders that are tried.
     """
 
     def __init__(self, needs: Ints, durations: Ints, earliest: Ints, capacity: int, seed: int) -> None:
@@ -85,7 +85,7 @@ class Pairs:
 
     @property
     def is_over(self) -> bool:
-        """Whether no schedule ends before the best plan, or one ends before all jobs can: then others decide the end."""
+        """Whether no schedule ends before the best plan, or one ends before all jobs can: others decide then."""
         return self.least >= self.before or (self.shortest is not None and self.shortest < self.least)
 
     def _searches(self) -> Iterator[Skeleton | None]:
@@ -102,7 +102,7 @@ class Pairs:
                     yield self._skeleton()
                     break
                 if found == kernels.NONE:
-                    self.least = target + 1
+                    self.least = max(self.least, target + 1)
                 elif target + 1 == end:
                     break
                 target, step = target + step, 2 * step
@@ -120,19 +120,13 @@ class Pairs:
         """Search for a schedule that has ended by `target`, for at most so many moments, in a new order of the jobs."""
         keys = np.log(self._wide.durations) + _SPREAD * self._random.standard_normal(len(self._jobs))
         order = np.argsort(-keys, kind="stable")
-        wide, measures = self._wide, np.ascontiguousarray(self._wide.measures[:, order])
-        self._jobs = self._jobs[order]
-        self._wide = wide = wide._replace(
-            needs=wide.needs[order],
-            durations=wide.durations[order],
-            earliest=wide.earliest[order],
-            alone=wide.alone[order],
-            measures=measures,
-        )
-        kernels.start_anew(target, wide, self._tree)
+        jobs = {name: getattr(self._wide, name)[order] for name in ("needs", "durations", "earliest", "alone")}
+        measures = np.ascontiguousarray(self._wide.measures[:, order])
+        self._jobs, self._wide = self._jobs[order], self._wide._replace(**jobs, measures=measures)
+        kernels.start_anew(target, self._wide, self._tree)
         while most > 0:
             portion = min(most, self._moments)
-            found = kernels.explore(portion, wide, self._tree)
+            found = kernels.explore(portion, self._wide, self._tree)
             if found != kernels.OPEN:
                 return found
             most -= portion

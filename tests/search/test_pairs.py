@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpsched.domain import ObjectiveTerm
+from cpsched.domain import FrozenMap, ObjectiveTerm
 from cpsched.lab.workloads import job_mix
 from cpsched.search import SearchParams
 from cpsched.search.genetic import Breeding
@@ -120,7 +120,7 @@ def test_a_mix_of_jobs_is_proven_optimal() -> None:
 def test_where_more_counts_than_the_last_end_nothing_is_proven() -> None:
     """Where starts have a price, and where jobs wait for others, no schedules of wide jobs are searched for."""
     instance = job_mix(1)
-    both = {ObjectiveTerm.MAKESPAN: 1.0, ObjectiveTerm.WEIGHTED_WAIT: 1e-6}
+    both = FrozenMap({ObjectiveTerm.MAKESPAN: 1.0, ObjectiveTerm.WEIGHTED_WAIT: 1e-6})
     priced = replace(instance, objective=replace(instance.objective, weights=both))
     for other in (priced, project(20, 1, ObjectiveTerm.MAKESPAN)):
         assert Breeding(chain_of(other), [], 1).pairs() is None
