@@ -43,7 +43,7 @@ _PROBE = 0.1
 _BRED, _BRED_AS_ORDERS, _BRED_UNLINKED = 0.9, 0.5, 0.25
 #: The share of the time after which a first generation of lists must be complete; and the most jobs of a list, so that
 #: one takes less than about a second.
-_FIRST_BRED, _MOST_BRED = 0.05, 3000
+_FIRST_BRED, _MOST_BRED = 0.1, 3000
 #: The share of the time in which schedules of wide jobs are searched for; how many of their moments count as a list;
 #: and the generations of lists that begin with the first schedule: with each further one there are twice as many.
 _PAIRED, _MOMENTS, _SOWN = 0.5, 200, 2
@@ -318,7 +318,7 @@ class _Search:
                 decoded, starts = breeding.best_value, breeding.best_starts
                 value = chain.plan_list(starts.astype(np.float64))
                 is_exact = value is not None and value <= chain.value_of(starts) * (1 + 1e-9)
-                self._offer_now_and_then("list:bred")
+            self._offer_now_and_then("list:bred")
         self._offer("list:bred")
 
     def _pairs(self, chain: Chain, breeding: Breeding) -> Pairs | None:
