@@ -61,7 +61,7 @@ def settled(pairs: Pairs, moments: int = 1000) -> Skeleton:
 
 
 @pytest.mark.kernels
-@examples(300)
+@examples(200)
 @given(jobs=JOBS, seed=st.integers(0, 5), moments=st.sampled_from((1, 1000)))
 def test_the_least_end_is_that_of_the_best_order(jobs: list[Asked], seed: int, moments: int) -> None:
     """What is proven of the wide jobs is the end of their best schedule, which keeps to the sum, however few moments
