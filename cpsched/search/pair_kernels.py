@@ -168,7 +168,7 @@ def next_job(moment: Array, wide: Wide, tree: Tree) -> int:
 
     Of two jobs that begin together the first one in order is begun first.
     """
-    job, count, running = max(moment[NEXT], moment[FIRST] + 1), wide.needs.shape[0], moment[RUNNING]
+    job, count, running = int(max(moment[NEXT], moment[FIRST] + 1)), int(wide.needs.shape[0]), moment[RUNNING]
     if moment[NEXT] > count:
         return count + 1
     while job < count:
