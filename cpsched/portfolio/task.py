@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
-from cpsched.domain import Event, Instance, Plan, PlannedJob, SolveParams
+from cpsched.domain import Event, Instance, ObjectiveTerm, Plan, PlannedJob, SolveParams
 from cpsched.engine import LONGEST_EVENT, Board, Budget, Outcome, Progress
 from cpsched.metrics import least_value, objective_value
 from cpsched.planner import compile_from_now_on, problem_of, stated_outcome
@@ -56,7 +56,8 @@ class Task:
         """Compile or load what the solvers need, in seconds that do not count."""
         if not self.is_ready:
             params, jobs = self.params, self.instance.jobs
-            changing, linked = any(job.changes for job in jobs), any(job.after for job in jobs)
+            has_last_end = any(ObjectiveTerm.MAKESPAN in aim.weights for aim in self.instance.objective.aims)
+            changing, linked = any(job.changes for job in jobs), has_last_end or any(job.after for job in jobs)
             compile_from_now_on()
             with self.clock.paused():
                 prepare(params.engine, workers=params.workers, solver=params.solver, changing=changing, linked=linked)

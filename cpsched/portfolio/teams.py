@@ -149,7 +149,7 @@ def prepare(
     changing
         Whether there will be evolving or malleable jobs, whose kernels take as long again.
     linked
-        Whether there will be jobs that wait for others, for which the search has more kernels.
+        Whether there will be jobs that wait for others, or whose last end counts: the search has more kernels for them.
 
     Raises
     ------

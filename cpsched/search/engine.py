@@ -1,5 +1,6 @@
 """The search as an improver: list schedules in several orders, then ruin and recreate until the budget ends."""
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,6 +15,7 @@ from cpsched.problem import awaited_first, beyond_whole_nodes, placeable
 from cpsched.search.chain import Chain
 from cpsched.search.evolving import EvolvingChain
 from cpsched.search.genetic import Breeding
+from cpsched.search.pairs import Pairs, Skeleton
 from cpsched.search.prices import Prices
 from cpsched.search.warmup import warm_up_search
 
@@ -41,7 +43,12 @@ _PROBE = 0.1
 _BRED, _BRED_AS_ORDERS, _BRED_UNLINKED = 0.9, 0.5, 0.25
 #: The share of the time after which a first generation of lists must be complete; and the most jobs of a list, so that
 #: one takes less than about a second.
-_FIRST_BRED, _MOST_BRED = 0.05, 3000
+_FIRST_BRED, _MOST_BRED = 0.1, 3000
+#: The share of the time in which schedules of wide jobs are searched for; how many of their moments count as a list;
+#: and the generations of lists that begin with the first schedule: with each further one there are twice as many.
+_PAIRED, _MOMENTS, _SOWN = 0.5, 200, 2
+#: Seconds by which values of the objective, as floats, may be too large.
+_LITTLE = 1e-6
 #: The most noise that a list schedule by prices adds to a start, as a part of the job's duration.
 _SPREAD = 0.3
 
@@ -291,12 +298,17 @@ class _Search:
             return
         breeding, decoded, is_exact = Breeding(chain, first.values(), seed), np.inf, True
         lists, share, first_until = self._portion, 0.0, self._time_share() + _FIRST_BRED
+        pairs, generations, sown = self._pairs(chain, breeding), 1, _SOWN
         as_orders = _BRED_AS_ORDERS if chain.ledger.table.is_linked else _BRED_UNLINKED
         while not self._is_over and share < (_BRED if is_exact else as_orders):
             if self._params.max_steps is None and not breeding.generations and self._time_share() > first_until:
                 break
             began = self._board.budget.elapsed
-            breeding.run(lists)
+            if pairs is None or breeding.generations < generations or share > _PAIRED or pairs.is_over:
+                breeding.run(lists)
+            elif (skeleton := self._skeleton(pairs, lists * _MOMENTS)) is not None:
+                breeding.sow(skeleton)
+                generations, sown = breeding.generations + sown, 2 * sown
             self._steps += lists
             if self._params.max_steps is None:
                 took = max(self._board.budget.elapsed - began, 1e-6)
@@ -306,8 +318,26 @@ class _Search:
                 decoded, starts = breeding.best_value, breeding.best_starts
                 value = chain.plan_list(starts.astype(np.float64))
                 is_exact = value is not None and value <= chain.value_of(starts) * (1 + 1e-9)
-                self._offer_now_and_then("list:bred")
+            self._offer_now_and_then("list:bred")
         self._offer("list:bred")
+
+    def _pairs(self, chain: Chain, breeding: Breeding) -> Pairs | None:
+        """Return a search for the shortest schedule of wide jobs, where what it proves holds for all plans."""
+        instance = self._instance
+        if chain.is_open or chain.is_elastic or instance.limits or instance.free_pools:
+            return None
+        return breeding.pairs()
+
+    def _skeleton(self, pairs: Pairs, moments: int) -> Skeleton | None:
+        """Search for a schedule of wide jobs that ends before the best plan does, and prove what is known of all."""
+        price, proof = self._chain.end_price, self._board.proof
+        pairs.before = round((self._best_value() - self._offset) / price)
+        if proof is not None:
+            pairs.least = max(pairs.least, math.ceil((proof.value - self._offset) / price - _LITTLE))
+        skeleton = pairs.run(moments)
+        value = price * pairs.least + self._offset
+        self._board.prove(value, over=self._least, how="schedules of the widest jobs", by=self.name)
+        return skeleton
 
     def go_on_with(self, chain: Chain) -> None:
         """Continue with the steps of another chain."""

@@ -2,7 +2,8 @@
 
 Insertion beside other jobs (`Chain`) rarely shortens a project, since many jobs must move at once. Whole lists are
 decoded here, on sums over the nodes and on licences, which takes some microseconds for each job. On one node the sums
-are all there is; elsewhere the starts found by them are only an order, which the chain decodes on the nodes.
+are all there is; elsewhere the starts found by them are only an order, which the chain decodes on the nodes. Where no
+job waits for another, lists that begin with the shortest schedule of the widest jobs (`pairs.py`) are bred, too.
 """
 
 from collections.abc import Iterable
@@ -14,6 +15,7 @@ from cpsched.rusv import Links, count_kernels, mirrored
 from cpsched.rusv import kernels as timeline_kernels
 from cpsched.search import project_kernels as kernels
 from cpsched.search.chain import Chain
+from cpsched.search.pairs import Pairs, Skeleton
 
 #: The number of lists of a generation, and how many of them are kept.
 _LISTS, _ELITE = 100, 20
@@ -48,6 +50,32 @@ class Breeding:
         self._bred, self._polishing, self._polished = 0, 0, 0 if table.is_linked else _POLISHED
         #: The number of generations that are complete.
         self.generations = 0
+
+    def pairs(self) -> Pairs | None:
+        """Return a search for the schedule of the widest jobs on the scarcest sum; None where more than the last end
+        has a price, where jobs wait for each other, and where nothing is scarce.
+        """
+        project, costs = self._project, self._project.costs
+        has_costs = costs[:, [timeline_kernels.RATE, *range(timeline_kernels.FIRST_KINK, costs.shape[1], 2)]].any()
+        if has_costs or self._ahead.waits_of[-1] or not project.needs.shape[1]:
+            return None
+        most, durations = project.free.max(axis=0), project.jobs[:, kernels.DURATION]
+        scarcest = int(np.argmax(durations @ project.needs / most))
+        needs, earliest = project.needs[:, scarcest].copy(), project.jobs[:, kernels.EARLIEST].copy()
+        return Pairs(needs, durations.copy(), earliest, int(most[scarcest]), int(self._random.integers(1 << 32)))
+
+    def sow(self, skeleton: Skeleton) -> None:
+        """Begin anew with lists that have a schedule of wide jobs before all others: those of it that may change places
+        in any order, and then the others, most of them by their area.
+        """
+        jobs, fixed, movable = self._project.jobs, skeleton.jobs, skeleton.jobs[skeleton.is_movable]
+        areas = np.log1p(self._project.needs.max(axis=1) * jobs[:, kernels.DURATION].astype(np.float64))
+        keys = self._lists.next_keys
+        spread, draws = np.linspace(0.0, 1.0, len(keys))[:, None], self._random.random((2, *keys.shape))
+        keys[:] = 2.0 + areas.max() - areas + 2.0 * spread * draws[0]
+        keys[:, fixed] = skeleton.starts / (1.0 + skeleton.starts.max())
+        keys[:, movable] = 1.0 + draws[1][:, movable]
+        self._row, self._is_first, self._polishing, self._bred = 0, True, 0, 0
 
     @property
     def best_value(self) -> float:

@@ -1,0 +1,171 @@
+"""How long wide jobs take at least, and in which order: those of which no three fit beside each other, on one sum.
+
+The last end of most mixes is decided by the widest jobs. They are few enough for a search of all their schedules
+(`pair_kernels.py`), which proves, second by second upwards, before which one not even they can have ended. The schedule
+that has the least end leaves room for the others, which are added by lists.
+"""
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpsched.rusv import FOREVER
+from cpsched.search import pair_kernels as kernels
+
+#: The most jobs of a search; the places for states that were seen, as a power of two; the most measures.
+_MOST_JOBS, _SEEN, _MOST_MEASURES = 64 * kernels.WORDS, 18, 24
+#: Moments of the first searches, and by how much those of the next round are longer.
+_MOMENTS, _LONGER = 20_000, 1.5
+#: How much the order in which jobs are tried differs from that of their durations.
+_SPREAD = 0.3
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Skeleton:
+    """A schedule of the wide jobs."""
+
+    #: Their rows; their starts (s from now); and which of them may change places with each other.
+    jobs: Ints
+    starts: Ints
+    is_movable: NDArray[np.bool_]
+
+
+class Pairs:
+    """Searches for the schedule of wide jobs that ends first; mutable.
+
+    `needs`, `durations`, `earliest`: int64 (jobs,), of all jobs: what each takes of a sum, the seconds that it runs,
+    its earliest start (s from now). `capacity`: what there is of the sum. `seed`: of the orders that are tried.
+    """
+
+    def __init__(self, needs: Ints, durations: Ints, earliest: Ints, capacity: int, seed: int) -> None:
+        self._random = np.random.default_rng(seed)
+        self._jobs = wide_jobs(needs, durations, capacity)
+        needs, durations, earliest = needs[self._jobs], durations[self._jobs], earliest[self._jobs]
+        count = len(self._jobs)
+        seen = 1 << min(count + 4, _SEEN)
+        self._wide = kernels.Wide(
+            needs=needs,
+            durations=durations,
+            earliest=earliest,
+            alone=needs + needs.min(initial=capacity) > capacity,
+            measures=measures_of(needs, durations, capacity),
+            limits=np.array([capacity, earliest.max(initial=0)], dtype=np.int64),
+        )
+        self._tree = kernels.Tree(
+            state=np.zeros(5, dtype=np.int64),
+            moments=np.zeros((3 * count + 4, 6), dtype=np.int64),
+            begun=np.zeros(count, dtype=np.bool_),
+            bits=np.zeros(kernels.WORDS, dtype=np.uint64),
+            paired=np.zeros(kernels.WORDS, dtype=np.uint64),
+            rest=np.zeros(len(self._wide.measures), dtype=np.int64),
+            starts=np.zeros(count, dtype=np.int64),
+            seen=np.zeros((seen, 4), dtype=np.int64),
+            seen_bits=np.zeros((seen, kernels.WORDS), dtype=np.uint64),
+        )
+        most = (self._wide.measures @ durations).max(initial=0)
+        #: Seconds from now before which the jobs cannot have ended; may be raised by other proofs.
+        self.least = int(earliest.min(initial=0)) - int(-most // 2)
+        #: The end of the best schedule so far, and that of the best plan of all jobs; None: there is none.
+        self.shortest: int | None = None
+        self.before = FOREVER
+        self._moments, self._work = 0, self._searches()
+
+    def run(self, moments: int) -> Skeleton | None:
+        """Look at so many moments more, or at fewer; return a schedule of the wide jobs that ends before the best plan,
+        if one is found.
+
+        Once the least end is known, schedules with that end are found in one way after another.
+        """
+        self._moments = moments
+        return next(self._work, None)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no schedule ends before the best plan, or one ends before all jobs can: others decide then."""
+        return self.least >= self.before or (self.shortest is not None and self.shortest < self.least)
+
+    def _searches(self) -> Iterator[Skeleton | None]:
+        """Search for a schedule that ends as soon as is possible, then in steps twice as long; in the next round all
+        searches are longer. Yield schedules, and None where the moments are used up.
+        """
+        most = float(_MOMENTS)
+        while not self.is_over:
+            target, step = self.least, 1
+            while self.least < (end := self._upper()):
+                target = min(max(target, self.least), end - 1)
+                found = yield from self._search(target, int(most))
+                if found == kernels.FOUND:
+                    yield self._skeleton()
+                    break
+                if found == kernels.NONE:
+                    self.least = max(self.least, target + 1)
+                elif target + 1 == end:
+                    break
+                target, step = target + step, 2 * step
+            if self.shortest is not None and self.shortest == self.least < self.before:
+                found = yield from self._search(self.least, int(most))
+                if found == kernels.FOUND:
+                    yield self._skeleton()
+            most *= _LONGER
+
+    def _upper(self) -> int:
+        """Return the least end that is known."""
+        return self.before if self.shortest is None else min(self.before, self.shortest)
+
+    def _search(self, target: int, most: int) -> Generator[None, None, int]:
+        """Search for a schedule that has ended by `target`, for at most so many moments, in a new order of the jobs."""
+        keys = np.log(self._wide.durations) + _SPREAD * self._random.standard_normal(len(self._jobs))
+        order = np.argsort(-keys, kind="stable")
+        jobs = {name: getattr(self._wide, name)[order] for name in ("needs", "durations", "earliest", "alone")}
+        measures = np.ascontiguousarray(self._wide.measures[:, order])
+        self._jobs, self._wide = self._jobs[order], self._wide._replace(**jobs, measures=measures)
+        kernels.start_anew(target, self._wide, self._tree)
+        while most > 0:
+            portion = min(most, self._moments)
+            found = kernels.explore(portion, self._wide, self._tree)
+            if found != kernels.OPEN:
+                return found
+            most -= portion
+            yield None
+        return kernels.OPEN
+
+    def _skeleton(self) -> Skeleton:
+        """Return the schedule that was found."""
+        wide, starts = self._wide, self._tree.starts.copy()
+        end = int((starts + wide.durations).max())
+        self.shortest = end if self.shortest is None else min(end, self.shortest)
+        return Skeleton(self._jobs, starts, wide.alone & (starts >= wide.limits[1]))
+
+
+def wide_jobs(needs: Ints, durations: Ints, capacity: int) -> Ints:
+    """Return the rows of those jobs, from some width on, that take longest of all of which no three fit together."""
+    order = np.argsort(-needs, kind="stable")
+    widths, best, longest = needs[order], 0, 0
+    for count in range(1, len(order) + 1):
+        if count > _MOST_JOBS or (count > 2 and widths[count - 3 : count].sum() <= capacity):
+            break
+        least = widths[count - 1]
+        if least == 0:
+            break
+        took = int(((1 + (widths[:count] + least > capacity)) * durations[order[:count]]).sum())
+        if took >= longest:
+            best, longest = count, took
+    return order[:best]
+
+
+def measures_of(needs: Ints, durations: Ints, capacity: int) -> NDArray[np.int64]:
+    """Return measures of jobs of which no three fit together, those first by which they take longest: two measure no
+    more than 2 if they fit.
+
+    A job of more than the capacity less some width measures 2, and one of at least that width 1: so one that measures 2
+    fits beside none that measures 1 (Carlier, Clautiaux and Moukrim 2007).
+    """
+    widths = np.unique(np.concatenate([needs, capacity - needs + 1, [capacity // 2 + 1]]))
+    widths = widths[(widths > 0) & (2 * widths <= capacity + 2)]
+    rows = (needs >= widths[:, None]).astype(np.int64) + (needs > capacity - widths[:, None])
+    rows = np.unique(rows, axis=0)
+    return rows[np.argsort(-(rows @ durations), kind="stable")[:_MOST_MEASURES]]
