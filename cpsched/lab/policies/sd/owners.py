@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.domain import Amounts, Chunk, NodeClass
+from cpsched.lab.policies.sd.mates import Mate, SdRule, select_mates
+from cpsched.lab.policies.sd.partners import Guest, Lender, Pace, lender_of
 from cpsched.lab.sim import Site
-from cpsched.rules import Guest, Lender, Mate, Pace, SdRule, lender_of, select_mates
 
 #: The tolerance of floats (s), or of penalties.
 _SLACK = 1e-6

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpsched.rules.sd import Mate, PiWeight, SdRule, select_mates
+from cpsched.lab.policies.sd.mates import Mate, PiWeight, SdRule, select_mates
 
 PLAIN = SdRule(name="plain", max_slowdown=math.inf)
 NODES = replace(PLAIN, pi_weight=PiWeight.NODES)

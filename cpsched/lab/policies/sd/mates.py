@@ -1,4 +1,4 @@
-"""The parameters of SD-Policy, and the choice of mates (D'Amico et al., eq. 1 to 3; SD-6)."""
+"""The parameters of SD-Policy, and the choice of mates (D'Amico et al., eq. 1 to 3; SD-6, SD-8)."""
 
 import math
 from collections.abc import Iterable, Sequence
