@@ -84,7 +84,7 @@ def state(parts: AllParts, viewer: Reader) -> StateModel:
             operator=viewer.is_operator,
             visibility="all" if viewer.is_operator else parts.visibility.value,
             may_submit=viewer.is_known,
-            may_change=viewer.sees_all(parts.visibility),
+            sees_all=viewer.sees_all(parts.visibility),
         ),
     )
 
