@@ -35,7 +35,6 @@ ENGINES = (
     "minizinc",
     "fcfs",
     "easy",
-    "sd_10",
 )
 
 

@@ -156,14 +156,14 @@ def _rules(ctx: click.Context, days: Days, usual: list[Asked], changes: Sequence
 
     jobs = days.past.instance
     machine = replace(jobs, jobs=())
-    (own,) = contenders(usual, {})
+    (own,) = contenders(usual)
     rules = [Rules(label=UNCHANGED, scheduler=own.name, parameters=own.parameters, machine=machine)]
     for one in changes:
         request = replace(one.request, limit=tuple(map(text_or_file, one.request.limit)))
         changed = machine if request.is_empty else changed_instance(machine, request)
         check_limits(changed.limits[len(machine.limits) :], jobs)
         asked = usual if one.scheduler is None else read_policies(ctx, _param(ctx, "changes"), [one.scheduler])
-        (other,) = contenders(asked, {})
+        (other,) = contenders(asked)
         rules.append(Rules(label=one.text, scheduler=other.name, parameters=other.parameters, machine=changed))
     labels = [one.label for one in rules]
     if len(set(labels)) < len(labels):

@@ -76,30 +76,18 @@ def _value(key: str, text: str) -> object:
     return found["value"] if len(found) == 1 else text
 
 
-def contenders(asked: Sequence[Asked], settings: Mapping[str, Any]) -> tuple[Contender, ...]:
-    """Make the schedulers; a setting is a parameter of all that take it and were not given another value.
+def contenders(asked: Sequence[Asked]) -> tuple[Contender, ...]:
+    """Make the schedulers.
 
-    Raises `DocumentError` if a scheduler does not exist, or refuses its parameters; `UsageError` if two are the same,
-    or none takes a setting.
+    Raises `DocumentError` if a scheduler does not exist, or refuses its parameters; `UsageError` if two are the same.
     """
     from cpsched.lab.policies import make_scheduler
 
-    made: list[Contender] = []
-    taken: set[str] = set()
-    for name, own in asked:
-        takes = _parameters(name)
-        # With one policy the scheduler itself says what is wrong with a setting.
-        shared = {key: value for key, value in settings.items() if key in takes or len(asked) == 1}
-        taken |= shared.keys()
-        chosen = shared | own
-        made.append(Contender(name=name, parameters=chosen, scheduler=make_scheduler(name, chosen)))
+    made = tuple(Contender(name=name, parameters=own, scheduler=make_scheduler(name, own)) for name, own in asked)
     labels = [contender.label for contender in made]
     if len(set(labels)) < len(labels):
         raise click.UsageError(f"Expected each policy once, got {', '.join(labels)}.")
-    unused = [key for key in settings if key not in taken]
-    if unused:
-        raise click.UsageError(f"None of {', '.join(name for name, _ in asked)} takes {', '.join(unused)}.")
-    return tuple(made)
+    return made
 
 
 def _parameters(name: str) -> Mapping[str, inspect.Parameter]:

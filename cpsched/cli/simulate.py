@@ -5,20 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from cpsched.cli.bench import echo_campaign
 from cpsched.cli.exits import ExitCode
 from cpsched.cli.interrupts import finished
 from cpsched.cli.options import AS_JSON, INPUT_FILE, OUTPUT_FILE, SECONDS_RANGE, check_folder
 from cpsched.cli.outputs import echo_output
-from cpsched.cli.results import RUN, SUMMARY, check_free, folder_names, found_in, identity_of, write_results
-from cpsched.cli.schedulers import Asked, Contender, contenders, echo_schedulers, read_policies, read_settings
-from cpsched.cli.screen import campaign_bar, print_whole, say_first_start, warn
+from cpsched.cli.results import SUMMARY, check_free, folder_names, found_in, identity_of, write_results
+from cpsched.cli.schedulers import Asked, Contender, contenders, echo_schedulers, read_policies
+from cpsched.cli.screen import print_whole, say_first_start, warn
 from cpsched.cli.verify import echo_violations
 from cpsched.cli.workload import echo_notes, log_options
 from cpsched.text import printable
@@ -26,13 +24,8 @@ from cpsched.text import printable
 if TYPE_CHECKING:
     from cpsched.domain import Instance
     from cpsched.formats.logs import LogOptions
-    from cpsched.lab.bench import Campaign
     from cpsched.lab.sim import Checkpoint, History, RuleUse
     from cpsched.verify import Violation
-
-
-#: Worker processes of replicas, as many as ``cpsched bench`` has by default.
-_WORKERS = 2
 
 
 def _list_policies(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
@@ -52,15 +45,6 @@ def _list_policies(ctx: click.Context, param: click.Parameter, wanted: bool) -> 
     callback=read_policies,
     help="Policy with its parameters: easy, 'sjf backfill=easy'. Give it several times to compare policies. "
     "--list-policies prints them all.",
-)
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    callback=read_settings,
-    metavar="KEY=VALUE",
-    help="Parameter of all policies that have it and do not set it in --policy; may be given several times. Values are "
-    "written as in TOML.",
 )
 @click.option(
     "--list-policies",
@@ -98,13 +82,6 @@ def _list_policies(ctx: click.Context, param: click.Parameter, wanted: bool) -> 
     help="Check the simulated schedule against every rule, as cpsched verify does.",
 )
 @click.option(
-    "--replicas",
-    type=click.IntRange(2, 10_000),
-    metavar="N",
-    help="Simulate N replicas of the workload, in each of which every submission is moved at random by up to ten "
-    "minutes: means with confidence intervals, paired differences, and plots in FOLDER.",
-)
-@click.option(
     "--checkpoint",
     type=OUTPUT_FILE,
     metavar="FILE",
@@ -121,14 +98,12 @@ def command(
     *,
     workload: Path,
     policies: Sequence[Asked],
-    settings: Mapping[str, Any],
     predict: str | None,
     charge_overhead: bool,
     options: LogOptions,
     output: Path | None,
     record: bool,
     is_verified: bool,
-    replicas: int | None,
     checkpoint: Path | None,
     resume: bool,
     interval: float,
@@ -156,14 +131,8 @@ def command(
 
     if record and output is None:
         raise click.UsageError("--record needs -o FOLDER.")
-    if replicas is not None:
-        if output is None:
-            raise click.UsageError("--replicas needs -o FOLDER, which keeps each simulation that has ended.")
-        single = {"--record": record, "--verify": is_verified, "--checkpoint": checkpoint is not None}
-        for option in filter(single.get, single):
-            raise click.UsageError(f"{option} is of one simulation, got --replicas.")
     _check_checkpoint(checkpoint, resume=resume, count=len(policies))
-    chosen = contenders(policies, settings)
+    chosen = contenders(policies)
     instance, remarks = read_workload(workload, options)
     warn(remarks.warnings, "warning")
     if notes or not quiet or not instance.jobs:
@@ -176,14 +145,8 @@ def command(
     conditions: dict[str, Any] = {
         "predict": None if predict is None else Prediction(predict),
         "charge_overhead": charge_overhead,
+        "feedback": options.feedback,
     }
-    if replicas is not None and output is not None:
-        from cpsched.lab.bench import replicas_campaign
-
-        policed = [(one.name, one.parameters) for one in chosen]
-        campaign = replicas_campaign(instance.name, workload, options, policed, replicas=replicas, **conditions)
-        ctx.exit(_play_replicas(campaign, output, as_json=as_json, quiet=quiet))
-    conditions["feedback"] = options.feedback
     targets = [] if output is None else _targets(output, instance, chosen, conditions)
     ctx.with_resource(compiling_announced(lambda: say_first_start(quiet=quiet)))
     ctx.with_resource(own_interpretation())
@@ -242,24 +205,6 @@ def command(
         if output is not None:
             click.echo(f"results: {printable(str(output))}")
     ctx.exit(code)
-
-
-def _play_replicas(campaign: Campaign, folder: Path, *, as_json: bool, quiet: bool) -> ExitCode:
-    """Simulate replicas of a workload, print means with their intervals and paired differences, and draw plots."""
-    from cpsched.lab.bench import RESULTS, local, read_cells, run_campaign
-    from cpsched.report import campaign_report, campaign_tables
-
-    if found_in(folder, RUN):
-        raise click.UsageError(f"{printable(str(folder))} has simulations: choose another folder with -o.")
-    with campaign_bar(wanted=not quiet) as watch:
-        outcome = run_campaign(campaign, folder, partial(local, _WORKERS), watch=watch)
-    if not (quiet or as_json) and outcome.results.findings:
-        report = campaign_report(campaign.name, read_cells(folder / RESULTS))
-        for sentence in report.sentences:
-            click.echo(printable(sentence))
-        for table in campaign_tables(report):
-            print_whole(table)
-    return echo_campaign(campaign.name, folder, outcome, as_json=as_json)
 
 
 def _play(

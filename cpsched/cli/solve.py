@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 ENGINE_NAMES = (
     "portfolio", "planner", "search", "cp", "minizinc", "fcfs", "sjf_list", "wspt_list", "conservative",
     "conservative_on_nodes", "easy", "pbs_fifo_bf10", "pbs_walltime_bf400", "ep_rigid", "ep_nox", "ep_2x", "ep_2xc",
-    "ep_infx", "ep_infxc", "sd_5", "sd_10", "sd_50", "sd_inf", "sd_dyn",
+    "ep_infx", "ep_infxc",
 )  # fmt: skip
 #: As in documents.
 _HIGHEST_PRICE = 1e100

@@ -15,7 +15,6 @@ from cpsched.report.replay_report import Difference, Replay, replay_report, repl
 from cpsched.report.report import Frame, Report, Section
 from cpsched.report.run_report import run_report
 from cpsched.report.tables import (
-    campaign_tables,
     history_table,
     next_starts,
     plan_table,

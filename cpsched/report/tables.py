@@ -11,8 +11,6 @@ from cpsched.charts import Unit, duration, unit_text
 from cpsched.domain import Instance, Plan, PlannedJob
 from cpsched.formats import fold_hostlist
 from cpsched.metrics import RunsSummary, jobs_by_id, summarise
-from cpsched.report.campaign_report import MAIN_LABELS, OVERVIEW
-from cpsched.report.report import Report
 from cpsched.report.run_groups import NO_QUEUE
 from cpsched.report.words import figures, moment, value_text
 from cpsched.text import printable
@@ -163,14 +161,3 @@ def run_figures(
     yield "queue, longest", f"{summary.max_queue_length:,}"
     yield "makespan", duration(summary.makespan)
     yield "time of a decision, mean", "-" if overhead is None else unit_text(Unit.SECONDS, overhead.mean)
-
-
-def campaign_tables(report: Report) -> Iterator[Table]:
-    """Yield the overview of a campaign, and its main figures with paired differences."""
-    for section in report.sections:
-        if section.title != OVERVIEW and section.title not in MAIN_LABELS:
-            continue
-        for each in section.tables:
-            title = " - ".join(part for part in (section.title, each.title) if part)
-            right = set(range(len(each.headings))) - each.words
-            yield grid(title, each.headings, each.rows, right=right)

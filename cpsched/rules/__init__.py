@@ -1,8 +1,8 @@
 """Rules for windows: each plans one window as a rule-based scheduler would, all jobs known, walltimes as runtimes.
 
 Begin with `window_rules.py`, the table of rules that work a queue off, also by numbers of nodes. `policy.py` says what
-such a rule is, makes an engine of it, and serves a queue job by job, `event_loop.py` event by event. `evolving` and
-`sd` have rules for jobs that change. Their on-line forms are in `policies`.
+such a rule is, makes an engine of it, and serves a queue job by job, `event_loop.py` event by event. `evolving` has
+rules for jobs that evolve. Their on-line forms are in `policies`.
 """
 
 from typing import TYPE_CHECKING
@@ -12,9 +12,6 @@ from cpsched.doors import opener
 if TYPE_CHECKING:
     from cpsched.rules.evolving import VARIANTS, EvolvingEngine, Track, Variant, schedule
     from cpsched.rules.policy import Policy, PolicyEngine, insert
-    from cpsched.rules.sd.event_loop import SdEngine
-    from cpsched.rules.sd.partners import Guest, Lender, Pace, Run, guest_of, lender_of
-    from cpsched.rules.sd.rule import SD_RULES, Mate, PiWeight, SdRule, select_mates
     from cpsched.rules.window_rules import POLICIES, by_smith
 
 __getattr__ = opener(__name__)

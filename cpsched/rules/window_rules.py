@@ -19,7 +19,6 @@ from cpsched.problem import by_turn, dominant_share, planning_order
 from cpsched.rules.event_loop import start_in_turn
 from cpsched.rules.evolving import VARIANTS, EvolvingEngine
 from cpsched.rules.policy import Policy, PolicyEngine, insert
-from cpsched.rules.sd import SD_RULES, SdEngine
 from cpsched.rusv import FOREVER, NOWHERE, EqualNodes, count_kernels
 
 
@@ -75,11 +74,7 @@ WINDOW_RULES: tuple[Policy, ...] = (
 )
 
 
-_ENGINES: tuple[Engine, ...] = (
-    *map(PolicyEngine, WINDOW_RULES),
-    *map(EvolvingEngine, VARIANTS),
-    *map(SdEngine, SD_RULES),
-)
+_ENGINES: tuple[Engine, ...] = (*map(PolicyEngine, WINDOW_RULES), *map(EvolvingEngine, VARIANTS))
 
 #: The engines of all rules by their names, ``easy``, ``ep_nox`` and so on.
 POLICIES: dict[str, Engine] = {engine.name: engine for engine in _ENGINES}

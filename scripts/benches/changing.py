@@ -20,7 +20,7 @@ from tests.workloads.changing import changing_windows, made_rigid, with_evolving
 from tests.workloads.eurora_windows import eurora_window
 
 #: Rules for jobs that change.
-RULES = tuple(engine for engine in ENGINES if engine.startswith(("ep_", "sd_")))
+RULES = tuple(engine for engine in ENGINES if engine.startswith("ep_"))
 #: Temperatures of the search, in mean costs of a job.
 TEMPERATURES = (1.0, 0.1, 0.02)
 COMPLETION = Objective(weights=FrozenMap({ObjectiveTerm.COMPLETION: 1.0}))
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> None:
     rows = [row_of(window, budget, options.workers) for window in windows(quick=options.quick)]
     note = (
         f"Sum of completion times, without what had been waited at `now`; portfolio with {budget:g} s and "
-        f"{options.workers} workers. The best rule: of `ep_*` and `sd_*`, as far as they can plan the "
+        f"{options.workers} workers. The best rule: of `ep_*`, as far as they can plan the "
         "window, the one with the least value on it. Every plan has passed the verifier."
     )
     print_table("Jobs that change", header, rows, note)

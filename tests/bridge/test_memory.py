@@ -95,15 +95,15 @@ def test_a_busy_node_lets_an_ordered_job_wait() -> None:
     assert starts(manager.snapshot()) == {"a": 0, "b": 30}
 
 
-def test_what_is_handed_back_is_backfilled() -> None:
-    """The own scheduler serves in order, and lets a short job overtake the head only where that does not delay it."""
+def test_what_is_handed_back_starts_in_turn() -> None:
+    """The own scheduler serves in order: a job that fits waits while one ahead of it does not."""
     jobs = [job("a"), job("head", "2:ncpus=4"), job("long", walltime=200), job("short", walltime=50)]
     manager = MemoryManager(world(*jobs))
     manager.world.advance(5)
     assert set(starts(manager.snapshot()).values()) == {None}
     assert outcome_of(manager, *(HandBack(job=one["id"]) for one in jobs)) == [Result.DONE] * 4
     manager.world.advance(500)
-    assert starts(manager.snapshot()) == {"a": 5, "head": 105, "long": 205, "short": 5}
+    assert starts(manager.snapshot()) == {"a": 5, "head": 105, "long": 205, "short": 205}
 
 
 def test_a_failed_node_lets_its_jobs_wait_again() -> None:

@@ -27,11 +27,10 @@ VALUES = {
 
 
 @pytest.mark.parametrize("value", VALUES)
-@pytest.mark.parametrize("policy", [("maui", "--set", "depth={}"), ("maui depth={}",)])
-def test_values_of_parameters(run: Run, window: Window, value: str, policy: tuple[str, ...]) -> None:
-    """Nesting and numbers of --set and --policy are bounded."""
+def test_values_of_parameters(run: Run, window: Window, value: str) -> None:
+    """Nesting and numbers of --policy are bounded."""
     text, expected = VALUES[value]
-    shown = run("simulate", window.instance_file, "--policy", *(word.format(text) for word in policy))
+    shown = run("simulate", window.instance_file, "--policy", f"maui depth={text}")
     assert (shown.exit_code, shown.stdout) == (ExitCode.BAD_INPUT, "")
     assert shown.stderr.startswith("cpsched: depth: 1 fault\n  ")
     assert shown.stderr.endswith(f"{expected}\n")

@@ -32,7 +32,7 @@ def parameters_of(name: str) -> dict[str, inspect.Parameter]:
 def made(text: str) -> Any:
     """Return the policy that ``--policy TEXT`` makes."""
     asked = read_policies(click.Context(command), PARAMETER, [text])
-    (contender,) = contenders(asked, {})
+    (contender,) = contenders(asked)
     return contender
 
 

@@ -23,10 +23,9 @@ from cpsched.cli.exits import ExitCode
 from cpsched.cli.results import write_results
 from cpsched.formats import read_instance, read_plan, write_instance
 from cpsched.formats.swf import read_swf
-from cpsched.lab.bench import MOVED, RESULTS, read_cells
-from cpsched.lab.policies import make_scheduler, scheduler_names
+from cpsched.lab.policies import scheduler_names
 from cpsched.lab.sim import BackfillRule, Moment, QueueRule, simulate
-from cpsched.lab.workloads import lublin, moved
+from cpsched.lab.workloads import lublin
 from cpsched.metrics import write_jobs_csv
 from cpsched.verify import verify_files
 from tests.cli.conftest import Run
@@ -181,11 +180,9 @@ def test_notes_list_each_line(run: Run, log: Path) -> None:
 
 
 def test_policies_are_compared(run: Run, workload: Path, tmp_path: Path) -> None:
-    """Each policy has its column and its folder; a parameter goes to those that take it."""
+    """Each policy has its column and its folder, with its parameters."""
     out = tmp_path / "out"
-    shown = run(
-        "simulate", workload, "--policy", "fcfs", "--policy", "pbs_fifo_starve", "--set", "max_starve=5", "-o", out
-    )
+    shown = run("simulate", workload, "--policy", "fcfs", "--policy", "pbs_fifo_starve max_starve=5", "-o", out)
     assert shown.exit_code == ExitCode.FINE
     head = next(line for line in shown.stdout.splitlines() if "fcfs" in line)
     assert head.split() == ["fcfs", "pbs_fifo_starve", "max_starve=5"]
@@ -212,7 +209,7 @@ def test_policies_are_compared(run: Run, workload: Path, tmp_path: Path) -> None
 
 
 def test_a_policy_is_compared_with_itself_under_other_parameters(run: Run, workload: Path, tmp_path: Path) -> None:
-    """Sjf with and without backfilling: each has its heading, folder and results; a setting is for the one without."""
+    """Sjf with and without backfilling: each has its heading, folder and results."""
     out = tmp_path / "out"
     policies = ("--policy", "sjf", "--policy", "sjf backfill=easy", "--policy", "fcfs")
     shown = run("simulate", workload, *policies, "-o", out)
@@ -220,9 +217,6 @@ def test_a_policy_is_compared_with_itself_under_other_parameters(run: Run, workl
     assert {path.name for path in out.iterdir()} == {"sjf", "sjf,backfill=easy", "fcfs"}
     assert summary_in(out / "sjf,backfill=easy")["parameters"] == {"backfill": "easy"}
     assert starts_in(out / "sjf" / "jobs.csv") != starts_in(out / "sjf,backfill=easy" / "jobs.csv")
-    assert "sjf backfill=easy: 300 jobs in" in shown.stderr
-    shown = run("simulate", workload, "--policy", "sjf", "--policy", "saf backfill=none", "--set", "backfill=easy")
-    assert "saf backfill=none: 300 jobs in" in shown.stderr
     assert "sjf backfill=easy: 300 jobs in" in shown.stderr
 
 
@@ -237,7 +231,7 @@ def test_the_results_of_another_simulation_are_kept(run: Run, workload: Path, tm
     before = (out / "summary.json").read_bytes()
     for said, command in {
         "(policy sjf)": ("simulate", workload, "--policy", "fcfs", "-o", out),
-        "(parameters {})": (*simulate_sjf, "--set", "backfill=easy"),
+        "(parameters {})": ("simulate", workload, "--policy", "sjf backfill=easy", "-o", out),
         "(predict None)": (*simulate_sjf, "--predict"),
         "workload_digest": ("simulate", other, "--policy", "sjf", "-o", out),
         "(workload_digest": ("simulate", other, "--policy", "saf", "--policy", "f1", "-o", out),
@@ -259,7 +253,7 @@ def test_runtimes_are_predicted_where_asked(run: Run, workload: Path, tmp_path: 
         ("order", ("--predict=order",)),
         ("all", ("--predict=all",)),
     ):
-        policy = ("--policy", "sjf", "--set", "backfill=easy")
+        policy = ("--policy", "sjf backfill=easy")
         run("simulate", workload, *policy, *options, "-o", tmp_path / name, "--quiet")
         found[name] = summary_in(tmp_path / name)["predict"], starts_in(tmp_path / name / "jobs.csv")
     assert [predict for predict, _ in found.values()] == [None, "order", "order", "all"]
@@ -304,15 +298,12 @@ def test_all_policies_are_listed(run: Run) -> None:
     [
         (("--policy", "easi"), "did you mean easy?"),
         (("--policy", "easy", "--policy", "easy"), "each policy once"),
-        (("--policy", "sjf backfill=easy", "--policy", "sjf", "--set", "backfill=easy"), "each policy once"),
         (("--policy", "sjf backfill=often"), "backfill: Expected"),
         (("--policy", "sjf backfill"), "Expected KEY=VALUE, got 'backfill'"),
         (("--policy", "sjf 'backfill=easy"), "Expected NAME [KEY=VALUE ...]"),
-        (("--set", "depth"), "Expected KEY=VALUE, got 'depth'"),
-        (("--set", "a=1", "--set", "a=2"), "each key once"),
-        (("--set", "depth=4"), "depth: unknown parameter"),
-        (("--policy", "sjf", "--set", "backfill=5"), "backfill: Expected"),
-        (("--policy", "sjf", "--policy", "fcfs", "--set", "depth=4"), "None of sjf, fcfs takes depth."),
+        (("--policy", "easy depth=4"), "depth: unknown parameter"),
+        (("--policy", "sjf backfill=5"), "backfill: Expected"),
+        (("--policy", "sjf backfill=easy backfill=none"), "each key once"),
         (("--status", "done"), "done"),
         (("--submitted", 5, 5), "Expected FROM < UNTIL, got 5 5"),
         (("--submitted", 5, 6), "Expected jobs to simulate, got none"),
@@ -322,10 +313,6 @@ def test_all_policies_are_listed(run: Run) -> None:
         (("--checkpoint", "state", "--resume"), "The checkpoint state does not exist"),
         (("--checkpoint", "state", "--policy", "easy", "--policy", "fcfs"), "A checkpoint is of one policy, got 2"),
         (("--interval", -1), "-1"),
-        (("--replicas", 2), "--replicas needs -o FOLDER"),
-        (("--replicas", 1, "-o", "out"), "1 is not in the range"),
-        (("--replicas", 2, "-o", "out", "--record"), "--record is of one simulation, got --replicas"),
-        (("--replicas", 2, "-o", "out", "--verify"), "--verify is of one simulation, got --replicas"),
     ],
 )
 def test_senseless_options_are_refused(
@@ -337,38 +324,6 @@ def test_senseless_options_are_refused(
     assert shown.exit_code == ExitCode.BAD_INPUT
     assert said in shown.stderr
     assert shown.stdout == ""
-
-
-@pytest.mark.slow
-def test_policies_are_compared_over_replicas(run: Run, workload: Path, tmp_path: Path) -> None:
-    """Each replica is the workload with moved submissions, as in a campaign: its figures are those of a simulation of
-    it. What has ended is not simulated again, and a report is made of it.
-    """
-    out, policies = tmp_path / "out", ("--policy", "fcfs", "--policy", "sjf backfill=easy")
-    shown = run("simulate", workload, *policies, "--replicas", 2, "-o", out)
-    assert shown.exit_code == ExitCode.FINE
-    assert "2 policies on 1 workload, 4 simulations of 2 replicas." in shown.stdout
-    assert "difference to the best, paired" in shown.stdout
-    assert shown.stdout.endswith(f"4 cells, 0 of them finished before, 0 failed\nresults: {out}\n")
-    found = {(cell.policy, cell.replica): cell.figures["wqt"] for cell in read_cells(out / RESULTS)}
-    instance = read_instance(workload)
-    for seed in (1, 2):
-        replica = moved(instance, MOVED, seed)
-        figures = simulate(replica, make_scheduler("sjf", {"backfill": "easy"})).summary()
-        assert found["sjf backfill=easy", f"None, seed {seed}"] == pytest.approx(figures.total.wqt)
-    assert (out / "wqt.svg").is_file()
-    again = run("simulate", workload, *policies, "--replicas", 2, "-o", out, "--json")
-    assert json.loads(again.stdout)["earlier"] == 4
-    assert run("report", out, "-o", tmp_path / "report.html").exit_code == ExitCode.FINE
-
-
-def test_replicas_are_no_guests_among_simulations(run: Run, workload: Path, tmp_path: Path) -> None:
-    """A report would not know which of both it is on."""
-    out = tmp_path / "out"
-    run("simulate", workload, "-o", out)
-    shown = run("simulate", workload, "--replicas", 2, "-o", out)
-    assert shown.exit_code == ExitCode.BAD_INPUT
-    assert "has simulations: choose another folder with -o" in shown.stderr
 
 
 def test_options_for_logs_need_a_log(run: Run, workload: Path) -> None:
@@ -453,7 +408,7 @@ def test_results_are_finished_when_their_writing_is_interrupted(
 
 def test_a_simulation_is_resumed(run: Run, workload: Path, tmp_path: Path) -> None:
     """After an interrupt it goes on from its checkpoint to the same end, and then the checkpoint is gone."""
-    state, options = tmp_path / "state", ("--policy", "saf", "--set", "backfill=easy")
+    state, options = tmp_path / "state", ("--policy", "saf backfill=easy")
     whole, pieced = tmp_path / "whole", tmp_path / "pieced"
     run("simulate", workload, *options, "-o", whole, "--quiet")
     with interrupted(3):
@@ -557,5 +512,3 @@ def test_users_look_at_results_first(run: Run, tmp_path: Path) -> None:
             assert run("verify", place / "workload.json.gz", place / "record.json.gz").exit_code == 0
         again = run("simulate", source, *policies, "-o", folder)
         assert again.exit_code == ExitCode.BAD_INPUT
-    replicas = run("simulate", log, "--feedback", "--replicas", 2, "-o", tmp_path / "replicas", "--quiet")
-    assert replicas.exit_code == 0, replicas.stderr

@@ -15,12 +15,9 @@ import pytest
 
 from cpsched.domain import (
     Amounts,
-    FrozenMap,
     Instance,
     Malleability,
     NodeClass,
-    Objective,
-    ObjectiveTerm,
     Reservation,
     ReservationKind,
     Step,
@@ -203,7 +200,6 @@ def test_what_the_models_do_not_know_is_named() -> None:
     first = ORDER.jobs[0]
     (step,) = first.steps
     half = Malleability(shares=(0.5,))
-    slowdown = Objective(weights=FrozenMap({ObjectiveTerm.SLOWDOWN: 1.0}))
     downtime = Reservation(id="d", start=0, end=5, request=step.request, kind=ReservationKind.DOWNTIME)
     large = NodeClass(names=("big",), resources=Amounts({"mem": 1 << 31}))
     refused = {
@@ -211,9 +207,7 @@ def test_what_the_models_do_not_know_is_named() -> None:
             replace(ORDER, reservations=(downtime,))
         ),
         "job a: can run on fewer cores": changed(ORDER, malleability=half),
-        "job a: slowdown of a job whose steps can be held": replace(
-            changed(ORDER, steps=(step, step), expand_limit=None), objective=slowdown
-        ),
+        "job a: evolves over several steps": changed(ORDER, steps=(step, step)),
         "jobs: 100002 pairs of a kind of chunks and a node; the model takes 100000": changed(
             ORDER, array=tuple(range(100_000))
         ),
@@ -232,7 +226,7 @@ def test_what_the_models_do_not_know_is_named() -> None:
 
 def test_models_are_found() -> None:
     """The models lie where they are looked for; another name is an error."""
-    for name in ("window", "window_data", "one_node_per_unit", "evolving"):
+    for name in ("window", "window_data", "one_node_per_unit"):
         assert model_path(name).suffix == ".mzn"
     with pytest.raises(EngineError, match=r"Expected a model nothing\.mzn"):
         model_path("nothing")

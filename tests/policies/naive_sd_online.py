@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-
-from tests.rules.naive_sd import best_mates
+from itertools import combinations
 
 
 @dataclass
@@ -138,3 +137,30 @@ def reserve(
         places[task.name] = start, free[: task.count]
         busy += [(node, start, end) for node in free[: task.count]]
     return places
+
+
+def best_mates(
+    now: int, task: Task, running: Sequence[Task], below: float | Fraction, most: int, *, by_nodes: bool
+) -> list[Task]:
+    """Choose the mates with the least impact, or none."""
+    found = []
+    for mate in running:
+        if (
+            mate.is_malleable
+            and not mate.mates
+            and mate.guest is None
+            and mate.nodes
+            and mate.work >= 2 * task.walltime
+        ):
+            end = now + 2 * task.walltime + -(-(mate.work - 2 * task.walltime) // 2)
+            penalty = Fraction(end - mate.submit, mate.walltime)
+            if penalty < below:
+                found.append((penalty, mate.name, mate))
+    found.sort(key=lambda entry: entry[:2])
+    sets = [
+        (sum(found[rank][0] * (found[rank][2].count if by_nodes else 1) for rank in ranks), size, ranks)
+        for size in range(1, most + 1)
+        for ranks in combinations(range(len(found)), size)
+        if sum(found[rank][2].count for rank in ranks) == task.count
+    ]
+    return [found[rank][2] for rank in min(sets)[2]] if sets else []

@@ -9,7 +9,6 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,16 +16,15 @@ import pytest
 from cpsched.domain import Instance, Malleability, Outage, PlannedJob, RuntimeModel
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.lab.policies import make_scheduler
+from cpsched.lab.policies.sd.mates import PiWeight, SdRule
 from cpsched.lab.policies.sd.sd_policy import SdPolicy, malleable_value
 from cpsched.lab.policies.sd.static_backfill import StaticBackfill
 from cpsched.lab.sim import Checkpoint, Decision, History, News, Site, simulate
 from cpsched.lab.workloads import cirne_like
-from cpsched.rules import PiWeight, SdEngine, SdRule
 from cpsched.verify import verify
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.policies.naive_sd_online import Task, sd_online_by_the_second
-from tests.rules.test_sd_engine import FREE, HOUR, lending, malleable, worked
-from tests.rules.test_sd_properties import malleable_window
+from tests.policies.test_sd_rules import FREE, HOUR, lending, malleable, worked
 from tests.sim.played import played
 from tests.sizes import seeds
 
@@ -145,23 +143,6 @@ def test_static_backfill_without_malleable_jobs(seed: int) -> None:
     workload = workload_of(drawn_tasks(dice, size, 0), size)
     policy = SdPolicy(SdRule(name="twin", max_slowdown=None), depth)
     assert played(workload, policy).record().jobs == played(workload, StaticBackfill(depth)).record().jobs
-
-
-def known_window(seed: int) -> tuple[Instance, SdRule]:
-    """Return a window in which all wait that ever come, in the order of submission, and run for their walltimes."""
-    instance, rule = malleable_window(seed)
-    jobs = sorted(instance.jobs, key=lambda job: (job.running is None, job.submit, job.id))
-    plain: dict[str, Any] = {"priority": None, "not_before": None, "deadline": None, "after": ()}
-    return replace(instance, jobs=tuple(replace(job, submit=min(job.submit, 0), **plain) for job in jobs)), rule
-
-
-@pytest.mark.parametrize("seed", seeds(60))
-def test_policy_does_what_the_engine_plans(seed: int) -> None:
-    """Where all is known, what happens is what the engine of the same rule plans, segment by segment."""
-    instance, rule = known_window(seed)
-    outcome = SdEngine(rule).plan(instance, None)
-    record = played(instance, SdPolicy(rule, None)).record()
-    assert {job.id: parts(job) for job in record.jobs} == {job.id: parts(job) for job in outcome.jobs}
 
 
 def parts(planned: PlannedJob) -> list[tuple[int, int, dict[str, int]]]:

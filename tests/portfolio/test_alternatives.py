@@ -149,12 +149,6 @@ def test_an_answer_counts_what_each_alternative_takes() -> None:
     assert answers.explain("x").blocked == ()
 
 
-def test_sd_policy_runs_jobs_by_their_own_requests() -> None:
-    """As in simulations; each plan passes the verifier."""
-    jobs = [{"id": name, "alternatives": [NARROW | {"walltime": 11}]} for name in "ab"]
-    assert planned(window(*jobs), "sd_dyn") == {"a": (0, 10, 0), "b": (10, 20, 0)}
-
-
 @pytest.mark.slow
 def test_jobs_of_all_kinds_in_one_window() -> None:
     """Beside malleable and evolving jobs, those with alternatives have one of them, in planner and search."""

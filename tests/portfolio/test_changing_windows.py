@@ -56,7 +56,7 @@ def test_a_mode_that_no_node_admits_costs_no_job_its_start(case: str) -> None:
     document = json.loads((CASES / f"{case}.json").read_text())
     found = planned_by_all(document, [*POLICIES])
     others = {job["id"] for job in document["jobs"]} - {"j19"}
-    assert found.keys() >= {"planner", *TEAMS, "fcfs", "sd_dyn"}
+    assert found.keys() >= {"planner", *TEAMS, "fcfs"}
     assert all(planned == others for planned in found.values())
 
 

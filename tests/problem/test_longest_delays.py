@@ -91,7 +91,7 @@ def test_the_judge_sees_a_start_that_is_a_second_late(kind: str, latest: int) ->
     ]
 
 
-@pytest.mark.parametrize("engine", ["easy", "sd_10", "minizinc"])
+@pytest.mark.parametrize("engine", ["easy", "minizinc"])
 def test_engines_that_do_not_know_it_refuse_it_by_name(engine: str) -> None:
     """No plan that breaks it is made in silence."""
     with pytest.raises(UnsupportedError, match=r"job b: starts at most some time after another \(max_delay\)"):

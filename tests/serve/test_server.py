@@ -67,7 +67,7 @@ def tokens_file(folder: Path) -> Path:
 
 @pytest.mark.slow
 def test_a_server_of_a_store(tmp_path: Path) -> None:
-    """It streams what the daemon does, goes on after an event, and ends on SIGTERM though a stream is open."""
+    """It streams what the daemon does, and ends on SIGTERM though a stream is open."""
     daemon, there = live(tmp_path, job("a"), job("b"), job("c"))
     daemon.cycle()
     with serving(str(tmp_path / "cpsched.db"), "--tokens", str(tokens_file(tmp_path))) as (process, address):
@@ -76,14 +76,13 @@ def test_a_server_of_a_store(tmp_path: Path) -> None:
             assert client.get("/").headers["content-type"].startswith("text/html")
             with client.stream("GET", "/v1/events") as stream:
                 lines = stream.iter_lines()
-                seen = [next(lines) for _ in range(5)]
+                seen = [next(lines) for _ in range(4)]
                 assert seen[0].startswith("retry: ")
-                first = next(line for line in seen if line.startswith("id: ")).removeprefix("id: ")
                 there.advance(20)
                 daemon.cycle()
                 data = next(line for line in lines if line.startswith("data: "))
                 assert json.loads(data.removeprefix("data: "))["now"] == 20
-            with client.stream("GET", "/v1/events", headers={"Last-Event-ID": first}) as again:
+            with client.stream("GET", "/v1/events") as again:
                 data = next(line for line in again.iter_lines() if line.startswith("data: "))
                 assert json.loads(data.removeprefix("data: "))["now"] == 20
                 process.send_signal(signal.SIGTERM)
@@ -94,13 +93,12 @@ def test_a_server_of_a_store(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_client_that_goes_leaves_no_work_behind(tmp_path: Path) -> None:
-    """The process that plans a change ends when the client closes the connection; killed, the server leaves none."""
+def test_a_killed_server_leaves_no_work_behind(tmp_path: Path) -> None:
+    """The process that plans ends with the server."""
     window = tmp_path / "window.json"
     # far from optimal for as long as it takes
     instance = site(*(job(f"j{n}", f"ncpus={1 + n % 4}", walltime=50 + 7 * n) for n in range(60)))
     write_instance(instance, window)
-    question = {"changes": {"drop": ["j1"], "budget": 55}}
 
     def planning(process: subprocess.Popen[str]) -> list[str]:
         found = subprocess.run(  # noqa: S603 - our own command
@@ -117,9 +115,6 @@ def test_a_client_that_goes_leaves_no_work_behind(tmp_path: Path) -> None:
         return planning(process)
 
     with serving(str(window), "--tokens", str(tokens_file(tmp_path))) as (process, address):
-        with pytest.raises(httpx.ReadTimeout):
-            httpx.post(f"{address}/v1/what-if", json=question, headers=bearer(ALICE), timeout=3)
-        eventually(0, process)
         document = json.loads(window.read_text())
         httpx.post(f"{address}/v1/plans?budget=55", json=document, headers=bearer(ALICE))
         (pid,) = eventually(1, process)

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from cpsched.lab.bench.clusters import at_address, local, on_slurm
     from cpsched.lab.bench.reading import read_campaign
     from cpsched.lab.bench.replaying import UNCHANGED, Days, Past, Rules, days_of, replay
-    from cpsched.lab.bench.replicas import MOVED, replicas_campaign
     from cpsched.lab.bench.results import RESULTS, read_cells
     from cpsched.lab.bench.running import Failure, Tally, by_error
 

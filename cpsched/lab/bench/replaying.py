@@ -12,7 +12,6 @@ from cpsched.domain import FrozenMap, Instance, Job
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats import trusted
 from cpsched.lab.bench.figures import rows_of
-from cpsched.lab.bench.replicas import MOVED
 from cpsched.lab.policies import make_scheduler
 from cpsched.lab.sim import simulate
 from cpsched.lab.workloads import moved
@@ -22,6 +21,8 @@ from cpsched.report import CampaignCell, Replay
 _DAY = 86_400
 #: Seconds after the last day from which jobs are still played: those of the last day wait beside them.
 _AFTER = 7 * _DAY
+#: By how many seconds at most a replica moves each submission.
+MOVED = 600
 #: What happened, and the replay without a change.
 REAL, UNCHANGED = "as it was", "unchanged"
 

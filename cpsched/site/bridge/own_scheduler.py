@@ -1,7 +1,6 @@
-"""The own scheduler of the manager in memory: first come, first served with EASY backfilling, on the first nodes.
+"""The own scheduler of the manager in memory: first come, first served, on the first nodes.
 
-It knows requests, queues' nodes and licences; limits, free pools, guards and reservations it does not know. EASY: a job
-may overtake the first one that has to wait if it does not delay that (Lifka, JSSPP 1995).
+It knows requests, queues' nodes and licences; limits, free pools, guards and reservations it does not know.
 """
 
 from collections import Counter, defaultdict
@@ -22,14 +21,6 @@ class Shop:
         #: Nodes that one job has for itself.
         self.exclusive: set[str] = set()
         self.licenses = Counter(cluster.licenses)
-
-    def copy(self) -> "Shop":
-        """Return another shop with the same free amounts."""
-        other = Shop.__new__(Shop)
-        other.cluster, other.state = self.cluster, self.state
-        other.free = {name: Counter(amounts) for name, amounts in self.free.items()}
-        other.holders, other.exclusive, other.licenses = dict(self.holders), set(self.exclusive), Counter(self.licenses)
-        return other
 
     def take(self, job: Job, allocation: Iterable[Placement]) -> None:
         """Give a job its allocation and its licences."""
@@ -110,35 +101,17 @@ class Shop:
         return tuple(placements)
 
 
-def own_starts(
-    shop: Shop, waiting: Sequence[Job], ends: Iterable[tuple[int, Job, tuple[Placement, ...]]], site: Instance, now: int
-) -> Iterator[tuple[str, tuple[Placement, ...]]]:
+def own_starts(shop: Shop, waiting: Iterable[Job], site: Instance) -> Iterator[tuple[str, tuple[Placement, ...]]]:
     """Yield the jobs to start now, with their nodes; the caller books each one in the shop before it asks on.
 
     `shop`: what is free now.
-    `waiting`: the jobs that may start, in order of arrival.
-    `ends`: the running jobs: the end by the walltime, the job and what it holds.
+    `waiting`: the jobs that may start, in order: the first one that does not fit lets all behind it wait.
     `site`: the queues.
-    `now`: seconds.
     """
-    shadow, kept = 0, frozenset[str]()
-    head: Job | None = None
-    running = list(ends)
     for job in waiting:
-        if head is not None and not any(amounts.get("cores", 1) for amounts in shop.free.values()):
-            return
-        allowed = queue_nodes(site, job)
-        allocation = shop.first_fit(job, allowed)
+        allocation = shop.first_fit(job, queue_nodes(site, job))
         if allocation is None:
-            if head is None:
-                head = job
-                shadow, kept = _reservation(shop, job, allowed, running, now)
-            continue
-        if head is not None and now + job.walltime > shadow:
-            is_apart = not kept & {one.node for one in allocation} and not (job.licenses and head.licenses)
-            if not is_apart:
-                continue
-        running.append((now + job.walltime, job, allocation))
+            return
         yield job.id, allocation
 
 
@@ -146,23 +119,6 @@ def queue_nodes(site: Instance, job: Job) -> frozenset[str] | None:
     """Return the nodes of a job's queue; None: all."""
     nodes = None if job.queue is None else site.queues[job.queue].nodes
     return None if nodes is None else frozenset(nodes)
-
-
-def _reservation(
-    shop: Shop,
-    job: Job,
-    allowed: frozenset[str] | None,
-    running: Iterable[tuple[int, Job, tuple[Placement, ...]]],
-    now: int,
-) -> tuple[int, frozenset[str]]:
-    """Return when and on which nodes the first waiting job can start by the walltimes of those that run."""
-    later = shop.copy()
-    for end, other, held in sorted(running, key=lambda one: (one[0], one[1].id)):
-        later.give_back(other, held)
-        allocation = later.first_fit(job, allowed)
-        if allocation is not None:
-            return max(end, now), frozenset(one.node for one in allocation)
-    return now, frozenset()  # it never can: it is in nobody's way
 
 
 def by_node(allocation: Iterable[Placement]) -> dict[str, Counter[str]]:

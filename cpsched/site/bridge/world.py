@@ -277,9 +277,7 @@ class World:
         own.sort(key=lambda one: -one.priority)
         if own:
             by_id = {entry.job.id: entry for entry in own}
-            running = [one for one in self.jobs.values() if one.state is JobState.RUNNING]
-            ends = [((one.start or 0) + one.job.walltime, one.job, one.allocation) for one in running]
-            for job_id, allocation in own_starts(self.shop, [one.job for one in own], ends, self.site, self.now):
+            for job_id, allocation in own_starts(self.shop, [one.job for one in own], self.site):
                 self._start(by_id[job_id], allocation)
 
     def may_start(self, entry: WorldJob) -> bool:

@@ -1,12 +1,10 @@
 """The endpoints that answer questions: why not earlier, and what if."""
 
-import asyncio
 import json
-from collections.abc import Coroutine
 from dataclasses import fields, replace
-from typing import Any, TypeVar
+from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 
 from cpsched.answers import (
     Answers,
@@ -20,12 +18,10 @@ from cpsched.answers import (
     submission_lines,
     under_free_id,
 )
-from cpsched.errors import DocumentError, EngineError, Fault, SyntaxFault
-from cpsched.formats import fold_hostlist, instance_to_document, plan_to_document
+from cpsched.errors import DocumentError, Fault, SyntaxFault
+from cpsched.formats import fold_hostlist
 from cpsched.site.serve.access import Viewer
 from cpsched.site.serve.models import (
-    ChangesQuery,
-    ComparisonModel,
     ExplanationModel,
     InsteadQuery,
     SubmissionModel,
@@ -38,8 +34,6 @@ from cpsched.site.serve.reading import AllParts, JobId, Reader
 from cpsched.site.serve.view import View
 
 router = APIRouter(prefix="/v1")
-T = TypeVar("T")
-
 _NO_JOB = "There is no job of this id, or it may not be asked about"
 
 
@@ -71,26 +65,17 @@ def _explanation_model(view: View, told: Explanation) -> ExplanationModel:
 
 
 @router.post("/what-if", summary="What if?", responses=problem_responses(404, *BODY, 503))
-async def what_if(
-    parts: AllParts, viewer: Reader, request: Request, question: WhatIfModel
-) -> SubmissionModel | ComparisonModel:
-    """Return when a job would start that is submitted now, or that asks for something else; or what a change would do.
-
-    The first two move no other job. A change is planned again: each job keeps its place where it still can; only
-    readers that see everything ask for it.
-    """
-    if sum(part is not None for part in (question.submit, question.instead, question.changes)) != 1:
-        raise _refused("Expected exactly one of submit, instead and changes")
+async def what_if(parts: AllParts, viewer: Reader, question: WhatIfModel) -> SubmissionModel:
+    """Return when a job would start that is submitted now, or that asks for something else; no other job moves."""
     try:
-        if question.submit is not None:
-            return await _submitted(parts, viewer, question.submit)
-        if question.instead is not None:
-            return await _changed(parts, viewer, question.instead)
-        if question.changes is not None:
-            return await _while_present(request, _compared(parts, viewer, question.changes))
+        match question:
+            case WhatIfModel(submit=SubmitQuery() as job, instead=None):
+                return await _submitted(parts, viewer, job)
+            case WhatIfModel(submit=None, instead=InsteadQuery() as other):
+                return await _changed(parts, viewer, other)
     except (DocumentError, SyntaxFault) as error:
         raise Problem(422, "What was asked is not in order", faults=faults_of(error)) from None
-    raise ValueError("expected a question")
+    raise _refused("Expected exactly one of submit and instead")
 
 
 def _refused(message: str, path: str = "") -> Problem:
@@ -164,65 +149,3 @@ def _submission_model(view: View, found: Submission, kind: Any, before: int | No
         before=before,
         words=list(submission_lines(view.instance, found)),
     )
-
-
-async def _compared(parts: Parts, viewer: Viewer, asked: ChangesQuery) -> ComparisonModel:
-    """Return which jobs would start earlier or later after a change of the instance."""
-    view = parts.whole_sight(viewer)
-    if asked.budget > 0 and not viewer.is_known:
-        raise Problem(401, "A token is needed for a budget", headers={"WWW-Authenticate": "Bearer"})
-    if asked.budget > parts.settings.most_seconds:
-        raise _refused(f"Expected a budget of at most {parts.settings.most_seconds:g} s", "changes.budget")
-    if parts.children.num_waiting >= parts.settings.most_queued:
-        raise Problem(429, "Too many wait for a process that plans", headers={"Retry-After": "10"})
-    if any(_is_array(text) for text in asked.add):
-        raise _refused("Expected single jobs, got an array", "changes.add")
-    task = {
-        "kind": "what_if",
-        "instance": await parts.made(view, "instance document", lambda one: instance_to_document(one.instance)),
-        "plan": await parts.made(view, "plan document", lambda one: plan_to_document(one.plan)),
-        "add": asked.add,
-        "drop": asked.drop,
-        "drain": asked.drain,
-        "walltime": {job: _seconds(text) for job, text in asked.walltime.items()},
-        "limit": [json.dumps(one) for one in asked.limit],
-        "budget": asked.budget,
-    }
-    try:
-        outcome = await parts.children.run(task, budget=asked.budget)
-    except EngineError as error:
-        parts.log.error("what-if failed", error=str(error))
-        raise Problem(503, "The change could not be planned", headers={"Retry-After": "30"}) from None
-    if "error" in outcome:
-        raise Problem(422, outcome["error"], faults=[Fault(*fault) for fault in outcome["faults"]])
-    return ComparisonModel(kind="changes", version=view.version, now=view.instance.now, **outcome)
-
-
-async def _while_present(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """Return the outcome of some work; it is cancelled when the sender of the request, which was read, has gone."""
-    task = asyncio.ensure_future(work)
-    gone = asyncio.ensure_future(_gone(request))
-    try:
-        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            return task.result()
-        raise Problem(408, "The client has gone")
-    finally:
-        for one in (task, gone):
-            one.cancel()
-        await asyncio.gather(task, gone, return_exceptions=True)
-
-
-async def _gone(request: Request) -> None:
-    """Return when the sender of a request has closed the connection."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-
-
-def _is_array(text: str) -> bool:
-    """Tell whether a job that is to be added is an array: a short text could be a million jobs."""
-    try:
-        entry = json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(entry, dict) and "array" in entry

@@ -1,4 +1,4 @@
-"""A process that plans one instance, or compares one change, and ends: ``python -m cpsched.site.serve.child``.
+"""A process that plans one instance and ends: ``python -m cpsched.site.serve.child``.
 
 It reads one task from standard input, its length in 8 bytes before it, and writes the outcome to standard output, both
 as JSON. It ends when its standard input does: then the server has gone, or needs the outcome no more.
@@ -10,15 +10,12 @@ import sys
 import threading
 from typing import Any, BinaryIO
 
-from cpsched.answers import WhatIf, comparison_lines, what_if
 from cpsched.errors import CpschedError, DocumentError, Fault, SyntaxFault
-from cpsched.formats import expand_hostlist, parse_instance, parse_plan, plan_to_document
+from cpsched.formats import parse_instance, plan_to_document
 from cpsched.portfolio import prepare, solve
 
 #: Bytes of the number before a task.
 LENGTH_BYTES = 8
-#: The most jobs of a comparison that are told.
-_MOST_JOBS = 1000
 #: The most faults that are told.
 _MOST_FAULTS = 100
 
@@ -40,9 +37,9 @@ def _end_with(source: BinaryIO) -> None:
 
 
 def outcome_of(task: dict[str, Any]) -> dict[str, Any]:
-    """Return the outcome of a task: what was asked for, or under ``error`` and ``faults`` why that cannot be."""
+    """Return the outcome of a task: the plan, or under ``error`` and ``faults`` why that cannot be."""
     try:
-        return _solved(task) if task["kind"] == "solve" else _compared(task)
+        return _solved(task)
     except (DocumentError, SyntaxFault) as error:
         faults = error.faults if isinstance(error, DocumentError) else (Fault("", str(error)),)
         listed = [[fault.path, fault.message] for fault in faults[:_MOST_FAULTS]]
@@ -63,25 +60,6 @@ def _solved(task: dict[str, Any]) -> dict[str, Any]:
         document=task["instance"],
     )
     return {"plan": plan_to_document(plan)}
-
-
-def _compared(task: dict[str, Any]) -> dict[str, Any]:
-    """Return the comparison of a plan with that of a changed instance."""
-    instance = parse_instance(task["instance"], source="the instance")
-    plan = parse_plan(task["plan"], source="the plan")
-    drain = () if task["drain"] is None else tuple(expand_hostlist(task["drain"]))
-    if len(drain) > len(instance.cluster.node_names):
-        raise DocumentError("the change", [Fault("drain", "Expected nodes of the cluster, got more than it has")])
-    asked = WhatIf(
-        add=tuple(task["add"]),
-        drop=tuple(task["drop"]),
-        drain=drain,
-        walltime=task["walltime"],
-        limit=tuple(task["limit"]),
-    )
-    found = what_if(instance, plan, asked, budget=task["budget"])
-    words = list(comparison_lines(instance, found, plan.objective.name))
-    return found.as_document(found.moved[:_MOST_JOBS]) | {"words": words}
 
 
 if __name__ == "__main__":

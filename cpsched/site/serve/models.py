@@ -10,7 +10,7 @@ from cpsched.formats import fold_hostlist
 JobStatus = Literal["running", "planned", "waiting_room"]
 SortKey = Literal["id", "user", "queue", "status", "submitted", "start", "end", "walltime", "moves"]
 #: Characters of a request, which is answered while others wait, and of a host list.
-_REQUEST, _HOST_LIST = 1024, 4096
+_REQUEST = 1024
 
 
 class _Strict(BaseModel):
@@ -114,7 +114,7 @@ class ViewerModel(BaseModel):
     operator: bool
     visibility: Literal["all", "anonymous", "own"] = Field(description="What it sees of the jobs of others")
     may_submit: bool = Field(description="Whether it may have instances planned (POST /v1/plans)")
-    may_change: bool = Field(description="Whether it may ask what a change of the whole would do (POST /v1/what-if)")
+    sees_all: bool = Field(description="Whether it sees everything, the plan and the instance as a whole too")
 
 
 class StateModel(BaseModel):
@@ -304,32 +304,19 @@ class InsteadQuery(_Strict):
     walltime: str | None = Field(None, max_length=32, description="Left out: as it is")
 
 
-class ChangesQuery(_Strict):
-    """A change of the whole, after which all is planned again."""
-
-    add: list[str] = Field([], max_length=16, description="More jobs: 8:ncpus=2,walltime=2h, or JSON as in instances")
-    drop: list[str] = Field([], max_length=1000, description="Jobs less")
-    drain: str | None = Field(None, max_length=_HOST_LIST, description="A host list: nothing new starts there")
-    walltime: dict[str, str] = Field({}, max_length=100, description="Other walltimes, by job")
-    limit: list[dict[str, Any]] = Field([], max_length=16, description="More limits, as in instances")
-    budget: float = Field(0.0, ge=0, le=60, description="Seconds for improving the new plan")
-
-
 class WhatIfModel(_Strict):
-    """One question: exactly one of the three."""
+    """One question: exactly one of the two."""
 
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
                 {"submit": {"request": "8:ncpus=2:mem=4g,place=scatter", "walltime": "2h"}},
                 {"instead": {"job": "214", "walltime": "10m"}},
-                {"changes": {"drop": ["71"], "drain": "node[003-004]", "walltime": {"72": "1h30m"}}},
             ]
         }
     )
     submit: SubmitQuery | None = Field(None, description="When would this job start, beside the plan as it is?")
     instead: InsteadQuery | None = Field(None, description="When would this job start if it asked for something else?")
-    changes: ChangesQuery | None = Field(None, description="Which jobs gain by a change, and which pay?")
 
 
 class SubmissionModel(BaseModel):
@@ -345,40 +332,6 @@ class SubmissionModel(BaseModel):
     nodes: str
     detail: str = Field(description="Why it would have no start")
     before: int | None = Field(description="Of a waiting job: its start in the plan as it is")
-    words: list[str]
-
-
-class JobChangeModel(BaseModel):
-    """A waiting job in both plans."""
-
-    job: str
-    user: str | None
-    before: int | None
-    after: int | None
-    seconds: int | None = Field(description="By how much it starts later")
-    is_new: bool
-    is_gone: bool
-
-
-class SumModel(BaseModel):
-    """How many jobs, and by how much together."""
-
-    jobs: int
-    seconds: int
-
-
-class ComparisonModel(BaseModel):
-    """Two plans, before a change and after it."""
-
-    kind: Literal["changes"]
-    version: str
-    now: int
-    objective: str
-    value_before: float
-    value_after: float
-    later: SumModel
-    earlier: SumModel
-    jobs: list[JobChangeModel] = Field(description="The jobs that move, those that lose most first; at most 1,000")
     words: list[str]
 
 

@@ -2,8 +2,7 @@
 
 import asyncio
 import json
-import secrets
-from collections import Counter, OrderedDict, deque
+from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, TypeVar
 
@@ -22,8 +21,6 @@ from cpsched.site.serve.submissions import Submissions
 from cpsched.site.serve.view import View
 from cpsched.site.serve.visibility import Sight
 
-#: Events that are kept for listeners that come again.
-_MOST_KEPT = 256
 #: Streams of one client.
 _MOST_OF_ONE = 8
 #: Milliseconds after which a browser comes again.
@@ -39,10 +36,8 @@ class Streams:
     def __init__(self, *, most: int, heartbeat: float) -> None:
         self._most, self._heartbeat = most, heartbeat
         self._loop = asyncio.get_running_loop()
-        #: Of this process: the numbers of another one mean nothing here.
-        self._epoch = secrets.token_hex(4)
-        self._number = 0
-        self._kept: deque[tuple[int, str]] = deque(maxlen=_MOST_KEPT)
+        #: The newest event: it says all that those before it said.
+        self._newest: str | None = None
         self._changed = asyncio.Event()
         self._open: Counter[str] = Counter()
         self._is_closed = False
@@ -54,42 +49,32 @@ class Streams:
 
     def publish(self, kind: str, data: Mapping[str, Any]) -> None:
         """Tell all listeners."""
-        self._number += 1
-        text = f"id: {self._epoch}-{self._number}\nevent: {kind}\ndata: {json.dumps(data)}\n\n"
-        self._kept.append((self._number, text))
+        self._newest = f"event: {kind}\ndata: {json.dumps(data)}\n\n"
         self._wake()
 
     def _wake(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
 
-    def open(self, client: str, last_id: str | None) -> AsyncIterator[str]:
-        """Return a stream that goes on after an event; where that is not known any more, it begins with the newest one.
+    def open(self, client: str) -> AsyncIterator[str]:
+        """Return a stream of the newest event, and of each that is the newest then.
 
         Raises `Problem` if too many listen.
         """
         if self.num_open >= self._most or self._open[client] >= _MOST_OF_ONE:
             raise Problem(429, "Too many event streams are open", headers={"Retry-After": "30"})
-        return self._events(client, self._place(last_id))
+        return self._events(client)
 
-    def _place(self, last_id: str | None) -> int:
-        """Return the number of the event after which a stream goes on."""
-        epoch, _, number = (last_id or "").partition("-")
-        oldest = self._kept[0][0] if self._kept else self._number + 1
-        if epoch == self._epoch and number.isdecimal() and oldest - 1 <= int(number) <= self._number:
-            return int(number)
-        return max(0, self._number - 1)
-
-    async def _events(self, client: str, place: int) -> AsyncIterator[str]:
+    async def _events(self, client: str) -> AsyncIterator[str]:
         self._open[client] += 1
+        told: str | None = None
         try:
             yield f"retry: {_RETRY}\n\n"
             while not self._is_closed:
                 changed = self._changed
-                for number, text in tuple(self._kept):
-                    if number > place:
-                        place = number
-                        yield text
+                if self._newest is not None and self._newest is not told:
+                    told = self._newest
+                    yield told
                 if changed.is_set() or self._is_closed:
                     continue
                 try:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Header, Path, Query, Response
+from fastapi import APIRouter, Depends, Path, Query, Response
 from fastapi.responses import StreamingResponse
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
@@ -84,7 +84,7 @@ def state(parts: AllParts, viewer: Reader) -> StateModel:
             operator=viewer.is_operator,
             visibility="all" if viewer.is_operator else parts.visibility.value,
             may_submit=viewer.is_known,
-            may_change=viewer.sees_all(parts.visibility),
+            sees_all=viewer.sees_all(parts.visibility),
         ),
     )
 
@@ -255,16 +255,13 @@ async def gantt(parts: AllParts, viewer: Reader) -> Response:
     "/events",
     summary="What changes, as it changes",
     response_class=StreamingResponse,
-    responses={**problem_responses(422), 200: {"content": {"text/event-stream": {}}, "description": "Does not end"}},
+    responses={**problem_responses(), 200: {"content": {"text/event-stream": {}}, "description": "Does not end"}},
 )
-async def events(
-    parts: AllParts, viewer: Reader, last_event_id: Annotated[str | None, Header(max_length=64)] = None
-) -> StreamingResponse:
-    """Stream server-sent events: `state` when the state is another one, `heartbeat` when nothing happens.
-
-    A new stream begins with the newest event; with `Last-Event-ID` it goes on after that one.
+async def events(parts: AllParts, viewer: Reader) -> StreamingResponse:
+    """Stream server-sent events: `state`, first as it is and then when it is another one; `heartbeat` when nothing
+    happens.
     """
-    stream = parts.streams.open(viewer.key, last_event_id)
+    stream = parts.streams.open(viewer.key)
     return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 

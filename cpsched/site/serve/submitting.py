@@ -74,7 +74,6 @@ async def submit(
     except DocumentError as error:
         raise Problem(422, "The instance is not in order", faults=faults_of(error)) from None
     task = {
-        "kind": "solve",
         "instance": document,
         "engine": query.engine,
         "budget": query.budget,

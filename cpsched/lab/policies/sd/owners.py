@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.domain import Amounts, Chunk, NodeClass
+from cpsched.lab.policies.sd.mates import Mate, SdRule, select_mates
+from cpsched.lab.policies.sd.partners import Guest, Lender, Pace, lender_of
 from cpsched.lab.sim import Site
-from cpsched.rules import Guest, Lender, Mate, Pace, SdRule, lender_of, select_mates
 
 #: The tolerance of floats (s), or of penalties.
 _SLACK = 1e-6
@@ -134,7 +135,7 @@ class Owners:
             if guest.time >= time and cut_off <= highest:
                 return None
         chosen = select_mates(self._candidates(guest, cut_off), guest.chunk.count, self._rule)
-        if chosen is None and self._rule.truncation is None:
+        if chosen is None:
             self._futile[asked] = guest.chunk.count, guest.time, cut_off
         return chosen
 
@@ -148,7 +149,7 @@ class Owners:
     def _candidates(self, guest: Guest, cut_off: float) -> list[Mate]:
         """Return possible mates of a guest: they end after it, have room for it, and a penalty below the cut-off.
 
-        Where the rule looks at all of them, those are left out that no least set needs.
+        Those are left out that no least set needs.
         """
         site, listed, most = self._site, self._listed(), self._rule.most_mates
         wanted, seconds = guest.chunk.count, guest.seconds
@@ -160,7 +161,7 @@ class Owners:
         has_room = np.array([self._has_room(kind, guest) for kind in range(len(self._of_kind))], dtype=np.bool_)
         places = np.flatnonzero(fits)
         places = places[has_room[listed.kinds[places]]]
-        if self._rule.truncation is None and len(places):
+        if len(places):
             places = places[_may_complete(listed.nodes[places], wanted, most)]
             order = np.lexsort((self._rank[listed.jobs[places]], penalties[places], listed.nodes[places]))
             places = places[order]

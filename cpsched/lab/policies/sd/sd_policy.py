@@ -14,10 +14,10 @@ from typing import Literal
 
 import numpy as np
 
+from cpsched.lab.policies.sd.mates import SD_RULES, PiWeight, SdRule
 from cpsched.lab.policies.sd.sharing import Sharing
 from cpsched.lab.policies.sd.static_backfill import DEPTH, FutureMap, checked_depth
 from cpsched.lab.sim import Decision, News, Site
-from cpsched.rules import SD_RULES, PiWeight, SdRule
 
 
 class SdPolicy:

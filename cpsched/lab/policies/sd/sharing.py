@@ -7,10 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.domain import modes
+from cpsched.lab.policies.sd.mates import SdRule
 from cpsched.lab.policies.sd.owners import Owners
+from cpsched.lab.policies.sd.partners import Guest, Pace, guest_of, predicted_end
 from cpsched.lab.policies.sd.static_backfill import FutureMap
 from cpsched.lab.sim import Change, Site, Start
-from cpsched.rules import Guest, Pace, Run, SdRule, guest_of
 
 Modes = NDArray[np.int8]
 
@@ -175,21 +176,18 @@ class Sharing:
     def _predict(self, guest: int) -> None:
         """Renew the predicted ends of a guest and its mates, and keep their nodes for them until then (SD-11)."""
         now = self._site.now
-        until = self._run(guest, self._pace[guest]).predicted_end(now)
+        until = predicted_end(self._work(guest), self._pace[guest], now)
         if self._ends.get(guest) != until:
             own = None if guest in self._starts else self._site.entries_of(guest)[~self._is_lent(guest)]
             self._keep(guest, until, own)
         for mate in self._mates[guest]:
             owner = self._owners.of[mate]
-            end = self._run(mate, owner.lender.pace).predicted_end(now, until)
+            end = predicted_end(self._work(mate), owner.lender.pace, now, until)
             if self._ends.get(mate) != end:
                 self._keep(mate, end, owner.entries)
 
-    def _run(self, job: int, pace: Pace) -> Run:
-        work = Fraction(self._site.jobs[job].walltime) if job in self._starts else self._site.work_left(job)
-        return Run(
-            job=self._site.jobs[job], begin=self._site.now, allocation=(), since=self._site.now, work=work, pace=pace
-        )
+    def _work(self, job: int) -> Fraction:
+        return Fraction(self._site.jobs[job].walltime) if job in self._starts else self._site.work_left(job)
 
     def _keep(self, job: int, end: int, entries: NDArray[np.int32] | None) -> None:
         """Keep nodes for a job as a whole until its predicted end: those on which it has entries of its own."""

@@ -45,7 +45,7 @@ function drawState(state) {
   drawStatuses(state.counts);
   drawUse(state.cluster);
   drawSight(state.viewer);
-  at("chart").hidden = !state.viewer.may_change;
+  at("chart").hidden = !state.viewer.sees_all;
   document.body.classList.remove("starting");
   if (!at("try-form").firstChild) at("try-form").append(submitForm(state.viewer.user));
 }

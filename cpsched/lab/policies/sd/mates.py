@@ -1,7 +1,7 @@
-"""The parameters of SD-Policy, and the choice of mates (D'Amico et al., eq. 1 to 3; SD-6)."""
+"""The parameters of SD-Policy, and the choice of mates (D'Amico et al., eq. 1 to 3; SD-6, SD-8)."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -29,8 +29,6 @@ class SdRule:
     #: The most mates of a guest (m of SD-6).
     most_mates: int = 2
     pi_weight: PiWeight = PiWeight.PLAIN
-    #: The number of possible mates, those with the least penalties, that are considered (nm of SD-6); None: all.
-    truncation: int | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.sharing_factor < 1:
@@ -39,8 +37,6 @@ class SdRule:
             raise ValueError(f"Expected max_slowdown > 0, got {self.max_slowdown}")
         if self.most_mates < 1:
             raise ValueError(f"Expected most_mates >= 1, got {self.most_mates}")
-        if self.truncation is not None and self.truncation < 1:
-            raise ValueError(f"Expected truncation >= 1, got {self.truncation}")
 
     @property
     def guest_share(self) -> float:
@@ -51,13 +47,6 @@ class SdRule:
     def mate_share(self) -> float:
         """The share on which a mate runs while its guest is there."""
         return float(1 - self.sharing_factor)
-
-    def cut_off(self, slowdowns: Iterable[Fraction]) -> float | Fraction:
-        """Return the cut-off of a mate's penalty, from the predicted slowdowns of the running jobs."""
-        if self.max_slowdown is not None:
-            return self.max_slowdown
-        known = list(slowdowns)
-        return sum(known, Fraction(0)) / max(1, len(known))
 
 
 #: The limits that the paper tries.
@@ -92,7 +81,7 @@ def select_mates(mates: Sequence[Mate], nodes: int, rule: SdRule) -> tuple[Mate,
     one of each size and number of nodes is enough. Of equal sets it is the one with fewer mates, then the one whose
     mates come first by penalty and id.
     """
-    ranked = sorted(mates, key=lambda mate: (mate.penalty, mate.job_id))[: rule.truncation]
+    ranked = sorted(mates, key=lambda mate: (mate.penalty, mate.job_id))
     best: dict[tuple[int, int], tuple[Fraction, tuple[int, ...]]] = {(0, 0): (Fraction(0), ())}
     for rank, mate in enumerate(ranked):
         impact = mate.penalty * (mate.nodes if rule.pi_weight is PiWeight.NODES else 1)

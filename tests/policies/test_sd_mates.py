@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpsched.rules.sd import Mate, PiWeight, SdRule, select_mates
+from cpsched.lab.policies.sd.mates import Mate, PiWeight, SdRule, select_mates
 
 PLAIN = SdRule(name="plain", max_slowdown=math.inf)
 NODES = replace(PLAIN, pi_weight=PiWeight.NODES)
@@ -48,12 +48,6 @@ def test_number_of_mates() -> None:
     assert [mate.job_id for mate in chosen] == ["w", "x", "y"]
 
 
-def test_truncation() -> None:
-    """Those with the largest penalties are not looked at: the exact cover may be among them."""
-    assert select_mates([A, B, D], 4, replace(PLAIN, truncation=2)) == (A, B)
-    assert select_mates([A, replace(B, nodes=3), D], 4, replace(PLAIN, truncation=2)) is None
-
-
 def test_ties() -> None:
     """Of equal sets it is the one with fewer mates, then the one that comes first by penalty and id."""
     halves = [Mate(job_id=name, nodes=1, penalty=Fraction(1)) for name in "zya"]
@@ -65,21 +59,19 @@ def test_ties() -> None:
 MATES = st.lists(st.tuples(st.integers(1, 4), st.integers(2, 9)), max_size=7)
 
 
-@given(MATES, st.integers(1, 9), st.integers(1, 4), st.sampled_from(PiWeight), st.none() | st.integers(1, 7))
+@given(MATES, st.integers(1, 9), st.integers(1, 4), st.sampled_from(PiWeight))
 def test_selection_is_the_best_of_all_sets(
-    drawn: list[tuple[int, int]], nodes: int, most: int, weight: PiWeight, truncation: int | None
+    drawn: list[tuple[int, int]], nodes: int, most: int, weight: PiWeight
 ) -> None:
     """The set is the one that trying all of them finds (SD-6)."""
     mates = [Mate(job_id=str(n), nodes=size, penalty=Fraction(p, 2)) for n, (size, p) in enumerate(drawn)]
-    rule = replace(PLAIN, most_mates=most, pi_weight=weight, truncation=truncation)
+    rule = replace(PLAIN, most_mates=most, pi_weight=weight)
     assert select_mates(mates, nodes, rule) == tried(mates, nodes, rule)
 
 
 def tried(mates: Sequence[Mate], nodes: int, rule: SdRule) -> tuple[Mate, ...] | None:
     """Try all sets of mates."""
     ranked = sorted(mates, key=lambda mate: (mate.penalty, mate.job_id))
-    if rule.truncation is not None:
-        ranked = ranked[: rule.truncation]
     sets = [
         (sum(one.penalty * (one.nodes if rule.pi_weight == "nodes" else 1) for one in chosen), count, ranks)
         for count in range(1, rule.most_mates + 1)
@@ -90,21 +82,12 @@ def tried(mates: Sequence[Mate], nodes: int, rule: SdRule) -> tuple[Mate, ...] |
     return tuple(ranked[rank] for rank in min(sets)[2]) if sets else None
 
 
-def test_cut_off() -> None:
-    """The limit is given, or the mean of the slowdowns of all that runs: 1.8 in SD-8 (SD-5)."""
-    slowdowns = [Fraction(5, 4), Fraction(3, 2), Fraction(5, 4), Fraction(4), Fraction(1)]
-    assert SdRule(name="dyn", max_slowdown=None).cut_off(slowdowns) == Fraction(9, 5)
-    assert SdRule(name="dyn", max_slowdown=None).cut_off([]) == 0
-    assert replace(PLAIN, max_slowdown=5).cut_off(slowdowns) == 5
-
-
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
         ({"sharing_factor": Fraction(1)}, "Expected 0 < sharing_factor < 1, got 1"),
         ({"max_slowdown": 0}, "Expected max_slowdown > 0, got 0"),
         ({"most_mates": 0}, "Expected most_mates >= 1, got 0"),
-        ({"truncation": 0}, "Expected truncation >= 1, got 0"),
     ],
 )
 def test_parameters_are_checked(wrong: dict[str, object], words: str) -> None:

@@ -1,4 +1,4 @@
-"""SD-Policy as an engine: worked numbers, each of its rules, and plans that the judge has seen."""
+"""SD-Policy where all is known: worked numbers, and each of its rules; the judge sees every record."""
 
 from __future__ import annotations
 
@@ -19,26 +19,20 @@ from cpsched.domain import (
     Instance,
     Job,
     KeepFree,
-    Limit,
     Malleability,
     NodeClass,
     NodeState,
     Placement,
     PlannedJob,
-    Queue,
-    Request,
     Running,
     RuntimeModel,
     Segment,
-    Step,
 )
-from cpsched.domain import MaxWait as Wait
-from cpsched.engine import Outcome
-from cpsched.errors import UnsupportedError
-from cpsched.rules import POLICIES, SdEngine
-from cpsched.rules.sd import Pace, PiWeight, SdRule, guest_of
+from cpsched.lab.policies.sd.mates import PiWeight, SdRule
+from cpsched.lab.policies.sd.partners import Pace, guest_of
+from cpsched.lab.policies.sd.sd_policy import SdPolicy
 from tests.booking.small_windows import EXCLUSIVE, PACK, chunk, nodes, waiting, window
-from tests.portfolio.judged import assert_judged
+from tests.sim.played import played
 
 HOUR = 3600
 HALF = Malleability(shares=(0.5,))
@@ -63,12 +57,8 @@ def lending(job_id: str, names: str, *, walltime: int, start: int = 0, waited: i
 
 
 def planned(instance: Instance, rule: SdRule = FREE) -> dict[str, PlannedJob]:
-    """Plan an instance; the judge finds no fault with it, and each job is there once."""
-    outcome = SdEngine(rule).plan(instance, None)
-    assert_judged(instance, outcome)
-    everybody = sorted([*(job.id for job in outcome.jobs), *(job.id for job in outcome.waiting_room)])
-    assert everybody == sorted(job.id for job in instance.elements())
-    return {job.id: job for job in outcome.jobs}
+    """Play an instance without a bound of the queue."""
+    return {job.id: job for job in played(instance, SdPolicy(rule, None)).record().jobs}
 
 
 def cores_of(job: PlannedJob) -> list[tuple[int, int, int]]:
@@ -195,13 +185,6 @@ def test_at_most_two_jobs_on_a_node() -> None:
     assert cores_of(found["m"]) == [(0, 60, 2), (60, 130, 4)]
 
 
-def test_restarted_pass_keeps_priority() -> None:
-    """The first job of the queue is tried first, directly after its own static attempt (SD-2)."""
-    queue = [malleable("low", 10), malleable("high", 20, priority=1)]
-    found = planned(window([nodes("a", cores=4)], lending("m", "a", walltime=100), *queue))
-    assert (found["high"].start, found["low"].start) == (0, 40)
-
-
 def test_a_job_that_has_just_started_can_lend() -> None:
     """Mates are those that run, whether they did so before or start in the plan."""
     queue = [malleable("m", 100, 2), malleable("g", 10, 2)]
@@ -221,7 +204,6 @@ def test_reservations_follow() -> None:
 GUESTS: dict[str, tuple[dict[str, Any], bool]] = {
     "another share": ({"malleability": Malleability(shares=(0.25,))}, False),
     "rigid": ({"malleability": None}, False),
-    "waited for": ({"id": "awaited"}, False),
     "exclusive": ({"place": EXCLUSIVE}, False),
     "packed": ({"place": PACK}, True),
     "licences": ({"licenses": Amounts({"lic": 1})}, False),
@@ -239,14 +221,11 @@ GUESTS: dict[str, tuple[dict[str, Any], bool]] = {
 
 @pytest.mark.parametrize("case", GUESTS)
 def test_who_can_be_a_guest(case: str) -> None:
-    """Malleable, whole nodes, the share, and room for all that is not lent; nobody's end moves who is waited for."""
+    """Malleable, whole nodes, the share, and room for all that is not lent."""
     options, is_one = GUESTS[case]
     mate = lending("m", "a", walltime=100, beside={"mem": 4, "gpus": 1})
-    guest = malleable("g", 10, **options) if "id" not in options else replace(malleable("g", 10), id=options["id"])
-    follower = waiting("f", 1, chunk(cores=1), after=(Dependency(job="awaited", type=DependencyType.AFTEROK),))
-    others = [follower] if guest.id == "awaited" else []
     classes = [nodes("a", cores=4, mem=8, gpus=1)]
-    found = planned(window(classes, mate, guest, *others, licenses={"lic": 1}))[guest.id]
+    found = planned(window(classes, mate, malleable("g", 10, **options), licenses={"lic": 1}))["g"]
     assert (len(found.segments) == 1 and found.start < 100) is is_one
 
 
@@ -278,18 +257,9 @@ def test_mates_have_whole_nodes() -> None:
     assert planned(window([nodes("a", cores=4)], *jobs))["g"].start == 100
 
 
-def test_waited_for() -> None:
-    """A job for which others wait does not lend: its end stays."""
-    after = (Dependency(job="m", type=DependencyType.AFTEROK),)
-    jobs = [lending("m", "a", walltime=100), malleable("g", 10), waiting("f", 1, chunk(cores=1), after=after)]
-    found = planned(window([nodes("a", cores=4)], *jobs))
-    assert (found["m"].end, found["g"].start) == (100, 100)
-
-
 CLASSES: dict[str, tuple[NodeClass, bool]] = {
     "drained": (nodes("a", cores=4, state=NodeState.DRAIN), False),
     "guarded": (nodes("a", cores=4, admits=(AdmitCondition(max_walltime=5),)), False),
-    "guarded from others": (nodes("a", cores=4, admits=(AdmitCondition(max_walltime=15),)), True),
     "larger": (nodes("a", cores=8), False),
     "kept free": (
         nodes("a", cores=4, mem=4, keep_free=(KeepFree(resource="mem", items=1, beneficiary="gpus"),)),
@@ -323,24 +293,6 @@ def test_others_on_the_node() -> None:
     assert (found["gpu"].start, found["g"].start) == (0, 30)
 
 
-@pytest.mark.parametrize(("start_at", "first"), [(100, False), (110, True)])
-def test_what_no_rule_moves(start_at: int, first: bool) -> None:
-    """A job with a fixed start stays where it is, and no mate is held beyond it."""
-    fixed = waiting("f", 1, chunk(cores=4), start_at=start_at)
-    found = planned(window([nodes("a", cores=4)], lending("m", "a", walltime=100), fixed, malleable("g", 10)))
-    assert found["f"].start == start_at
-    assert is_guest(found["g"]) is first
-
-
-def test_hard_max_wait() -> None:
-    """A job that is lost when it starts too late is planned before all others, and neither lends nor borrows."""
-    queues = FrozenMap({"q": Queue(expected_wait=1, max_wait=Wait(seconds=200, is_hard=True))})
-    instance = window(
-        [nodes("a", cores=4)], lending("m", "a", walltime=100), malleable("g", 10, queue="q"), queues=queues
-    )
-    assert planned(instance)["g"].start == 100
-
-
 def test_dependencies_of_guests() -> None:
     """A job that waits for others becomes a guest when they let it go, and waits on when reservations are made anew."""
     after = (Dependency(job="r", type=DependencyType.AFTERANY, delay=5),)
@@ -357,20 +309,6 @@ def test_dependencies_of_guests() -> None:
     assert (found["h"].start, found["g"].start) == (0, 25)
     assert found["w[1]"].start == 20
     assert found["last"].start >= found["w[2]"].start + 3
-
-
-def test_evolving_jobs() -> None:
-    """A job that evolves is planned as it is by other rules, and again when a mate ends later."""
-    steps = tuple(Step(walltime=5, request=Request(chunks=(chunk(count, cores=4),))) for count in (1, 2))
-    jobs = [
-        lending("m", "a", walltime=50),
-        replace(lending("r", "b", walltime=30), malleability=None),
-        malleable("g", 10),
-        replace(waiting("e", 1, chunk(cores=4)), steps=steps),
-    ]
-    found = planned(window([nodes("a b", cores=4)], *jobs))
-    assert cores_of(found["g"]) == [(0, 20, 2)]
-    assert cores_of(found["e"]) == [(55, 60, 4), (60, 65, 8)]
 
 
 # ---- shares ----
@@ -432,15 +370,6 @@ def test_a_mate_that_ends_early() -> None:
         assert (found["g"].end, found["n"].end) == (end, 90 + end // 2)
 
 
-def test_all_end_early() -> None:
-    """Guest and mate are predicted for 20 s and end after 10; who waits for their node starts then (SD-11)."""
-    free = Malleability(shares=(0.5,), stretch=FrozenMap({0.5: 1}))
-    jobs = [lending("m", "a", walltime=10, malleability=free), malleable("g", 10, malleability=free)]
-    first, rigid = waiting("first", 30, chunk(cores=4), priority=1), waiting("r", 5, chunk(cores=4))
-    found = planned(window([nodes("a", cores=4)], *jobs, first, rigid))
-    assert (found["m"].end, found["g"].end, found["first"].start, found["r"].start) == (10, 10, 10, 40)
-
-
 def test_pace_on_uneven_nodes() -> None:
     """With 24 and 48 cores of 48 the ideal model does 3/4 of the work per second, the worst case a half (SD-3)."""
     guest = guest_of(malleable("g", 10, chunks=(chunk(2, cores=48),)), FREE)
@@ -470,21 +399,6 @@ def test_slower_than_the_worst_case() -> None:
 # ---- what ran before ----
 
 
-def test_who_has_lent_before_now() -> None:
-    """A mate whose guest is still there at now lends again when that has ended, and its past is repeated."""
-    half = tuple(Placement(node="a", resources=Amounts({"cores": 2}), chunk=0, count=1) for _ in "a")
-    full = tuple(Placement(node="a", resources=Amounts({"cores": 4}), chunk=0, count=1) for _ in "a")
-    mate = malleable("m", 100)
-    segments = (Segment(start=-10, end=10, allocation=half), Segment(start=10, end=100, allocation=full))
-    mate = replace(mate, submit=-10, running=Running(start=-10, segments=segments))
-    old = malleable("old", 10, submit=-10)
-    old = replace(old, running=Running(start=-10, segments=(Segment(start=-10, end=10, allocation=half),)))
-    for others in ([old], []):
-        found = planned(window([nodes("a", cores=4)], mate, *others, malleable("g", 10)))
-        assert cores_of(found["g"]) == [(10, 30, 2)]
-        assert cores_of(found["m"]) == [(-10, 30, 2), (30, 110, 4)]
-
-
 def test_a_running_job_that_nobody_can_change() -> None:
     """A running job whose segments do not do its work is a fact: it was given less time than it needs."""
     mate = lending("m", "a", walltime=100)
@@ -492,53 +406,3 @@ def test_a_running_job_that_nobody_can_change() -> None:
     segment = replace(mate.running.segments[0], end=150)
     mate = replace(mate, running=replace(mate.running, segments=(segment,)))
     assert planned(window([nodes("a", cores=4)], mate, malleable("g", 10)))["g"].start == 150
-
-
-# ---- names, refusals, and who finds no place ----
-
-
-def test_names() -> None:
-    """The limits of the paper are engines that can be named."""
-    names = [name for name, engine in POLICIES.items() if isinstance(engine, SdEngine)]
-    assert names == ["sd_5", "sd_10", "sd_50", "sd_inf", "sd_dyn"]
-
-
-def test_refusals() -> None:
-    """What the ledger of the other rules cannot honour is refused by name."""
-    limit = Limit(consumer=None, resource="cores", items=None)  # type: ignore[arg-type]  # nobody looks into it
-    instance = window([nodes("a", cores=4)], malleable("g", 10), limits=(limit,))
-    engine = POLICIES["sd_dyn"]
-    assert engine.unsupported(instance) == POLICIES["conservative"].unsupported(instance) != ()
-    with pytest.raises(UnsupportedError, match="sd_dyn"):
-        engine.plan(instance, None)
-
-
-def test_waiting_room() -> None:
-    """A job that can never start has a reason, and so have jobs that wait for it, whatever is planned anew for the
-    others.
-    """
-    jobs = [
-        lending("m", "a", walltime=100),
-        malleable("wide", 10, 2),
-        waiting("f", 1, chunk(cores=1), after=(Dependency(job="wide", type=DependencyType.AFTEROK),)),
-        waiting("late", 10, chunk(cores=4), deadline=50),
-        malleable("g", 10),
-    ]
-    instance = window([nodes("a", cores=4)], *jobs)
-    outcome = SdEngine(FREE).plan(instance, None)
-    assert_judged(instance, outcome)
-    assert {job.id: job.reason for job in outcome.waiting_room} == {
-        "wide": "unsatisfiable",
-        "f": "dependency",
-        "late": "too_late",
-    }
-
-
-def test_progress() -> None:
-    """Progress ends with all jobs."""
-    told: list[tuple[int, int]] = []
-    instance = window([nodes("a", cores=4)], lending("m", "a", walltime=100), malleable("g", 10), malleable("h", 10))
-    outcome: Outcome = SdEngine(FREE).plan(instance, lambda done, total: told.append((done, total)))
-    assert len(outcome.jobs) == 3
-    assert told[-1] == (2, 2)
-    assert told == sorted(told)
