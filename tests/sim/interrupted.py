@@ -1,4 +1,4 @@
-"""The arrays of checkpoints, and simulations that look at their progress often enough to be interrupted."""
+"""Checkpoints that are forged, and simulations that look at their progress often enough to be interrupted."""
 
 from __future__ import annotations
 

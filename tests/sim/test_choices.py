@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cpsched.domain import Consumer, ConsumerKind, FrozenMap, Instance, ItemBound, Job, Limit, Outage, Step
-from cpsched.errors import UnsupportedError
+from cpsched.errors import DocumentError, UnsupportedError
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.lab.policies import make_scheduler
 from cpsched.lab.sim import (
@@ -32,7 +32,7 @@ from cpsched.metrics import Ending
 from cpsched.verify import verify
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.oracle.naive_simulator import play_naively
-from tests.sim.interrupted import looking_often
+from tests.sim.interrupted import forged, looking_often, written
 from tests.sim.played import played, story_of
 
 RULES = (
@@ -198,7 +198,7 @@ def test_a_draft_takes_the_first_that_fits() -> None:
 
 
 def test_an_interrupted_simulation_goes_on_by_what_was_chosen(tmp_path: Path) -> None:
-    """A checkpoint has the choices."""
+    """A checkpoint has the choices; one with others is refused."""
     instance, rule = busy(5, fails=True), RULES[2]
     whole = simulate(instance, rule)
 
@@ -211,6 +211,11 @@ def test_an_interrupted_simulation_goes_on_by_what_was_chosen(tmp_path: Path) ->
         simulate(instance, rule, progress=stop, checkpoint=checkpoint)
     resumed = simulate(instance, rule, checkpoint=replace(checkpoint, resume=True))
     assert outcomes(resumed) == outcomes(whole)
+    arrays = written(checkpoint.path)
+    for name in ("state.choice", "state.demand", "state.cores"):
+        forged({**arrays, name: arrays[name] + 1}, checkpoint.path)
+        with pytest.raises(DocumentError, match=name):
+            simulate(instance, rule, checkpoint=replace(checkpoint, resume=True))
 
 
 def test_the_judge_finds_a_wrong_choice() -> None:
