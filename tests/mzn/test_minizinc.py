@@ -15,9 +15,12 @@ import pytest
 
 from cpsched.domain import (
     Amounts,
+    FrozenMap,
     Instance,
     Malleability,
     NodeClass,
+    Objective,
+    ObjectiveTerm,
     Reservation,
     ReservationKind,
     Step,
@@ -200,6 +203,7 @@ def test_what_the_models_do_not_know_is_named() -> None:
     first = ORDER.jobs[0]
     (step,) = first.steps
     half = Malleability(shares=(0.5,))
+    slowdown = Objective(weights=FrozenMap({ObjectiveTerm.SLOWDOWN: 1.0}))
     downtime = Reservation(id="d", start=0, end=5, request=step.request, kind=ReservationKind.DOWNTIME)
     large = NodeClass(names=("big",), resources=Amounts({"mem": 1 << 31}))
     refused = {
@@ -207,7 +211,9 @@ def test_what_the_models_do_not_know_is_named() -> None:
             replace(ORDER, reservations=(downtime,))
         ),
         "job a: can run on fewer cores": changed(ORDER, malleability=half),
-        "job a: evolves over several steps": changed(ORDER, steps=(step, step)),
+        "job a: slowdown of a job whose steps can be held": replace(
+            changed(ORDER, steps=(step, step), expand_limit=None), objective=slowdown
+        ),
         "jobs: 100002 pairs of a kind of chunks and a node; the model takes 100000": changed(
             ORDER, array=tuple(range(100_000))
         ),
