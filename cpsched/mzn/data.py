@@ -37,6 +37,10 @@ class Prices:
     end_rate: Fraction
     #: The latest end of the last job, in seconds from now.
     horizon: int
+    #: By job: the rate of each second that it runs longer than its shortest duration.
+    runs: Sequence[Fraction] = ()
+    #: By stage: the rate of each second that it is held.
+    holds: Sequence[Fraction] = ()
 
     @cached_property
     def scale(self) -> Fraction:
@@ -52,7 +56,7 @@ class Prices:
 
     @property
     def _rates(self) -> Sequence[Fraction]:
-        return [self.end_rate, *(price.rate for price in self.prices)]
+        return [self.end_rate, *self.runs, *self.holds, *(price.rate for price in self.prices)]
 
     def integers(self, rates: Sequence[Fraction]) -> list[int]:
         """Return rates as integer prices."""
@@ -64,15 +68,18 @@ class Prices:
         return sum(self._rates) * self.scale == sum(self.integers(self._rates))
 
     def cost(self, starts: Sequence[int], last_end: int) -> Fraction:
-        """Return the cost of a plan (times in seconds from now)."""
+        """Return the cost of a plan (times in seconds from now) that runs and holds nothing longer."""
         late = (price.rate * max(0, starts[price.job] - price.from_) for price in self.prices)
         return sum(late, self.end_rate * last_end)
 
-    def integer_cost(self, starts: Sequence[int], last_end: int) -> int:
-        """Return the same in integer prices, as the model computes it."""
-        rates = [*(price.rate for price in self.prices), self.end_rate]
+    def integer_cost(
+        self, starts: Sequence[int], last_end: int, runs: Sequence[int] = (), holds: Sequence[int] = ()
+    ) -> int:
+        """Return the same in integer prices, as the models compute it, with the seconds of longer runs and holds."""
+        rates = [*(price.rate for price in self.prices), *self.runs, *self.holds, self.end_rate]
         delays = (max(0, starts[price.job] - price.from_) for price in self.prices)
-        return sum(price * paid for price, paid in zip(self.integers(rates), (*delays, last_end), strict=True))
+        seconds = (*delays, *runs, *holds, last_end)
+        return sum(price * paid for price, paid in zip(self.integers(rates), seconds, strict=True))
 
     @property
     def data(self) -> dict[str, Any]:
@@ -111,21 +118,22 @@ class Times:
     horizon: int
 
     @classmethod
-    def of(cls, instance: Instance, jobs: Sequence[Job]) -> "Times":
+    def of(cls, instance: Instance, jobs: Sequence[Job], longer: int = 0) -> "Times":
         """Return the times of some waiting jobs of an instance; those that they depend on run, or are among them.
 
         A job that waits for an array waits for each of its elements.
 
         In a best plan each job starts as early as it may by itself, or when another ends, or a lag after another's
         start, and so on, back to a first one, or to the end of a running job or of something set aside: no two of these
-        steps are the same, which gives the horizon.
+        steps are the same, which gives the horizon. `longer`: the most seconds by which all jobs together, running ones
+        too, may take longer than the instance states.
         """
         now = instance.now
         precedences = Precedences(instance, jobs)
         lags = tuple(lag for milestone in precedences.milestones() for lag in milestone.lags())
         earliest = [precedences.earliest(job) or 0 for job in jobs]
         ends = [job.running.segments[-1].end - now for job in instance.jobs if job.running is not None]
-        longest = sum(job.walltime for job in jobs) + sum(lag.seconds for lag in lags)
+        longest = longer + sum(job.walltime for job in jobs) + sum(lag.seconds for lag in lags)
         horizon = instance.last_end(max([0, *ends, *earliest]), longest)
         last = [instance.latest_start(job) for job in jobs]
         latest = tuple(
@@ -164,7 +172,7 @@ def kinds_of(jobs: Sequence[Job]) -> list[Kind]:
 
 
 def window_data(instance: Instance, jobs: Sequence[Job]) -> dict[str, Any]:
-    """Return the machine, what is taken of it, and the licences."""
+    """Return the data of a window that both models have: the machine, what is taken of it, and the licences."""
     return {
         **_machine_data(instance),
         **_running_data(instance),
@@ -199,19 +207,26 @@ def _has(node_class: NodeClass, name: str) -> int:
 def request_data(instance: Instance, jobs: Sequence[Job]) -> dict[str, Any]:
     """Return the requests of jobs, and how many of their chunks each node holds."""
     kinds, resources = kinds_of(jobs), resource_numbers(instance)
-    places = [job.request.place for job in jobs]
     return {
         "walltime": [job.walltime for job in jobs],
-        "num_jobs": len(jobs),
-        "job_name": [job.id for job in jobs],
-        "packed": [place.is_packed for place in places],
-        "scattered": [place.is_scattered for place in places],
-        "exclusive": [place.exclusive for place in places],
+        **place_data(jobs),
         "num_kinds": len(kinds),
         "asked_by": [kind.job + 1 for kind in kinds],
         "chunks": [kind.chunk.count for kind in kinds],
         "size": [[kind.chunk.resources.get(name, 0) for name in resources] for kind in kinds],
         "most": [most_on_nodes(instance, jobs[kind.job], kind.chunk) for kind in kinds],
+    }
+
+
+def place_data(jobs: Sequence[Job]) -> dict[str, Any]:
+    """Return the names of jobs, and the arrangement of their chunks on nodes."""
+    places = [job.steps[0].request.place for job in jobs]
+    return {
+        "num_jobs": len(jobs),
+        "job_name": [job.id for job in jobs],
+        "packed": [place.is_packed for place in places],
+        "scattered": [place.is_scattered for place in places],
+        "exclusive": [place.exclusive for place in places],
     }
 
 
@@ -303,7 +318,7 @@ def most_on_nodes(instance: Instance, job: Job, chunk: Chunk) -> list[int]:
     """Return the number of chunks that each node holds when nothing else is on it (P of BRIDI-6)."""
     row: list[int] = []
     for node_class in instance.cluster.classes:
-        exclusive = job.request.place.exclusive
+        exclusive = job.steps[0].request.place.exclusive
         fit = chunks_on_empty_node(node_class, chunk, job.walltime, exclusive=exclusive)
         row += [min(fit, chunk.count) if node_class.is_up else 0] * len(node_class.names)
     return row

@@ -7,13 +7,14 @@ from fractions import Fraction
 from typing import Any
 
 from cpsched import planner
-from cpsched.domain import Instance, Job, PlannedJob, Segment, modes, resumable
+from cpsched.domain import Instance, Job, ObjectiveTerm, PlannedJob, Segment, modes, resumable
 from cpsched.engine import Board
 from cpsched.errors import EngineError
 from cpsched.metrics import objective_value
 from cpsched.mzn.data import MOST_INTEGER, Prices, Times, kinds_of, request_data, start_prices, window_data
+from cpsched.mzn.evolving import EvolvingWindow, can_be_held
 from cpsched.mzn.solver import Answer, Verdict, find_solver, solutions
-from cpsched.problem import Precedences, given, in_segments, placements
+from cpsched.problem import Precedences, awaited_ends, given, in_segments, placements
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,8 @@ class Window:
     prices: Prices
     #: The part of the objective's value that is not in the model's cost.
     base: Fraction
+
+    model = "window"
 
     @classmethod
     def of(cls, instance: Instance, known: Sequence[PlannedJob]) -> "Window":
@@ -69,11 +72,10 @@ class Window:
             yield in_segments(job.id, [Segment(start=begin, end=begin + job.walltime, allocation=allocation)])
 
 
-#: The model, and events for a solver that has finished with it where it has one choice of each job: nothing is proven.
-_MODEL = "window"
+#: Events for a solver that has finished with a model that does not have all plans of a window: nothing is proven then.
 _ENDS = {
-    Verdict.OPTIMAL: "its best plan is optimal in window.mzn, which does not have all plans: there may be better ones",
-    Verdict.IMPOSSIBLE: "no plan of window.mzn is as good as the best known plan",
+    Verdict.OPTIMAL: "its best plan is optimal in {model}.mzn, which does not have all plans: there may be better ones",
+    Verdict.IMPOSSIBLE: "no plan of {model}.mzn is as good as the best known plan",
 }
 
 
@@ -85,7 +87,7 @@ class MiniZincParams:
 
 
 class MiniZinc:
-    """The model ``window``, given to a solver that MiniZinc knows."""
+    """The models ``window`` and ``evolving``, given to a solver that MiniZinc knows."""
 
     name = "minizinc"
 
@@ -114,7 +116,7 @@ class MiniZinc:
         if has_choices:
             apart = planner.elements_apart(instance)  # each job by the alternative that the plan chose for it
             instance = replace(apart, jobs=tuple(given(job, chosen.get(job.id, 0)) for job in apart.jobs))
-        window = Window.of(instance, [replace(planned, alternative=0) for planned in best.jobs])
+        window = window_of(instance, [replace(planned, alternative=0) for planned in best.jobs])
         if not window.jobs or board.is_over:
             return
         by = f"{self.name}:{self.params.solver}"
@@ -125,21 +127,29 @@ class MiniZinc:
 
         answer = solutions(
             self.params.solver,
-            _MODEL,
+            window.model,
             window.data,
             seconds=board.budget.remaining,
             seed=seed,
             is_over=lambda: board.is_over,
             on_solution=offer,
         )
-        if not has_choices:
+        if isinstance(window, Window) and not has_choices:
             _conclude(window, answer, board, best.ids, self.params.solver, by)
         elif answer.verdict in _ENDS:
-            board.report(_ENDS[answer.verdict], by=by)
+            board.report(_ENDS[answer.verdict].format(model=window.model), by=by)
+
+
+def window_of(instance: Instance, known: Sequence[PlannedJob]) -> Window | EvolvingWindow:
+    """Return the data of a window for the model that has its kinds of jobs.
+
+    `instance`: with supported features. `known`: the jobs of any plan. The model is asked for a plan that is no worse.
+    """
+    return EvolvingWindow.of(instance, known) if has_evolving(instance) else Window.of(instance, known)
 
 
 def _conclude(window: Window, answer: Answer, board: Board, jobs: Collection[str], solver: str, by: str) -> None:
-    """Offer the bound that is proven when the solver has finished."""
+    """Offer the bound that is proven when the solver has finished with a model that has all plans of a window."""
     if answer.verdict is Verdict.IMPOSSIBLE:
         raise EngineError(f"{by}: expected a plan as good as the best known one, got the answer that there is none")
     if answer.verdict is Verdict.OPTIMAL and answer.cost is not None:
@@ -153,28 +163,54 @@ _MOST_PLACEMENTS = 100_000
 
 
 def unsupported(instance: Instance) -> tuple[str, ...]:
-    """Return the features of an instance that the model does not have, each with its path.
+    """Return the features of an instance that the models do not have, each with its path.
 
-    It has all features of the planner but these. Sizes are checked last, since they need the others.
+    They have all features of the planner but these. Sizes are checked last, since they need the others.
     """
     others = (
         *planner.unsupported(instance),
         *planner.within_groups(instance),
         *planner.hurried(instance),
-        *_changing(instance),
+        *_changed(instance),
+        *_malleable(instance),
+        *_slowed(instance),
     )
     return others or tuple(_too_large(instance))
 
 
-def _changing(instance: Instance) -> Iterator[str]:
-    """Yield the jobs that change, or that a plan may change, while they run: the model has one request for each."""
-    for job in instance.jobs:
-        if job.running is None and job.is_evolving:
-            yield f"job {job.id}: evolves over several steps"
-        if job.running is not None and sum(segment.end > instance.now for segment in job.running.segments) > 1:
-            yield f"job {job.id}: its running allocation changes over time"
-        if not job.is_evolving and len(modes(job)) > 1 if job.running is None else resumable(job, instance.now):
-            yield f"job {job.id}: can run on fewer cores"
+def has_evolving(instance: Instance) -> bool:
+    """Return whether any waiting job evolves: the model for such windows is another one."""
+    return any(job.is_evolving for job in instance.jobs if job.running is None)
+
+
+def _malleable(instance: Instance) -> list[str]:
+    """Return the jobs that a plan may run or continue on a share of their cores: the models have all cores only."""
+    return [
+        f"job {job.id}: can run on fewer cores"
+        for job in instance.jobs
+        if (not job.is_evolving and len(modes(job)) > 1 if job.running is None else resumable(job, instance.now))
+    ]
+
+
+def _changed(instance: Instance) -> list[str]:
+    """Return the running jobs whose allocation changes between now and their end."""
+    return [
+        f"job {job.id}: its running allocation changes over time"
+        for job in instance.jobs
+        if job.running is not None and sum(segment.end > instance.now for segment in job.running.segments) > 1
+    ]
+
+
+def _slowed(instance: Instance) -> list[str]:
+    """Return the jobs whose steps can be held where that changes their slowdown, which is then not linear."""
+    if ObjectiveTerm.SLOWDOWN not in instance.objective.weights:
+        return []
+    awaited = awaited_ends(instance)
+    return [
+        f"job {job.id}: slowdown of a job whose steps can be held"
+        for job in instance.elements()
+        if job.running is None and can_be_held(job, is_awaited=job.id in awaited)
+    ]
 
 
 def _too_large(instance: Instance) -> list[str]:
@@ -192,7 +228,13 @@ def _too_large(instance: Instance) -> list[str]:
     features = []
     if max(amounts, default=0) > MOST_INTEGER:
         features.append(f"cluster: {max(amounts)} of one resource; the model takes {MOST_INTEGER}")
-    horizon = Times.of(instance, jobs).horizon
+    horizon = _horizon(instance, jobs)
     if horizon > MOST_INTEGER:
         features.append(f"jobs: together they may take {horizon} s; the model takes {MOST_INTEGER} s")
     return features
+
+
+def _horizon(instance: Instance, jobs: Sequence[Job]) -> int:
+    """Return the seconds of the longest plan of a model."""
+    held = sum(seconds or 0 for job in jobs for seconds in job.longest_steps) if has_evolving(instance) else 0
+    return Times.of(instance, jobs, longer=held).horizon

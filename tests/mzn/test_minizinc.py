@@ -232,7 +232,7 @@ def test_what_the_models_do_not_know_is_named() -> None:
 
 def test_models_are_found() -> None:
     """The models lie where they are looked for; another name is an error."""
-    for name in ("window", "window_data", "one_node_per_unit"):
+    for name in ("window", "window_data", "one_node_per_unit", "evolving"):
         assert model_path(name).suffix == ".mzn"
     with pytest.raises(EngineError, match=r"Expected a model nothing\.mzn"):
         model_path("nothing")
