@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +17,8 @@ from hypothesis import strategies as st
 
 from cpsched.domain import Instance, Plan
 from cpsched.errors import DocumentError
-from cpsched.formats import instance_to_document, plan_to_document
+from cpsched.formats import instance_to_document, parse_instance, plan_to_document
+from cpsched.lab.policies import make_scheduler
 from cpsched.lab.sim import (
     BackfillRule,
     Checkpoint,
@@ -32,14 +35,15 @@ from cpsched.lab.sim import (
     rule_choice,
     simulate,
 )
+from cpsched.lab.sim.arrays import C
 from cpsched.lab.sim.checkpoint import Keeper
 from cpsched.lab.sim.load import Load
 from cpsched.lab.sim.world import SimWorld
-from cpsched.lab.workloads import lublin
+from cpsched.lab.workloads import lublin, with_malleable
 from cpsched.metrics import load_over_time
 from cpsched.verify import verify
 from tests.oracle.random_workloads import restricted_workloads, rules, workloads
-from tests.sim.interrupted import written
+from tests.sim.interrupted import forged, written
 from tests.sizes import examples
 
 EASY = QueueRule(name="easy", backfill=BackfillRule.NOT_DELAYING)
@@ -244,13 +248,13 @@ def test_a_damaged_checkpoint_is_refused(state: Checkpoint, damage: Callable[[by
 
 
 def test_a_checkpoint_with_other_arrays_is_refused(state: Checkpoint) -> None:
-    """Arrays that are too short, or of another type, would be read beyond their ends: the digest is not theirs."""
+    """Arrays that are too short, or of another type, would be read beyond their ends."""
     with np.load(state.path) as archive:
         arrays = {name: archive[name] for name in archive.files}
     for wrong in (arrays["state.queue"][:-1], arrays["state.queue"].astype(np.int32)):
         with state.path.open("wb") as stream:
             np.savez(stream, **{**arrays, "state.queue": wrong})
-        with pytest.raises(DocumentError, match="Expected a checkpoint as it was written"):
+        with pytest.raises(DocumentError, match=r"Expected an array state\.queue like that of this workload"):
             simulate(lublin(30, 1), OneByOne(), checkpoint=state)
 
 
@@ -309,3 +313,98 @@ def test_a_changed_checkpoint_is_refused(state: Checkpoint, every: int) -> None:
             assert len(fault.message.splitlines()) == 1
             refused += 1
     assert refused > 300 / every
+
+
+#: Arrays whose values kernels use as indices and counts.
+INDICES: tuple[str, ...] = (
+    "queue",
+    "ends",
+    "heap",
+    "pool",
+    "runs",
+    "attempts",
+    "fixed",
+    "fixed_columns",
+    "changes",
+    "modes",
+)
+INDICES += ("demand", "links_of", "links", "user", "outages", "out", "clock")
+
+
+def eventful_workload() -> Instance:
+    """Return malleable jobs with dependencies and a licence, one that runs already, and nodes that go down twice."""
+    document = instance_to_document(with_malleable(lublin(60, 1, nodes=32, cores=4), 0, share=0.7))
+    document["cluster"]["licenses"] = {"matlab": 2}
+    document["outages"] = [
+        {"nodes": "node[01-16]", "start": 5000, "end": 5600},
+        {"nodes": "node[01-32]", "start": 12_000, "end": 12_600},
+    ]
+    jobs = document["jobs"]
+    for job in jobs:
+        job["submit"] //= 8
+    for number in (10, 20, 30):
+        jobs[number]["after"] = [{"job": jobs[number - 5]["id"], "type": "afterany"}]
+    jobs.append(
+        {
+            "id": "r", "submit": 0, "walltime": 20_000, "runtime": 15_000, "request": "1:ncpus=2",
+            "licenses": {"matlab": 1},
+            "running": {"start": 0, "allocation": [{"node": "node32", "resources": {"cores": 2}}]},
+        }
+    )  # fmt: skip
+    return parse_instance(document)
+
+
+def test_indices_are_checked_even_where_the_digest_is_right(tmp_path: Path) -> None:
+    """Somebody who forges a digest gets no index to a kernel that lies outside of its array; all arrays are in use."""
+    checkpoint = Checkpoint(path=tmp_path / "state", scheduler="sd_10")
+    workload = eventful_workload()
+    with pytest.raises(Interrupted):
+        simulate(workload, make_scheduler("sd_10", {}), progress=interrupting(110), checkpoint=checkpoint)
+    whole, world = written(checkpoint.path), SimWorld(Load(workload))
+    Keeper(replace(checkpoint, resume=True), SimWorld(Load(workload)), [])
+    counters = {
+        "queue": C.QUEUED, "ends": C.RUNNING, "heap": C.HEAP, "pool": C.POOL,
+        "attempts": C.ATTEMPTS, "fixed_columns": C.FIXED, "changes": C.CHANGES,
+        "modes": C.MODES,
+    }  # fmt: skip
+    for name in INDICES:
+        array = whole[f"state.{name}"]
+        used = int(whole["state.clock"][counters[name]]) if name in counters else len(array)
+        assert used > 0, name
+        for value in (np.iinfo(array.dtype).max, np.iinfo(array.dtype).min):
+            other = array.copy()
+            other[:used] = value
+            forged({**whole, f"state.{name}": other}, checkpoint.path)
+            with pytest.raises(DocumentError, match=rf"Expected arrays of a simulation .*state\.{name}"):
+                Keeper(replace(checkpoint, resume=True), world, [])
+    heap = whole["state.heap"].copy()
+    heap[0, 0] = 2**40  # later than the events below it
+    forged({**whole, "state.heap": heap}, checkpoint.path)
+    with pytest.raises(DocumentError, match=r"state\.heap"):
+        Keeper(replace(checkpoint, resume=True), world, [])
+
+
+@pytest.mark.parametrize(("place", "moment"), [(0, 0), (-1, 0), (-1, -1)])
+def test_events_lie_ahead(state: Checkpoint, place: int, moment: int) -> None:
+    """An event of the past would turn the clock back: the simulation did not end."""
+    whole = written(state.path)
+    heap = whole["state.heap"].copy()
+    heap[: int(whole["state.clock"][C.HEAP])][place, 0] = moment
+    forged({**whole, "state.heap": heap}, state.path)
+    with pytest.raises(DocumentError, match=r"state\.heap"):
+        Keeper(state, SimWorld(Load(lublin(30, 1))), [])
+
+
+def test_a_packed_or_oversized_archive_is_refused(state: Checkpoint) -> None:
+    """Arrays are read only if they are as large as they say, and no larger than the file."""
+    whole: dict[str, Any] = written(state.path)
+    with state.path.open("wb") as stream:
+        np.savez_compressed(stream, **whole)
+    with pytest.raises(DocumentError, match=r"larger than the file|packed"):
+        simulate(lublin(30, 1), OneByOne(), checkpoint=state)
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"shape": (10**15,), "fortran_order": False, "descr": "<i8"})
+    with zipfile.ZipFile(state.path, "w") as archive:
+        archive.writestr("identity.npy", header.getvalue())
+    with pytest.raises(DocumentError, match="not as large as it says"):
+        simulate(lublin(30, 1), OneByOne(), checkpoint=state)
