@@ -232,8 +232,10 @@ class Ledger:
         """
         row, table = self._row[planned.id], self.table
         if row in self._shapes:
+            if not self._may_be_at(row, planned):
+                return False
             parts = self._changing.restored(self._shapes[row], planned, self.instance.now)
-            if parts is None or not self._may_be_at(row, planned):
+            if parts is None:
                 return False
             self._book_changing(row, parts)
             return True
