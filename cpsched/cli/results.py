@@ -7,6 +7,8 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,13 +45,16 @@ def identity_of(instance: Instance, contender: Contender, conditions: Mapping[st
 
 
 def _digest(instance: Instance) -> str:
-    sha = hashlib.sha256(repr((instance.cluster, instance.queues, instance.outages)).encode())
+    from cpsched.domain import Job
+
+    sha = hashlib.sha256(repr(replace(instance, jobs=())).encode())
     requests: dict[int, str] = {}
+    own = attrgetter(*(field.name for field in fields(Job) if field.name != "steps"))
     for job in instance.jobs:
-        if id(job.request) not in requests:
-            requests[id(job.request)] = repr(job.request)
-        times = (job.submit, job.walltime, job.runtime, job.not_before, job.after)
-        sha.update(f"{job.id} {job.queue} {times} {requests[id(job.request)]}\n".encode())
+        for step in job.steps:  # many jobs share a request
+            text = requests.get(id(step.request)) or requests.setdefault(id(step.request), repr(step.request))
+            sha.update(f"{step.walltime} {text}\n".encode())
+        sha.update(repr(own(job)).encode())
     return sha.hexdigest()[:16]
 
 
