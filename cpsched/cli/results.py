@@ -7,7 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,7 +47,8 @@ def identity_of(instance: Instance, contender: Contender, conditions: Mapping[st
 def _digest(instance: Instance) -> str:
     from cpsched.domain import Job
 
-    sha = hashlib.sha256(repr(replace(instance, jobs=())).encode())
+    rules = [getattr(instance, field.name) for field in fields(instance) if field.compare and field.name != "jobs"]
+    sha = hashlib.sha256(repr(rules).encode())
     requests: dict[int, str] = {}
     own = attrgetter(*(field.name for field in fields(Job) if field.name != "steps"))
     for job in instance.jobs:
