@@ -8,7 +8,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,17 +44,15 @@ def identity_of(instance: Instance, contender: Contender, conditions: Mapping[st
 
 
 def _digest(instance: Instance) -> str:
-    from cpsched.domain import Job
-
     rules = [getattr(instance, field.name) for field in fields(instance) if field.compare and field.name != "jobs"]
     sha = hashlib.sha256(repr(rules).encode())
     requests: dict[int, str] = {}
-    own = attrgetter(*(field.name for field in fields(Job) if field.name != "steps"))
+    own = [field.name for job in instance.jobs[:1] for field in fields(job) if field.name != "steps"]
     for job in instance.jobs:
         for step in job.steps:  # many jobs share a request
             text = requests.get(id(step.request)) or requests.setdefault(id(step.request), repr(step.request))
             sha.update(f"{step.walltime} {text}\n".encode())
-        sha.update(repr(own(job)).encode())
+        sha.update(repr([getattr(job, name) for name in own]).encode())
     return sha.hexdigest()[:16]
 
 

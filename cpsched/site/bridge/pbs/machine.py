@@ -91,7 +91,7 @@ class Machine:
         names: dict[str, list[str]] = {}
         for vnode in self.vnodes.values():
             names.setdefault(vnode.queue, []).append(vnode.name)
-        return tuple(names.get(queue) or names.get("", ())) if names.keys() - {""} else None
+        return tuple(names.get(queue) or names.get("", [])) if names.keys() - {""} else None
 
     def cluster(self) -> Cluster:
         """Return the cluster; where hosts have several vnodes, the largest of each has a property."""
