@@ -84,16 +84,16 @@ class Occupation:
         self.version = 0
         #: bool (jobs + 1,): which jobs are taken away; the last one, also at -1, is no job, and is not.
         self.is_away: NDArray[np.bool_] = np.zeros(len(planned) + 1, dtype=bool)
-        for one in instance.set_aside:
+        #: Running jobs that together take more of a column than there is, and those beside them on its nodes, with what
+        #: each would have by itself, in the order in which they get what is left.
+        self._crowd: dict[int, list[_Wanted]] = {}
+        self._book(planned)
+        for one in instance.set_aside:  # after the jobs: engines set aside more than documents state
             amounts, _ = amounts_aside(one, self.columns)
             start, end = max(0, one.start - instance.now), one.end - instance.now
             if end > start:
                 for timeline in (self._timeline, self.bare):
                     booked_remainder(timeline, start, end if end < FOR_EVER else FOREVER, amounts, {})
-        #: Running jobs that together take more of a column than there is, and those beside them on its nodes, with what
-        #: each would have by itself, in the order in which they get what is left.
-        self._crowd: dict[int, list[_Wanted]] = {}
-        self._book(planned)
 
     def _book(self, planned: Sequence[PlannedJob]) -> None:
         """Book all jobs of a plan: running ones first, as far as what they hold is free; the others as a whole."""

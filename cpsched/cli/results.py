@@ -7,6 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,13 +44,15 @@ def identity_of(instance: Instance, contender: Contender, conditions: Mapping[st
 
 
 def _digest(instance: Instance) -> str:
-    sha = hashlib.sha256(repr((instance.cluster, instance.queues, instance.outages)).encode())
+    rules = [getattr(instance, field.name) for field in fields(instance) if field.compare and field.name != "jobs"]
+    sha = hashlib.sha256(repr(rules).encode())
     requests: dict[int, str] = {}
+    own = [field.name for job in instance.jobs[:1] for field in fields(job) if field.name != "steps"]
     for job in instance.jobs:
-        if id(job.request) not in requests:
-            requests[id(job.request)] = repr(job.request)
-        times = (job.submit, job.walltime, job.runtime, job.not_before, job.after)
-        sha.update(f"{job.id} {job.queue} {times} {requests[id(job.request)]}\n".encode())
+        for step in job.steps:  # many jobs share a request
+            text = requests.get(id(step.request)) or requests.setdefault(id(step.request), repr(step.request))
+            sha.update(f"{step.walltime} {text}\n".encode())
+        sha.update(repr([getattr(job, name) for name in own]).encode())
     return sha.hexdigest()[:16]
 
 

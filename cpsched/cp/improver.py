@@ -105,7 +105,8 @@ class Cp(InWorker[CpParams]):
                     over = best.ids if number is None else number + len(running)
                     board.prove(encoding.costs.bound(least), over=over, how=f"CP-SAT, {size}", by=self.name)
                 case Done(verdict):
-                    if verdict in _WORDS and (request.hint is not None or verdict is Verdict.INVALID):
+                    is_over = verdict is Verdict.UNKNOWN and request.remaining < request.seconds / 10
+                    if verdict in _WORDS and not is_over and (request.hint is not None or verdict is Verdict.INVALID):
                         board.report(_WORDS[verdict], by=self.name)
                     return True
             return False

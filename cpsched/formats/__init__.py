@@ -19,7 +19,7 @@ from cpsched.formats.files import document_text, load_document, load_json, read_
 from cpsched.formats.hostlist import expand_hostlist, fold_hostlist
 from cpsched.formats.instance_reader import instance_schema, instance_to_document, parse_instance, parse_part, trusted
 from cpsched.formats.kinds import FORMS, Form
-from cpsched.formats.notations import format_indices
+from cpsched.formats.notations import format_indices, parse_indices
 from cpsched.formats.plan_document import check_belongs, parse_plan, plan_schema, plan_to_document
 from cpsched.formats.request_text import ParsedRequest, format_request, parse_request
 from cpsched.formats.toml import (

@@ -21,6 +21,8 @@ from cpsched.rusv import FOREVER, NOWHERE, Choices
 #: The number of running jobs that are tried with fewer cores; it is lower if many other jobs would have to move up
 #: each time. Trying more is left to a search.
 _MOST_SHRUNK, _MOST_MOVES = 8, 2000
+#: The number of jobs that are planned anew, each in the best of its modes, before no other try does so.
+_MOST_PLACED = 300
 
 
 class Values:
@@ -209,13 +211,15 @@ def go_on_shrunk(ledger: Ledger, order: Sequence[str], values: Values, *, names:
     `ledger`: has a plan of all its jobs that can be planned. `order`: in which they move up. `values`: says what plans
     on this ledger cost. `names`: which running and waiting jobs are tried; None: all that may be changed.
     """
-    is_changed, has_modes = False, any(len(modes) > 1 for modes in ledger.modes)
+    is_changed, has_modes, placed = False, any(len(modes) > 1 for modes in ledger.modes), 0
     lacking, value = _worth(ledger, values)
     for name in _by_gain(ledger) if names is None else names:
         for mode in range(_num_modes(ledger, name)):
-            for is_thorough in (False, True) if has_modes else (False,):
+            for is_thorough in (False, True) if has_modes and placed < _MOST_PLACED else (False,):
                 mark = ledger.marked()
-                if _tried(ledger, order, name, mode, values if is_thorough else None):
+                is_possible, num = _tried(ledger, order, name, mode, values if is_thorough else None)
+                placed += num * is_thorough
+                if is_possible:
                     less, found = _worth(ledger, values)
                     if less < lacking or (less == lacking and found < value - 1e-9 * abs(value)):
                         lacking, value, is_changed = less, found, True
@@ -260,15 +264,15 @@ def lenders(ledger: Ledger, order: Sequence[str]) -> list[str]:
     return running[:most] + [name for name in found if name not in ledger.running.changeable][:most]
 
 
-def _tried(ledger: Ledger, order: Sequence[str], name: str, mode: int, values: Values | None) -> bool:
+def _tried(ledger: Ledger, order: Sequence[str], name: str, mode: int, values: Values | None) -> tuple[bool, int]:
     """Continue a job, or run it from its start, in one of its modes, and move all others up; return whether each job
-    that had a place has one.
+    that had a place has one, and how many were planned anew.
 
     With `values` all jobs that are booked on its nodes are planned anew, and may be shrunk themselves.
     """
     found = _shrunk(ledger, name, mode, is_thorough=values is not None)
     if found is None:
-        return False
+        return False, 0
     again = [other for other in order if other in found]
     if values is None:
         ledger.plan(again)
@@ -277,7 +281,7 @@ def _tried(ledger: Ledger, order: Sequence[str], name: str, mode: int, values: V
     ledger.backfill(order)
     if ledger.running.expand(name) if name in ledger.running.changeable else ledger.expand(name):
         ledger.backfill(order)
-    return all(ledger.is_booked(other) for other in found)
+    return all(ledger.is_booked(other) for other in found), len(again)
 
 
 def _shrunk(ledger: Ledger, name: str, mode: int, *, is_thorough: bool) -> set[str] | None:

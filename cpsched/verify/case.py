@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from cpsched.verify.model import Booking, Instance, Job, Plan, Request, Segment, Slice, Step
-from cpsched.verify.shares import faults_of_change, held_by
+from cpsched.verify.shares import changeable, faults_of_change, held_by
 from cpsched.verify.sweep import Use
 
 #: The most nodes or holders that a message names.
@@ -161,7 +161,7 @@ class Case:
 
     def _ends_early(self, job: Job) -> bool:
         """Return whether the end of a running malleable job follows from its work, and not from its walltime."""
-        return job.malleable is not None and self.seconds_of(job) < job.walltime
+        return self.seconds_of(job) < job.walltime and changeable(job) is not None
 
     @cached_property
     def changed(self) -> tuple[Booking, ...]:

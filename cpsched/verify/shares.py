@@ -102,7 +102,7 @@ def faults_of_change(seconds: int, entry: Booking, now: int) -> Iterator[str]:
     Its work is `seconds` at full share; one that has done more by `now` ends in the next second.
     """
     job = entry.job
-    stated = _changeable(job)
+    stated = changeable(job)
     if stated is None or job.malleable is None:
         yield "expected the segments and allocation that the instance states, for no plan may change this job"
         return
@@ -140,7 +140,7 @@ def faults_of_change(seconds: int, entry: Booking, now: int) -> Iterator[str]:
             yield f"expected {seconds} s of work at full share, its segments do {float(work):.6g} s"
 
 
-def _changeable(job: Job) -> list[Segment] | None:
+def changeable(job: Job) -> list[Segment] | None:
     """Return the segments of a running malleable job with its chunks, or None if it is a fact: if its chunks are not
     known, or change, or if the segments that the instance states do not do its work.
     """

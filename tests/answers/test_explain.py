@@ -19,6 +19,7 @@ from cpsched.answers import (
 from cpsched.domain import Instance
 from cpsched.errors import DocumentError
 from cpsched.formats import instance_to_document, parse_instance, parse_plan, plan_to_document
+from cpsched.verify import verify
 from tests.answers.judged import could_start, planned
 
 
@@ -291,6 +292,19 @@ def test_plans_that_are_none_of_the_instance_are_refused() -> None:
     for wrong in ({**document, "instance": "other"}, {**document, "now": 1}, collided, {**document, "record": True}):
         with pytest.raises(DocumentError):
             Answers(instance, parse_plan(wrong))
+
+
+def test_a_plan_may_have_a_job_beside_a_reservation_of_which_guests_want_whole_nodes() -> None:
+    """Engines keep such a node free as a whole; a plan that has not done so has answers too."""
+    reservation = {"id": "r", "start": 20, "end": 150, "request": "1:ncpus=2"}
+    reservation["allocation"] = [{"node": "n1", "resources": {"cores": 2}}]
+    guest = {"id": "guest", "request": "2:ncpus=2", "reservation": "r", "place": "free:excl"}
+    instance = window({"id": "a", "request": "1:ncpus=2", "not_before": 30}, guest, reservations=[reservation])
+    document: dict[str, Any] = plan_to_document(planned(instance))
+    document["jobs"][0]["segments"][0]["allocation"][0]["node"] = "n1"
+    answers = Answers(instance, parse_plan(document))
+    assert verify(instance_to_document(instance), document) == ()
+    assert answers.explain("a").start == 30
 
 
 def test_many_causes_are_sampled_evenly() -> None:

@@ -194,3 +194,15 @@ def test_entries_find_room_again() -> None:
         assert ledger.restore(placed)
         assert ledger.planned("j") == placed
         ledger.release("j")
+
+
+def test_a_changing_job_that_would_have_begun_is_not_restored() -> None:
+    """Its first step is before now: a second that no timeline has."""
+    steps = tuple(Step(walltime=5, request=Request(chunks=(chunk(cores=cores),))) for cores in (1, 2))
+    job = replace(waiting("j", 5, chunk(cores=1)), steps=steps)
+    instance = replace(window([FOUR], job), now=1)
+    segments = tuple(at("j", 5 * number, ("a", 0, 1, number + 1), end=5 * number + 5).segments[0] for number in (0, 1))
+    ledger = ledger_of(instance)
+    assert not ledger.restore(PlannedJob(id="j", start=0, end=10, segments=segments))
+    later = tuple(replace(one, start=one.start + 1, end=one.end + 1) for one in segments)
+    assert ledger.restore(PlannedJob(id="j", start=1, end=11, segments=later))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC
 from typing import Any
 
 import pytest
@@ -60,8 +61,6 @@ def of_configured(
 
 def of_pbs(nodes: dict[str, Any], resvs: dict[str, Any] | None = None, **jobs: dict[str, Any]) -> Seen:
     """Plan jobs of PBS, named j1 and so on, on some vnodes."""
-    from datetime import UTC
-
     qstat = {"timestamp": NOW, "Jobs": {f"{name[1:]}.srv": one for name, one in jobs.items()}}
     answers = (qstat, {"timestamp": NOW, "nodes": nodes}, {"resvs": resvs or {}})
     return planned(pbs.make_snapshot(*answers, zone=UTC, name="kinds"))
@@ -80,11 +79,53 @@ def of_pbs(nodes: dict[str, Any], resvs: dict[str, Any] | None = None, **jobs: d
         {"partitions": [part(), part("x" * 300)]},
         {"reservations": [reserved("r", "n9"), reserved("s", "n["), reserved("t" * 300, "n2")]},
         {"reservations": [{"name": "r", "node_list": "n2"}, reserved("s", "n2", users="ada")]},
+        {"reservations": [{"name": "r", "node_list": "n2"}]},
     ],
 )
 def test_one_bad_record_stops_nobody(answer: dict[str, Any]) -> None:
-    """Whatever is odd in one record, the other job starts at once."""
+    """Whatever is odd in one record, the only one of its kind too, the other job starts at once."""
     assert of_slurm(hour(1), **answer).starts["1"] == 0
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"cpus": 2**40, "tasks": 2**40},
+        {"node_count": 2**40},
+        {"memory_per_node": 2**50},
+        {"time_limit": 2**40},
+        {"array_job_id": 2, "array_task_string": "0-99999999"},
+    ],
+)
+def test_counts_beyond_all_bounds_cost_their_job(fields: dict[str, Any]) -> None:
+    """They are not counted out: the job is left with a reason, and the other one starts."""
+    seen = of_slurm(hour(1), hour(2, **fields))
+    assert (seen.starts, {*seen.left}) == ({"1": 0}, {"2"})
+
+
+def test_a_job_may_wait_for_one_with_a_higher_number() -> None:
+    """An update can give a job such a dependency; for a circle both are left."""
+    after = {"dependency": "afterany:5(unfulfilled)"}
+    seen = of_slurm(running(5, "n1", {"n1": (1, 100)}, time_limit=60), hour(1, **after))
+    assert seen.starts["1"] == HOUR - 60
+    seen = of_slurm(hour(1, **after), hour(5, dependency="afterok:1(unfulfilled)"), hour(7))
+    assert ({*seen.left}, seen.starts) == ({"1", "5"}, {"7": 0})
+
+
+def test_the_first_known_of_several_reservations() -> None:
+    """A job that names several runs in one of them, and one that names none that is known is left."""
+    jobs = [hour(number, user_name="bob", resv_name=name) for number, name in ((1, "gone,r"), (2, "gone,lost"))]
+    seen = of_slurm(*jobs, reservations=[reserved("r", "n2")])
+    assert (seen.nodes["1"], seen.starts["1"], {*seen.left}) == (("n2",), 0, {"2"})
+
+
+def test_a_type_that_only_the_job_is_told_takes_nothing() -> None:
+    """A node whose GPUs have no type is not overcommitted by a job that is told one."""
+    held = running(9, "n1", {"n1": (1, 100)}, time_limit=60, gres_detail=["gpu:k20:1(IDX:0)"])
+    seen = of_slurm(
+        held, hour(1, tres_per_node="gres:gpu:1"), nodes=[node("n1", gres="gpu:2")], partitions=[part(nodes="n1")]
+    )
+    assert seen.starts["1"] == 0
 
 
 def test_large_counts_are_kept() -> None:
@@ -373,8 +414,6 @@ def test_held_jobs_of_pbs() -> None:
         "j2": asks("1:ncpus=1", job_state="H", Hold_Types="us", depend="afterok:1[].srv@srv"),
         "j3": asks("1:ncpus=1", job_state="H", Hold_Types="s", depend="afterany:1[].srv@srv"),
     }
-    from datetime import UTC
-
     qstat = {"timestamp": NOW, "Jobs": {"1[].srv": array, **{f"{key[1:]}.srv": one for key, one in jobs.items()}}}
     seen = planned(pbs.make_snapshot(qstat, {"nodes": nodes}, zone=UTC, name="kinds"))
     assert {*seen.left} == {"2.srv"}
@@ -417,3 +456,44 @@ def test_one_bad_record_of_pbs_stops_nobody() -> None:
     assert seen.starts == {"1.srv": 0}
     assert {*seen.left} == {"2.srv", "3.srv"}
     assert "n2" in seen.notes
+
+
+def test_tasks_at_a_time_of_pbs() -> None:
+    """With max_run_subjobs at most two tasks of an array run at once; one that no answer lists counts too."""
+    array = asks("1:ncpus=1", array="True", array_indices_remaining="3-6", max_run_subjobs=2) | {"job_state": "B"}
+    one = asks("1:ncpus=1", job_state="R", exec_vnode="(n1:ncpus=1)", stime="Fri Jan 15 08:00:00 2027")
+    unseen = vnodes("n1", resources_assigned={"ncpus": 1}, jobs=["1[2].srv/0"])
+    for listed, nodes in (({"1[2].srv": one}, vnodes("n1")), ({}, unseen)):
+        qstat = {"timestamp": NOW, "Jobs": {"1[].srv": array, **listed}}
+        seen = planned(pbs.make_snapshot(qstat, {"nodes": nodes}, zone=UTC, name="kinds"))
+        assert sorted(seen.starts[f"1[{task}].srv"] for task in range(3, 7)) == [0, HOUR, HOUR, 2 * HOUR]
+
+
+def test_vnodes_of_a_queue() -> None:
+    """They take its jobs only, and these are nowhere else; where all are of other queues a job is left."""
+    nodes = {**vnodes("n1"), "n2": vnodes("n2", queue="gpuq")["n2"]}
+    jobs = {"j1": asks("1:ncpus=8", queue="gpuq"), "j2": asks("1:ncpus=8"), "j3": asks("1:ncpus=8")}
+    seen = of_pbs(nodes, **jobs)
+    assert (seen.nodes["1.srv"], seen.starts["1.srv"]) == (("n2",), 0)
+    assert sorted(seen.starts[name] for name in ("2.srv", "3.srv")) == [0, HOUR]
+    assert {*of_pbs({"n2": nodes["n2"]}, **jobs).left} == {"2.srv", "3.srv"}
+
+
+def test_what_pbs_cannot_mean_costs_its_job() -> None:
+    """Counts beyond all bounds and walltimes that are none."""
+    bomb = asks("1:ncpus=1", array="True", array_indices_remaining="0-999999999999")
+    qstat = {
+        "timestamp": NOW,
+        "Jobs": {
+            "1.srv": asks("1:ncpus=8"),
+            "2[].srv": bomb,
+            "3.srv": asks("99999999999:ncpus=12"),
+            "4.srv": pbs_job(listed={"walltime": "soon"}),
+            "5.srv": pbs_job(listed={"walltime": "-1"}),
+            "6.srv": pbs_job(listed={"walltime": "90:00.5"}),
+        },
+    }
+    seen = planned(pbs.make_snapshot(qstat, {"nodes": vnodes("h[0]", "h[1]")}, zone=UTC, name="kinds"))
+    assert (seen.starts["1.srv"], {*seen.left}) == (0, {"2[].srv", "3.srv", "4.srv", "5.srv"})
+    assert "01:00:00" in seen.left["4.srv"]
+    assert {job.id: job.walltime for job in seen.instance.jobs}["6.srv"] == 5400

@@ -111,6 +111,25 @@ def test_a_log_is_simulated_by_its_header(run: Run, log: Path, tmp_path: Path) -
     assert read_plan(out / "record.json.gz").record
 
 
+def test_evolving_jobs_are_simulated_into_a_folder(run: Run, tmp_path: Path) -> None:
+    """Their results are of that workload: another one, by a rule or by a step alone, is refused there."""
+    steps = [{"walltime": 5, "request": f"{count}:ncpus=4"} for count in (1, 2)]
+    jobs = [{"id": "e", "submit": 5, "steps": steps}]
+    document: dict[str, Any] = {
+        "format": "cpsched-instance/1",
+        "name": "e",
+        "cluster": {"nodes": [{"names": "n[1-3]", "resources": {"cores": 4}}]},
+        "jobs": jobs,
+    }
+    file, out = tmp_path / "e.json", tmp_path / "out"
+    limits = [{"consumer": {"each": "user"}, "resource": "cores", "items": "9"}]
+    others = [{**document, "limits": limits}, {**document, "jobs": [{**jobs[0], "steps": [steps[0], steps[0]]}]}]
+    for number, one in enumerate((document, document, *others)):
+        file.write_text(json.dumps(one))
+        expected = ExitCode.FINE if number < 2 else ExitCode.BAD_INPUT
+        assert run("simulate", file, "--policy", "ep_2x", "-o", out, "--verify").exit_code == expected
+
+
 def test_what_happened_is_a_log_again(run: Run, log: Path, tmp_path: Path) -> None:
     """The log that is written has the same jobs, with the waits that they had here; it can be simulated as well."""
     out = tmp_path / "out"

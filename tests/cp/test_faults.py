@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cpsched.cp import BoundParams, Cp, CpParams, LagrangianBound
-from cpsched.cp.messages import Prove
+from cpsched.cp.messages import Prove, Solve
 from cpsched.cp.process import Worker
 from cpsched.domain import Instance
 from cpsched.engine import Board, Budget
@@ -112,6 +112,16 @@ def test_a_worker_that_goes_wrong_does_no_harm(script: str, seconds: float, word
         (event,) = board.events
         assert event.by == "cp"
         assert words in event.what
+
+
+def test_a_solver_that_runs_out_of_time_has_not_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has found nothing, not even the plan that it was given, and no event says so."""
+    monkeypatch.setattr(Solve, "remaining", 0.0)
+    board = board_for(WINDOW, LONG)
+    Cp(CpParams(memory_share=0.05), command=(sys.executable, "-c", FAULTS["says UNKNOWN"][0])).improve(
+        WINDOW, board, seed=0
+    )
+    assert board.events == ()
 
 
 @pytest.mark.slow

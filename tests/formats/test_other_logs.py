@@ -107,6 +107,31 @@ def test_what_is_no_log_is_not_taken_for_one(tmp_path: Path) -> None:
         read_log(empty, LogKind.SACCT)
 
 
+def test_lines_of_sacct_with_other_columns_cost_themselves(tmp_path: Path) -> None:
+    """A name with the sign between columns shifts all others, a line that was cut short has too few."""
+    log = tmp_path / "x.txt"
+    log.write_text(
+        "JobID|Submit|Start|End|State|JobName|NNodes|NCPUS|Timelimit\n"
+        "1|100|150|450|COMPLETED|x|1|4|1:00:00\n"
+        "2|100|150|450|COMPLETED|x|y|1|4|1:00:00\n"
+        "3|100|150|450|COMPL\n"
+    )
+    read = log_of(log, LogKind.SACCT)
+    assert [job.id for job in read.jobs] == ["1"]
+    assert [fault.path for fault in read.faults] == ["line 3", "line 4"]
+
+
+@pytest.mark.parametrize("sign", [",", "\t", "  "])
+def test_tables_of_sacct_with_other_signs_are_refused_as_such(tmp_path: Path, sign: str) -> None:
+    """The refusal says which output is read."""
+    log = tmp_path / "x.txt"
+    log.write_text(sign.join(("JobID", "Submit", "State")) + "\n" + sign.join(("1", "100", "COMPLETED")) + "\n")
+    kind = kind_of(log)
+    assert kind is LogKind.SACCT
+    with pytest.raises(DocumentError, match="sacct -P"):
+        read_log(log, kind)
+
+
 def test_a_workload_of_batsim_is_one(tmp_path: Path) -> None:
     """Its hosts are nodes of one core, a delay is a run time, and what has another profile is said."""
     instance = workload(CASES / "batsim.json")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given
@@ -30,7 +31,7 @@ from cpsched.domain import (
 )
 from cpsched.engine import Outcome
 from cpsched.metrics import objective_value
-from cpsched.planner import Planner, PlannerEngine, Values, replanned
+from cpsched.planner import Planner, PlannerEngine, Values, replanned, shrink
 from cpsched.portfolio import plan_of
 from tests.booking.small_windows import EXCLUSIVE, chunk, cores_for_gpus, nodes, running, waiting, window
 from tests.oracle.random_malleable import malleable_windows
@@ -299,3 +300,15 @@ def test_who_leaves_gives_the_mate_its_cores_back() -> None:
     assert replanned(instance, plan_of(instance, "planner", before, budget=0, elapsed=0)).jobs == before.jobs
     planner.cancel("g")
     assert [job.end for job in planner.outcome().jobs] == [100]
+
+
+def test_many_jobs_are_not_planned_anew_for_each_that_may_shrink(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After so many jobs no further try does so: the planner's time grows no faster than the number of jobs."""
+    jobs = [waiting(f"j{number:02}", 10 + number, chunk(cores=4), malleability=HALF) for number in range(12)]
+    counts = []
+    for most in (10, 1000):
+        monkeypatch.setattr(shrink, "_MOST_PLACED", most)
+        with mock.patch.object(shrink, "place_cheaply", wraps=shrink.place_cheaply) as place:
+            assert len(plan(window([nodes("a b", cores=4)], *jobs))) == 12
+        counts.append(place.call_count)
+    assert counts[0] <= 10 + 4 * 12 < counts[1]

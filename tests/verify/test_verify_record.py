@@ -388,3 +388,11 @@ def test_plans_know_of_no_outage() -> None:
 def test_what_is_no_record_is_said_with_its_path(keys: Document, fault: str) -> None:
     """A malformed part of a record is a violation of its shape."""
     assert ("structure", fault) in {(one.rule, one.subject) for one in verify(instance(), plan() | keys)}
+
+
+@pytest.mark.parametrize("end", [1, 30])
+def test_a_malleable_job_beyond_its_walltime_ends_as_the_instance_says(end: int) -> None:
+    """No plan may change it, whatever its runtime: it is a fact, and no work of it is asked for."""
+    held = segment(-16, end, on("n1", cores=4))
+    late = job(**MALLEABLE, submit=-20, walltime=5, runtime=2, running={"start": -16, "segments": [held]})
+    assert verify(instance(late), record([planned("a", held)])) == ()

@@ -10,7 +10,7 @@ from cpsched.formats.files import load_json, read_lines
 from cpsched.formats.logs.batsim import is_batsim, read_batsim
 from cpsched.formats.logs.elastisim import is_elastisim, read_elastisim
 from cpsched.formats.logs.jobs import JobLog, LogKind
-from cpsched.formats.logs.sacct import HEADER, is_json, read_sacct, table_of
+from cpsched.formats.logs.sacct import is_header, is_json, read_sacct
 from cpsched.formats.logs.sbatch import EVENT, read_sbatch
 from cpsched.formats.logs.torque import RECORD, read_torque
 from cpsched.formats.paths import open_file
@@ -47,7 +47,7 @@ def kind_of(path: Path) -> LogKind | None:
         return _kind_of_json(path) if _is_foreign_json(path) else None
     if any(map(RECORD.fullmatch, lines)):
         return LogKind.TORQUE
-    if lines and ((HEADER.fullmatch(lines[0]) and "|" in lines[0]) or table_of(lines[0])):
+    if lines and is_header(lines[0]):
         return LogKind.SACCT
     if lines and lines[0].startswith("{") and _is_foreign_json(path):
         return _kind_of_json(path)

@@ -40,15 +40,16 @@ def machine_of_jobs(log: JobLog) -> AssumedMachine:
     for node in seen.values():
         node.close()
     nodes = {name: node for name, node in seen.items() if node.cores}
-    if not nodes and log.hosts is not None and log.hosts <= MAX_NODES:
+    num_nodes = len(nodes) or log.hosts or 0
+    if num_nodes > MAX_NODES:
+        raise DocumentError(log.source, [Fault("", f"Expected at most {MAX_NODES} nodes, got {num_nodes}")])
+    if not nodes and log.hosts is not None:
         hosts = NodeClass(names=tuple(f"host{number}" for number in range(log.hosts)), resources=Amounts({"cores": 1}))
         machine = Instance(name=name_of_log(log), cluster=Cluster(classes=(hosts,)))
         return AssumedMachine(machine, (f"{log.hosts} nodes of 1 core: {_HOSTS[log.kind]}",))
     if not nodes:
         message = f"{log.kind} as these do not say on which nodes jobs ran; a cluster file describes the machine"
         raise DocumentError(log.source, [Fault("", f"Expected a cluster file (--cluster): {message}")])
-    if len(nodes) > MAX_NODES:
-        raise DocumentError(log.source, [Fault("", f"Expected at most {MAX_NODES} nodes, got {len(nodes)}")])
     memory: dict[int, int] = defaultdict(int)
     for node in nodes.values():
         memory[node.cores] = max(memory[node.cores], node.most.get("mem", 0))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cpsched.domain import Amounts, Arrangement, Chunk, Place, Request
-from cpsched.errors import Fault, SyntaxFault
+from cpsched.errors import DocumentError, Fault, SyntaxFault
 from cpsched.formats.faults import shown
 from cpsched.formats.files import load_json, read_lines
 from cpsched.formats.hostlist import expand_hostlist
@@ -22,7 +22,11 @@ from cpsched.formats.logs.jobs import Held, JobLog, LogAnomaly, LogJob, LogKind,
 from cpsched.formats.logs.quantities import count, slurm_seconds
 
 #: The first line of a text.
-HEADER = re.compile(r"(?:\w+\|)*JobID(?:Raw)?(?:\|.*)?", re.IGNORECASE)
+_HEADER = re.compile(r"(?:\w+\|)*JobID(?:Raw)?\|.*", re.IGNORECASE)
+#: The same of any table of sacct.
+_ANY_HEADER = re.compile(r"\s*(?:\w+\W+)*JobID(?:Raw)?\W.*", re.IGNORECASE)
+#: The key of what is wrong with a line.
+_ODD = "|"
 _NOTHING = frozenset({"", "unknown", "none", "n/a", "(null)", "invalid"})
 _NO_LIMIT = frozenset({"partition_limit", "unlimited", "infinite", "not_set"})
 _MEMORY = re.compile(r"([0-9]+(?:\.[0-9]+)?)([KMGTP]?)([nc]?)", re.IGNORECASE)
@@ -46,6 +50,11 @@ _TABLES: Mapping[str, tuple[dict[str, str], str, tuple[tuple[str, str, float, st
         (("cpu", "plan_cpu", 100, ""), ("mem", "plan_mem", 1 / 1024, "M"), ("gres/gpu", "plan_gpu", 100, "")),
     ),
 }
+
+
+def is_header(line: str) -> bool:
+    """Tell whether a line is the first one of a table that is read here, or of sacct without ``-P``."""
+    return _ANY_HEADER.fullmatch(line) is not None or table_of(line) is not None
 
 
 def table_of(header: str) -> str | None:
@@ -110,7 +119,10 @@ def _entries(path: Path) -> Iterator[tuple[int, _Fields]]:
         names = first[1].split(",")
         yield from ((number, dict(zip(names, text.split(","), strict=False))) for number, text in lines)
         return
-    if not HEADER.fullmatch(first[1]):
+    if not _HEADER.fullmatch(first[1]):
+        if is_header(first[1]):
+            columns = f"Expected columns with | between them, as sacct -P has them, got {shown(first[1])}"
+            raise DocumentError(str(path), [Fault(f"line {first[0]}", columns)])
         document = load_json(path)
         found: Iterable[Any] = document.get("jobs", ()) if isinstance(document, dict) else ()
         for number, entry in enumerate(found, start=1):
@@ -119,7 +131,10 @@ def _entries(path: Path) -> Iterator[tuple[int, _Fields]]:
         return
     names = first[1].lower().split("|")
     for number, text in lines:
-        fields = dict(zip(names, text.split("|"), strict=False))
+        values = text.split("|")
+        fields = dict(zip(names, values, strict=False))
+        if len(values) != len(names):  # a name of a user has the sign too
+            fields[_ODD] = f"Expected {len(names)} columns, got {len(values)}"
         if "." not in (fields.get("jobid") or fields.get("jobidraw", "")):
             yield number, fields
 
@@ -161,6 +176,8 @@ def _of_json(entry: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _job(fields: _Fields, line: int) -> LogJob:
+    if _ODD in fields:
+        raise UnusableLine(fields[_ODD])
     name = fields.get("jobid") or fields.get("jobidraw") or ""
     if not name:
         raise UnusableLine("Expected a JobID, got none")

@@ -105,9 +105,9 @@ class _Figure:
 
 def _figure(log: SwfLog, key: str) -> _Figure | None:
     """Return a figure of the header without the site's remarks (``338 (batch partition)``); None: it is unknown."""
-    if key not in log.header:
+    value = log.header.get(key, ("",))[0]
+    if not value:
         return None
-    value = log.header[key][0]
     match = _FIGURE.fullmatch(value)
     if match is None or int(match[1]) == 0:
         _refuse(log, key, f"Expected a number above 0, got {shown(value)}")

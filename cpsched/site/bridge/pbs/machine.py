@@ -52,6 +52,8 @@ class Vnode:
     assigned: Mapping[str, int]
     jobs: tuple[str, ...]
     reservations: tuple[str, ...]
+    #: The only queue of whose jobs it takes; empty: it takes those of all queues that have no vnodes of their own.
+    queue: str
 
     def is_alone(self, sharing: str) -> bool:
         """Tell whether a job with the sharing of its place has the vnode for itself."""
@@ -83,6 +85,13 @@ class Machine:
         for vnode in self.vnodes.values():
             found.setdefault(vnode.host, []).append(vnode)
         return found
+
+    def nodes_of(self, queue: str) -> tuple[str, ...] | None:
+        """Return the vnodes of the jobs of a queue: its own, else those that are no queue's; None where none is."""
+        names: dict[str, list[str]] = {}
+        for vnode in self.vnodes.values():
+            names.setdefault(vnode.queue, []).append(vnode.name)
+        return tuple(names.get(queue) or names.get("", [])) if names.keys() - {""} else None
 
     def cluster(self) -> Cluster:
         """Return the cluster; where hosts have several vnodes, the largest of each has a property."""
@@ -150,6 +159,7 @@ def _vnode(name: str, value: object, has: Mapping[str, object], machine: Machine
         },
         jobs=tuple(dict.fromkeys(one.partition("/")[0] for one in _listed(attributes.get("jobs")))),
         reservations=_listed(attributes.get("resv")),
+        queue=str(attributes.get("queue") or ""),
     )
 
 

@@ -10,6 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Any
@@ -31,9 +32,10 @@ from cpsched.domain import (
     Segment,
     Step,
 )
-from cpsched.errors import DocumentError, Fault
+from cpsched.errors import DocumentError, Fault, SyntaxFault
+from cpsched.formats import parse_indices
 from cpsched.site.bridge.leaving import Inexpressible, without_awaited
-from cpsched.site.bridge.pbs.machine import Answer, Machine, read_machine
+from cpsched.site.bridge.pbs.machine import Answer, Machine, amount, is_amount, read_machine
 from cpsched.site.bridge.pbs.requests import request_of, takes
 from cpsched.site.bridge.protocol import JobFacts, JobState, LeftJob, Snapshot
 from cpsched.site.bridge.reserving import Reserved, set_aside
@@ -58,6 +60,7 @@ _NO_LIMIT = 365 * 86400
 _VNODE = re.compile(r"\(([^()]*)\)")
 _DEPENDENCY = re.compile(r"([a-z]+):(.+)")
 _ARRAY = re.compile(r"(.*)\[(\d*)\](.*)")
+_WALLTIME = re.compile(r"(?:(?:(\d+):)?(\d+):)?(\d+)(?:\.\d*)?")
 _MOST_BYTES = 512 * 2**20
 
 
@@ -122,29 +125,36 @@ def make_snapshot(
     for key, attributes in listed.items():
         try:
             reader.read(key, attributes, arrays)
-        except (ValueError, AttributeError, TypeError, KeyError) as error:
-            reason = str(error) or "Expected the attributes of a job"
+        except (ValueError, AttributeError, TypeError, KeyError, SyntaxFault) as error:
+            message = error.message if isinstance(error, SyntaxFault) else str(error)
+            reason = message or "Expected the attributes of a job"
             faults.append(Fault(f"Jobs.{printable(key)}", reason))
             unread[key] = f"its record cannot be read: {reason}"
     notes = [fault for fault in faults if fault.path.startswith("nodes.")]
     if (unread and len(unread) == len(listed)) or (notes and len(notes) == len(machine.vnodes)):
         raise DocumentError("qstat and pbsnodes", faults)
     jobs, left = reader.jobs, reader.left | unread
-    left |= {key: str(reason) for key, reason in without_awaited(jobs, jobs)}
     for key, job, note in _unseen(machine, jobs, listed, moment):
         jobs[key] = job
         notes.append(note)
+    at_a_time = _throttle(jobs, listed, machine)
+    reserved = _reserved(machine, (rstat or {}).get("resvs", {}), moment, zone, notes)
+    of_queue = {one.name.partition(".")[0]: one for one in reserved}
     names = dict.fromkeys(job.queue for job in jobs.values() if job.queue is not None)
+    queues = {name: None if name in of_queue else machine.nodes_of(name) for name in names}
+    for key in [key for key, job in jobs.items() if job.running is None and queues.get(job.queue or "") == ()]:
+        left[key] = f"all nodes are for the jobs of other queues than {jobs.pop(key).queue}"
+    left |= {key: str(reason) for key, reason in without_awaited(jobs, jobs)}
     instance = Instance(
         name=name,
         epoch=datetime.fromtimestamp(0, UTC),
         now=moment,
-        cluster=machine.cluster(),
-        queues=FrozenMap({queue: Queue(expected_wait=DEFAULT_EXPECTED_WAIT) for queue in names}),
+        cluster=replace(machine.cluster(), licenses=at_a_time),
+        queues=FrozenMap(
+            {name: Queue(expected_wait=DEFAULT_EXPECTED_WAIT, nodes=nodes or None) for name, nodes in queues.items()}
+        ),
         jobs=tuple(jobs.values()),
     )
-    reserved = _reserved(machine, (rstat or {}).get("resvs", {}), moment, zone, notes)
-    of_queue = {one.name.partition(".")[0]: one for one in reserved}
     inside = {job.id: of_queue[job.queue] for job in instance.jobs if job.queue in of_queue}
     sound = Checker().check(set_aside(instance, reserved, inside, {}))
     return Snapshot(
@@ -196,7 +206,7 @@ def _arrays(listed: Answer) -> dict[str, list[str]]:
     for key, attributes in listed.items():
         match = _ARRAY.fullmatch(key)
         if match is not None and isinstance(attributes, Mapping):
-            with suppress(ValueError, TypeError):
+            with suppress(SyntaxFault):
                 found.setdefault(f"{match[1]}[]{match[3]}", []).extend(_tasks(key, attributes))
     return found
 
@@ -232,6 +242,23 @@ def _unseen(machine: Machine, jobs: Mapping[str, Job], listed: Answer, now: int)
             f"{words} are assigned to jobs that are not listed{who}: held for {walltime} s (qstat -t lists subjobs)"
         )
         yield key, job, Fault(f"node {printable(vnode.name)}", printable(message))
+
+
+def _throttle(jobs: dict[str, Job], listed: Answer, machine: Machine) -> Amounts:
+    """Give the tasks of arrays with ``max_run_subjobs`` a licence each, and return how many of these there are."""
+    found: dict[str, int] = {}
+    unseen = [(f"unseen.{one.name}", key) for one in machine.vnodes.values() for key in one.jobs if key not in jobs]
+    for holder, key in [*((key, key) for key in jobs), *unseen]:
+        match = _ARRAY.fullmatch(key)
+        whole = f"{match[1]}[]{match[3]}" if match else ""
+        array = listed.get(whole)
+        most = array.get("max_run_subjobs") if isinstance(array, Mapping) else None
+        if holder in jobs and is_amount(most):
+            name = f"tasks of array {whole} at a time"
+            found[name] = amount(name, most)
+            licenses = Counter(jobs[holder].licenses) + Counter({name: 1})
+            jobs[holder] = replace(jobs[holder], licenses=Amounts(licenses))
+    return Amounts(found)
 
 
 def _walltime_of(key: str, listed: Answer) -> int:
@@ -295,13 +322,8 @@ def _tasks(key: str, attributes: Answer) -> tuple[str, ...]:
     match = _ARRAY.fullmatch(key)
     if match is None or match[2]:
         return (key,)
-    remaining = attributes.get("array_indices_remaining", attributes.get("array_indices_submitted", ""))
-    found: list[int] = []
-    for part in str(remaining).split(","):
-        span, _, step = part.partition(":")
-        first, _, last = span.partition("-")
-        if first.strip().isdecimal():
-            found += range(int(first), int(last or first) + 1, int(step or 1))
+    remaining = str(attributes.get("array_indices_remaining", attributes.get("array_indices_submitted", ""))).strip()
+    found = parse_indices(remaining) if remaining not in ("", "-") else ()
     return tuple(f"{match[1]}[{index}]{match[3]}" for index in found)
 
 
@@ -318,13 +340,11 @@ def _walltime(listed: Answer) -> int:
     value = listed.get("walltime")
     if value is None:
         raise Inexpressible("it has no walltime")
-    if isinstance(value, int):
-        return max(1, value)
-    parts = [int(part) for part in str(value).split(":")]
-    seconds = 0
-    for part in parts:
-        seconds = seconds * 60 + part
-    return max(1, seconds)
+    match = _WALLTIME.fullmatch(str(value))
+    if match is None:
+        raise ValueError(f"Expected a walltime such as 01:00:00, got {value!r}")
+    hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    return max(1, (hours * 60 + minutes) * 60 + seconds)
 
 
 def _job(

@@ -107,6 +107,8 @@ def _on_vnodes(chunks: Sequence[Chunk], place: Place, machine: Machine, *, is_by
         raise Inexpressible("some of its chunks are larger than a vnode, and each is to be on another host")
     free = {host: _free(mine) for host, mine in machine.hosts.items()}
     found: list[Chunk] = [chunk for chunk in chunks if chunk not in large]
+    if sum(chunk.count for chunk in large) > len(machine.vnodes):
+        raise Inexpressible("more of its chunks are larger than a vnode than there are vnodes")
     for chunk in large:
         for _ in range(chunk.count):
             found += _split(chunk, free, machine, is_by_host=is_by_host)

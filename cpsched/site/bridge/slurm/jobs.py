@@ -63,7 +63,8 @@ def job_of(one: Seen, site: Site, reservations: Mapping[str, ReservationRecord],
         raise Inexpressible(f"Slurm says that it cannot start ({why})", is_for_manager=False)
     if not is_sayable(prefix_of(one.record.admin_comment)):
         raise Inexpressible("its AdminComment has blanks, or signs that scontrol cannot be given")
-    if view.reservation and view.reservation not in reservations:
+    named = [name for name in view.reservation.split(",") if name in reservations]
+    if view.reservation and not named:
         raise Inexpressible(f"its reservation {view.reservation} is not known")
     if view.array is not None and view.task is None and not view.tasks_text:
         raise Inexpressible("the tasks of its array are not known")
@@ -76,7 +77,7 @@ def job_of(one: Seen, site: Site, reservations: Mapping[str, ReservationRecord],
         licenses=licenses,
         not_before=begin,
         deadline=view.deadline,
-        reservation=view.reservation or None,
+        reservation=named[0] if named else None,  # Slurm tries them in turn
     )
 
 
@@ -138,7 +139,8 @@ def _running(make: Callable[..., Job], view: JobRecord, site: Site, now: int) ->
         walltime = max(1, now + 1 - start)
     elif view.is_suspended and view.end is not None:
         walltime = max(walltime, view.end - start)
-    asked = queue, walltime, view.exclusive, tuple([(one.cpus, one.memory, one.gres) for one in view.shares])
+    shares = [(one.cpus, one.memory, one.gres, one.gres and site.nodes[one.node].gres) for one in view.shares]
+    asked = queue, walltime, view.exclusive, tuple(shares)
     if (known := site.holding.get(asked)) is None:
         known = site.holding[asked] = _holding(view, queue, walltime, site)
     held, steps = known
@@ -168,7 +170,9 @@ def _holding(view: JobRecord, queue: str, walltime: int, site: Site) -> Holding:
 
 
 def _held(share: Share, queue: str, site: Site) -> Amounts:
-    amounts = {"cores": share.cpus, "mem": share.memory if site.counts_memory else 0, **share.gres}
+    has = site.nodes[share.node].gres  # a job may be told a type that its node does not tell
+    gres = {name: amount for name, amount in share.gres.items() if name in has or "." not in name}
+    amounts = {"cores": share.cpus, "mem": share.memory if site.counts_memory else 0, **gres}
     if site.limits(queue).cpus_per_node is not None:
         amounts[counter_of(queue)] = share.cpus
     return Amounts({name: amount for name, amount in amounts.items() if amount} or {"cores": 1})

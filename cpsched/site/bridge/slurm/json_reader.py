@@ -115,7 +115,7 @@ def _read_each(
     faults: list[Fault],
     notes: list[Fault],
 ) -> Iterator[_Record]:
-    """Yield the records of a kind; faults are told as such only if each of them has one."""
+    """Yield the records of a kind; faults are told as such only if each of several has one."""
     entries, bad, lost = top.each(key), list[Fault](), 0
     for entry in entries:
         before = len(faults)
@@ -141,7 +141,7 @@ def _read_each(
                 notes.append(Fault(f"{key} {printable(name)}", f"cannot be read: {words}"))
         if record is not None:
             yield record
-    if entries and lost == len(entries):
+    if 1 < len(entries) == lost:
         faults += bad
 
 

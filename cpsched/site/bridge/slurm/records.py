@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from cpsched.domain import Amounts, NodeState
 from cpsched.errors import Fault, SyntaxFault
-from cpsched.formats import expand_hostlist, format_indices
+from cpsched.formats import expand_hostlist, format_indices, parse_indices
 from cpsched.site.bridge.protocol import JobState
 from cpsched.site.bridge.slurm.limits import SlurmLimits
 from cpsched.site.bridge.slurm.topology import FLAT, Topology
@@ -132,7 +132,7 @@ class JobRecord(NamedTuple):
     @property
     def whole_id(self) -> str:
         """The id by which Slurm's commands know all tasks of an array that are not told apart: ``17_1,3,5-9``."""
-        return f"{self.array}_{format_indices(sorted(task_indices(self.tasks_text)))}"
+        return f"{self.array}_{format_indices(task_indices(self.tasks_text))}"
 
 
 #: The place of each field in a record.
@@ -142,14 +142,9 @@ _PLACES = {name: place for place, name in enumerate(JobRecord._fields)}
 def task_indices(text: str) -> tuple[int, ...]:
     """Read the indices of tasks, ``1,3,5-9:2%2``; what is after the percent sign is no index.
 
-    Raises `ValueError` if the text is none, or is cut short by Slurm (``...``).
+    Raises `SyntaxFault` if the text is none, is cut short by Slurm (``...``), or names too many.
     """
-    found: list[int] = []
-    for part in text.partition("%")[0].strip("[]").split(","):
-        span, _, step = part.partition(":")
-        first, _, last = span.partition("-")
-        found += range(int(first), int(last or first) + 1, int(step or 1))
-    return tuple(found)
+    return parse_indices(text.partition("%")[0].strip("[]"))
 
 
 def hosts_of(text: str) -> tuple[str, ...]:

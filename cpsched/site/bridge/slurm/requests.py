@@ -8,7 +8,7 @@ from itertools import chain, repeat
 from operator import itemgetter
 from typing import NamedTuple
 
-from cpsched.domain import Amounts, Arrangement, Chunk, FrozenMap, Job, Place, Request, Step
+from cpsched.domain import MAX_COUNT, Amounts, Arrangement, Chunk, FrozenMap, Job, Place, Request, Step
 from cpsched.errors import SyntaxFault
 from cpsched.formats import expand_hostlist
 from cpsched.site.bridge.leaving import Inexpressible
@@ -353,6 +353,8 @@ def _layout(
     total = sum(count for _, _, count in kinds)
     least = -(-job.tasks // max(1, kinds[-1][0]))
     number = max(fewest, least)
+    if number > MAX_COUNT:
+        raise Inexpressible(f"it needs {number} nodes")
     while number < min(total, most or total) and not _fits(job, need, number, kinds):
         number += 1
     parts = _even(job, need, number)

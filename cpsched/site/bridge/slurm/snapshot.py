@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from cpsched.domain import Amounts, Cluster, Dependency, FrozenMap, Instance, Job, Queue
-from cpsched.errors import Fault
+from cpsched.errors import Fault, SyntaxFault
 from cpsched.formats import trusted
 from cpsched.site.bridge.leaving import Inexpressible, without_awaited
 from cpsched.site.bridge.protocol import JobFacts, JobState, LeftJob, Snapshot
@@ -295,7 +295,7 @@ def _tasks(record: JobRecord) -> Iterator[Seen]:
     view, marker = user_view(record)
     try:
         ids = record.ids
-    except ValueError:
+    except SyntaxFault:
         ids = (str(record.number),)
         view = view.but(others=(*view.others, f"its array's tasks cannot be read ({record.tasks_text})"))
     for key in ids:
@@ -358,6 +358,7 @@ def _dependencies(
     for one in alive:
         for number in {one.record.number, one.record.array or one.record.number}:
             pending[number].append(one.id)
+    for one in alive:  # a job may wait for one with a higher number
         same = by_name[one.record.user, one.record.name]
         if one.view.dependency and one.id in jobs and jobs[one.id].running is None:
             try:
