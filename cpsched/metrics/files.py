@@ -79,8 +79,9 @@ def _batsim_jobs(runs: Runs, allocations: Sequence[str], workload_name: str) -> 
     """Return the columns of jobs as Batsim names and orders them."""
 
     def where_over(values: NDArray[Any]) -> list[object]:
-        return [value if is_over else "" for value, is_over in zip(values.tolist(), runs.over.tolist(), strict=True)]
+        return [value if one else "" for value, one in zip(values.tolist(), is_over, strict=True)]
 
+    is_over = runs.over.tolist()
     ran = runs.end - runs.start
     turnaround = runs.end - runs.submit
     ids = [csv_cell(id) for id in runs.ids]

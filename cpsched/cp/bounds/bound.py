@@ -83,6 +83,7 @@ def lower_bound(
     starts = earliest_starts(eased, chosen, budget)
     base = sum_down(least_cost(instance, job, start).value for job, start in zip(chosen, starts, strict=True))
     ends = [start + job.shortest - instance.now for job, start in zip(chosen, starts, strict=True)]
+    running = least_running_cost(instance)
     factor = Fraction(instance.objective.weights.get(ObjectiveTerm.MAKESPAN, 0.0))
     makespan, gain, how = max(ends, default=0), Fraction(0), "each job at its own earliest start"
     relaxed = [place for place, job in enumerate(chosen) if job.malleability is None and not job.alternatives]
@@ -97,9 +98,9 @@ def lower_bound(
             if factor:
                 makespan, how = _last_end(relaxation, makespan, budget, evaluations, how)
             if any(map(any, relaxation.tasks.rates)):
-                rest = float(base + factor * makespan + least_running_cost(instance))
+                rest = float(base + factor * makespan + running)
                 gain, how = _gain(relaxation, budget, seed, evaluations, enough - rest, how)
-    return Bound(round_down(base + gain + factor * makespan + least_running_cost(instance)), how)
+    return Bound(round_down(base + gain + factor * makespan + running), how)
 
 
 def least_seconds(jobs: int) -> float:
