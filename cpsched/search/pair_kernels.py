@@ -229,19 +229,25 @@ def was_seen(time: int, running: int, rest: int, wide: Wide, tree: Tree) -> bool
         second = -1
     place = np.uint64(running + 1)
     for word in range(WORDS):
-        place = mixed(place) ^ (tree.bits[word] & tree.paired[word] if has_all else tree.bits[word])
+        place = mixed(place) ^ bits_left(word, has_all, tree)
     place = mixed(mixed(mixed(place) ^ np.uint64(rest)) ^ np.uint64(second + 1))
     row = np.int64(place & np.uint64(tree.seen.shape[0] - 1))
     seen, reached = tree.seen[row], time + tree.state[ALONE]
     is_same = seen[OF_RUNNING] == running and seen[REST] == rest and seen[SECOND] == second
     for word in range(WORDS):
-        bits = tree.bits[word] & tree.paired[word] if has_all else tree.bits[word]
+        bits = bits_left(word, has_all, tree)
         is_same = is_same and tree.seen_bits[row, word] == bits
         tree.seen_bits[row, word] = bits
     if is_same and seen[REACHED] <= reached:
         return True
     seen[OF_RUNNING], seen[REST], seen[SECOND], seen[REACHED] = running, rest, second, reached
     return False
+
+
+@inner_kernel
+def bits_left(word: int, has_all: bool, tree: Tree) -> np.uint64:
+    """Return the bits by which states are compared: those of jobs that are alone do not count once all have arrived."""
+    return np.uint64(tree.bits[word] & tree.paired[word] if has_all else tree.bits[word])
 
 
 @inner_kernel
