@@ -181,7 +181,7 @@ def _decode(content: bytes | bytearray, name: str) -> str:
     if not content or content.isspace():
         refuse(name, "file", "Expected a JSON object, got an empty file")
     try:
-        return content.decode("utf-8")
+        return content.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         refuse(name, f"byte {error.start}", f"Expected UTF-8, got the byte 0x{content[error.start]:02x}")
 

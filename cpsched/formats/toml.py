@@ -44,7 +44,7 @@ def load_toml(path: Path) -> dict[str, Any]:
     if len(content) > _MAX_BYTES:
         refuse(source, "file", f"Expected at most {_MAX_BYTES} bytes, got more")
     try:
-        return parse_toml(content.decode("utf-8").replace("\r\n", "\n"), source)
+        return parse_toml(content.decode("utf-8").removeprefix("\ufeff").replace("\r\n", "\n"), source)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         refuse(source, "", f"Expected TOML, got: {error}")
 

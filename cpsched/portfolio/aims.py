@@ -142,7 +142,7 @@ def _run(task: Task, result: InOrder, priced: Objective, limits: _Limits, crews:
         least_of=lambda jobs: _least(task, priced, jobs),
     )
     for lanes in crews(window, board):
-        if run_lanes(lanes, window, board, seed=task.params.seed, deadline=share, on_plan=None):
+        if run_lanes(lanes, window, board, seed=task.params.seed, deadline=share, on_plan=task.on_plan):
             result.is_interrupted = True
             break
     board.close()

@@ -47,13 +47,19 @@ def run_lanes(
         for thread in threads:
             while thread.is_alive() and (left := deadline.remaining) > 0:
                 thread.join(min(_LOOK, left))
-                proof = board.proof
-                bound = None if proof is None else proof.value
-                if on_plan is not None and on_plan(board.best.value, bound, board.budget.elapsed) is False:
+                if is_ended(on_plan, board):
                     return True
     except KeyboardInterrupt:
         return True
     return False
+
+
+def is_ended(on_plan: OnPlan | None, board: Board) -> bool:
+    """Tell `on_plan` the value and the bound of the best plan; return whether the user ends the improvement."""
+    if on_plan is None:
+        return False
+    bound = None if board.proof is None else board.proof.value
+    return on_plan(board.best.value, bound, board.budget.elapsed) is False
 
 
 def _run_lane(lane: Sequence[Improver], instance: Instance, board: Board, seed: int) -> None:

@@ -18,7 +18,7 @@ from cpsched.metrics import least_value
 from cpsched.planner import compile_from_now_on, interprets, own_interpretation, placeable_beside
 from cpsched.portfolio.aims import in_order
 from cpsched.portfolio.classes import ByClass
-from cpsched.portfolio.lanes import Lanes, OnPlan, live_line, run_lanes
+from cpsched.portfolio.lanes import Lanes, OnPlan, is_ended, live_line, run_lanes
 from cpsched.portfolio.leftovers import beyond_soft_limits, filled
 from cpsched.portfolio.repair import verified
 from cpsched.portfolio.scoring import Check, scored
@@ -98,9 +98,9 @@ def solve(
     progress
         Called with (jobs done, jobs in all) while the first plan is made.
     on_plan
-        Called some ten times a second while the plan is improved, with its value, the bound (None: there is none yet)
-        and the seconds since the budget began; where it returns False, the best plan so far is the answer. Where
-        priorities are strict, value and bound are those of one class.
+        Called with the first plan, and some ten times a second while it is improved: with its value, the bound (None:
+        there is none yet) and the seconds since the budget began; where it returns False, the best plan so far is the
+        answer. Where priorities are strict, or aims are in order, value and bound are those of one class, or aim.
     live
         Whether stderr, a terminal or a notebook, has a line with value, bound and seconds meanwhile.
 
@@ -254,6 +254,8 @@ def _improved(task: Task, board: Board, reserve: float) -> str:
     params, clock = task.params, task.clock
     others = 1 - 1 / len(task.instance.objective.aims)
     try:
+        if is_ended(task.on_plan, board):
+            return "interrupted"
         for lanes in _crews(task, task.window.instance, board):
             board.budget = clock.more(-min(reserve, 0.25 * params.budget) - others * params.budget)
             if run_lanes(lanes, task.window.instance, board, seed=params.seed, deadline=clock, on_plan=task.on_plan):

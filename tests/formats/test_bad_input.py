@@ -47,6 +47,7 @@ def _refusal(path: Path) -> list[str]:
         (b"[]", ["document: Expected an object, got a list"]),
         (b'{"a": 1,\n "b" 2}', ["line 2 column 6: Expected JSON, got: Expecting ':' delimiter"]),
         (b'{"a": 1', ["line 1 column 8: Expected JSON, got: Expecting ',' delimiter"]),
+        (b'\xef\xbb\xbf{"a": 1', ["line 1 column 8: Expected JSON, got: Expecting ',' delimiter"]),  # Windows' mark
         (b'{"a": "\xff"}', ["byte 7: Expected UTF-8, got the byte 0xff"]),
         ('{"a": 1}'.encode("utf-16"), ["byte 0: Expected UTF-8, got the byte 0xff"]),
         (b'{"a": [0, NaN, -Infinity]}', ["a[1]: Expected a number, got NaN", "a[2]: Expected a number, got -Infinity"]),

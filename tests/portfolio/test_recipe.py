@@ -25,6 +25,7 @@ from cpsched.domain import (
 )
 from cpsched.errors import DocumentError, UnverifiedError
 from cpsched.formats import instance_to_document, parse_plan, plan_to_document, read_solve_params
+from cpsched.modelling import Model
 from cpsched.planner import PlannerEngine
 from cpsched.portfolio import OnPlan, Team, leftovers, recipe, replan, solve
 from cpsched.portfolio.scoring import Check
@@ -221,6 +222,17 @@ def test_a_caller_is_told_of_the_plan_and_ends_its_improvement() -> None:
     assert seconds == sorted(seconds)
     assert plan.objective.value <= values[-1] <= plan.objective.planner
     assert verify(instance_to_document(instance), plan_to_document(plan)) == ()
+
+
+def test_a_caller_is_told_of_a_first_plan_that_cannot_be_improved() -> None:
+    """Its value is told once, whatever the budget."""
+    model = Model()
+    model.add_nodes("n0", cores=1)
+    model.add_job(1, 10)
+    told: list[float] = []
+    for budget in (0, 60):
+        model.solve(budget=budget, on_plan=lambda value, *_: told.append(value))
+    assert told == [0, 0]
 
 
 def test_with_steps_a_seed_gives_the_same_plan() -> None:
