@@ -236,13 +236,14 @@ class SlurmManager:
         self._read_at = time.monotonic()
         jobs = self._client.jobs()
         numbers = [str(record.number) for record in jobs]
-        if lost := next((job for job in lines.keys() - set(numbers) if is_alive(lines[job])), None):
+        known = set(numbers)
+        if lost := next((job for job, line in lines.items() if job not in known and is_alive(line)), None):
             raise BridgeError(
                 ("squeue", "--json"), f"Expected job {lost}, which squeue named a moment before, got none"
             )
         self._jobs = jobs = _with_factors(jobs, self._client.factors()) if self._only_ranks else jobs
         by_id: dict[str, JobRecord] = {}
-        are_whole = lines.keys() >= set(numbers)
+        are_whole = lines.keys() >= known
         for number, record in zip(numbers, jobs, strict=True):
             if record.array is None:
                 by_id[number] = record

@@ -134,7 +134,7 @@ class Store:
         self._lock = None if path is None else path.with_name(path.name + ".lock")
         self._locked: int | None = None
         self._held: Connection | None = None
-        #: Which file it was when it was locked: a disk can vanish, and what is written into a file that is gone is lost.
+        #: Which file it was when it was locked: what is written into one that is gone, with its disk, is lost.
         self._identity: tuple[int, int] | None = None
         if is_reader:
             self._file = path
