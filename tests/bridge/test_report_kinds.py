@@ -283,7 +283,7 @@ def test_a_reservation_that_comes_again_is_kept_free_each_time(
         of_week = (at // (24 * HOUR) + 3) % 7  # Monday is 0
         if at == start or days == 7 or (days and (of_week < 5) is (days == 5)):
             found.append((at if at == start else at // 60 * 60, end if at == start else -(-(at + seconds) // 60) * 60))
-    for walltime in (30, 800, 4000)[: 3 if days else 2]:
+    for walltime in (30, 800, 4000)[: 2 if period == HOUR else 3]:
         free = NOW
         for first, last in sorted(found):
             if first < free + walltime * 60:
