@@ -258,6 +258,46 @@ def test_a_reservation_keeps_its_free_node_while_another_is_busy() -> None:
     assert (seen.starts["1"], seen.nodes["1"], seen.starts["2"]) == (0, ("n2",), 2 * HOUR)
 
 
+@pytest.mark.parametrize(
+    ("flag", "begin", "seconds", "period", "days"),
+    [
+        ("DAILY", -7 * HOUR - 60, 20 * HOUR, 24 * HOUR, 7),
+        ("DAILY", 15 * HOUR + 59 * 60 + 30, 90 * 60, 24 * HOUR, 7),
+        ("WEEKDAY", 2 * HOUR, 3 * HOUR, 24 * HOUR, 5),
+        ("WEEKEND", 30 * HOUR, 12 * HOUR, 24 * HOUR, 2),
+        ("WEEKLY", 3 * HOUR, 40 * HOUR, 168 * HOUR, 7),
+        ("HOURLY", 50 * 60, 15 * 60, HOUR, 7),
+        ("HOURLY", 600, HOUR, HOUR, 0),
+        ("PURGE_COMP", 2 * HOUR, HOUR, HOUR, 0),
+    ],
+)
+def test_a_reservation_that_comes_again_is_kept_free_each_time(
+    flag: str, begin: int, seconds: int, period: int, days: int
+) -> None:
+    """Others start in the first gap that is long enough for them; its own jobs run the first time.
+
+    The twin goes from time to time, on a Friday morning; in whole minutes, as calendars do.
+    """
+    start, end, found = NOW + begin, NOW + begin + seconds, []
+    for at in range(start, NOW + 15 * 24 * HOUR, period):
+        of_week = (at // (24 * HOUR) + 3) % 7  # Monday is 0
+        if at == start or days == 7 or (days and (of_week < 5) is (days == 5)):
+            found.append((at if at == start else at // 60 * 60, end if at == start else -(-(at + seconds) // 60) * 60))
+    for walltime in (30, 800, 4000)[: 2 if period == HOUR else 3]:
+        free = NOW
+        for first, last in sorted(found):
+            if first < free + walltime * 60:
+                free = max(free, last)
+        others = {"required_nodes": "n1", "time_limit": walltime}
+        again = [reserved("a", "n1", flags=[flag, "SPEC_NODES"], start_time=start, end_time=end)]
+        seen = of_slurm(waiting(1, **others), hour(2, resv_name="a", user_name="bob"), reservations=again)
+        if flag == "HOURLY" and not days:  # always
+            free = NOW if walltime * 60 <= begin else NOW + 14 * 24 * HOUR
+        assert seen.starts["1"] + NOW == free or min(seen.starts["1"] + NOW, free) >= NOW + 14 * 24 * HOUR, walltime
+        assert "2" not in seen.starts or start - NOW <= seen.starts["2"] <= end - NOW - HOUR
+        assert ("2" in seen.starts) is (seconds >= HOUR)
+
+
 def test_a_choice_is_one_inside_a_reservation_and_in_large_counts() -> None:
     """Where no node has room for all of its tasks a job starts at once on two; components of a job make no choice."""
     choice = {"user_name": "bob", "cpus": 16, "tasks": 16, "max_nodes": 2}

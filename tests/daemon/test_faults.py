@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import resource
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,8 @@ import pytest
 
 from cpsched.domain import Chunk, Request, Step
 from cpsched.site.bridge import JobState
-from cpsched.site.daemon import make_log
+from cpsched.site.daemon import Store, check_site, make_log, read_site
+from cpsched.site.daemon.orders import steered_jobs
 from tests.bridge.played_world import PlayedWorld
 from tests.bridge.small_world import job, site, world
 from tests.daemon.making import daemon_on, finish
@@ -52,6 +54,45 @@ def test_a_full_disk_costs_orders_and_nothing_else(tmp_path: Path) -> None:
     finish(daemon)
     assert {entry.state for entry in there.jobs.values()} == {JobState.COMPLETED}
     assert {record.job for record in daemon.store.history() if record.kind == "JobOver"} == set(there.jobs)
+
+
+def test_a_store_that_is_gone_is_not_written_and_its_jobs_are_handed_back(tmp_path: Path) -> None:
+    """While its file is another one, or none, nothing is ordered; a daemon that ends then hands back nevertheless."""
+    there = world(*(job(f"j{number}", walltime=20) for number in range(9)))
+    daemon, lines = daemon_on(there, tmp_path)
+    assert daemon.cycle()
+    path, away = tmp_path / "cpsched.db", tmp_path / "away.db"
+    path.rename(away)
+    there.advance(30)
+    before = daemon.manager.snapshot().jobs
+    assert not daemon.cycle()
+    assert daemon.manager.snapshot().jobs == before
+    assert any("is gone" in str(line.get("error")) for line in lines.read())
+    away.rename(path)
+    assert daemon.cycle()
+    path.rename(away)
+    Store(f"sqlite:///{path}").close()
+    assert not daemon.cycle()
+    assert daemon.stop()
+    assert not list(steered_jobs(daemon.manager.snapshot()))
+
+
+def test_the_preflight_says_that_a_disk_has_no_room(tmp_path: Path) -> None:
+    """Whether there is a database already or not; nothing is left behind."""
+    file = tmp_path / "site.toml"
+    shape = '[manager]\nkind = "memory"\ninstance = "x.json"\n[store]\nurl = "sqlite:///{}/cpsched.db"\n'
+    file.write_text(shape.format(tmp_path))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for _ in range(2):
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+            (full,) = check_site(read_site(file))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        (fine,) = check_site(read_site(file))
+        assert (full.is_fine, fine.is_fine) == (False, True)
+        Store(f"sqlite:///{tmp_path}/cpsched.db").close()
+    assert {one.name for one in tmp_path.iterdir()} == {"site.toml", "cpsched.db"}
 
 
 def test_hostile_names_go_through_everything(tmp_path: Path) -> None:

@@ -28,11 +28,13 @@ class Reserved:
     #: How many cores of each node; None: all.
     cores: Amounts | None = None
     licenses: Amounts = Amounts()
+    #: The times at which it comes again.
+    again: tuple[Validity, ...] = ()
 
     def meets(self, other: "Reserved") -> bool:
         """Tell whether two of them are at the same time on the same nodes."""
         for one, two in ((self, other), (other, self)):
-            if one.end is not None and two.start is not None and one.end <= two.start:
+            if one.end is not None and not one.again and two.start is not None and one.end <= two.start:
                 return False
         return not set(self.nodes).isdisjoint(other.nodes)
 
@@ -119,21 +121,24 @@ def _reserved(step: Step, one: Reserved) -> Step:
 
 def _pools(one: Reserved, reserved: Sequence[Reserved], cluster: Cluster) -> Iterator[FreePool]:
     """Yield what others leave free while a reservation lasts; jobs of all reservations of a node are let in."""
-    during = Validity(from_=one.start, until=one.end)
+    times = (Validity(from_=one.start, until=one.end), *one.again)
 
-    def pool(resource: str, items: ItemBound, members: Sequence[str], names: tuple[str, ...] | None) -> FreePool:
+    def pools(
+        resource: str, items: ItemBound, members: Sequence[str], names: tuple[str, ...] | None
+    ) -> Iterator[FreePool]:
         access = Access(asks_for=tuple(members))
-        return FreePool(resource=resource, items=items, open_to=access, validity=during, nodes=names)
+        for during in times:
+            yield FreePool(resource=resource, items=items, open_to=access, validity=during, nodes=names)
 
     for name, amount in one.licenses.items():
         if name in cluster.licenses:
-            yield pool(name, ItemBound(least=amount), (_membership(one),), None)
+            yield from pools(name, ItemBound(least=amount), (_membership(one),), None)
     groups: dict[tuple[str, ...], list[str]] = {}
     for node in one.nodes:
         members = tuple(_membership(other) for other in reserved if node in other.nodes and one.meets(other))
         if one.cores is None:
             groups.setdefault(members, []).append(node)
         elif amount := one.cores.get(node, 0):
-            yield pool("cores", ItemBound(least=amount), members, (node,))
+            yield from pools("cores", ItemBound(least=amount), members, (node,))
     for members, names in groups.items():
-        yield pool("cores", ItemBound(percent=Fraction(100)), members, tuple(names))
+        yield from pools("cores", ItemBound(percent=Fraction(100)), members, tuple(names))

@@ -1,7 +1,7 @@
 """The preflight: whether the daemon could do its work here, each finding with what to do. It leaves nothing changed."""
 
-import os
 import sqlite3
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -13,6 +13,9 @@ from cpsched.site.bridge.slurm import SlurmModel, findings
 from cpsched.site.daemon.heartbeat import sign_of_watchdog
 from cpsched.site.daemon.site_model import MemoryModel, SiteModel, WatchdogModel
 from cpsched.site.daemon.store import Store, file_of
+
+#: Bytes that a disk must have room for.
+_ROOM = 2**20
 
 
 def check_site(site: SiteModel) -> Iterator[Finding]:
@@ -33,16 +36,21 @@ def _store(url: str) -> Finding:
         except StoreError as error:
             return Finding("store", False, str(error))
         return Finding("store", True, "there")
+    folder = path.absolute().parent
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(_ROOM))
+    except OSError as error:
+        said = f"{folder}: {error.strerror}: it must be writable for this account, with room"
+        return Finding("store", False, said)
     if not path.exists():
-        is_fine = os.access(path.absolute().parent, os.W_OK)
-        said = "can be written" if is_fine else f"{path.absolute().parent} must be writable for this account"
-        return Finding("store", is_fine, said)
+        return Finding("store", True, "can be written")
     try:
         with closing(sqlite3.connect(f"file:{path}?mode=rw", uri=True, timeout=5, isolation_level=None)) as database:
             database.execute("BEGIN IMMEDIATE")
             database.execute("ROLLBACK")
     except sqlite3.Error as error:
-        said = f"{path}: {error}: it needs to be of the daemon's account, on a disk with room"
+        said = f"{path}: {error}: it needs to be of the daemon's account"
         return Finding("store", False, said)
     return Finding("store", True, "can be written")
 

@@ -13,7 +13,7 @@ from cpsched.gc_pauses import collected, uncollected
 from cpsched.site.bridge import Gate, Hold, Note, Order, Receipt, Refusal, ResourceManager, Result, Snapshot, Start
 from cpsched.site.daemon.core import step
 from cpsched.site.daemon.forecasting import Forecaster
-from cpsched.site.daemon.heartbeat import beat
+from cpsched.site.daemon.heartbeat import beat, hand_back
 from cpsched.site.daemon.journal import Doings, Journal
 from cpsched.site.daemon.judging import vetoes
 from cpsched.site.daemon.logs import Log
@@ -171,7 +171,9 @@ class Daemon:
     def stop(self) -> bool:
         """Hand everything back, so that the manager goes on by itself; tell whether nothing is left."""
         self._take(Stopping())
-        is_done = not self._is_superseded and any(self._try_to_end() for _ in range(_LAST_TRIES))
+        is_done = not self._is_superseded and (
+            any(self._try_to_end() for _ in range(_LAST_TRIES)) or self._try_without_store()
+        )
         if not (is_done or self._is_superseded):  # of another daemon, which has the cluster
             self.log.error("could not hand everything back: use cpsched daemon --hand-back")
         self.log.info("ended")
@@ -182,6 +184,16 @@ class Daemon:
         self.journal.has_failed = False
         is_fine = self._look() and not self.journal.has_failed
         return is_fine and (self.settings.policy.is_dry_run or self._is_handed_back())
+
+    def _try_without_store(self) -> bool:
+        """Hand everything back though it cannot be written down, and tell whether nothing is left."""
+        if self.settings.policy.is_dry_run:
+            return False
+        try:
+            return not hand_back(self.manager).left
+        except BridgeError as error:
+            self.journal.failed("manager", error)
+            return False
 
     def _is_handed_back(self) -> bool:
         """Look again, and tell whether nothing is steered any more."""

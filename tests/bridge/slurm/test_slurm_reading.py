@@ -183,6 +183,27 @@ def test_drained_gpus_are_not_free(drained: str, left: dict[str, int]) -> None:
     assert read_text(text, "scontrol").nodes[0].gres == left
 
 
+@pytest.mark.parametrize(
+    ("used", "left"),
+    [
+        ("gpu:k20:1(IDX:0),mps:0", {"gpus": 4, "gpus.k20": 2, "gpus.p4": 2}),
+        ("gpu:0,mps:k20:10(IDX:1)", {"gpus": 3, "gpus.k20": 1, "gpus.p4": 2}),
+        ("gpu:0,mps:k20:101", {"gpus": 2, "gpus.p4": 2}),
+        ("gpu:0,shard:p4:2(1/4,1/4)", {"gpus": 2, "gpus.k20": 2}),
+        ("gpu:0,shard:p4:5(4/4,1/4,0/4)", {"gpus": 2, "gpus.k20": 2}),
+        ("gpu:0,shard:p4:2(IDX:2-3),mps:k20:1(IDX:0)", {"gpus": 1, "gpus.k20": 1}),
+        ("gpu:0,shard:p4:1(IDX:N/A)", {"gpus": 3, "gpus.k20": 2, "gpus.p4": 1}),
+    ],
+)
+def test_gpus_of_which_jobs_have_parts_are_not_free(used: str, left: dict[str, int]) -> None:
+    """As many as it takes, or as are told, in JSON and in text: nobody else gets the whole of one."""
+    gres = "gpu:k20:2(S:0-1),gpu:p4:2,mps:k20:200,shard:p4:8"
+    node = {**NODES_2205[0], "gres": gres, "gres_used": used}
+    text = f"NodeName=g1 CPUTot=16 RealMemory=9 State=IDLE Gres={gres} GresUsed={used}\n"
+    for found in (read_answer({"nodes": [node]}, "sinfo").nodes[0], read_text(text, "scontrol").nodes[0]):
+        assert {name: amount for name, amount in found.gres.items() if name.startswith("gpus")} == left
+
+
 def test_a_name_that_reads_like_fields_costs_its_job_in_text_and_is_harmless_in_json() -> None:
     """In a text a name can forge fields, so that the job is left out, and holds what it held; JSON has no doubt."""
     evil = "x UserId=root(0) JobState=RUNNING NodeList=g1"

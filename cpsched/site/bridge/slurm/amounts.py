@@ -20,6 +20,10 @@ _THOUSANDS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 _LICENSE = re.compile(r"([^,:;=*|&\s]+)(?:[:=*](\d+))?")
 _TIME = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
 
+#: Generic resources that are parts of a GPU which others cannot have then.
+PARTS = frozenset({"mps", "shard"})
+#: In what is used: the GPUs of which there are parts, and each of those of which some are in use.
+_TOLD, _IN_USE = re.compile(r"\(IDX:([\d,-]+)\)"), re.compile(r"[(,]\d*[1-9]\d*/")
 #: What a gres says of which there is enough for all, and how much that is.
 _FREE = "no_consume"
 _ENOUGH = 10**15
@@ -115,13 +119,17 @@ def tres_requests(text: str) -> Amounts:
     return Amounts({**found, **gres_amounts(",".join(rest), prefixes=True)})
 
 
-def gres_of_node(text: str, drained: str = "") -> tuple[Amounts, str]:
+def gres_of_node(text: str, drained: str = "", used: str = "") -> tuple[Amounts, str]:
     """Read the generic resources of a node, as far as they can be read, and return what is wrong with the others.
 
-    `drained`: those that no job gets. Where their type is not said, none of each type does.
+    `drained`: those that no job gets. Where their type is not said, none of each type does. `used`: those that jobs
+    have: nobody gets a GPU of which somebody has a part.
     """
-    if drained not in _NOTHING:
-        (has, said), (gone, odd) = gres_of_node(text), gres_of_node(drained)
+    is_shared = any(part in used for part in PARTS)
+    if drained not in _NOTHING or is_shared:
+        (has, said), (down, odd) = gres_of_node(text), gres_of_node(drained)
+        shared, strange = _shared_gpus(has, used) if is_shared else (Counter[str](), "")
+        gone, odd = Counter(down) + shared, "; ".join(filter(None, (odd, strange)))
         typed = {name.partition(".")[0] for name in gone if "." in name}
         kinds = {name: name.partition(".")[0] for name in has}
         lost = {name: gone.get(name, 0 if kind in typed else gone.get(kind, 0)) for name, kind in kinds.items()}
@@ -134,6 +142,28 @@ def gres_of_node(text: str, drained: str = "") -> tuple[Amounts, str]:
         except ValueError as error:
             wrong.append(str(error))
     return Amounts(found), "; ".join(wrong)
+
+
+def _shared_gpus(has: Amounts, used: str) -> tuple[Counter[str], str]:
+    """Return how many GPUs of a node are in use by parts, ``shard:3(2/4,1/4)`` or ``mps:50(IDX:0)``, and what is wrong.
+
+    As many as are told, and at least as many as it takes.
+    """
+    found, wrong = Counter[str](), list[str]()
+    for text in _commas(used):
+        name, least = text.strip().partition(":")[0], 0
+        try:
+            parts = gres_amounts(text) if name in PARTS else Amounts()
+            told = _TOLD.search(text)
+            count = count_ids(told[1]) if told and parts else len(_IN_USE.findall(text))
+        except ValueError as error:
+            wrong.append(str(error))
+            continue
+        for key, amount in parts.items():  # the one with a type, if there is one, is the last and counts
+            each = has.get(key, 0)
+            least = -(-amount * has.get(key.replace(name, "gpus", 1), 0) // each) if each else 0
+        found.update({key.replace(name, "gpus", 1): max(count, least) for key in parts})
+    return found, "; ".join(wrong)
 
 
 def tres_value(text: str, name: str) -> str | None:

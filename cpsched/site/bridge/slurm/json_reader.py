@@ -188,7 +188,7 @@ def _groups(groups: Sequence[Fields]) -> tuple[tuple[NodeRecord, ...], tuple[Par
             cpus=group.inside("cpus").number("minimum") or 0,
             threads=group.inside("threads").number("maximum") or 1,
             memory=memory.number("minimum") or 0,
-            gres=gres_of_node(group.inside("gres").text("total"))[0],
+            gres=gres_of_node(group.inside("gres").text("total"), used=group.inside("gres").text("used"))[0],
             features=tuple(part for part in group.inside("features").text("total").split(",") if part),
             weight=group.inside("weight").number("minimum") or 0,
         )
@@ -374,7 +374,7 @@ def _shares(entry: Fields) -> Iterator[Share]:
 
 def _node(entry: Fields) -> NodeRecord:
     features = [part for text in entry.texts("active_features") or entry.texts("features") for part in text.split(",")]
-    gres, wrong = gres_of_node(entry.text("gres"), entry.text("gres_drained"))
+    gres, wrong = gres_of_node(entry.text("gres"), entry.text("gres_drained"), entry.text("gres_used"))
     memory = (entry.number("real_memory") or 0) - (entry.number("specialized_memory") or 0)
     return NodeRecord(
         name=entry.text("name"),

@@ -235,17 +235,16 @@ class SlurmManager:
         """Read all jobs, as Slurm has them now, a moment after they had these lines."""
         self._read_at = time.monotonic()
         jobs = self._client.jobs()
-        known = {str(record.number) for record in jobs}
+        numbers = [str(record.number) for record in jobs]
+        known = set(numbers)
         if lost := next((job for job, line in lines.items() if job not in known and is_alive(line)), None):
             raise BridgeError(
                 ("squeue", "--json"), f"Expected job {lost}, which squeue named a moment before, got none"
             )
         self._jobs = jobs = _with_factors(jobs, self._client.factors()) if self._only_ranks else jobs
         by_id: dict[str, JobRecord] = {}
-        are_whole = True
-        for record in self._jobs:
-            number = str(record.number)
-            are_whole = are_whole and number in lines
+        are_whole = lines.keys() >= known
+        for number, record in zip(numbers, jobs, strict=True):
             if record.array is None:
                 by_id[number] = record
             else:
@@ -317,14 +316,14 @@ def _whole_arrays(
     for index, change in changes.items():
         record = jobs[change.job]
         if isinstance(orders[index], Hold | HandBack) and record.array is not None and record.task is None:
-            alike.setdefault((id(record), replace(change, job="")), []).append(index)
+            alike.setdefault((id(record), change._replace(job="")), []).append(index)
     whole: dict[int, Change | None] = {}
     for (_, change), places in alike.items():
         record = jobs[changes[places[0]].job]
         if len(places) == len(record.ids):
             whole |= dict.fromkeys(places)
             name = changes[places[0]].job
-            whole[places[0]] = replace(change, job=name, whole=record.whole_id)
+            whole[places[0]] = change._replace(job=name, whole=record.whole_id)
     return [found for index, change in changes.items() if (found := whole.get(index, change)) is not None]
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from cpsched.domain import Placement
 from cpsched.formats import fold_hostlist
@@ -54,9 +54,8 @@ class Refused(Exception):  # noqa: N818 - no error: a refusal is an answer
         super().__init__(detail)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """The fields of a job that an order sets."""
+class Change(NamedTuple):
+    """The fields of a job that an order sets; a tuple as the records are."""
 
     job: str
     #: None, here and below: as it is.
@@ -150,17 +149,16 @@ def change_of(order: JobOrder, job: JobRecord | None, now: int, by: str = "") ->
         else:
             change = _hand_back(order, job, view, marker, prefix, now)
         if marker is not None and marker.ordered:
-            change = replace(
-                change,
+            change = change._replace(
                 required=view.required_nodes,
                 nodes=(view.nodes, view.max_nodes),
                 cpus=view.cpus,
                 cpus_per_node=view.cpus_per_node,
             )
     if job.state is JobState.HELD and view.state is JobState.WAITING and not isinstance(order, Announce | Note | Rank):
-        change = replace(change, is_released=True)
+        change = change._replace(is_released=True)
     if change.cpus_per_node == job.cpus_per_node:
-        change = replace(change, cpus_per_node=None, cpus=None)
+        change = change._replace(cpus_per_node=None, cpus=None)
     return _changed(change, job, now)
 
 

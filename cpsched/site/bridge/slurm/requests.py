@@ -12,7 +12,7 @@ from cpsched.domain import MAX_COUNT, Amounts, Arrangement, Chunk, FrozenMap, Jo
 from cpsched.errors import SyntaxFault
 from cpsched.formats import expand_hostlist
 from cpsched.site.bridge.leaving import Inexpressible
-from cpsched.site.bridge.slurm.amounts import license_amounts, tres_requests
+from cpsched.site.bridge.slurm.amounts import PARTS, license_amounts, tres_requests
 from cpsched.site.bridge.slurm.records import JobRecord, NodeRecord, PartitionRecord
 from cpsched.site.bridge.slurm.states import CLOSED
 from cpsched.site.bridge.slurm.topology import BLOCK, FLAT, Topology
@@ -22,8 +22,6 @@ _NOTHING = Amounts()
 HOST = "host"
 #: The value of the properties that a node has or has not.
 YES = "yes"
-#: Generic resources that are parts of a GPU which others cannot have then.
-_PARTS = frozenset({"mps", "shard"})
 #: The most requests that one job has.
 _MOST_CHOICES = 8
 #: The fields of a record on which its request rests, beside the partition.
@@ -295,7 +293,7 @@ def _needs(job: JobRecord) -> _Need:
     except ValueError as error:
         raise Inexpressible(f"its resources cannot be read: {error}") from None
     for name in (*of_task, *of_node, *of_job):
-        if name.partition(".")[0] in _PARTS:
+        if name.partition(".")[0] in PARTS:
             raise Inexpressible(f"it asks for parts of a GPU ({name})")
     cpus = job.cpus_per_task or of_task.get("cores") or job.cpus // job.tasks
     memory = job.memory_per_node or job.memory_per_cpu or of_task.get("mem") or 0

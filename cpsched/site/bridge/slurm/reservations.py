@@ -2,14 +2,14 @@
 
 A reservation of whole nodes that are free is one of the instance, with those of its nodes that are up; one with the
 flag ``MAINT`` that no job names is a downtime. All others are set aside (`reserving.py`): those of cores or licences,
-on nodes on which jobs still run or which others have reserved too, and those whose jobs may be elsewhere
-(``MAGNETIC``, ``FLEX``).
+on nodes on which jobs still run or which others have reserved too, those whose jobs may be elsewhere (``MAGNETIC``,
+``FLEX``), and those that come again (``DAILY`` and so on).
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from cpsched.domain import Amounts, Cluster, Instance, NodeState, Reservation, ReservationKind
+from cpsched.domain import Amounts, Cluster, Instance, NodeState, Reservation, ReservationKind, Validity
 from cpsched.errors import SyntaxFault
 from cpsched.formats import expand_hostlist
 from cpsched.site.bridge.reserving import Reserved, set_aside
@@ -17,6 +17,15 @@ from cpsched.site.bridge.slurm.records import JobRecord, NodeRecord, Reservation
 
 #: With one of these, jobs of a reservation may be elsewhere, or others on its nodes.
 _LOOSE = frozenset({"MAGNETIC", "FLEX", "OVERLAP"})
+#: Minutes after which those with these flags come again; and the days on which they do, Sunday first, where that is not
+#: every day, or that of the first time.
+_PERIODS = {"HOURLY": 60, "DAILY": 1440, "WEEKDAY": 1440, "WEEKEND": 1440, "WEEKLY": 10_080}
+_DAYS = {"WEEKDAY": range(1, 6), "WEEKEND": (0, 6)}
+_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+#: Of the first day of Unix time.
+_THURSDAY = 4
+#: Days for which they come again, as far as plans are concerned.
+_AHEAD = 28
 
 
 def with_reservations(
@@ -35,6 +44,7 @@ def with_reservations(
             nodes=_nodes(one, instance.cluster),
             cores=_cpus(one, _nodes(one, instance.cluster), nodes),
             licenses=one.licenses,
+            again=_again(one, instance.now),
         )
         for one in coming.values()
     ]
@@ -48,7 +58,9 @@ def with_reservations(
         record = coming[one.name]
         is_free = all(busy.get(name, 0) <= record.start for name in one.nodes)
         is_alone = not any(other is not one and one.meets(other) for other in every)
-        if "MAINT" in record.flags and one.name not in named and one.nodes:
+        if one.again:
+            aside[one.name] = one
+        elif "MAINT" in record.flags and one.name not in named and one.nodes:
             plain.append(_plain(record, one.nodes, ReservationKind.DOWNTIME))
         elif (up := _whole(record, one, instance.cluster)) and is_free and is_alone:
             plain.append(_plain(record, up, ReservationKind.USERS))
@@ -63,6 +75,32 @@ def with_reservations(
             elif job.reservation == name or (not job.reservation and _draws(coming[name], view)):
                 let_in.setdefault(job.id, []).append(one)
     return set_aside(replace(instance, reservations=tuple(plain)), tuple(aside.values()), inside, let_in)
+
+
+def _again(record: ReservationRecord, now: int) -> tuple[Validity, ...]:
+    """Return the times (in UTC) at which a reservation comes again in the next weeks; empty: it does not."""
+    until = (now // _DAY + _AHEAD) * _DAY
+    return tuple(
+        Validity(from_=record.end, until=until, cron=cron) for cron in _calendars(record) if record.end < until
+    )
+
+
+def _calendars(record: ReservationRecord) -> tuple[str, ...]:
+    flag = next((flag for flag in _PERIODS if flag in record.flags), None)
+    if flag is None or "TIME_FLOAT" in record.flags:
+        return ()
+    first, last = record.start // _MINUTE * _MINUTE, -(-record.end // _MINUTE) * _MINUTE
+    if last - first >= _PERIODS[flag] * _MINUTE:
+        return ("* * * * *",)
+    hours = dict[tuple[str, str], list[str]]()
+    for hour in range(first // _HOUR, -(-last // _HOUR)):
+        begin, end = max(first, hour * _HOUR), min(last, (hour + 1) * _HOUR)
+        minutes = f"{begin % _HOUR // _MINUTE}-{(end - 1) % _HOUR // _MINUTE}"
+        later = begin // _DAY - first // _DAY
+        on = _DAYS.get(flag, (first // _DAY + _THURSDAY,)) if flag not in ("HOURLY", "DAILY") else ()
+        days = ",".join(str((day + later) % 7) for day in on) or "*"
+        hours.setdefault((minutes, days), []).append("*" if flag == "HOURLY" else str(hour % 24))
+    return tuple(f"{minutes} {','.join(of)} * * {days}" for (minutes, days), of in hours.items())
 
 
 def _nodes(record: ReservationRecord, cluster: Cluster) -> tuple[str, ...]:

@@ -57,7 +57,8 @@ _TEXTS: Mapping[str, Mapping[str, str]] = {
     },
     "nodes": {
         "active_features": "ActiveFeatures", "features": "AvailableFeatures", "gres": "Gres",
-        "gres_drained": "GresDrain", "name": "NodeName", "partitions": "Partitions", "state": "State",
+        "gres_drained": "GresDrain", "gres_used": "GresUsed", "name": "NodeName", "partitions": "Partitions",
+        "state": "State",
     },
     "partitions": {"name": "PartitionName", "nodes": "Nodes", "preempt_mode": "PreemptMode", "qos": "QoS"},
     "reservations": {

@@ -4,6 +4,7 @@ import fcntl
 import gzip
 import json
 import os
+import shutil
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -129,11 +130,14 @@ class Store:
         #: The file that has to be there; None: it is made, or is none.
         self._file: Path | None = None
         #: What keeps other daemons away: a file beside that of SQLite, open while it is locked; a connection otherwise.
-        self._lock = None if (path := file_of(url)) is None else path.with_name(path.name + ".lock")
+        self._path = path = file_of(url)
+        self._lock = None if path is None else path.with_name(path.name + ".lock")
         self._locked: int | None = None
         self._held: Connection | None = None
+        #: Which file it was when it was locked: what is written into one that is gone, with its disk, is lost.
+        self._identity: tuple[int, int] | None = None
         if is_reader:
-            self._file = file_of(url)
+            self._file = path
         else:
             with self._begun() as connection:
                 _migrate(connection)
@@ -161,7 +165,7 @@ class Store:
             fcntl.lockf(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.truncate(number, 0)
             os.write(number, f"{socket.gethostname()}, process {os.getpid()}\n".encode())
-            self._locked = number
+            self._locked, self._identity = number, self._found()
         except BlockingIOError:
             os.close(number)
             who = self._lock.read_text(errors="replace").strip()
@@ -184,6 +188,8 @@ class Store:
         """Give a connection in a transaction that is committed when the block ends without an error."""
         if self._file is not None and not self._file.exists():
             raise StoreError(f"{self._shown}: there is no such file yet")  # SQLite would make one
+        if self._identity not in (None, self._found()):
+            raise StoreError(f"{self._shown}: the file is gone, or is another one: bring it back, or begin anew")
         try:
             with self._engine.begin() as connection:
                 yield connection
@@ -191,11 +197,21 @@ class Store:
             cause = getattr(error, "orig", None) or error
             raise StoreError(f"{self._shown}: {self._why_closed() or f'{type(cause).__name__}: {cause}'}") from error
 
+    def _found(self) -> tuple[int, int] | None:
+        """Return which file is there; None: there is none."""
+        try:
+            found = None if self._path is None else self._path.stat()
+        except OSError:
+            found = None
+        return None if found is None else (found.st_dev, found.st_ino)
+
     def _why_closed(self) -> str:
         """Return why there can be no file of SQLite where it is to be; empty: there can."""
         folder = None if self._lock is None else self._lock.parent
-        if folder is None or self._file is not None or os.access(folder, os.W_OK):
+        if folder is None or self._file is not None:
             return ""
+        if os.access(folder, os.W_OK):
+            return "" if shutil.disk_usage(folder).free else f"the disk of {folder} is full"
         return f"the folder {folder} {'cannot be written to' if folder.is_dir() else 'does not exist'}"
 
     def load(self) -> Kept:
