@@ -94,7 +94,8 @@ def busy(seed: int, *, fails: bool = False) -> Instance:
         topology = FrozenMap({"rack": FrozenMap(racks), "switch": FrozenMap(switches)})
         slowdown = FrozenMap({"rack": random.choice([10, 150]), "switch": 33})
         found = replace(found, cluster=replace(found.cluster, topology=topology, slowdown=slowdown))
-        found = replace(found, jobs=tuple(near(one, random.choice([None, "rack", "switch"]), random) for one in found.jobs))
+        places = [random.choice([None, "rack", "switch"]) for _ in found.jobs]
+        found = replace(found, jobs=tuple(near(*pair, random) for pair in zip(found.jobs, places, strict=True)))
     if fails:
         start = random.randint(1, 60)
         found = replace(found, outages=(Outage(nodes=("a1",), start=start, end=start + random.randint(1, 30)),))

@@ -208,7 +208,7 @@ def _within(numbers: NDArray[Any], least: float, most: float) -> bool:
 
 
 #: Changes whenever the arrays of `SimWorld` mean something else.
-_FORMAT = "cpsched-checkpoint/7"
+_FORMAT = "cpsched-checkpoint/8"
 
 #: The arrays that grow during a simulation.
 _GROWING = frozenset(

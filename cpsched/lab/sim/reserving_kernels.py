@@ -20,7 +20,15 @@ job can have that begins before and ends after.
 from cpsched.lab.sim.arrays import C, J, R, V
 from cpsched.lab.sim.hold_kernels import has_asides, level_at, lower_at, lower_room, lower_until, next_change, shift_row
 from cpsched.lab.sim.queue_kernels import index_of
-from cpsched.lab.sim.run_kernels import asked_by, begin_run, move_until, num_choices, open_choice, spell_job, take_choice
+from cpsched.lab.sim.run_kernels import (
+    asked_by,
+    begin_run,
+    move_until,
+    num_choices,
+    open_choice,
+    spell_job,
+    take_choice,
+)
 from cpsched.rusv import FOREVER, inner_kernel, instant_kernels, kernels
 
 copy, lower_by_two, D_SYS = kernels.copy, kernels.lower_by_two, kernels.D.SYS
