@@ -87,7 +87,8 @@ def closed_within(first: int, last: int, most: int, left: int, taken: Sequence[A
 
 
 def merged(asides: Sequence[SetAside], closed: Mapping[str, Closed]) -> tuple[SetAside, ...]:
-    """Return amounts with all that is set aside for the same time in one, and each node once in it.
+    """Return amounts with all that is set aside for the same time in one, and in it each node once with the same
+    resources: what counts for what a node keeps free stays apart from what does not.
 
     `asides`: amounts that are set aside. `closed`: the same of other licences, by name.
     """
@@ -130,11 +131,12 @@ def merged(asides: Sequence[SetAside], closed: Mapping[str, Closed]) -> tuple[Se
 
 
 def _put_together(allocations: Iterable[Sequence[Placement]]) -> tuple[Placement, ...]:
-    """Return amounts of nodes with each node once."""
-    found: dict[str, Placement] = {}
+    """Return amounts of nodes with each node once with the same resources."""
+    found: dict[tuple[str, frozenset[str]], Placement] = {}
     for placement in chain.from_iterable(allocations):
-        here = found.get(placement.node)
-        found[placement.node] = placement if here is None else _together(here, placement)
+        key = placement.node, frozenset(placement.resources)
+        here = found.get(key)
+        found[key] = placement if here is None else _together(here, placement)
     return tuple(found.values())
 
 

@@ -115,6 +115,8 @@ class NodeRules:
         #: Of each reservation with jobs: what nodes keep free there, the rule that lets its jobs in, and whether there
         #: are nodes that a job can have for itself.
         self._kept: dict[ReservedSlice, dict[Rule, KeepFree]] = {}
+        #: What its jobs may have of such resources without what they are kept free for, by reservation and node.
+        self._counted: dict[tuple[ReservedSlice, str], dict[str, int]] = {}
         self._hosts: dict[ReservedSlice, tuple[Rule, bool]] = {}
         self._asides: list[SetAside] = []
         #: The requests with what jobs ask for besides, by the request and that: a rule's name says what it is.
@@ -376,6 +378,9 @@ class NodeRules:
                     most, others = min(held, left, _asked_for(guests, kept)), list(had[node, kept])
                     if kept.beneficiary in amounts:  # what is set aside for it does not count for what is kept free
                         others.append((slice_.start, slice_.end, min(has - held, left)))
+                    else:
+                        counted = self._counted.setdefault((slice_, node), {})
+                        counted[kept.resource] = max(most, counted.get(kept.resource, 0))
                     shut = list(closed_within(slice_.start, slice_.end, most, left, others))
                     had[node, kept] += [(start, end, most - amount) for start, end, amount in shut]
                     if any(amount for _, _, amount in shut):
@@ -436,10 +441,8 @@ class NodeRules:
             jobs = guests.get(slice_, ())
             is_had = bool(reservation.is_closure or reservation.allocation)  # whatever else is there
             others = self._held_beside(jobs) if is_had or jobs else []
-            if is_had:
-                self._asides += beside(aside, [*others, *self._asides], instance.cluster)
-            else:
-                self._asides.append(aside)
+            asides = beside(aside, [*others, *self._asides], instance.cluster) if is_had else [aside]
+            self._asides += [self._told_apart(slice_, one) for one in asides]
             for stays in _held_after(slice_, jobs):
                 self._asides += beside(stays, self._asides, instance.cluster)
             if jobs:
@@ -458,6 +461,22 @@ class NodeRules:
         for jobs in guests.values():
             held_by_others = [*self._held_beside(jobs), *self._asides]
             self._asides += rests_of_running(jobs, held_by_others, instance.cluster)
+
+    def _told_apart(self, slice_: ReservedSlice, aside: SetAside) -> SetAside:
+        """Return what is set aside for a reservation, on nodes that keep something free in parts: only what jobs inside
+        may have counts there, and an amount of what it is kept for, even 0, says of the rest that it does not.
+        """
+        found: list[Placement] = []
+        for held in aside.allocation:
+            unless = dict.fromkeys((one.beneficiary for one in self._instance.cluster.class_of[held.node].keep_free), 0)
+            if unless:
+                most = self._counted.get((slice_, held.node), {})
+                counted = {name: min(amount, held.resources.get(name, 0)) for name, amount in most.items()}
+                found += [replace(held, resources=Amounts([one])) for one in counted.items()]
+                rest = {name: amount - counted.get(name, 0) for name, amount in held.resources.items()}
+                held = replace(held, resources=Amounts({**unless, **rest}))
+            found.append(held)
+        return aside._replace(allocation=tuple(found))
 
     def _held_beside(self, guests: Sequence[Job]) -> list[SetAside]:
         """Return what running jobs have, but for those of a reservation."""

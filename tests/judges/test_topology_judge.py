@@ -17,7 +17,7 @@ def test_oracle_and_verifier_agree(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", seeds(40))
+@pytest.mark.parametrize("seed", [*seeds(40), 730481])  # the last one: a downtime beside `keep_free`
 def test_engines_keep_jobs_within_groups(seed: int) -> None:
     """Plans keep all rules, none is better than the best of all, none leaves a job out that has room in a group."""
     assert judge_topology(seed).failures == []

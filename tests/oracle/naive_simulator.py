@@ -18,9 +18,9 @@ A rule with several reservations makes all anew whenever anything happens: in th
 fits beside those before it, or gets one itself, if that begins before the last of all that wait would end if it started
 at once.
 
-A job with alternatives waits by the first of its choices that could start on the empty machine: so it has its place in
-the queue, and its reservation. Whenever it may start, it does so by the first of its choices that fits. One that costs
-more than that by which it waits is open once it has waited so many seconds.
+A job with alternatives has its place in the queue by the first of its choices that could start on the empty machine.
+Whenever it may start, it does so by the first of its choices that fits, and its reservation is for that which starts
+first. One that costs more than that by which it waits is open once it has waited so many seconds.
 
 By Smith's index jobs are due that have waited for so many times the longest wait so far under EASY, or the time that
 the machine needs for the rest of the queue, whichever is longer; a job of the whole machine for half as many times.
@@ -182,8 +182,8 @@ class _Play:
         self.replay_starts: dict[str, int] = {}
         self.replayed, self.longest, self.work = -inf, 0, 0
         self.attempts: list[tuple[str, Run]] = []
-        #: For whom there is a reservation, when and where.
-        self.reservation: tuple[_Life, int, Mapped] | None = None
+        #: For whom there is a reservation, when, and by which choice.
+        self.reservation: tuple[_Life, int, Job] | None = None
         #: What happens to nodes, and has not yet: (time, 0 for a return and 1 for a break, nodes).
         self.changes = sorted(
             change
@@ -789,10 +789,10 @@ class _Play:
             for life in [life for life in behind if life.start is None]:
                 has_started |= self.start_first(life, lambda one: self.room_behind(one, queue[0], reserved), now)
 
-    def room_behind(self, life: _Life, head: _Life, reserved: tuple[_Life, int, Mapped] | None) -> _Amounts | None:
+    def room_behind(self, life: _Life, head: _Life, reserved: tuple[_Life, int, Job] | None) -> _Amounts | None:
         """Return the room for a job behind the head, None if there is none."""
         if reserved is not None and self.now + life.estimate > reserved[1]:
-            return self.room_beside(head, reserved[1], life.job.walltime)
+            return self.room_beside(*reserved[1:], life.job.walltime)
         return self.room_now(life)
 
     def room_now(self, life: _Life) -> _Amounts:
@@ -847,17 +847,24 @@ class _Play:
     def reserve_for(self, life: _Life, horizon: int) -> None:
         """Reserve nodes for a job at its earliest start, if that is not too late, and before the horizon."""
         times = {other.believed for other in self.running()} | {end for _, _, end, _ in self.blocked}
+        times |= {life.opens(one) for one in life.choices}
         for time in sorted({time for time in {*times, *self.edges} if time > self.now}):
             if time > life.latest or time >= horizon:
                 return
-            room = self.room_between(time, life.job.walltime)
-            if any(room[None].get(name, 0) < amount for name, amount in life.job.licenses.items()):
-                continue
-            mapped = self.mapped_late(life.job, room)
-            if mapped is not None:
-                takes = self.taken(life.job, self.demands(life.job, mapped))
-                self.blocked.append((life, time, time + life.job.walltime, takes))
-                return
+            for choice in self.open_at(life, time):
+                room = self.room_between(time, choice.walltime)
+                if any(room[None].get(name, 0) < amount for name, amount in choice.licenses.items()):
+                    continue
+                mapped = self.mapped_late(choice, room)
+                if mapped is not None:
+                    takes = self.taken(choice, self.demands(choice, mapped))
+                    self.blocked.append((life, time, time + choice.walltime, takes))
+                    return
+
+    @staticmethod
+    def open_at(life: _Life, time: int) -> list[Job]:
+        """Return the choices of a job that are open at a second."""
+        return [choice for choice in life.choices if life.opens(choice) <= time]
 
     def room_between(self, time: int, walltime: int) -> _Amounts:
         """Return what is free from a second on for so long, beside what is reserved."""
@@ -906,34 +913,35 @@ class _Play:
                 self.let_go(other)
         self.book(life, self.demands(life.job, mapped), now)
 
-    def reserve(self, head: _Life) -> tuple[_Life, int, Mapped] | None:
+    def reserve(self, head: _Life) -> tuple[_Life, int, Job] | None:
         """Return the reservation of the head, None if it could not start in time if all had ended who run."""
-        for time in sorted({*(life.believed for life in self.running()), *self.edges}):
+        opens = {at for one in head.choices if (at := head.opens(one)) > self.now}
+        for time in sorted({*(life.believed for life in self.running()), *self.edges, *opens}):
             if self.reservation is not None and time >= self.reservation[1]:
                 break
-            mapped = self.mapped(head.job, self.room_from(time, head.job.walltime))
-            if mapped is not None:
-                self.reservation = head, time, mapped
+            fits = (one for one in self.open_at(head, time) if self.mapped(one, self.room_from(time, one.walltime)))
+            if (choice := next(fits, None)) is not None:
+                self.reservation = head, time, choice
                 break
         if self.reservation is not None and self.reservation[1] > head.latest:
             self.reservation = None
         return self.reservation
 
-    def room_beside(self, head: _Life, time: int, walltime: int) -> _Amounts | None:
+    def room_beside(self, time: int, head: Job, walltime: int) -> _Amounts | None:
         """Return what is free from now on for so long beside a reservation, if the head takes what is not free yet
         first; None if no such place is found for it.
         """
-        mapped = self.mapped_late(head.job, self.room_from(time, head.job.walltime))
+        mapped = self.mapped_late(head, self.room_from(time, head.walltime))
         if mapped is None:
             return None
-        takes = self.taken(head.job, self.demands(head.job, mapped))
+        takes = self.taken(head, self.demands(head, mapped))
         beside = self.expected(time)
         self.change(beside, takes, -1)
         room = _lowest(self.room_at(self.free, self.now), self.room_at(beside, time))
         for edge in self.edges:
             if edge < self.now + walltime:
                 later = self.expected(edge)
-                if time <= edge < time + head.job.walltime:
+                if time <= edge < time + head.walltime:
                     self.change(later, takes, -1)
                 room = _lowest(room, self.room_at(later, edge))
         return room
@@ -1056,25 +1064,48 @@ class _Play:
     def in_groups(self, job: Job, room: _Amounts) -> Iterator[tuple[Job, _Amounts]]:
         """Yield a job of a level as one that may be anywhere, and the room of each group, the smallest group first."""
         place = job.request.place
-        anywhere = replace(job.request, place=replace(place, within=None))
+        anywhere = replace(job.request, place=replace(place, within=None, segment=None, spread=None))
         far = replace(job, steps=(replace(job.steps[0], request=anywhere),))
         for names in sorted(self.instance.cluster.topology[place.within or ""].values(), key=len):
             yield far, {node: free for node, free in room.items() if node is None or node in names}
 
     def mapped_within(self, job: Job, room: _Amounts) -> Mapped | None:
-        """Return where the chunks of one kind stand in the group in which least room is left then."""
-        (chunk,), found = job.request.chunks, list[tuple[int, Mapped]]()
-        for far, part in self.in_groups(job, room):
-            mapped = self.mapped(far, part)
-            if mapped is not None:
-                admitted = [name for name in part if name is not None and self.nodes[name].admits(far, chunk)]
-                takes = {name: self.nodes[name].demands(chunk.resources) for name in admitted}
-                fit = sum(min(part[name][c] // amount for c, amount in takes[name].items()) for name in admitted)
-                found.append((fit, mapped))
-        return min(found, key=lambda one: one[0])[1] if found else None
+        """Return where the chunks of one kind stand in the group in which least room is left then, or in several: one
+        after the other in that which takes most, the last ones in that with least room.
+        """
+        (chunk,), place, mapped = job.request.chunks, job.request.place, Mapped()
+        left, groups = chunk.count, list(self.in_groups(job, room))
+        while left:
+            fits = [self.num_fitting(*group) for group in groups]
+            if place.spread:
+                takes = [min(left, fit, place.spread) for fit in fits]
+            else:
+                takes = [min(left, fit) // (size := place.segment or left) * size for fit in fits]
+            most = max(takes, default=0)
+            if most == 0:
+                return None
+            _, best = min((fits[k] if most == left else 0, k) for k, take in enumerate(takes) if take == most)
+            far, part = groups.pop(best)
+            asked = replace(far.request, chunks=(replace(chunk, count=most),))
+            here = self.mapped(replace(far, steps=(replace(far.steps[0], request=asked),)), part)
+            assert here is not None
+            mapped, left = [*mapped, *here], left - most
+        return sorted(mapped, key=lambda part: self.nodes[part[0]].index)
+
+    def num_fitting(self, job: Job, room: _Amounts) -> int:
+        """Return how many chunks of the one kind of a job fit into some room, on a node at most all of them."""
+        (chunk,), place, found = job.request.chunks, job.request.place, 0
+        most = 1 if place.arrangement is Arrangement.SCATTER else chunk.count
+        for name in [name for name in room if name is not None and self.nodes[name].admits(job, chunk)]:
+            if room[name][_IDLE if place.exclusive else _OPEN] == 0:
+                demands = self.nodes[name].demands(chunk.resources)
+                found += min([most, *(room[name][c] // amount for c, amount in demands.items())])
+        return found
 
     def mapped_late(self, job: Job, later: _Amounts) -> Mapped | None:
         """Return where a job stands in the room of a later time if it takes first what is not free yet."""
+        if job.request.place.segment or job.request.place.spread:
+            return self.mapped_within(job, later)
         if job.request.place.within is not None:
             found = (self.mapped_late(far, part) for far, part in self.in_groups(job, later))
             return next((mapped for mapped in found if mapped is not None), None)

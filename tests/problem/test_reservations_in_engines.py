@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from cpsched.formats import instance_to_document, parse_instance, plan_to_document
+from cpsched.planner import PlannerEngine, problem_of
 from cpsched.portfolio import solve
 from cpsched.verify import verify
 from tests.oracle.random_reservations import reserved_window
@@ -202,6 +203,28 @@ class TestReservations:
         ]
         starts, _ = _planned(engine, jobs, [reservation])
         assert starts == {"guest": 0, "wide": 100}
+
+
+@pytest.mark.parametrize(
+    ("more", "guests", "start"),
+    [({}, [], 0), ({"kind": "downtime"}, [], 0), ({}, [job("g", "alice", "ncpus=2", 100, reservation="s")], 200)],
+    ids=["reservation", "downtime", "with a job"],
+)
+def test_what_a_reservation_takes_of_what_nodes_leave(
+    more: dict[str, Any], guests: list[dict[str, Any]], start: int
+) -> None:
+    """Its amounts do not count for what a node keeps free, its jobs do, also beside a reservation of what it is for."""
+    keep_free = [{"resource": "cores", "items": 4, "for": "gpus"}]
+    node = {"names": "n1", "resources": {"cores": 8, "gpus": 1}, "keep_free": keep_free}
+    times = {"start": 0, "end": 200}
+    reservations = [
+        {"id": "s", **times, "request": "ncpus=2", **more},
+        *({"id": "t", **times, "request": "ncpus=2:ngpus=1"} for _ in guests),
+    ]
+    window = instance_of([*guests, job("o", "bob", "ncpus=4", 100)], reservations=reservations)
+    window = parse_instance(instance_to_document(window) | {"cluster": {"nodes": [node]}})
+    found = PlannerEngine().plan(problem_of(window).instance, None)
+    assert {one.id: one.start for one in found.jobs} == {"o": start, **{one["id"]: 0 for one in guests}}
 
 
 @pytest.mark.parametrize("seed", seeds(50))

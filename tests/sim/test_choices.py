@@ -62,10 +62,14 @@ def job(name: str, submit: int, own: Step, *others: Step, runtime: int | None = 
     return replace(waiting(name, 1, chunk(cores=1), submit=submit, runtime=runtime), steps=(own,), alternatives=others)
 
 
-def near(job: Job, level: str | None) -> Job:
-    """Return a job whose own request is within one group of a level."""
+def near(job: Job, level: str | None, random: Random) -> Job:
+    """Return a job whose own request is within groups of a level: one, or several of segments or with few chunks."""
     own = job.steps[0]
-    place = replace(own.request.place, within=level)
+    place, count = replace(own.request.place, within=level), own.request.chunks[0].count
+    if level is not None and random.random() < 0.3:
+        place = replace(place, spread=random.choice([1, 2]))
+    elif level is not None and random.random() < 0.4:
+        place = replace(place, segment=random.choice([size for size in (1, 2, 3) if count % size == 0]))
     return replace(job, steps=(replace(own, request=replace(own.request, place=place)),))
 
 
@@ -78,8 +82,8 @@ def busy(seed: int, *, fails: bool = False) -> Instance:
     jobs, submit = [], 0
     for number in range(14):
         submit += random.choice([0, 0, 1, 5, 20])
-        choices = {step(random.randint(1, 40), random.randint(1, 4), random.choice([1, 2, 2, 5])) for _ in range(3)}
-        own, *others = sorted(choices, key=lambda one: random.random())[: random.choice([1, 2, 3])]
+        drawn = [step(random.randint(1, 40), random.randint(1, 4), random.choice([1, 2, 2, 5])) for _ in range(3)]
+        own, *others = list(dict.fromkeys(drawn))[: random.choice([1, 2, 3])]
         others = [replace(one, cost=random.choice([0, 0, 3, 30])) for one in others]
         runtime = random.choice([None, random.randint(1, own.walltime + 5)])
         jobs.append(replace(job(f"j{number}", submit, own, *others, runtime=runtime), user=random.choice(["u", "v"])))
@@ -90,7 +94,8 @@ def busy(seed: int, *, fails: bool = False) -> Instance:
         topology = FrozenMap({"rack": FrozenMap(racks), "switch": FrozenMap(switches)})
         slowdown = FrozenMap({"rack": random.choice([10, 150]), "switch": 33})
         found = replace(found, cluster=replace(found.cluster, topology=topology, slowdown=slowdown))
-        found = replace(found, jobs=tuple(near(one, random.choice([None, "rack", "switch"])) for one in found.jobs))
+        places = [random.choice([None, "rack", "switch"]) for _ in found.jobs]
+        found = replace(found, jobs=tuple(near(*pair, random) for pair in zip(found.jobs, places, strict=True)))
     if fails:
         start = random.randint(1, 60)
         found = replace(found, outages=(Outage(nodes=("a1",), start=start, end=start + random.randint(1, 30)),))

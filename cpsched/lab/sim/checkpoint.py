@@ -96,6 +96,7 @@ def _has_good_counters(world: SimWorld, s: arrays.SimState) -> bool:
         C.FIXED: len(s.fixed_columns),
         C.IS_FULL: 1,
         C.LACKS: 1,
+        C.CHOICE: max(1, int(np.diff(s.choices_of).max(initial=1))) - 1,
         C.OVERTAKING: jobs,
         C.LEVEL: max(0, len(s.aside_times) - 1),
         C.BLOCKED: len(s.reserved),
@@ -207,7 +208,7 @@ def _within(numbers: NDArray[Any], least: float, most: float) -> bool:
 
 
 #: Changes whenever the arrays of `SimWorld` mean something else.
-_FORMAT = "cpsched-checkpoint/7"
+_FORMAT = "cpsched-checkpoint/8"
 
 #: The arrays that grow during a simulation.
 _GROWING = frozenset(

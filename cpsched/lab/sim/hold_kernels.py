@@ -4,7 +4,7 @@ What jobs have already of it when that time begins stays theirs: the amounts hel
 job starts only if nothing that it takes is set aside before its walltime is over.
 """
 
-from cpsched.lab.sim.arrays import C, J
+from cpsched.lab.sim.arrays import C
 from cpsched.rusv import FOREVER, inner_kernel, kernel, kernels
 
 copy = kernels.copy
@@ -186,9 +186,9 @@ def note_head(filled, s, x):
 
 
 @inner_kernel
-def room_beside(head, end, s, m, t):
+def room_beside(head_end, end, s, m, t):
     """Set the room to what is free for a job that runs from now on to `end`, beyond the start of the head of the queue:
-    at each change less what the head has then.
+    at each change less what the head has then, until `head_end`.
     """
     copy(m.room, m.low)
     copy(m.sroom, m.slow)
@@ -196,7 +196,7 @@ def room_beside(head, end, s, m, t):
     lower_at(shadow, m.after, m.safter, s, m, t)
     k = s.clock[C.LEVEL] + 1
     while k < s.aside_times.shape[0] and s.aside_times[k] < end:
-        is_beside = shadow <= s.aside_times[k] < shadow + s.jobs[head, J.WALLTIME]
+        is_beside = shadow <= s.aside_times[k] < head_end
         for a in range(s.aside_columns.shape[0]):
             lower_room(a, s.aside_ahead[k, a] - (s.aside_head[a] if is_beside else 0), s, m, t)
         k += 1

@@ -55,12 +55,14 @@ from cpsched.lab.sim.hold_kernels import (
 from cpsched.lab.sim.queue_kernels import expect, key_of, sort_queue
 from cpsched.lab.sim.reserving_kernels import can_any_start, pass_reserving
 from cpsched.lab.sim.run_kernels import (
+    asked_by,
     begin_run,
     close_gaps,
     end_run,
     map_first,
     map_from_now,
     move_until,
+    next_opening,
     num_choices,
     open_choice,
     spell_job,
@@ -233,23 +235,53 @@ def pass_changes(now, s, m, t):
 # --- the head's reservation ------------------------------------------------------------------------------------------
 
 
+@inner_kernel
+def has_sums_by(head, time, s, m, t):
+    """Tell whether the sums `slow` suffice for some choice of a job that is open at a second."""
+    for k in range(max(1, num_choices(head, s))):
+        demand, _, since = asked_by(head, k, s)
+        if since <= time and has_sums(demand, m.slow, t.demands, t.sysreq):
+            return True
+    return False
+
+
+@inner_kernel
+def map_at(head, time, s, m, t, x):
+    """Map a job at a later second, for which `future` is made, by the first of its choices that is open and fits then;
+    note that as the one by which it is reserved. Returns the number of entries, 0: no fit.
+    """
+    for k in range(max(1, num_choices(head, s))):
+        demand, walltime, since = asked_by(head, k, s)
+        if since > time:
+            continue
+        free, sfree = m.future, m.sfuture
+        if has_asides(s) and has_sums(demand, sfree, t.demands, t.sysreq):
+            room_from(time, time + walltime, s, m, t)
+            free, sfree = m.room, m.sroom
+        count = map_now(demand, free, sfree, t, x)
+        if count > 0:
+            s.clock[C.CHOICE] = k
+            return count
+    return 0
+
+
 @kernel
 def promise(head, s, m, t, x):
-    """Return when the head of the queue can start if all jobs end as expected; set `after` to the amounts that are free
-    beside it then. This can be when a job ends, or when less is set aside: then the head fits until its walltime is
-    over. A start beyond its deadline is none.
+    """Return when the head of the queue can start if all jobs end as expected, by that of its choices which starts
+    first; set `after` to the amounts that are free beside it then. This can be when a job ends, when less is set aside,
+    or when a choice opens: then the head fits until its walltime is over. A start beyond its deadline is none.
 
     Where it can never start (nodes are out), no job can delay it. A reservation is kept as long as its job is the head,
     and no earlier end of a running job leaves the system enough of everything.
     """
-    demand, has_changes, found = s.demand[head], has_asides(s), FOREVER
+    found = FOREVER
     is_kept, shadow = s.clock[C.RESERVED] == head, s.clock[C.SHADOW]
     s.clock[C.RESERVED] = head
     copy(m.slow, m.sfree)
-    has_enough = has_changes  # what is set aside changes the sums, too
-    i, k = 0, s.clock[C.LEVEL] + 1
-    while i < s.clock[C.RUNNING] or k < s.aside_times.shape[0]:
-        time = s.ends[i, 0] if i < s.clock[C.RUNNING] else FOREVER
+    has_enough = has_asides(s)  # what is set aside changes the sums, too
+    i, k, opening = 0, s.clock[C.LEVEL] + 1, next_opening(head, s.clock[C.NOW], s)
+    while i < s.clock[C.RUNNING] or k < s.aside_times.shape[0] or opening < FOREVER:
+        time = min(opening, s.ends[i, 0]) if i < s.clock[C.RUNNING] else opening
         if k < s.aside_times.shape[0]:
             time = min(time, s.aside_times[k])
         while i < s.clock[C.RUNNING] and s.ends[i, 0] == time:
@@ -259,7 +291,9 @@ def promise(head, s, m, t, x):
             i += 1
         while k < s.aside_times.shape[0] and s.aside_times[k] == time:
             k += 1
-        has_enough = has_enough or has_sums(demand, m.slow, t.demands, t.sysreq)
+        if time == opening:
+            opening = next_opening(head, time, s)
+        has_enough = has_enough or has_sums_by(head, time, s, m, t)
         if not has_enough:
             continue
         if is_kept and time >= shadow:
@@ -267,12 +301,9 @@ def promise(head, s, m, t, x):
             found = shadow
             break
         move_until(time, s, m, t, x)
-        free, sfree = m.future, m.sfuture
-        if has_changes and has_sums(demand, sfree, t.demands, t.sysreq):
-            room_from(time, time + s.jobs[head, J.WALLTIME], s, m, t)
-            free, sfree = m.room, m.sroom
-        count = map_now(demand, free, sfree, t, x)
+        count = map_at(head, time, s, m, t, x)
         if count > 0:
+            demand, _, _ = asked_by(head, s.clock[C.CHOICE], s)
             copy(m.after, m.future)
             copy(m.safter, m.sfuture)
             change(m.after, m.safter, spell_out(demand, x.entries, count, t, x), -1, x)
@@ -295,10 +326,11 @@ def choose_nodes(head, s, m, t, x):
     Equal nodes are interchangeable: as many are left as by a reservation of mere counts. Tells whether nodes were
     found. They may not be where several kinds of chunks compete; then no job starts that runs beyond the head's start.
     """
-    demand, later = s.demand[head], m.future
+    demand, walltime, _ = asked_by(head, s.clock[C.CHOICE], s)
+    later = m.future
     if has_asides(s):
         shadow = s.clock[C.SHADOW]
-        room_from(shadow, shadow + s.jobs[head, J.WALLTIME], s, m, t)
+        room_from(shadow, shadow + walltime, s, m, t)
         later = m.room
     count = map_late(demand, m.free, later, m.low, t, x)
     if count == 0:
@@ -331,7 +363,8 @@ def start_beside(job, is_long, now, stamp, s, m, t, x):
     if s.bounded[demand, place] == stamp and end - now >= s.bounded[demand, 2 + place]:
         return False
     if is_long:
-        room_beside(s.clock[C.HEAD], end, s, m, t)
+        _, walltime, _ = asked_by(s.clock[C.HEAD], s.clock[C.CHOICE], s)
+        room_beside(s.clock[C.SHADOW] + walltime, end, s, m, t)
     else:
         room_until(end, m.free, m.sfree, s, m, t)
     count = map_now(demand, m.room, m.sroom, t, x)

@@ -20,7 +20,15 @@ job can have that begins before and ends after.
 from cpsched.lab.sim.arrays import C, J, R, V
 from cpsched.lab.sim.hold_kernels import has_asides, level_at, lower_at, lower_room, lower_until, next_change, shift_row
 from cpsched.lab.sim.queue_kernels import index_of
-from cpsched.lab.sim.run_kernels import begin_run, move_until, num_choices, open_choice, spell_job, take_choice
+from cpsched.lab.sim.run_kernels import (
+    asked_by,
+    begin_run,
+    move_until,
+    num_choices,
+    open_choice,
+    spell_job,
+    take_choice,
+)
 from cpsched.rusv import FOREVER, inner_kernel, instant_kernels, kernels
 
 copy, lower_by_two, D_SYS = kernels.copy, kernels.lower_by_two, kernels.D.SYS
@@ -189,11 +197,10 @@ def spell_sums(demand, t, x):
 
 
 @inner_kernel
-def spell_late(job, time, s, m, t, x):
-    """Choose nodes for a job from `time` on, those that are not free now before those that are, and write what it takes
-    to the scratch; return the number of node columns, 0 if there are none.
+def spell_late(demand, time, end, s, m, t, x):
+    """Choose nodes for a demand from `time` to `end`, those that are not free now before those that are, and write what
+    it takes to the scratch; return the number of node columns, 0 if there are none.
     """
-    demand, end = s.demand[job], time + s.jobs[job, J.WALLTIME]
     move_until(time, s, m, t, x)
     copy(m.room, m.future)
     copy(m.sroom, s.step_sums[first_step(time + 1, s) - 1])
@@ -209,11 +216,10 @@ def spell_late(job, time, s, m, t, x):
 
 
 @inner_kernel
-def note_reservation(job, start, filled, s, x):
+def note_reservation(job, start, end, filled, s, x):
     """Add a reservation on the node columns in the scratch; what is free at its start without it is known."""
     v = s.clock[C.BLOCKED]
     first = s.reserved[v - 1, V.FIRST] + s.reserved[v - 1, V.COUNT] if v > 0 else 0
-    end = start + s.jobs[job, J.WALLTIME]
     s.reserved[v, V.JOB], s.reserved[v, V.START], s.reserved[v, V.END] = job, start, end
     s.reserved[v, V.FIRST], s.reserved[v, V.COUNT] = first, filled
     for k in range(filled):
@@ -224,48 +230,70 @@ def note_reservation(job, start, filled, s, x):
 
 @inner_kernel
 def has_places(s):
-    """Tell whether there is room for the steps of one more reservation or start."""
-    if s.clock[C.STEPS] + 2 <= s.step_times.shape[0]:
+    """Tell whether there is room for the steps of one more reservation or start, and of a choice that opens."""
+    if s.clock[C.STEPS] + 3 <= s.step_times.shape[0]:
         return True
     s.clock[C.LACKS] = 1
     return False
 
 
 @inner_kernel
-def reserve_next(job, now, is_counted, s, m, t, x):
-    """Reserve nodes for a job at its earliest start, on what is not free now rather than on what is. No reservation is
-    made where it could start only after the last second at which it may, or after the horizon.
-
-    Within a pass nothing becomes free: a demand that had no start for some seconds has none for more later on.
+def first_start(demand, seconds, since, last, now, is_counted, s, m, t, x):
+    """Return the first second from `since`, or after now, to `last` from which on a demand finds room for so many
+    seconds, FOREVER if there is none, and the number of node columns; what it takes is in the scratch.
     """
-    demand, seconds, stamp = s.demand[job], s.jobs[job, J.WALLTIME], s.clock[C.STAMP]
-    if s.bounded[demand, 1] == stamp and seconds >= s.bounded[demand, 3]:
-        return
-    if s.clock[C.BLOCKED] == s.reserved.shape[0]:
-        return  # each reservation on nodes is compared with all others
-    if (s.clock[C.STEPS] == 0 and not begin_steps(now, s, m, t)) or not has_places(s):
-        return
-    last = min(s.latest[job], s.clock[C.HORIZON] - 1)
-    k = 1
-    changes = s.clock[C.LEVEL] + 1
+    k, changes = 1, s.clock[C.LEVEL] + 1
+    if since > now:
+        k = step_at(since, s)
+    while changes < s.aside_times.shape[0] and s.aside_times[changes] < since:
+        changes += 1
     while True:
         k = fitting_step(demand, seconds, k, last, s, t)
         time = s.step_times[k] if k >= 0 else FOREVER
         if changes < s.aside_times.shape[0] and s.aside_times[changes] <= min(time, last):
             time = s.aside_times[changes]
         if time == FOREVER:
-            break
+            return FOREVER, 0
         while changes < s.aside_times.shape[0] and s.aside_times[changes] <= time:
             changes += 1
-        filled = spell_sums(demand, t, x) if is_counted else spell_late(job, time, s, m, t, x)
+        filled = spell_sums(demand, t, x) if is_counted else spell_late(demand, time, time + seconds, s, m, t, x)
         if is_counted or filled > 0:
-            if not is_counted:
-                note_reservation(job, time, filled, s, x)
-            take_sums(time, time + seconds, s, x)
-            return
+            return time, filled
         k = first_step(time + 1, s)
-    if last < s.latest[job]:
-        s.bounded[demand, 1], s.bounded[demand, 3] = stamp, seconds
+
+
+@inner_kernel
+def reserve_next(job, now, is_counted, s, m, t, x):
+    """Reserve nodes for a job at its earliest start, by that of its choices which starts first, on what is not free now
+    rather than on what is. No reservation is made where it could start only after the last second at which it may, or
+    after the horizon.
+
+    Within a pass nothing becomes free: a demand that had no start for some seconds has none for more later on.
+    """
+    stamp, last, found, filled, by, tried = s.clock[C.STAMP], s.clock[C.HORIZON] - 1, FOREVER, 0, -1, -1
+    if s.clock[C.BLOCKED] == s.reserved.shape[0]:
+        return  # each reservation on nodes is compared with all others
+    for k in range(max(1, num_choices(job, s))):
+        demand, seconds, since = asked_by(job, k, s)
+        until = min(s.latest[job], last, found - 1)
+        if since > until or (s.bounded[demand, 1] == stamp and seconds >= s.bounded[demand, 3]):
+            continue
+        if (s.clock[C.STEPS] == 0 and not begin_steps(now, s, m, t)) or not has_places(s):
+            return
+        time, columns = first_start(demand, seconds, since, until, now, is_counted, s, m, t, x)
+        tried = k
+        if time < FOREVER:
+            found, filled, by = time, columns, k
+        elif since <= now and last == until and last < s.latest[job]:
+            s.bounded[demand, 1], s.bounded[demand, 3] = stamp, seconds
+    if by < 0:
+        return
+    demand, seconds, _ = asked_by(job, by, s)
+    if tried != by:  # the scratch is that of a choice which does not start sooner
+        filled = spell_sums(demand, t, x) if is_counted else spell_late(demand, found, found + seconds, s, m, t, x)
+    if not is_counted:
+        note_reservation(job, found, found + seconds, filled, s, x)
+    take_sums(found, found + seconds, s, x)
 
 
 @inner_kernel

@@ -212,6 +212,31 @@ def test_jobs_in_one_block() -> None:
         lab.wait(lambda: lab.facts(wide).state is JobState.RUNNING)
 
 
+@pytest.mark.skipif(not OTHER, reason="22.05 has no blocks")
+def test_segments_in_blocks() -> None:
+    """24.11 does not say which jobs ask for segments: one wider than a block is planned anywhere, and starts in its
+    segments, before a job that came earlier, as it was ordered.
+    """
+    with started("--topology", "block", "--multifactor") as lab:
+        manager = SlurmManager(lab.client, only_ranks=True)
+        submit = partial(lab.submit, "--exclusive", seconds=900)
+        blockers = [submit("-N2", f"--nodelist={nodes}", "--time=60") for nodes in ("g[1-2]", "m[1-2]")]
+        lab.wait(lambda: all(lab.facts(job).state is JobState.RUNNING for job in blockers))
+        wide, parted = submit("-N5", "--time=120"), submit("-N6", "--segment=3", "--time=10")
+        snapshot = manager.snapshot()
+        assert not snapshot.left
+        plan = cpsched.solve(snapshot.instance, engine="planner")
+        assert verify(instance_to_document(snapshot.instance), plan_to_document(plan)) == ()
+        assert next(one.start for one in plan if one.id == parted) > snapshot.taken_at
+        order = Rank(job=parted, priority=snapshot.jobs[wide].priority + 1000)
+        assert results(manager.apply([order])) == [Result.DONE]
+        lab.run("scancel", *blockers)
+        lab.wait(lambda: lab.facts(parted).state is JobState.RUNNING)
+        blocks = snapshot.instance.cluster.topology["block"].values()
+        assert [len(set(lab.facts(parted).nodes) & set(block)) for block in blocks] == [3, 3]
+        assert lab.facts(wide).state is JobState.WAITING
+
+
 def test_the_gate(lab: Laboratory) -> None:
     """Behind a closed gate nothing starts; behind an open one, or one whose time is over, Slurm starts jobs itself."""
     lab.close()

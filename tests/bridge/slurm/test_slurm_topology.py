@@ -141,6 +141,14 @@ def test_segments_are_a_place() -> None:
     assert snapshot.jobs["7"].revision != other.jobs["7"].revision
 
 
+def test_segments_are_left_where_orders_name_nodes() -> None:
+    """A real Slurm has a job of segments wait for ever where it asks for nodes by name."""
+    answer = {"jobs": [asking(4, segment_size=2)], "nodes": [node(f"n{place}") for place in range(1, 7)]}
+    records = replace(read_answer(answer, "test"), topology=read_topology(BLOCKS, "test"))
+    (left,) = SnapshotMaker().make(records, NOW).left
+    assert "--segment" in left.reason
+
+
 def test_text_and_time_alone_end_the_wait_for_a_switch() -> None:
     """The same records in the text of scontrol, of which the time that Slurm waits passes between two snapshots."""
     text = f"JobId=7 JobState=PENDING SubmitTime={NOW} NumNodes=3 NumCPUs=3 NumTasks=3 TimeLimit=00:10:00"

@@ -24,6 +24,8 @@ class Leaving:
     partitions: Mapping[str, str]
     #: The greatest priority that Slurm gives a job itself.
     most_priority: float
+    #: Whether orders name nodes.
+    is_exact: bool
 
     @classmethod
     def of(
@@ -32,7 +34,7 @@ class Leaving:
         """Return that of a Slurm. `nodes`: of each partition. `only_ranks`: whether jobs are never held."""
         chosen = dict.fromkeys(choices.leave_partitions, "the site leaves its partition to Slurm")
         preempting = {} if only_ranks else dict(_preempting(records, nodes))
-        return cls(choices, preempting | chosen, _most_priority(records.config or {}))
+        return cls(choices, preempting | chosen, _most_priority(records.config or {}), not only_ranks)
 
 
 def _preempting(records: SlurmRecords, nodes: Mapping[str, Sequence[str]]) -> Iterable[tuple[str, str]]:
@@ -131,6 +133,8 @@ def why_left(record: JobRecord, marker: Marker | None, leaving: Leaving, now: in
             return leaving.partitions[partition]
     if record.account in leaving.choices.leave_accounts:
         return f"the site leaves account {record.account} to Slurm"
+    if record.segment and leaving.is_exact:
+        return "Slurm starts no job of segments on nodes that are named (--segment)"
     if _own_priority(record) > leaving.most_priority:
         return "its Priority was raised by hand"
     if marker is not None and _is_freed(record, marker, now):
