@@ -55,6 +55,11 @@ def _zone(ctx: click.Context, param: click.Parameter, name: str | None) -> tzinf
     help="Instead of a log: a directory with answers of qstat -f -F json and pbsnodes -a -F json (.json).",
 )
 @click.option(
+    "--oar",
+    type=_DIRECTORY,
+    help="Instead of a log: a directory with answers of oarstat -J -f and oarnodes -J (.json).",
+)
+@click.option(
     "--time-zone",
     callback=_zone,
     help="Zone of dates without one, of --slurm and --pbs.  [default: that of this machine]",
@@ -69,6 +74,7 @@ def command(
     now: int | None,
     slurm: Path | None,
     pbs: Path | None,
+    oar: Path | None,
     time_zone: tzinfo | None,
     config: Path | None,
     as_json: bool,
@@ -81,11 +87,11 @@ def command(
     instance document without jobs; everything in it but the cluster is optional. All jobs of the new instance are
     waiting jobs. --first and --jobs count the jobs that pass the other filters.
 
-    With --slurm or --pbs neither is given: running jobs stay where they run, and the filters are not used.
+    With --slurm, --pbs or --oar neither is given: running jobs stay where they run, and the filters are not used.
     """
     check_stdout(output, as_json=as_json)
-    if [log, slurm, pbs].count(None) != 2 or (log is not None and options.cluster is None):
-        raise click.UsageError("Expected one of these: LOG and CLUSTER, --slurm, --pbs.")
+    if [log, slurm, pbs, oar].count(None) != 3 or (log is not None and options.cluster is None):
+        raise click.UsageError("Expected one of these: LOG and CLUSTER, --slurm, --pbs, --oar.")
     if slurm is not None:
         _tell(_of_slurm(slurm, now, time_zone, config), output, as_json=as_json)
         return
@@ -94,6 +100,13 @@ def command(
 
         found = make_snapshot(*read_directory(pbs), now=now, zone=time_zone, name=pbs.resolve().name)
         _tell(found, output, as_json=as_json)
+        return
+    if oar is not None:
+        from cpsched.site.bridge import oar as of_oar
+
+        _tell(
+            of_oar.make_snapshot(*of_oar.read_directory(oar), now=now, name=oar.resolve().name), output, as_json=as_json
+        )
         return
     if log is None:
         return
