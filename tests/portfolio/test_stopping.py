@@ -80,15 +80,9 @@ def test_the_cheapest_job_is_stopped(rules: Any, cut: Any, urgent: int, again: A
 
 
 def with_memory(job: Any, memory: int, **keys: Any) -> Any:
-    """Return a job that also has so much memory; a running one has it on its node."""
-    held = (
-        {"running": {**job["running"], "allocation": [dict(job["running"]["allocation"][0])]}}
-        if "running" in job
-        else {}
-    )
-    if held:
-        held["running"]["allocation"][0]["resources"] = {"cores": 4, "mem": memory}
-    return {**job, **held, "request": f"ncpus=4:mem={memory}mb", **keys}
+    """Return a job that also has so much memory; a running one has it on n1 since second 100."""
+    held = {"start": 100, "allocation": [{"node": "n1", "resources": {"cores": 4, "mem": memory}}]}
+    return {**job, "request": f"ncpus=4:mem={memory}mb", **({"running": held} if "running" in job else {}), **keys}
 
 
 NODES = {"nodes": [{"names": "n[1-2]", "resources": {"cores": 4, "mem": 8}}]}
@@ -105,9 +99,9 @@ def test_a_suspended_job_continues_where_it_was(engine: str) -> None:
     assert jobs["a"].segments[0].allocation == plan.attempts[0].segments[0].allocation
 
 
-@pytest.mark.parametrize(("memory", "start"), [(4, 1000), (5, 3700)])
+@pytest.mark.parametrize(("memory", "start"), [(4, 1000), (5, 4300)])
 def test_a_suspended_job_keeps_its_memory(memory: int, start: int) -> None:
-    """It is suspended only for a job that finds enough memory beside it."""
+    """It is suspended only for a job that finds enough memory beside it: else for the next one, u."""
     first = with_memory(urgent("v"), memory, submit=900)
     plan = planned(window(ASLEEP, running("b", "n2", 800, None), first, cluster=NODES, priorities="strict"))
     assert {one.id: one.start for one in plan.jobs}["v"] == start

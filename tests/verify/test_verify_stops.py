@@ -127,7 +127,7 @@ def test_only_who_may_stops(rules: Document | None) -> None:
 )
 def test_a_suspended_job_keeps_all_but_its_cores(broken: str, changes: dict[str, Any]) -> None:
     """What starts in its place finds half of the memory of the node and one licence less, until it continues there."""
-    case = {"memory": 512, "has": 2, "left": 30, "node": "n1", "again": 50} | changes
+    case: dict[str, Any] = {"memory": 512, "has": 2, "left": 30, "node": "n1", "again": 50} | changes
     given = instance(
         job("a", "1:ncpus=4:mem=512mb", queue="low", preemptible=ASLEEP, runtime=70, licenses={"x": 1}),
         job("u", f"1:ncpus=4:mem={case['memory']}mb", queue="high", runtime=10, licenses={"x": 1}),
