@@ -96,17 +96,10 @@ def command(
         _tell(_of_slurm(slurm, now, time_zone, config), output, as_json=as_json)
         return
     if pbs is not None:
-        from cpsched.site.bridge.pbs import make_snapshot, read_directory
-
-        found = make_snapshot(*read_directory(pbs), now=now, zone=time_zone, name=pbs.resolve().name)
-        _tell(found, output, as_json=as_json)
+        _tell(_of_pbs(pbs, now, time_zone), output, as_json=as_json)
         return
     if oar is not None:
-        from cpsched.site.bridge import oar as of_oar
-
-        _tell(
-            of_oar.make_snapshot(*of_oar.read_directory(oar), now=now, name=oar.resolve().name), output, as_json=as_json
-        )
+        _tell(_of_oar(oar, now), output, as_json=as_json)
         return
     if log is None:
         return
@@ -152,3 +145,15 @@ def _of_slurm(directory: Path, now: int | None, zone: tzinfo | None, config: Pat
     click.echo(f"read: {printable(', '.join(reading.used))}", err=True)
     moment = reading.latest if now is None else now
     return make_snapshot(reading.records, moment, site, name=directory.resolve().name)
+
+
+def _of_pbs(directory: Path, now: int | None, zone: tzinfo | None) -> Snapshot:
+    from cpsched.site.bridge.pbs import make_snapshot, read_directory
+
+    return make_snapshot(*read_directory(directory), now=now, zone=zone, name=directory.resolve().name)
+
+
+def _of_oar(directory: Path, now: int | None) -> Snapshot:
+    from cpsched.site.bridge.oar import make_snapshot, read_directory
+
+    return make_snapshot(*read_directory(directory), now=now, name=directory.resolve().name)
