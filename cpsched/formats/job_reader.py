@@ -91,7 +91,7 @@ def _rule_of_jobs(job: _Entry) -> str | None:
         others = [key for key in _NEVER_STOPPED if key in job]
         if others:
             return f"Expected preemptible in a job without {' and '.join(others)}"
-        if job["preemptible"]["by"] == "suspend" and "excl" in job.get("place", "").split(":"):
+        if job["preemptible"]["by"] == "suspend" and "excl" in str(job.get("place", "")).split(":"):
             return "Expected a job that is suspended to share its nodes, got place excl"
     if "steps" not in job and "expand_limit" in job:
         return "Expected expand_limit only together with steps"

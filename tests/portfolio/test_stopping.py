@@ -89,7 +89,7 @@ NODES = {"nodes": [{"names": "n[1-2]", "resources": {"cores": 4, "mem": 8}}]}
 ASLEEP = with_memory(running("a", "n1", 100, {"by": "suspend"}), 4)
 
 
-@pytest.mark.parametrize("engine", ["planner", "easy", "search", "cp", "portfolio"])
+@pytest.mark.parametrize("engine", ["planner", "search", "cp"])
 def test_a_suspended_job_continues_where_it_was(engine: str) -> None:
     """It loses nothing, and continues with what it had when the urgent job ends, which has its cores meanwhile."""
     plan = planned(window(ASLEEP, running("b", "n2", 800, None), cluster=NODES), engine)
