@@ -103,7 +103,13 @@ WINGS: dict[str, frozenset[str]] = {
 
 #: Modules that others may import besides the door of their room: what few need, and is a subject of its own.
 SIDE_DOORS = frozenset(
-    {"cpsched.site.bridge.pbs", "cpsched.site.bridge.slurm", "cpsched.formats.logs", "cpsched.formats.swf"}
+    {
+        "cpsched.site.bridge.oar",
+        "cpsched.site.bridge.pbs",
+        "cpsched.site.bridge.slurm",
+        "cpsched.formats.logs",
+        "cpsched.formats.swf",
+    }
 )
 
 #: The modules above all rooms: the package's own names, and ``python -m cpsched``.

@@ -79,7 +79,8 @@ def compiled_modes(
     until = by if last is None else min(by, last - instance.now)
     if job.alternatives:
         most = None if job.queue is None else instance.queues[job.queue].max_walltime
-        asked = [(one.request, one.licenses, one.walltime, one.walltime) for one in job.choices]
+        steps = enumerate((*job.steps, *job.alternatives))  # `Job.choices` would make a job of each
+        asked = [(one.request, job.licenses_of(number), one.walltime, one.walltime) for number, one in steps]
     elif job.is_evolving or job.malleability is None or is_awaited:
         asked = [(job.steps[0].request, job.licenses, job.walltime, job.walltime)]
     else:

@@ -55,6 +55,11 @@ def _zone(ctx: click.Context, param: click.Parameter, name: str | None) -> tzinf
     help="Instead of a log: a directory with answers of qstat -f -F json and pbsnodes -a -F json (.json).",
 )
 @click.option(
+    "--oar",
+    type=_DIRECTORY,
+    help="Instead of a log: a directory with answers of oarstat -J -f and oarnodes -J (.json).",
+)
+@click.option(
     "--time-zone",
     callback=_zone,
     help="Zone of dates without one, of --slurm and --pbs.  [default: that of this machine]",
@@ -69,6 +74,7 @@ def command(
     now: int | None,
     slurm: Path | None,
     pbs: Path | None,
+    oar: Path | None,
     time_zone: tzinfo | None,
     config: Path | None,
     as_json: bool,
@@ -81,19 +87,19 @@ def command(
     instance document without jobs; everything in it but the cluster is optional. All jobs of the new instance are
     waiting jobs. --first and --jobs count the jobs that pass the other filters.
 
-    With --slurm or --pbs neither is given: running jobs stay where they run, and the filters are not used.
+    With --slurm, --pbs or --oar neither is given: running jobs stay where they run, and the filters are not used.
     """
     check_stdout(output, as_json=as_json)
-    if [log, slurm, pbs].count(None) != 2 or (log is not None and options.cluster is None):
-        raise click.UsageError("Expected one of these: LOG and CLUSTER, --slurm, --pbs.")
+    if [log, slurm, pbs, oar].count(None) != 3 or (log is not None and options.cluster is None):
+        raise click.UsageError("Expected one of these: LOG and CLUSTER, --slurm, --pbs, --oar.")
     if slurm is not None:
         _tell(_of_slurm(slurm, now, time_zone, config), output, as_json=as_json)
         return
     if pbs is not None:
-        from cpsched.site.bridge.pbs import make_snapshot, read_directory
-
-        found = make_snapshot(*read_directory(pbs), now=now, zone=time_zone, name=pbs.resolve().name)
-        _tell(found, output, as_json=as_json)
+        _tell(_of_pbs(pbs, now, time_zone), output, as_json=as_json)
+        return
+    if oar is not None:
+        _tell(_of_oar(oar, now), output, as_json=as_json)
         return
     if log is None:
         return
@@ -139,3 +145,15 @@ def _of_slurm(directory: Path, now: int | None, zone: tzinfo | None, config: Pat
     click.echo(f"read: {printable(', '.join(reading.used))}", err=True)
     moment = reading.latest if now is None else now
     return make_snapshot(reading.records, moment, site, name=directory.resolve().name)
+
+
+def _of_pbs(directory: Path, now: int | None, zone: tzinfo | None) -> Snapshot:
+    from cpsched.site.bridge.pbs import make_snapshot, read_directory
+
+    return make_snapshot(*read_directory(directory), now=now, zone=zone, name=directory.resolve().name)
+
+
+def _of_oar(directory: Path, now: int | None) -> Snapshot:
+    from cpsched.site.bridge.oar import make_snapshot, read_directory
+
+    return make_snapshot(*read_directory(directory), now=now, name=directory.resolve().name)

@@ -222,9 +222,17 @@ class Job:
         found = []
         for number, step in enumerate((*self.steps, *self.alternatives)):
             runtime = None if self.runtime is None else -(-self.runtime * step.walltime // self.walltime)
-            licenses = self.licenses_of(number)
-            rigid = replace(self, steps=(step,), alternatives=(), licenses_of_choices=(), resizable=None)
-            found.append(replace(rigid, runtime=runtime, licenses=licenses))
+            found.append(
+                replace(
+                    self,
+                    steps=(step,),
+                    alternatives=(),
+                    licenses=self.licenses_of(number),
+                    licenses_of_choices=(),
+                    resizable=None,
+                    runtime=runtime,
+                )
+            )
         return tuple(found)
 
     def licenses_of(self, choice: int) -> Amounts:

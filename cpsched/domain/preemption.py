@@ -16,13 +16,21 @@ class StopKind(StrEnum):
     REQUEUE = "requeue"
     #: The job continues from its last checkpoint.
     CHECKPOINT = "checkpoint"
+    #: The job keeps its nodes and all on them but its cores, and continues there.
+    SUSPEND = "suspend"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preemptible:
     """That a job may be stopped, and what it keeps of its work then."""
 
-    by: Annotated[StopKind, Key("requeue: its work is lost; checkpoint: it continues from its last checkpoint")]
+    by: Annotated[
+        StopKind,
+        Key(
+            "requeue: its work is lost; checkpoint: it continues from its last checkpoint; "
+            "suspend: it lends its cores and continues"
+        ),
+    ]
     #: Both of a job with checkpoints only.
     cost: Annotated[Seconds, Key("Seconds that it takes to write a checkpoint, and to begin from one")] = 0
     interval: Annotated[Duration | None, Key("Seconds of a run from one checkpoint to the next")] = None
@@ -33,7 +41,7 @@ class Preemptible:
         `notice`: how long before it is told; where that is enough for a checkpoint it writes one.
         """
         if self.interval is None:
-            return 0
+            return seconds if self.by is StopKind.SUSPEND else 0
         saved = seconds - seconds % self.interval
         if notice >= self.cost:
             saved = max(saved, seconds - self.cost)

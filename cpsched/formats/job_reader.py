@@ -34,6 +34,7 @@ from cpsched.domain import (
     Segment,
     Speedup,
     Step,
+    StopKind,
     Text,
     Time,
     Written,
@@ -90,6 +91,8 @@ def _rule_of_jobs(job: _Entry) -> str | None:
         others = [key for key in _NEVER_STOPPED if key in job]
         if others:
             return f"Expected preemptible in a job without {' and '.join(others)}"
+        if job["preemptible"]["by"] == "suspend" and "excl" in str(job.get("place", "")).split(":"):
+            return "Expected a job that is suspended to share its nodes, got place excl"
     if "steps" not in job and "expand_limit" in job:
         return "Expected expand_limit only together with steps"
     if "array" in job and "running" in job:
@@ -123,6 +126,10 @@ def read_job(reading: Reading, location: Location, job: _Entry, said: dict[str, 
     if "resizable" in job and not _are_sizes((*steps, *said["alternatives"])):
         message = "Expected alternatives that are other numbers of the same chunks, each once, and not packed"
         reading.faults.add((*location, "resizable"), message)
+    is_suspended = "preemptible" in said and said["preemptible"].by is StopKind.SUSPEND
+    if is_suspended and any(chunk.resources.keys() <= {"cores"} for chunk in steps[0].request.chunks):
+        message = "Expected mem in each chunk of a job that is suspended, for it keeps that, got cores only"
+        reading.faults.add((*location, "preemptible"), message)
     changing = [key for key in ("resizable", "preemptible") if key in job]
     if changing and any(one.max_delay is not None for one in said.get("after", ())):
         reading.faults.add((*location, "after"), f"Expected no max_delay in a job that is {' and '.join(changing)}")

@@ -8,7 +8,7 @@ engines plan the window with the stopped jobs among those that wait: none need k
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from cpsched.domain import Event, FrozenMap, Instance, Job, Plan, PlannedJob, Running
+from cpsched.domain import Amounts, Event, FrozenMap, Instance, Job, Plan, PlannedJob, Running, Segment, StopKind
 from cpsched.engine import LONGEST_EVENT, Budget
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.metrics import later_scores, objective_value, suffered
@@ -43,21 +43,27 @@ class Stops:
         if not self.stopped:
             return self.instance
         again = {job.id for jobs in self.stopped.values() for job in jobs}
+        # until then any of the urgent jobs may be in the place of a suspended one
+        until = self.at + max(job.walltime for job in self.instance.jobs if job.id in self.stopped)
         jobs: list[Job] = []
         for job in self.instance.jobs:
             if job.id in self.stopped:
                 jobs.append(replace(job, start_at=self.at, preemptible=None))
             elif job.id in again:
-                jobs += self._parts_of(job)
+                jobs += self._parts_of(job, until)
             else:
                 jobs.append(job)
         return replace(self.instance, jobs=tuple(jobs), preemption=None)
 
-    def _parts_of(self, job: Job) -> list[Job]:
-        """Return a stopped job as one that waits, and, where it has notice, as one that runs until it stops."""
+    def _parts_of(self, job: Job, until: int) -> list[Job]:
+        """Return a stopped job as one that waits, and, where it has notice, as one that runs until it stops; one that
+        is suspended as one that runs on, for a while without cores.
+        """
         if job.running is None or job.preemptible is None:
             return [job]
         at, notice = self.at, self.at - self.instance.now
+        if job.preemptible.by is StopKind.SUSPEND:
+            return [replace(job, running=_suspended(job, job.running, at, until), preemptible=None)]
         kept = job.preemptible.kept(at - job.running.start, notice)
         steps = (replace(job.steps[0], walltime=job.walltime - kept),)
         expected = None if job.expected is None else max(1, job.expected - kept)
@@ -89,7 +95,14 @@ class Stops:
             what = f"job {name} starts at {self.at}: stopped for it: {stopped}"[:LONGEST_EVENT]
             events.append(Event(at=0.0, by="planner", what=what))
         until = {self._before(job) for jobs in self.stopped.values() for job in jobs}
-        jobs_left = tuple(job for job in plan.jobs if job.id not in until)
+        cut_short = {one.id for one in attempts}
+        jobs_left = tuple(
+            replace(job, start=job.segments[-1].start, segments=job.segments[-1:])
+            if job.id in cut_short and job.start < self.at
+            else job
+            for job in plan.jobs
+            if job.id not in until
+        )
         value, old = objective_value(instance, jobs_left), plan.objective
         score = replace(old, value=value, planner=old.planner + value - old.value, bound=None, gap=None, proof=None)
         score = replace(score, suffered=suffered(instance, jobs_left), then=later_scores(instance, jobs_left))
@@ -114,6 +127,16 @@ class Stops:
         said = Event(at=round(at, 3), by="verify", what=what)
         report = replace(found.engine, stopped="fallback")
         return replace(self.first, engine=report, events=(*self.first.events, said))
+
+
+def _suspended(job: Job, running: Running, at: int, until: int) -> Running:
+    """Return a running job that has no cores from one second until another, and then all that it had."""
+    before = [replace(one, end=min(one.end, at)) for one in running.segments if one.start < at]
+    last, left = before[-1].allocation, job.walltime - (at - running.start)
+    kept = [(one, {name: amount for name, amount in one.resources.items() if name != "cores"}) for one in last]
+    rest = tuple(replace(one, resources=Amounts(amounts)) for one, amounts in kept if amounts)
+    after = (Segment(start=at, end=until, allocation=rest), Segment(start=until, end=until + left, allocation=last))
+    return replace(running, segments=(*before, *after))
 
 
 def _first_plan(stops: Stops) -> Plan:
@@ -146,6 +169,9 @@ def _cheapest(stops: Stops, job: Job, clock: Budget) -> tuple[Job, ...]:
     for one in instance.jobs:
         if one.running is None or one.preemptible is None or preemption is None or one.id in gone:
             continue
+        held = one.running.segments[-1].allocation
+        if one.preemptible.by is StopKind.SUSPEND and any(place.resources.keys() <= {"cores"} for place in held):
+            continue  # nothing says what it keeps
         ran, end = at - one.running.start, one.running.segments[-1].end
         if instance.may_stop(job, one) and max(1, preemption.exempt) <= ran < one.walltime and end > at:
             lost = ran - one.preemptible.kept(ran, preemption.notice)

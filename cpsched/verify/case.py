@@ -1,7 +1,7 @@
 """The case before the judge: instance and plan side by side, and the views of them that several rules need."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from cpsched.verify.model import Booking, Instance, Job, Plan, Request, Segment, Slice, Step
@@ -192,7 +192,38 @@ class Case:
         for booking in self.running:
             fact = self.facts[booking.id]
             pieces += [fact] if booking is fact else _pieces(booking, fact)
-        return (*pieces, *self.plan.attempts, *self.planned)
+        return (*pieces, *self.plan.attempts, *self.suspended, *self.planned)
+
+    @cached_property
+    def suspended(self) -> tuple[Booking, ...]:
+        """What suspended jobs keep on their nodes from their stop until they continue: all but their cores."""
+        found: list[Booking] = []
+        for attempt in self.plan.attempts:
+            if self.is_suspended(attempt) and (following := self.next_run(attempt)) is not None:
+                kept = tuple(
+                    replace(held, resources={name: n for name, n in held.resources.items() if name != "cores"})
+                    for held in attempt.segments[-1].allocation
+                )
+                pause = Segment(attempt.end, following.start, kept)
+                found.append(replace(attempt, start=pause.start, end=pause.end, segments=(pause,)))
+        return tuple(found)
+
+    @cached_property
+    def continuing(self) -> frozenset[tuple[str, int]]:
+        """The runs of suspended jobs that continue, by id and start."""
+        return frozenset((pause.id, pause.end) for pause in self.suspended)
+
+    def is_suspended(self, attempt: Booking) -> bool:
+        """Tell whether a run was cut short by a stop of a job that is suspended then."""
+        preemptible = attempt.job.preemptible
+        return preemptible is not None and preemptible.is_suspended and self.cause_of(attempt) == "stop"
+
+    def next_run(self, attempt: Booking) -> Booking | None:
+        """Return the run of the same job that follows one that was cut short; None if there is none."""
+        later = [
+            run for run in (*self.plan.attempts, *self.planned) if run.id == attempt.id and run.start >= attempt.end
+        ]
+        return min(later, key=lambda run: run.start, default=None)
 
     @cached_property
     def by_id(self) -> Mapping[str, Booking]:

@@ -249,6 +249,9 @@ class JobReader:
             members["reservation"].refuse(f"expected a reservation for jobs, got {job.reservation!r}, a downtime")
         if (job.resizable or job.preemptible) and any(one.max_delay is not None for one in job.after):
             members["after"].refuse("expected no max_delay of a job that is resizable or preemptible")
+        is_suspended = job.preemptible is not None and job.preemptible.is_suspended
+        if is_suspended and any(chunk.resources.keys() <= {"cores"} for chunk in job.steps[0].request.chunks):
+            members["preemptible"].refuse("expected mem in each chunk of a job that is suspended, got cores only")
         if job.told is not None and job.running:
             members["told"].refuse("expected no told in a running job, whose start is a fact")
         if job.is_array and job.running:
@@ -488,11 +491,14 @@ def _read_preemptible(cursor: Cursor, job: Mapping[str, Cursor]) -> Preemptible:
     )
     _refuse_beside(cursor, others, job)
     members = cursor.members(["by"], ["cost", "interval"])
-    if members["by"].choice(["requeue", "checkpoint"]) == "requeue":
+    kind = members["by"].choice(["requeue", "checkpoint", "suspend"])
+    if kind == "suspend" and "place" in job and "excl" in str(job["place"].value).split(":"):
+        cursor.refuse("expected a job that is suspended to share its nodes, got place excl")
+    if kind != "checkpoint":
         for key in ("cost", "interval"):
             if key in members:
                 members[key].refuse("expected it of a job with checkpoints only")
-        return Preemptible(0, None)
+        return Preemptible(0, None, kind == "suspend")
     if "interval" not in members:
         cursor.refuse("expected the interval from one checkpoint to the next, got none")
     cost, interval = (

@@ -162,11 +162,13 @@ class Preemptible(NamedTuple):
 
     cost: int
     interval: int | None
+    #: Whether it waits on its nodes, where it keeps all but its cores.
+    is_suspended: bool = False
 
     def kept(self, seconds: int, notice: int) -> int:
         """Return by how many seconds the next run is shorter, after one of some seconds that had notice (-1: none)."""
         if self.interval is None:
-            return 0
+            return seconds if self.is_suspended and notice >= 0 else 0
         saved = seconds // self.interval * self.interval
         if notice >= self.cost:
             saved = max(saved, seconds - self.cost)

@@ -20,7 +20,8 @@ SAVED = {"by": "checkpoint", "cost": 5, "interval": 60}
         (SAVED | {"cost": 60}, {}, "jobs[0].preemptible: Expected a cost below the interval of 60 s, got 60"),
         ({"by": "checkpoint"}, {}, "jobs[0].preemptible: Expected the interval from one checkpoint to the next"),
         ({"by": "requeue", "cost": 1}, {}, "jobs[0].preemptible: Expected cost and interval of checkpoints only"),
-        ({"by": "hope"}, {}, "jobs[0].preemptible.by: Expected 'requeue' or 'checkpoint'"),
+        ({"by": "suspend", "cost": 1}, {}, "jobs[0].preemptible: Expected cost and interval of checkpoints only"),
+        ({"by": "hope"}, {}, "jobs[0].preemptible.by: Expected 'requeue', 'checkpoint' or 'suspend'"),
         (
             SAVED,
             {"queues": {"a": ["b"], "b": ["a"]}},
@@ -44,6 +45,18 @@ def test_faults_are_named(preemptible: Any, rules: Any, fault: str) -> None:
     assert found.message.startswith(message)
 
 
+def test_a_job_that_has_its_nodes_for_itself_cannot_lend_cores() -> None:
+    """A job that is suspended leaves its cores to others, so it shares its nodes."""
+    with pytest.raises(DocumentError, match="share its nodes"):
+        parse_instance(minimal_instance(job("7", preemptible={"by": "suspend"}, place="scatter:excl")))
+
+
+def test_a_job_that_is_suspended_says_what_it_keeps() -> None:
+    """A job that would keep nothing but its place is refused."""
+    with pytest.raises(DocumentError, match="Expected mem in each chunk"):
+        parse_instance(minimal_instance(job("7", request="ncpus=1", preemptible={"by": "suspend"})))
+
+
 @pytest.mark.parametrize("keys", [{"deadline": 900}, {"start_at": 5}, {"malleable": {"shares": [0.5]}}])
 def test_what_cannot_begin_again_cannot_be_stopped(keys: Any) -> None:
     """A job that changes as it runs, or has one time only, cannot be stopped."""
@@ -60,3 +73,4 @@ def test_what_is_kept(seconds: int, notice: int, kept: int) -> None:
     way = Preemptible(by=StopKind.CHECKPOINT, cost=5, interval=60)
     assert way.kept(seconds, notice) == kept
     assert Preemptible(by=StopKind.REQUEUE).kept(seconds, notice) == 0
+    assert Preemptible(by=StopKind.SUSPEND).kept(seconds, notice) == seconds

@@ -79,6 +79,34 @@ def test_the_cheapest_job_is_stopped(rules: Any, cut: Any, urgent: int, again: A
     assert (jobs["u"][0], jobs["a"], jobs["b"]) == (urgent, again, (800, 4400))
 
 
+def with_memory(job: Any, memory: int, **keys: Any) -> Any:
+    """Return a job that also has so much memory; a running one has it on n1 since second 100."""
+    held = {"start": 100, "allocation": [{"node": "n1", "resources": {"cores": 4, "mem": memory}}]}
+    return {**job, "request": f"ncpus=4:mem={memory}mb", **({"running": held} if "running" in job else {}), **keys}
+
+
+NODES = {"nodes": [{"names": "n[1-2]", "resources": {"cores": 4, "mem": 8}}]}
+ASLEEP = with_memory(running("a", "n1", 100, {"by": "suspend"}), 4)
+
+
+@pytest.mark.parametrize("engine", ["planner", "search", "cp"])
+def test_a_suspended_job_continues_where_it_was(engine: str) -> None:
+    """It loses nothing, and continues with what it had when the urgent job ends, which has its cores meanwhile."""
+    plan = planned(window(ASLEEP, running("b", "n2", 800, None), cluster=NODES), engine)
+    jobs = {one.id: one for one in plan.jobs}
+    assert [(one.id, one.start, one.end) for one in plan.attempts] == [("a", 100, 1000)]
+    assert (jobs["u"].start, jobs["a"].start, jobs["a"].end) == (1000, 1600, 4300)
+    assert jobs["a"].segments[0].allocation == plan.attempts[0].segments[0].allocation
+
+
+@pytest.mark.parametrize(("memory", "start"), [(4, 1000), (5, 4300)])
+def test_a_suspended_job_keeps_its_memory(memory: int, start: int) -> None:
+    """It is suspended only for a job that finds enough memory beside it: else for the next one, u."""
+    first = with_memory(urgent("v"), memory, submit=900)
+    plan = planned(window(ASLEEP, running("b", "n2", 800, None), first, cluster=NODES, priorities="strict"))
+    assert {one.id: one.start for one in plan.jobs}["v"] == start
+
+
 @pytest.mark.parametrize("engine", ["easy", "search"])
 def test_every_engine_plans_what_is_stopped(engine: str) -> None:
     """An engine that knows no stops plans the window in which the stopped job waits."""

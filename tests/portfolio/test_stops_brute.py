@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain, combinations
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cpsched.domain import Instance, Job, Plan
+from cpsched.domain import Instance, Job, Plan, StopKind
 from cpsched.formats import parse_instance
 from cpsched.portfolio import solve, verify_plan
 from tests.sizes import seeds
@@ -26,14 +27,21 @@ def drawn(seed: int) -> Instance:
     for node in range(1, number + 1):
         for _ in range(draw.randint(0, 2)):
             queue, start = draws(["long", "long", "best"]), NOW - draw.randint(0, 300)
-            held = {"start": start, "allocation": [{"node": f"n{node}", "resources": {"cores": 2}}]}
+            held = {"start": start, "allocation": [{"node": f"n{node}", "resources": {"cores": 2, "mem": 2}}]}
             saved = {"by": "checkpoint", "cost": draw.randint(0, 9), "interval": draw.randint(10, 60)}
-            keys = {"preemptible": draws([{"by": "requeue"}, saved])} if draw.random() < 0.8 else {}
+            keys = {"preemptible": draws([{"by": "requeue"}, {"by": "suspend"}, saved])} if draw.random() < 0.8 else {}
             keys |= {"expected": draw.randint(600, 3000)} if draw.random() < 0.3 else {}
-            asks = {"submit": 0, "walltime": 3600, "request": "ncpus=2", "queue": queue, "weight": draw.randint(1, 3)}
+            asks = {
+                "submit": 0,
+                "walltime": 3600,
+                "request": "ncpus=2:mem=2mb",
+                "queue": queue,
+                "weight": draw.randint(1, 3),
+            }
             jobs.append({"id": f"r{len(jobs)}", **asks, **keys, "running": held})
+    memory = draws([0, 4, 5, 7])
     for name in range(draw.randint(1, 2)):
-        asks = {"walltime": draw.randint(60, 600), "request": f"{draw.randint(1, number)}:ncpus=4"}
+        asks = {"walltime": draw.randint(60, 600), "request": f"{draw.randint(1, number)}:ncpus=4:mem={memory}mb"}
         keys = draws([{}, {"preemptible": {"by": "requeue"}}, {"told": {"start": NOW + 100}}])
         asks |= {"submit": draw.randint(900, NOW), "queue": draws(["urgent", "top"]), **keys}
         jobs.append({"id": f"u{name}", **asks})
@@ -46,7 +54,7 @@ def drawn(seed: int) -> Instance:
         "format": "cpsched-instance/1",
         "name": "window",
         "now": NOW,
-        "cluster": {"nodes": [{"names": f"n[1-{number}]", "resources": {"cores": 4}}]},
+        "cluster": {"nodes": [{"names": f"n[1-{number}]", "resources": {"cores": 4, "mem": 8}}]},
         "queues": {name: {"expected_wait": wait, "priority": place} for name, (wait, place) in queues.items()},
         "jobs": jobs,
         "preemption": {"queues": draws([above, {}]), "notice": draws([0, 0, 20]), "exempt": draws([0, 0, 100])},
@@ -61,10 +69,15 @@ def subsets(of: Iterable[str]) -> list[frozenset[str]]:
 
 
 def free_nodes(instance: Instance, stopped: frozenset[str]) -> int:
-    """Return how many nodes are free once some jobs are stopped."""
-    runs = [job for job in instance.jobs if job.running is not None and job.id not in stopped]
-    used = {held.node for job in runs if job.running for held in job.running.segments[0].allocation}
-    return len(set(instance.cluster.node_names) - used)
+    """Return how many nodes have all cores and memory enough for urgent jobs once some jobs are stopped."""
+    asked = next(job.request.totals.get("mem", 0) // nodes(job) for job in instance.jobs if job.id.startswith("u"))
+    cores, memory = Counter[str](), Counter[str]()
+    for job in instance.jobs:
+        for held in job.running.segments[0].allocation if job.running is not None else ():
+            cores[held.node] += job.id not in stopped
+            stays = job.preemptible is not None and job.preemptible.by is StopKind.SUSPEND
+            memory[held.node] += 2 if stays or job.id not in stopped else 0
+    return sum(cores[name] == 0 and 8 - memory[name] >= asked for name in instance.cluster.node_names)
 
 
 def nodes(job: Job) -> int:

@@ -251,3 +251,10 @@ def test_every_record_is_valid(policy: QueueRule | str, seed: int) -> None:
     """Whatever the policy, work is conserved and only such jobs are stopped as may be: the judge finds no fault."""
     scheduler: QueueRule | Scheduler = make_scheduler(policy) if isinstance(policy, str) else policy
     assert len(played(drawn(seed), scheduler).runs)
+
+
+def test_nothing_is_suspended() -> None:
+    """A simulation refuses a job that would be suspended, by its name."""
+    asleep = job("a", 0, 100, request="ncpus=4:mem=1mb", preemptible={"by": "suspend"})
+    with pytest.raises(UnsupportedError, match="job a: is suspended"):
+        simulate(workload(asleep), EASY)

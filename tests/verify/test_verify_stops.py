@@ -9,13 +9,15 @@ import pytest
 from cpsched.errors import DocumentError
 from cpsched.verify import verify
 from cpsched.verify.instance import read_instance
-from tests.verify.small_documents import Document, at, instance, job, on, plan, segment
+from tests.verify.small_documents import Document, at, cluster, instance, job, on, plan, segment, waiting
 from tests.verify.test_verify_record import DOWN, Trial, record
 
 BY_PRIORITY: Document = {}
 LOST: Document = {"by": "requeue"}
 #: It writes a checkpoint after each 15 s, which takes 4 s.
 SAVED: Document = {"by": "checkpoint", "cost": 4, "interval": 15}
+#: It keeps its memory and waits for its cores.
+ASLEEP: Document = {"by": "suspend"}
 QUEUES: Document = {"high": {"expected_wait": 1800, "priority": 5}, "low": {"expected_wait": 1800}}
 
 
@@ -109,6 +111,38 @@ def test_only_who_may_stops(rules: Document | None) -> None:
     """A job is stopped only if it says that it may be, and for one whose queue or priority allows it."""
     assert "attempt" in {one.rule for one in verify(window(None), stopped(40, 70))}
     assert "stop" in {one.rule for one in verify(window(rules=rules), stopped(40, 70))}
+
+
+@pytest.mark.parametrize(
+    ("broken", "changes"),
+    [
+        ("", {}),
+        ("capacity", {"memory": 513}),
+        ("licenses", {"has": 1}),
+        ("walltime", {"left": 70}),
+        ("stop", {"node": "n2"}),
+        ("stop", {"node": None}),
+        ("capacity", {"again": 45}),
+    ],
+)
+def test_a_suspended_job_keeps_all_but_its_cores(broken: str, changes: dict[str, Any]) -> None:
+    """What starts in its place finds half of the memory of the node and one licence less, until it continues there."""
+    case: dict[str, Any] = {"memory": 512, "has": 2, "left": 30, "node": "n1", "again": 50} | changes
+    given = instance(
+        job("a", "1:ncpus=4:mem=512mb", queue="low", preemptible=ASLEEP, runtime=70, licenses={"x": 1}),
+        job("u", f"1:ncpus=4:mem={case['memory']}mb", queue="high", runtime=10, licenses={"x": 1}),
+        queues=QUEUES,
+        preemption={},
+        cluster=cluster({"names": "n[1-2]"}, x=case["has"]),
+    )
+
+    def run(name: str, start: int, seconds: int, size: int, node: str = "n1") -> Document:
+        return at(name, start, on(node, cores=4, mem=size), walltime=seconds)
+
+    jobs = [run("u", 40, 10, case["memory"])]
+    jobs += [run("a", case["again"], case["left"], 512, case["node"])] if case["node"] else []
+    said = record(jobs, [] if case["node"] else [waiting("a", "not_started")], run("a", 0, 40, 512))
+    assert {one.rule for one in verify(given, said)} - {"objective"} == ({broken} if broken else set())
 
 
 def test_a_plan_stops_running_jobs_only() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.booking import CheapFirst, Columns
-from cpsched.domain import FOR_EVER, DependencyType, Instance, Job, Preemption, WaitingReason
+from cpsched.domain import FOR_EVER, DependencyType, Instance, Job, Preemption, StopKind, WaitingReason
 from cpsched.errors import UnsupportedError
 from cpsched.lab.sim import arrays
 from cpsched.lab.sim.arrays import C, R
@@ -48,6 +48,8 @@ def unsupported(instance: Instance) -> tuple[str, ...]:
             found.append(f"job {job.id}: has alternatives, and a deadline or one start")
         if instance.cluster.slowdown and (job.changes or job.resizable is not None or job.preemptible is not None):
             found.append(f"job {job.id}: changes while it runs or may be stopped, and may be slower (cluster.slowdown)")
+        if job.preemptible is not None and job.preemptible.by is StopKind.SUSPEND:
+            found.append(f"job {job.id}: is suspended where others need its cores")
         if job.is_evolving:
             beside = {
                 "runs already": job.running is not None,

@@ -18,9 +18,14 @@ class Site(NamedTuple):
 
 
 def check_allocations(case: Case) -> Iterator[Violation]:
-    """Every allocation of a planned job has the chunks of its request, in its arrangement, on nodes that admit them."""
+    """Every allocation of a planned job has the chunks of its request, in its arrangement, on nodes that admit them.
+
+    What a suspended job has when it continues follows from what it had (`check_stops`).
+    """
     rules = (check_properties, check_state, check_queue_nodes, check_guard, check_exclusive_guard)
     for booking in case.runs:
+        if (booking.id, booking.start) in case.continuing:
+            continue
         seen: set[tuple[int, int, int]] = set()
         for segment, request in case.requests_of(booking):
             yield from check_request(booking.id, booking.job, segment.allocation, request)

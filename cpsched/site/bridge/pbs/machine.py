@@ -6,13 +6,11 @@ Attributes are those of the PBS Professional reference guide (2022.1, chapters 5
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from cpsched.domain import Amounts, Cluster, FrozenMap, NodeClass, NodeState
 from cpsched.errors import Fault
+from cpsched.site.bridge.answers import Answer
 from cpsched.text import printable
-
-Answer = Mapping[str, Any]
 
 _ORDER = (NodeState.UP, NodeState.DRAIN, NodeState.DOWN)
 #: Each word of a node's ``state``; the worst one counts.

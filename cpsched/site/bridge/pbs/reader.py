@@ -5,7 +5,6 @@ PBS Professional reference guide (2022.1, chapters 6 and 8). Times are local dat
 """
 
 import hashlib
-import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,8 +33,9 @@ from cpsched.domain import (
 )
 from cpsched.errors import DocumentError, Fault, SyntaxFault
 from cpsched.formats import parse_indices
+from cpsched.site.bridge.answers import Answer, read_answers
 from cpsched.site.bridge.leaving import Inexpressible, without_awaited
-from cpsched.site.bridge.pbs.machine import Answer, Machine, amount, is_amount, read_machine
+from cpsched.site.bridge.pbs.machine import Machine, amount, is_amount, read_machine
 from cpsched.site.bridge.pbs.requests import request_of, takes
 from cpsched.site.bridge.protocol import JobFacts, JobState, LeftJob, Snapshot
 from cpsched.site.bridge.reserving import Reserved, set_aside
@@ -61,7 +61,6 @@ _VNODE = re.compile(r"\(([^()]*)\)")
 _DEPENDENCY = re.compile(r"([a-z]+):(.+)")
 _ARRAY = re.compile(r"(.*)\[(\d*)\](.*)")
 _WALLTIME = re.compile(r"(?:(?:(\d+):)?(\d+):)?(\d+)(?:\.\d*)?")
-_MOST_BYTES = 512 * 2**20
 
 
 def read_directory(path: Path) -> tuple[Answer, Answer, Answer]:
@@ -69,32 +68,12 @@ def read_directory(path: Path) -> tuple[Answer, Answer, Answer]:
 
     Raises `DocumentError` if there is none of ``pbsnodes``, or they are no JSON objects.
     """
-    found: dict[str, Answer] = {}
-    try:
-        files = sorted(path.glob("*.json"))
-        for file in files:
-            if file.stat().st_size > _MOST_BYTES:
-                raise DocumentError(str(file), [Fault("", f"Expected at most {_MOST_BYTES} bytes, got more")])
-            answer = _parse(file.read_text(encoding="utf-8", errors="replace"), str(file))
-            for key in ("Jobs", "nodes", "resvs"):
-                if isinstance(answer.get(key), Mapping):
-                    found.setdefault(key, answer)
-    except OSError as error:
-        raise DocumentError(str(path), [Fault("", f"Expected a directory, got: {error.strerror}")]) from None
-    missing = [command for key, command in (("nodes", "pbsnodes -a -F json"),) if key not in found]
-    if missing:
-        raise DocumentError(str(path), [Fault("", f"Expected an answer of {missing[0]}, got none")])
+    found = read_answers(path, _kinds, {"nodes": "pbsnodes -a -F json"})
     return found.get("Jobs", {}), found["nodes"], found.get("resvs", {})
 
 
-def _parse(text: str, source: str) -> Answer:
-    try:
-        answer = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DocumentError(source, [Fault("", f"Expected JSON, got: {error}")]) from None
-    if not isinstance(answer, dict):
-        raise DocumentError(source, [Fault("", "Expected a JSON object, got another value")])
-    return answer
+def _kinds(answer: Answer) -> list[str]:
+    return [key for key in ("Jobs", "nodes", "resvs") if isinstance(answer.get(key), Mapping)]
 
 
 def make_snapshot(

@@ -5,8 +5,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from cpsched.domain import Amounts, Arrangement, Chunk, FrozenMap, Place, Request
+from cpsched.site.bridge.answers import Answer
 from cpsched.site.bridge.leaving import Inexpressible
-from cpsched.site.bridge.pbs.machine import LEAD, YES, Answer, Machine, Vnode, amount, is_amount, ours, properties_of
+from cpsched.site.bridge.pbs.machine import LEAD, YES, Machine, Vnode, amount, is_amount, ours, properties_of
 
 #: What a chunk says of the processes in it: it takes nothing.
 _TAKES_NOTHING = frozenset({"mpiprocs", "ompthreads", "nchunk"})
