@@ -156,6 +156,31 @@ def test_a_bound_that_says_hardly_anything_is_no_gap(
     assert (score.bound is not None, score.gap is not None, score.proof is not None) == (is_shown,) * 3
 
 
+def test_a_solver_that_is_left_behind_has_no_part_in_the_time_for_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told that its time is over; the plan that it offers then counts as a whole: jobs and value."""
+    proving, offered, told = Event(), Event(), list[bool]()
+    better = solve(INSTANCE, engine="wspt_list", budget=0)
+
+    def come_late(board: Board) -> None:
+        proving.wait()
+        told.append(board.is_over)
+        board.offer(better.jobs, by="cp")
+        offered.set()
+
+    def prove(board: Board) -> None:
+        assert not board.is_over
+        proving.set()
+        offered.wait()
+
+    team = Team(first=PlannerEngine(), lanes=((Solver(come_late),),))
+    monkeypatch.setattr("cpsched.portfolio.recipe.team_of", lambda *_, **__: team)
+    monkeypatch.setattr("cpsched.cp.LagrangianBound", lambda _: Solver(prove))
+    plan = solve(INSTANCE, budget=0.3, bound=60.0)
+    assert told == [True]
+    assert plan.objective.value == better.objective.value < (plan.objective.planner or 0.0)
+    assert verify(instance_to_document(INSTANCE), plan_to_document(plan)) == ()
+
+
 def test_solvers_are_loaded_in_seconds_that_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     """The preparation loads them, with the clock at rest; only then does the recipe ask for them."""
     steps: list[str] = []
