@@ -109,9 +109,6 @@ class Step(NamedTuple):
     chosen: Array
     keys: Array
     order: Array
-    #: int64 and float64 (·,): the second from which on each removed job is searched a place, and its least cost then.
-    soonest: Array
-    floor: Array
     #: uint64 (jobs, ·): a bit for each node that a job holds in the plan that was kept last.
     nodes_of: Array
     #: int64 (nodes,): the number of chunks that fit on a node, and how many of them are taken.

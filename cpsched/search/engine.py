@@ -33,7 +33,7 @@ _FIXED, _PRICED, _LISTED = 0.3, 0.05, 0.1
 _MOST_ROUNDS, _LISTS = 200, 20
 #: Temperatures in mean costs of a job: at the beginning of a cooling that is slow enough, of the fastest one, and at
 #: the end. A cooling is slow enough with this multiple of `SearchParams.steps_per_job`.
-_HOT, _WARM, _COLD, _SLOW = 3.0, 0.05, 0.005, 3.0
+_HOT, _WARM, _COLD, _SLOW = 3.0, 0.1, 0.02, 0.6
 #: Where jobs are left out of a list: they move to such a part of their places in it, so often in vain.
 _FORWARD, _PROMOTIONS = 0.6, 4
 #: Seconds of steps from which the number of further steps is estimated.

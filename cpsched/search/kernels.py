@@ -148,7 +148,7 @@ def insert(
     a job loses in another mode may be less than what others gain. Only the first expand at once, the others when all
     jobs have a place; until then their longer time is not counted. A job that fits nowhere is left out, if it may be.
     """
-    earliest = kernels.earliest_after(job, max(jobs.earliest[job], step.soonest[slot]), jobs.linked)
+    earliest = kernels.earliest_after(job, jobs.earliest[job], jobs.linked)
     if earliest >= FOREVER:
         return False
     if timeline is None:
@@ -189,20 +189,6 @@ def find_with_mode(
     if is_found or earliest > kernels.latest_before(job, FOREVER, jobs.linked):
         return is_found
     return leave_out(job, earliest, limit, jobs, plan)
-
-
-@inner_kernel
-def note_soonest(job: int, slot: int, freed: int, jobs: Jobs, step: Step) -> None:
-    """Set from when on a place is searched for a removed job, and the least that it costs then.
-
-    Where only what was removed gives room, from `freed` on, a job that starts sooner has to run into that. Room that
-    others left before is not searched; of jobs with several modes all seconds are.
-    """
-    mode = jobs.first_mode[job]
-    step.soonest[slot], step.floor[slot] = 0, jobs.least[job]
-    if jobs.first_mode[job + 1] - mode == 1 and freed - jobs.durations[mode] >= jobs.earliest[job]:
-        step.soonest[slot] = freed - jobs.durations[mode] + 1
-        step.floor[slot] = kernels.cost_of(mode, step.soonest[slot], jobs.costs)
 
 
 @inner_kernel
@@ -288,17 +274,13 @@ def ruin_and_recreate(
             continue
         ruin_kernels.choose_order(found, is_way_made, jobs, plan, step)
         end_before = last_end(jobs, plan) if end_price > 0.0 else 0
-        before, least, freed = 0.0, 0.0, FOREVER
+        before, least = 0.0, 0.0
         for slot in range(found):
             job = step.chosen[slot]
             before += plan.paid[job]
+            least += jobs.least[job]
             copy_place(step.old, slot, plan, job)
-            freed = min(freed, plan.starts[job])
             take_out(job, jobs, plan, timeline, changes)
-        for slot in range(found):
-            job = step.chosen[slot]
-            note_soonest(job, slot, 0 if changes is not None else freed, jobs, step)
-            least += step.floor[slot]
         after, inserted, is_possible = 0.0, 0, True
         if timeline is not None and changes is not None and is_lent:
             before += plan.paid[lender]
@@ -312,7 +294,7 @@ def ruin_and_recreate(
                 ruin_kernels.bring_forward(inserted, found, jobs, step)
             slot = step.order[inserted]
             job = step.chosen[slot]
-            least -= step.floor[slot]
+            least -= jobs.least[job]
             is_possible = insert(job, slot, limit - after - least, is_held, jobs, plan, step, timeline, changes)
             if is_possible:
                 paid = plan.paid[job]

@@ -285,8 +285,6 @@ def empty_step(plan: Places, jobs: int, nodes: int, seed: int, most: int, room: 
         chosen=np.zeros(most, dtype=np.int64),
         keys=np.zeros(most),
         order=np.zeros(most, dtype=np.int64),
-        soonest=np.zeros(most, dtype=np.int64),
-        floor=np.zeros(most),
         nodes_of=np.zeros((len(plan.starts), -(-nodes // 64)), dtype=np.uint64),
         fits=np.zeros(nodes, dtype=np.int64),
         taken=np.zeros(nodes, dtype=np.int64),
