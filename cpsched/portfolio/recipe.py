@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 from cpsched import cp
 from cpsched.arguments import Seconds, Seed, Steps, Workers, at_the_door
 from cpsched.domain import Event, Instance, Plan, PlannedJob, SolveParams
-from cpsched.engine import Board, Budget, Progress
+from cpsched.engine import Board, Budget, Progress, Turn
 from cpsched.errors import SolverWarning
 from cpsched.formats import checked
 from cpsched.metrics import least_value
@@ -161,7 +161,8 @@ def _solved(task: Task) -> tuple[Plan, Sequence[Event]]:
     if stopped != "interrupted" and not board.is_optimal:
         _prove(task, board)
     board.close()
-    jobs = task.window.to_stated(later.jobs)
+    # a lane that was left behind may have offered a better plan meanwhile
+    jobs = task.window.to_stated(later.jobs if later.bounds else board.best.jobs)
     plan = scored(task.instance, plan, board, jobs, stopped=stopped, elapsed=elapsed)
     plan = later.stated(plan)
     plan = beyond_soft_limits(task.check, plan, at=task.elapsed)
@@ -297,8 +298,7 @@ def _prove(task: Task, board: Board) -> None:
     """Prove a bound, for the seconds that are given to that."""
     if task.params.bound > 0:
         compile_from_now_on()
-        board.budget = task.clock.more(task.params.bound)
+        # lanes that were left behind have no part in this time
+        turn = Turn(board, task.clock.remaining + task.params.bound)
         lanes = ((cp.LagrangianBound(cp.BoundParams(share=1.0)),),)
-        run_lanes(
-            lanes, task.window.instance, board, seed=task.params.seed, deadline=board.budget, on_plan=task.on_plan
-        )
+        run_lanes(lanes, task.window.instance, turn, seed=task.params.seed, deadline=turn.budget, on_plan=task.on_plan)

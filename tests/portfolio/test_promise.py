@@ -19,13 +19,14 @@ from threading import Event
 
 import pytest
 
-from cpsched.domain import Plan
-from cpsched.engine import Board
+from cpsched.domain import Instance, Plan
+from cpsched.engine import Board, Budget
 from cpsched.errors import SolverWarning
 from cpsched.formats import instance_to_document, plan_to_document, read_instance
 from cpsched.metrics import suffered
 from cpsched.planner import PlannerEngine
 from cpsched.portfolio import Team, solve
+from cpsched.portfolio.lanes import Lanes
 from cpsched.verify import verify
 from tests.portfolio.fake_solver import Solver
 
@@ -154,6 +155,27 @@ def test_a_bound_that_says_hardly_anything_is_no_gap(
     plan = solved_by(monkeypatch, (Solver(prove),))
     score = plan.objective
     assert (score.bound is not None, score.gap is not None, score.proof is not None) == (is_shown,) * 3
+
+
+def test_a_solver_that_is_left_behind_has_no_part_in_the_time_for_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told that its time is over; the plan that it offers then counts as a whole: jobs and value."""
+    better = solve(INSTANCE, engine="wspt_list", budget=0)
+    boards, is_over = list[Board](), list[bool]()
+
+    def leave_behind(lanes: Lanes, instance: Instance, board: Board, **_: object) -> bool:
+        boards.append(board)
+        if len(boards) == 1:
+            board.budget = Budget(0.0)
+        else:
+            is_over.extend([boards[0].is_over, board.is_over])
+            boards[0].offer(better.jobs, by="cp")
+        return False
+
+    monkeypatch.setattr("cpsched.portfolio.recipe.run_lanes", leave_behind)
+    plan = solve(INSTANCE, budget=60.0, bound=60.0)
+    assert is_over == [True, False]
+    assert plan.objective.value == better.objective.value < (plan.objective.planner or 0.0)
+    assert verify(instance_to_document(INSTANCE), plan_to_document(plan)) == ()
 
 
 def test_solvers_are_loaded_in_seconds_that_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
