@@ -15,8 +15,8 @@ from cpsched.problem import awaited_first, beyond_whole_nodes, placeable
 from cpsched.search.chain import Chain
 from cpsched.search.evolving import EvolvingChain
 from cpsched.search.genetic import Breeding
-from cpsched.search.skeletons import Skeleton, Skeletons
 from cpsched.search.prices import Prices
+from cpsched.search.skeletons import Skeleton, Skeletons
 from cpsched.search.warmup import warm_up_search
 
 #: Seconds between two checks of the clock.

@@ -3,7 +3,7 @@
 Insertion beside other jobs (`Chain`) rarely shortens a project, since many jobs must move at once. Whole lists are
 decoded here, on sums over the nodes and on licences, which takes some microseconds for each job. On one node the sums
 are all there is; elsewhere the starts found by them are only an order, which the chain decodes on the nodes. Where no
-job waits for another, lists that begin with the shortest schedule of the widest jobs (`pairs.py`) are bred, too.
+job waits for another, lists that begin with the shortest schedule of the widest jobs (`skeletons.py`) are bred, too.
 """
 
 from collections.abc import Iterable

@@ -2,7 +2,10 @@
 
 At each moment of choice a job begins, or time passes until the next job has arrived or ended: some best schedule has no
 other starts. A branch is left where the work that remains takes too long by some measure, and where the same jobs had
-begun in a branch without success, and none of them ended later (the cutset rule of Demeulemeester and Herroelen 1992).
+begun in a state without success, and none of them ended later (the cutset rule of Demeulemeester and Herroelen 1992).
+
+*Proof* of that rule: what follows in a schedule that goes on from the branch could follow that state as well, at the
+same seconds, and end in time. Moved to the left as far as others end or jobs arrive, it would have been found there.
 
 A job is *alone* if it fits beside none of the others. *Proof* that no job need begin alone once all have arrived, as
 long as others are left: take a schedule in which one does, cut out its seconds, in which nothing else runs, and append
@@ -25,11 +28,12 @@ TIME, FREE, COUNT, FIRST, NEXT, BEGUN = range(6)
 #: of the jobs that have not begun: the number of those that are not alone, and the seconds of those that are.
 DEPTH, IS_NEW, TARGET, LEFT, ALONE = range(5)
 #: The fields of a state without success: whether all jobs had arrived (-1: there is no state); the number of its
-#: running jobs; its second; then each running job, and its end. Both seconds come with those of jobs alone that are left.
+#: running jobs; its second; then each running job, and its end. To both are added the seconds of the jobs that are left
+#: and alone.
 HAD_ALL, RUNNING, SECOND, JOBS = range(4)
 #: The words that hold a bit for each job.
 WORDS = 2
-#: The rules by which places for states are found.
+#: The number of rules by which places for states are found.
 RULES = 3
 
 
@@ -147,7 +151,7 @@ def begin(job: int, wide: Wide, tree: Tree) -> None:
 
 @inner_kernel
 def wait(wide: Wide, tree: Tree) -> bool:
-    """Let time pass until a running job has ended, or another one has arrived; return whether there is such a moment."""
+    """Let time pass until a running job has ended, or another one has arrived; return whether one does."""
     depth = tree.state[DEPTH]
     before, moment = tree.moments[depth - 1], tree.moments[depth]
     time, event = before[TIME], FOREVER
@@ -207,9 +211,9 @@ def next_job(moment: Array, wide: Wide, tree: Tree) -> int:
     """
     job, count, has_all = int(moment[NEXT]), int(wide.needs.shape[0]), moment[TIME] >= wide.limits[1]
     while job < count:
-        if not tree.begun[job] and wide.needs[job] <= moment[FREE] and wide.earliest[job] <= moment[TIME]:
-            if not (wide.alone[job] and has_all):
-                return job
+        fits = wide.needs[job] <= moment[FREE] and wide.earliest[job] <= moment[TIME]
+        if fits and not tree.begun[job] and not (wide.alone[job] and has_all):
+            return job
         job += 1
     return job
 
@@ -259,7 +263,7 @@ def was_seen(wide: Wide, tree: Tree) -> bool:
 
 
 @inner_kernel
-def is_no_better(row: int, wide: Wide, tree: Tree) -> bool:
+def is_no_better(row: np.int64, wide: Wide, tree: Tree) -> bool:
     """Return whether the same jobs had begun in a state without success, and none of them ended later."""
     time, seen, alone = tree.moments[tree.state[DEPTH] - 1, TIME], tree.seen[row], tree.state[ALONE]
     has_all, second = time >= wide.limits[1], time + alone
@@ -293,7 +297,7 @@ def note(wide: Wide, tree: Tree) -> None:
 
 
 @inner_kernel
-def place_of(rule: int, wide: Wide, tree: Tree) -> int:
+def place_of(rule: int, wide: Wide, tree: Tree) -> np.int64:
     """Return the row of states in which the same jobs have begun; by rule 1 the same jobs run, too, and by rule 2 they
     run for as long.
     """
@@ -304,10 +308,10 @@ def place_of(rule: int, wide: Wide, tree: Tree) -> int:
         rest = tree.starts[job] + wide.durations[job] - time if rule == 2 else 0
         among ^= mixed(mixed(np.uint64(job + 1)) ^ np.uint64(rest))
     has_all = time >= wide.limits[1]
-    place = mixed(among) ^ np.uint64(has_all)
+    among = mixed(among) ^ np.uint64(has_all)
     for word in range(WORDS):
-        place = mixed(place) ^ bits_of(word, has_all, tree)
-    return np.int64(mixed(mixed(place)) & np.uint64(tree.seen.shape[0] - 1))
+        among = mixed(among) ^ bits_of(word, has_all, tree)
+    return np.int64(mixed(mixed(among)) & np.uint64(tree.seen.shape[0] - 1))
 
 
 @inner_kernel
