@@ -65,13 +65,13 @@ class Skeletons:
 
     @property
     def is_over(self) -> bool:
-        """Whether no schedule ends before the best plan."""
-        return self.least >= self.before
+        """Whether no schedule ends before the best plan, or one ends before all jobs can: others decide then."""
+        return self.least >= self.before or (self.shortest is not None and self.shortest < self.least)
 
     @property
     def is_settled(self) -> bool:
-        """Whether no shorter schedule of the wide jobs counts."""
-        return self.shortest is not None and self.shortest <= self.least
+        """Whether no schedule of the wide jobs is shorter than the best one."""
+        return self.shortest is not None and self.shortest == self.least
 
     def _take(self, jobs: Ints) -> None:
         """Search for schedules of these jobs from now on."""
