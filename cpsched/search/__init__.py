@@ -6,8 +6,8 @@ Begin with `engine.py`. `plan.py` is a plan that is changed step by step: on a l
 that are only counted in `evolving.py`; `costs.py` is the objective in the kernels' form. All of them share one search,
 whose arrays are in `arrays.py`: `kernels.py` has its steps, `ruin_kernels.py` which jobs these remove,
 `place_kernels.py` where jobs are inserted again, `change_kernels.py` how they change while they run, `count_kernels.py`
-the counts of nodes. `project_kernels.py` breeds lists of projects, `pair_kernels.py` searches for schedules of their
-widest jobs.
+the counts of nodes. `project_kernels.py` breeds lists of projects, `skeleton_kernels.py` searches for schedules of
+their widest jobs.
 """
 
 from typing import TYPE_CHECKING

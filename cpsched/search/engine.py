@@ -15,8 +15,8 @@ from cpsched.problem import awaited_first, beyond_whole_nodes, placeable
 from cpsched.search.chain import Chain
 from cpsched.search.evolving import EvolvingChain
 from cpsched.search.genetic import Breeding
-from cpsched.search.pairs import Pairs, Skeleton
 from cpsched.search.prices import Prices
+from cpsched.search.skeletons import Skeleton, Skeletons
 from cpsched.search.warmup import warm_up_search
 
 #: Seconds between two checks of the clock.
@@ -46,7 +46,7 @@ _BRED, _BRED_AS_ORDERS, _BRED_UNLINKED = 0.9, 0.5, 0.25
 _FIRST_BRED, _MOST_BRED = 0.1, 3000
 #: The share of the time in which schedules of wide jobs are searched for; how many of their moments count as a list;
 #: and the generations of lists that begin with the first schedule: with each further one there are twice as many.
-_PAIRED, _MOMENTS, _SOWN = 0.5, 200, 2
+_WIDE, _MOMENTS, _SOWN = 0.5, 200, 2
 #: Seconds by which values of the objective, as floats, may be too large.
 _LITTLE = 1e-6
 #: The most noise that a list schedule by prices adds to a start, as a part of the job's duration.
@@ -298,15 +298,15 @@ class _Search:
             return
         breeding, decoded, is_exact = Breeding(chain, first.values(), seed), np.inf, True
         lists, share, first_until = self._portion, 0.0, self._time_share() + _FIRST_BRED
-        pairs, generations, sown = self._pairs(chain, breeding), 1, _SOWN
+        skeletons, generations, sown = self._skeletons(chain, breeding), 1, _SOWN
         as_orders = _BRED_AS_ORDERS if chain.ledger.table.is_linked else _BRED_UNLINKED
         while not self._is_over and share < (_BRED if is_exact else as_orders):
             if self._params.max_steps is None and not breeding.generations and self._time_share() > first_until:
                 break
             began = self._board.budget.elapsed
-            if pairs is None or breeding.generations < generations or share > _PAIRED or pairs.is_over:
+            if skeletons is None or breeding.generations < generations or share > _WIDE or skeletons.is_over:
                 breeding.run(lists)
-            elif (skeleton := self._skeleton(pairs, lists * _MOMENTS)) is not None:
+            elif (skeleton := self._skeleton(skeletons, lists * _MOMENTS)) is not None:
                 breeding.sow(skeleton)
                 generations, sown = breeding.generations + sown, 2 * sown
             self._steps += lists
@@ -321,21 +321,21 @@ class _Search:
             self._offer_now_and_then("list:bred")
         self._offer("list:bred")
 
-    def _pairs(self, chain: Chain, breeding: Breeding) -> Pairs | None:
+    def _skeletons(self, chain: Chain, breeding: Breeding) -> Skeletons | None:
         """Return a search for the shortest schedule of wide jobs, where what it proves holds for all plans."""
         instance = self._instance
         if chain.is_open or chain.is_elastic or instance.limits or instance.free_pools:
             return None
-        return breeding.pairs()
+        return breeding.skeletons()
 
-    def _skeleton(self, pairs: Pairs, moments: int) -> Skeleton | None:
+    def _skeleton(self, skeletons: Skeletons, moments: int) -> Skeleton | None:
         """Search for a schedule of wide jobs that ends before the best plan does, and prove what is known of all."""
         price, proof = self._chain.end_price, self._board.proof
-        pairs.before = round((self._best_value() - self._offset) / price)
+        skeletons.before = round((self._best_value() - self._offset) / price)
         if proof is not None:
-            pairs.least = max(pairs.least, math.ceil((proof.value - self._offset) / price - _LITTLE))
-        skeleton = pairs.run(moments)
-        value = price * pairs.least + self._offset
+            skeletons.least = max(skeletons.least, math.ceil((proof.value - self._offset) / price - _LITTLE))
+        skeleton = skeletons.run(moments)
+        value = price * skeletons.least + self._offset
         self._board.prove(value, over=self._least, how="schedules of the widest jobs", by=self.name)
         return skeleton
 

@@ -3,7 +3,7 @@
 Insertion beside other jobs (`Chain`) rarely shortens a project, since many jobs must move at once. Whole lists are
 decoded here, on sums over the nodes and on licences, which takes some microseconds for each job. On one node the sums
 are all there is; elsewhere the starts found by them are only an order, which the chain decodes on the nodes. Where no
-job waits for another, lists that begin with the shortest schedule of the widest jobs (`pairs.py`) are bred, too.
+job waits for another, lists that begin with the shortest schedule of the widest jobs (`skeletons.py`) are bred, too.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from cpsched.rusv import Links, count_kernels, mirrored
 from cpsched.rusv import kernels as timeline_kernels
 from cpsched.search import project_kernels as kernels
 from cpsched.search.chain import Chain
-from cpsched.search.pairs import Pairs, Skeleton
+from cpsched.search.skeletons import Skeleton, Skeletons
 
 #: The number of lists of a generation, and how many of them are kept.
 _LISTS, _ELITE = 100, 20
@@ -51,7 +51,7 @@ class Breeding:
         #: The number of generations that are complete.
         self.generations = 0
 
-    def pairs(self) -> Pairs | None:
+    def skeletons(self) -> Skeletons | None:
         """Return a search for the schedule of the widest jobs on the scarcest sum; None where more than the last end
         has a price, where jobs wait for each other, and where nothing is scarce.
         """
@@ -62,7 +62,7 @@ class Breeding:
         most, durations = project.free.max(axis=0), project.jobs[:, kernels.DURATION]
         scarcest = int(np.argmax(durations @ project.needs / most))
         needs, earliest = project.needs[:, scarcest].copy(), project.jobs[:, kernels.EARLIEST].copy()
-        return Pairs(needs, durations.copy(), earliest, int(most[scarcest]), int(self._random.integers(1 << 32)))
+        return Skeletons(needs, durations.copy(), earliest, int(most[scarcest]), int(self._random.integers(1 << 32)))
 
     def sow(self, skeleton: Skeleton) -> None:
         """Begin anew with lists that have a schedule of wide jobs before all others: those of it that may change places

@@ -9,7 +9,7 @@ from cpsched.planner import warmup_window
 from cpsched.search.chain import Chain
 from cpsched.search.evolving import EvolvingChain
 from cpsched.search.genetic import Breeding
-from cpsched.search.pairs import Pairs
+from cpsched.search.skeletons import Skeletons
 
 
 def warm_up_search() -> None:
@@ -29,7 +29,7 @@ def warm_up_breeding() -> None:
     chain.adopt(chain.best())
     Breeding(chain, [], seed=0).run(250)
     ones = np.ones(2, dtype=np.int64)
-    Pairs(ones, ones, ones, 1, seed=0).run(1)
+    Skeletons(ones, ones, ones, 1, seed=0).run(1)
 
 
 def warm_up_changing_search() -> None:
