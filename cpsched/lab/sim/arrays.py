@@ -129,6 +129,8 @@ class SimState(NamedTuple):
     #: and those that run there, ascending by their ends if they run for their walltimes, (end, job).
     replay_queue: NDArray[Any]
     replay_ends: NDArray[Any]
+    #: int64 (jobs,): how long it has waited in the replay; -1: it has not started there.
+    replay_waits: NDArray[Any]
     #: float64 (jobs,): its key in the queue.
     keys: NDArray[Any]
     #: int64 (jobs, Q): the amounts that a running job holds of the system columns.

@@ -158,6 +158,7 @@ def _checked(world: SimWorld, s: arrays.SimState) -> Iterator[tuple[str, bool]]:
         ("turns", s.turns[: clock[C.COME]], 0, last),
         ("replay_queue", replayed, 0, last),
         ("replay_ends", replayed, 0, last),
+        ("replay_waits", s.replay_waits, -1, _MOST),
         ("gone", s.gone, 0, jobs),
         ("expired", s.expired, 0, jobs),
         ("learnt", s.learnt, 0, np.inf),

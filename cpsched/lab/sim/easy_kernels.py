@@ -1,4 +1,4 @@
-"""Kernels that replay what has happened under EASY backfilling: how long the unluckiest job would have waited.
+"""Kernels that replay what has happened under EASY backfilling: how long jobs would have waited.
 
 The replay has one machine without nodes, of which each job takes its dominant share. It takes jobs as they come, for as
 long as they really run, and so it lags: where it depends on the end of a job that nobody knows yet, it waits until that
@@ -108,7 +108,8 @@ def backfill_replayed(at, s):
         parts, is_short = parts_of(job, s), head_start < 0 or at + walltime_of(job, s) <= head_start
         if parts <= _WHOLE - s.clock[C.REPLAY_TAKEN] and (is_short or parts <= extra):
             start_replayed(job, at, s)
-            s.clock[C.LONGEST] = max(s.clock[C.LONGEST], at - s.release[job])
+            s.replay_waits[job] = at - s.release[job]
+            s.clock[C.LONGEST] = max(s.clock[C.LONGEST], s.replay_waits[job])
             extra -= 0 if is_short else parts
             continue
         if head_start < 0:
