@@ -10,7 +10,6 @@ import pytest
 
 from cpsched.domain import Instance, Step
 from cpsched.lab.policies import make_scheduler
-from cpsched.lab.policies.engine_scheduler import make_online_portfolio
 from cpsched.lab.sim import (
     BackfillRule,
     Decision,
@@ -109,8 +108,9 @@ def test_a_rule_gives_way_where_easy_would_have_been_better(monkeypatch: pytest.
         time += random.expovariate(0.95 * 4 / 93.1)  # load .5 of narrow jobs and .45 of wide ones
         cores = 1 if random.random() < 0.816 else 4
         jobs.append(waiting(f"j{place}", 60, chunk(cores, cores=1), submit=int(time), runtime=60))
-    instance, in_order = window([nodes("n", cores=4)], *jobs), make_online_portfolio().rules[-1]
-    choice = RuleChoice(name="tested", rules=(smith(None), in_order), otherwise=Refusing())
+    instance, portfolio = window([nodes("n", cores=4)], *jobs), make_scheduler("portfolio")
+    assert isinstance(portfolio, RuleChoice)
+    choice = RuleChoice(name="tested", rules=(smith(None), portfolio.rules[-1]), otherwise=Refusing())
     history = played(instance, choice)
     assert [use.rule for use in history.rules][:3] == ["smith", "in_order", "smith"]
     begun, usual = starts(history), starts(simulate(instance, smith(None)))
