@@ -105,7 +105,7 @@ def test_jobs_that_fit_together_measure_no_more_than_the_most(jobs: list[Asked])
 
 def test_jobs_that_may_change_places_do_so() -> None:
     """In lists that a schedule is sown in, its jobs come first, and those that are alone at the end in any order."""
-    chain = chain_of(job_mix(4))
+    chain = chain_of(job_mix(3))
     breeding = Breeding(chain, [], 1)
     search = breeding.skeletons()
     assert search is not None
