@@ -91,7 +91,11 @@ def in_order(task: Task, plan: Plan, first: Board, crews: Crews, *, reserve: flo
     for before, aim in pairwise(aims):
         limits.append((before, value + before.tolerance * abs(value)))
         seconds = max(0.0, task.clock.remaining - reserve) / (len(aims) - len(limits))
-        value, bound = _improved(task, result, aim, limits, crews, seconds)
+        try:
+            value, bound = _improved(task, result, aim, limits, crews, seconds)
+        except KeyboardInterrupt:
+            value, bound = objective_value(of_aim(task.window.instance, aim), result.jobs), None
+            result.is_interrupted = True
         result.bounds.append(bound)
     return result
 

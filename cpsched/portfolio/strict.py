@@ -36,7 +36,7 @@ def by_class(task: Task, plan: Plan, *, reserve: float) -> tuple[Plan, list[Even
     a try. The engine of the first plan plans the classes that are left then beside them.
 
     `plan`: the first plan, which the verifier has passed. `reserve`: the seconds that planning all classes once more,
-    and the verifier, take.
+    and the verifier, take. Raises `KeyboardInterrupt` if the user interrupts before there is a better plan.
     """
     classes, log = Classes(task.window.instance), _Log()
     try:
@@ -58,7 +58,7 @@ def by_class(task: Task, plan: Plan, *, reserve: float) -> tuple[Plan, list[Even
             classes.add(entries, replace(outcome, jobs=board.best.jobs))
     except KeyboardInterrupt:
         if not log.given_up:
-            return _left(plan, "interrupted"), []
+            raise
         log.stopped = "interrupted"
     ByClass(task.team.first).finish(classes)
     stopped = "fallback" if log.given_up and all(log.given_up) else log.stopped

@@ -147,6 +147,20 @@ def test_an_interruption_while_a_later_aim_is_bounded_keeps_the_plan(monkeypatch
     assert plan.engine.stopped == "interrupted"
 
 
+def test_an_interruption_between_later_aims_keeps_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where nobody works on it just then."""
+
+    def interrupted(*arguments: object) -> float:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(aims, "_proven", interrupted)
+    three = replace(LONG_FIRST, objective=in_order("makespan", "wait", "completion"))
+    plan = solved(three)
+    assert values(three, plan)[:2] == [110, 100]
+    assert [aim.bound for aim in plan.objective.then] == [None, None]
+    assert plan.engine.stopped == "interrupted"
+
+
 def test_a_bound_of_other_jobs_is_none() -> None:
     """A later aim may plan other jobs, as many: what is proven of the first aim's jobs says nothing of these."""
     a, b, c = (waiting(name, 10, chunk(cores=4)) for name in "abc")
