@@ -5,10 +5,9 @@ May import: every room's door, inside the functions that need it, so that ``cpsc
 """
 
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING
-
-from cpsched.cli.damage import EXIT_CODE, damage_of
 
 if TYPE_CHECKING:
     from cpsched.cli.group import main as main
@@ -24,14 +23,21 @@ def __getattr__(name: str) -> object:
 
 
 def run() -> None:
-    """Run the command that the process was started with, and end the process."""
+    """Run the command that the process was started with, and end the process.
+
+    SIGTERM, with which batch systems and service managers end a process, interrupts the command as Ctrl-C does.
+    """
     try:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         from cpsched.cli import group
-    except Exception as error:
+    except (Exception, KeyboardInterrupt) as error:
+        from cpsched.cli.damage import EXIT_CODE, damage_of
+        from cpsched.cli.interrupts import is_interruption
+
+        if is_interruption(error):
+            os._exit(130)
         if (damage := damage_of(error)) is None:
             raise
         sys.stderr.write(f"cpsched: {damage}\n")
         os._exit(EXIT_CODE)
-    except KeyboardInterrupt:
-        os._exit(130)
     group.run()

@@ -22,6 +22,7 @@ import click
 
 from cpsched.cli.damage import damage_of
 from cpsched.cli.exits import ExitCode
+from cpsched.cli.interrupts import is_interruption
 from cpsched.errors import BridgeError, CpschedError, DiskFullError, EngineError, SolverWarning, UnverifiedError
 from cpsched.text import did_you_mean, how_to_install, printable
 from cpsched.writing import NO_ROOM
@@ -188,7 +189,11 @@ class CommandGroup(click.Group):
 
 
 def _end(ctx: click.Context, error: Exception) -> NoReturn:
-    """End with a line where the process or the installation lacks something; raise what else went wrong."""
+    """End with a line where the process or the installation lacks something, or was interrupted; raise what else went
+    wrong.
+    """
+    if is_interruption(error):
+        _fail(ctx, "interrupted", ExitCode.INTERRUPTED)
     if isinstance(error, ModuleNotFoundError) and (extra := _EXTRAS.get((error.name or "").partition(".")[0])):
         _fail(ctx, f"Expected {error.name}, which is not installed; {how_to_install(extra)}", ExitCode.BAD_INPUT)
     if (damage := damage_of(error)) is not None:
@@ -261,15 +266,13 @@ def _interrupt_again(unraisable: "sys.UnraisableHookArgs") -> None:
 def run() -> None:
     """Run the command that the process was started with, and end the process.
 
-    SIGTERM, with which batch systems and service managers end a process, interrupts the command as Ctrl-C does. The
-    process ends at once, without unloading the compiled kernels, which would take a quarter of a second.
+    It ends at once, without unloading the compiled kernels, which would take a quarter of a second.
     """
     gc.set_threshold(_COLLECTED_AFTER)
     mend_streams()
     sys.unraisablehook = _interrupt_again
     code: object = 0
     try:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
         code = _code_of_command()
         sys.stdout.flush()
     except OSError as error:

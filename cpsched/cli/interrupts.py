@@ -1,12 +1,21 @@
 """Interruptions, by Ctrl-C or SIGTERM, of what is better finished."""
 
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-import click
+
+def is_interruption(error: BaseException | None) -> bool:
+    """Return whether an error is an interruption, or became of one.
+
+    Python 3.11 makes a `RuntimeError` of what is raised while a class is made, as in an import.
+    """
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 @contextmanager
@@ -31,7 +40,7 @@ def finished(what: str) -> Iterator[Callable[[], bool]]:
         nonlocal is_interrupted
         is_interrupted = True
         restore()
-        click.echo(f"cpsched: interrupted; {what} first, a second interruption ends that", err=True)
+        print(f"cpsched: interrupted; {what} first, a second interruption ends that", file=sys.stderr)
 
     for number, handler in before.items():
         if handler is signal.default_int_handler:

@@ -19,7 +19,6 @@ from cpsched.cp import QuickBound
 from cpsched.domain import Event, FrozenMap, Instance, Objective, ObjectiveTerm, Plan, PlannedJob, SolverWork
 from cpsched.engine import Board, Budget
 from cpsched.metrics import least_value, objective_value, of_aim
-from cpsched.portfolio.bandit import run_solver
 from cpsched.portfolio.lanes import Lanes, run_lanes
 from cpsched.portfolio.scoring import bounded
 from cpsched.portfolio.task import Task
@@ -86,12 +85,17 @@ def in_order(task: Task, plan: Plan, first: Board, crews: Crews, *, reserve: flo
 
     Each gets an equal part of the time that is left, but for `reserve` seconds. `plan`: the one that all began from.
     """
-    result = InOrder(violations=task.check.of_jobs(plan), jobs=first.best.jobs)
-    aims, limits, value = task.instance.objective.aims, list[tuple[Objective, float]](), first.best.value
+    best = first.best  # once: a lane that was left behind may offer a better one meanwhile
+    result = InOrder(violations=task.check.of_jobs(plan), jobs=best.jobs)
+    aims, limits, value = task.instance.objective.aims, list[tuple[Objective, float]](), best.value
     for before, aim in pairwise(aims):
         limits.append((before, value + before.tolerance * abs(value)))
         seconds = max(0.0, task.clock.remaining - reserve) / (len(aims) - len(limits))
-        value, bound = _improved(task, result, aim, limits, crews, seconds)
+        try:
+            value, bound = _improved(task, result, aim, limits, crews, seconds)
+        except KeyboardInterrupt:
+            value, bound = objective_value(of_aim(task.window.instance, aim), result.jobs), None
+            result.is_interrupted = True
         result.bounds.append(bound)
     return result
 
@@ -101,7 +105,7 @@ def _improved(
 ) -> tuple[float, float | None]:
     """Improve one aim; return its value and its bound."""
     window, began = of_aim(task.window.instance, aim), result.jobs
-    before, bound = objective_value(window, began), _proven(task, aim, began, _PROOF * seconds)
+    before, bound = objective_value(window, began), _proven(task, result, aim, _PROOF * seconds)
     seconds *= 1 - _PROOF
     for height in _PRICES:
         gain = objective_value(window, result.jobs) - bound
@@ -153,14 +157,18 @@ def _run(task: Task, result: InOrder, priced: Objective, limits: _Limits, crews:
     return board
 
 
-def _proven(task: Task, aim: Objective, jobs: tuple[PlannedJob, ...], seconds: float) -> float:
+def _proven(task: Task, result: InOrder, aim: Objective, seconds: float) -> float:
     """Return a bound of an aim over all plans of the same jobs, whatever the aims before it."""
-    window = of_aim(task.window.instance, aim)
+    window, budget = of_aim(task.window.instance, aim), Budget(seconds)
     board = task.board(
-        window, jobs, lambda _: (), by=_NAME, budget=Budget(seconds), least_of=lambda jobs: _least(task, aim, jobs)
+        window, result.jobs, lambda _: (), by=_NAME, budget=budget, least_of=lambda jobs: _least(task, aim, jobs)
     )
-    if seconds > 0 and task.has_all_plans:
-        run_solver(QuickBound(share=1.0), window, board, seed=task.params.seed)
+    if seconds > 0 and task.has_all_plans and not result.is_interrupted:
+        # the seconds of a core that it gets may take longer on a busy machine
+        lanes = ((QuickBound(share=1.0),),)
+        result.is_interrupted = run_lanes(
+            lanes, window, board, seed=task.params.seed, deadline=budget, on_plan=task.on_plan
+        )
     board.close()
     return -math.inf if board.proof is None else board.proof.value
 

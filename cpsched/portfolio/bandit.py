@@ -171,8 +171,9 @@ class ByMerit:
 
 
 def run_solver(solver: Improver, instance: Instance, board: Board, *, seed: int) -> None:
-    """Run a solver; an error is reported. The board gets to know how long it worked."""
+    """Run a solver; an error is reported. The board gets to know that it works, and then how long it worked."""
     began = board.budget.elapsed
+    board.account(by=solver.name)
     try:
         if getattr(solver, "makes_choices", False) or not has_choices_made(instance):
             solver.improve(instance, board, seed=seed)

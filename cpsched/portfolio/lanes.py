@@ -42,8 +42,11 @@ def run_lanes(
         for place, lane in enumerate(lanes)
     ]
     try:
-        for thread in threads:
-            thread.start()
+        for thread, lane in zip(threads, lanes, strict=True):
+            try:
+                thread.start()
+            except RuntimeError as error:  # the system has no more threads
+                board.fail(f"gave up: {error}", by="+".join(solver.name for solver in lane))
         for thread in threads:
             while thread.is_alive() and (left := deadline.remaining) > 0:
                 thread.join(min(_LOOK, left))

@@ -16,7 +16,7 @@ from cpsched.errors import SolverWarning
 from cpsched.formats import checked
 from cpsched.metrics import least_value
 from cpsched.planner import compile_from_now_on, interprets, own_interpretation, placeable_beside
-from cpsched.portfolio.aims import in_order
+from cpsched.portfolio.aims import InOrder, in_order
 from cpsched.portfolio.classes import ByClass
 from cpsched.portfolio.lanes import Lanes, OnPlan, is_ended, live_line, run_lanes
 from cpsched.portfolio.leftovers import beyond_soft_limits, filled
@@ -152,7 +152,10 @@ def _solved(task: Task) -> tuple[Plan, Sequence[Event]]:
     first = _first(task)
     plan, failures = first.plan, list[Event]()
     if task.is_by_class:
-        plan, failures = by_class(task, plan, reserve=first.reserve + 2 * first.took)
+        try:
+            plan, failures = by_class(task, plan, reserve=first.reserve + 2 * first.took)
+        except KeyboardInterrupt:
+            plan = replace(plan, engine=replace(plan.engine, stopped="interrupted"))
     board = _board(task, plan)
     stopped = plan.engine.stopped if task.is_by_class else _improved(task, board, first.reserve)
     is_over = task.is_by_class or stopped == "interrupted" or task.params.budget == 0
@@ -161,6 +164,20 @@ def _solved(task: Task) -> tuple[Plan, Sequence[Event]]:
     if stopped != "interrupted" and not board.is_optimal:
         _prove(task, board)
     board.close()
+    try:
+        plan = _ended(task, plan, board, later, first, stopped=stopped, elapsed=elapsed)
+    except KeyboardInterrupt:  # so near the end the plan is not lost, unless the user insists
+        plan = _ended(task, plan, board, later, first, stopped=stopped, elapsed=elapsed)
+    return plan, (*failures, *board.failures, *later.failures)
+
+
+def _ended(
+    task: Task, plan: Plan, board: Board, later: InOrder, first: "_First", *, stopped: str, elapsed: float
+) -> Plan:
+    """Return the best plan with all that became known, after the judgement.
+
+    `plan`: the one that the solvers began from. `board`: closed. `stopped`, `elapsed`: why and when they stopped.
+    """
     # a lane that was left behind may have offered a better plan meanwhile
     jobs = task.window.to_stated(later.jobs if later.bounds else board.best.jobs)
     plan = scored(task.instance, plan, board, jobs, stopped=stopped, elapsed=elapsed)
@@ -171,8 +188,7 @@ def _solved(task: Task) -> tuple[Plan, Sequence[Event]]:
     if task.is_by_class or (task.warm is not None and task.instance.has_strict_priorities):
         said = task.event("classes", compared(task.instance, first.jobs, plan, by=task.team.first.name))
         plan = replace(plan, events=(*plan.events, said))
-    plan = verified(task.check, plan, engine=task.params.engine, at=task.elapsed)
-    return plan, (*failures, *board.failures, *later.failures)
+    return verified(task.check, plan, engine=task.params.engine, at=task.elapsed)
 
 
 def _first_team(instance: Instance, params: SolveParams) -> Team:

@@ -144,7 +144,7 @@ def scored(
     value, proof = board.best.value, board.proof
     if instance.objective.then is not None:
         value = plan.objective.value
-        proof = proof if len(jobs) == len(board.best.jobs) else None
+        proof = proof if proof is not None and proof.holds_for({job.id for job in jobs}) else None
     score = replace(plan.objective, value=value)
     if proof is not None:
         bound = min(proof.value, value)  # the two may be rounded differently; more than that the board refuses

@@ -36,28 +36,30 @@ def by_class(task: Task, plan: Plan, *, reserve: float) -> tuple[Plan, list[Even
     a try. The engine of the first plan plans the classes that are left then beside them.
 
     `plan`: the first plan, which the verifier has passed. `reserve`: the seconds that planning all classes once more,
-    and the verifier, take.
+    and the verifier, take. Raises `KeyboardInterrupt` if the user interrupts before there is a better plan.
     """
+    classes, log = Classes(task.window.instance), _Log()
     try:
         task.load()
+        while classes.left and log.stopped != "interrupted":
+            entries, seconds = classes.left[0], task.clock.remaining - reserve
+            if seconds < _LEAST:
+                log.stopped = "budget"
+                break
+            share = Budget(max(_LEAST, seconds * classes.size(entries) / classes.size(*classes.left)))
+            window = classes.window(entries)
+            outcome = task.team.first.plan(window, None)
+            board = _board(task, classes, window, outcome, share)
+            if board is None:
+                return _left(plan, "fallback", task.event(_NAME, "not improved: a plan of a class breaks a rule")), []
+            if not is_plain(window) or classes.size(entries) > 1:
+                _improve(task, board, window, share, log)
+                log.events.append(task.event(_NAME, _result(classes.priority(entries), board)))
+            classes.add(entries, replace(outcome, jobs=board.best.jobs))
     except KeyboardInterrupt:
-        return _left(plan, "interrupted"), []
-    classes, log = Classes(task.window.instance), _Log()
-    while classes.left and log.stopped != "interrupted":
-        entries, seconds = classes.left[0], task.clock.remaining - reserve
-        if seconds < _LEAST:
-            log.stopped = "budget"
-            break
-        share = Budget(max(_LEAST, seconds * classes.size(entries) / classes.size(*classes.left)))
-        window = classes.window(entries)
-        outcome = task.team.first.plan(window, None)
-        board = _board(task, classes, window, outcome, share)
-        if board is None:
-            return _left(plan, "fallback", task.event(_NAME, "not improved: a plan of a class breaks a rule")), []
-        if not is_plain(window) or classes.size(entries) > 1:
-            _improve(task, board, window, share, log)
-            log.events.append(task.event(_NAME, _result(classes.priority(entries), board)))
-        classes.add(entries, replace(outcome, jobs=board.best.jobs))
+        if not log.given_up:
+            raise
+        log.stopped = "interrupted"
     ByClass(task.team.first).finish(classes)
     stopped = "fallback" if log.given_up and all(log.given_up) else log.stopped
     return _better(task, plan, task.plan_of(classes.outcome()), stopped, log.events), log.failures

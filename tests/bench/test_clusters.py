@@ -11,7 +11,7 @@ import pytest
 
 from cpsched.errors import CampaignError
 from cpsched.lab.bench import at_address, on_slurm
-from cpsched.lab.bench.clusters import require_packages
+from cpsched.lab.bench.clusters import local, require_packages
 from tests.bench.dask_settings import dask_settings
 
 if TYPE_CHECKING:
@@ -38,6 +38,17 @@ def test_an_address_without_a_scheduler_is_told(address: str) -> None:
         pytest.raises(CampaignError, match=f"Expected a Dask scheduler at {address}, got: "),
         at_address(address),
     ):
+        pass
+
+
+def test_a_worker_that_ends_as_it_starts_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that the system has killed is no bug."""
+
+    def killed(**options: object) -> None:
+        raise RuntimeError("Nanny failed to start.")
+
+    monkeypatch.setattr("distributed.LocalCluster", killed)
+    with pytest.raises(CampaignError, match="Nanny failed to start"), local(2):
         pass
 
 

@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from cpsched.cli import main, schema
 from cpsched.cli.exits import ExitCode
 from cpsched.formats import read_plan
 from cpsched.verify import verify_files
@@ -108,6 +110,17 @@ def test_an_interruption_is_never_lost(repository: Path) -> None:
         cwd=repository, capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     assert (ended.returncode, ended.stdout, ended.stderr) == (ExitCode.INTERRUPTED, "", "cpsched: interrupted\n")
+
+
+def test_an_interruption_that_became_an_error_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python 3.11 raises another error where a class is being made; it has no traceback either."""
+
+    def invoke(context: object) -> None:
+        raise RuntimeError("Error calling __set_name__") from KeyboardInterrupt()
+
+    monkeypatch.setattr(schema.command, "invoke", invoke)
+    ended = CliRunner().invoke(main, ["schema", "plan"])
+    assert (ended.exit_code, ended.stderr) == (ExitCode.INTERRUPTED, "cpsched: interrupted\n")
 
 
 @pytest.mark.slow

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+import threading
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -12,15 +14,18 @@ from click.testing import CliRunner
 
 from cpsched.cli import main
 from cpsched.domain import FrozenMap, Instance, Objective, ObjectiveTerm, Plan, Queue
+from cpsched.engine import Board, Budget, Outcome
 from cpsched.formats import instance_to_document, parse_instance, read_plan, write_instance
 from cpsched.lab.policies import make_engine_scheduler
 from cpsched.lab.sim import simulate
 from cpsched.metrics import objective_value, of_aim
 from cpsched.planner import PlannerEngine
 from cpsched.portfolio import Team, aims, solve, verify_plan
+from cpsched.portfolio.scoring import plan_of, scored
 from cpsched.search import Search, SearchParams
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.cp.trying_everything import best_plan
+from tests.portfolio.fake_solver import Solver
 from tests.sizes import seeds
 
 #: Aims whose values are whole numbers.
@@ -125,6 +130,48 @@ def test_an_aim_alone_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     (later,) = plan.objective.then
     assert later.bound is not None
     assert later.bound <= 10 <= later.value
+
+
+def test_an_interruption_while_a_later_aim_is_bounded_keeps_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The proof is a lane as others are: Ctrl-C and the end of its time leave it behind."""
+
+    def interrupt(board: Board) -> None:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        threading.Event().wait()
+
+    monkeypatch.setattr(aims, "_PROOF", 0.15)
+    monkeypatch.setattr(aims, "QuickBound", lambda share: Solver(interrupt))
+    both = replace(LONG_FIRST, objective=in_order("makespan", "wait"))
+    plan = solved(both)
+    assert values(both, plan) == [110, 100]
+    assert plan.engine.stopped == "interrupted"
+
+
+def test_an_interruption_between_later_aims_keeps_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where nobody works on it just then."""
+
+    def interrupted(*arguments: object) -> float:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(aims, "_proven", interrupted)
+    three = replace(LONG_FIRST, objective=in_order("makespan", "wait", "completion"))
+    plan = solved(three)
+    assert values(three, plan)[:2] == [110, 100]
+    assert [aim.bound for aim in plan.objective.then] == [None, None]
+    assert plan.engine.stopped == "interrupted"
+
+
+def test_a_bound_of_other_jobs_is_none() -> None:
+    """A later aim may plan other jobs, as many: what is proven of the first aim's jobs says nothing of these."""
+    a, b, c = (waiting(name, 10, chunk(cores=4)) for name in "abc")
+    instance = replace(window([nodes("n1", cores=4)], a, b, c), objective=in_order("wait", "makespan"))
+    jobs = PlannerEngine().plan(instance, None).jobs
+    board = Board(jobs[:2], by="planner", budget=Budget(60), value_of=lambda _: 10.0, judge=lambda _: [])
+    board.prove(9.0, over=board.best.ids, how="by hand", by="test")
+    plan = plan_of(instance, "cp", Outcome(jobs=jobs[:2], waiting_room=()), budget=1.0, elapsed=0.0)
+    same = scored(instance, plan, board, jobs[:2], stopped="budget", elapsed=0.0)
+    other = scored(instance, plan, board, [jobs[0], jobs[2]], stopped="budget", elapsed=0.0)
+    assert (same.objective.bound, other.objective.bound) == (9.0, None)
 
 
 def test_a_plan_that_is_given_is_kept_where_it_is_better_in_a_later_aim() -> None:

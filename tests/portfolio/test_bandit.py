@@ -10,7 +10,7 @@ from cpsched.cp import NeighbourhoodParams, Neighbourhoods
 from cpsched.domain import Instance, PlannedJob
 from cpsched.engine import Board, Budget, Turn
 from cpsched.metrics import objective_value
-from cpsched.portfolio.bandit import ByMerit, Member, is_tight
+from cpsched.portfolio.bandit import ByMerit, Member, is_tight, run_solver
 from cpsched.search import Search, SearchParams
 from tests.cp.fixed_plans import broken_rules, instance_of
 from tests.cp.test_improvers import mixed_window
@@ -117,6 +117,20 @@ def test_an_error_of_a_member_is_told() -> None:
     lane = ByMerit([Member(Solver(fail), plain=0.1, tight=0.1)], turns=2)
     lane.improve(instance_of([{"names": "n1", "resources": {"cores": 1}}], []), board, seed=0)
     assert [event.what for event in board.events] == ["gave up: RuntimeError: wires crossed"] * 2
+
+
+def test_a_solver_at_work_is_known_to_the_board() -> None:
+    """All others died, but not all: when it is left behind, its plans are no fallback."""
+    seen = list[tuple[list[str], bool]]()
+
+    def work(board: Board) -> None:
+        board.fail("died", by="other")
+        seen.append(([one.by for one in board.work], board.is_given_up))
+
+    board = Board([], by="test", budget=Budget(60), value_of=lambda _: 1.0, judge=lambda _: [])
+    instance = instance_of([{"names": "n1", "resources": {"cores": 1}}], [])
+    run_solver(Solver(work, name="mine"), instance, board, seed=0)
+    assert seen == [(["mine"], False)]
 
 
 def test_windows_that_are_tight() -> None:

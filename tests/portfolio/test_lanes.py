@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from threading import Thread
+
+import pytest
 
 from cpsched.domain import Instance
 from cpsched.engine import Board, Budget
@@ -56,3 +59,21 @@ def test_solvers_of_one_lane_share_its_seed() -> None:
     board = Board([], by="test", budget=Budget(60), value_of=lambda _: 1.0, judge=lambda _: [])
     run_lanes([(first, second)], instance, board, seed=5, deadline=Budget(60), on_plan=None)
     assert first.seeds == second.seeds == [5]
+
+
+def test_a_lane_for_which_the_system_has_no_thread_costs_nothing_but_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An event says so, and the others work."""
+    solvers, start, asked = [Listening(), Listening()], Thread.start, list[Thread]()
+
+    def refuse_first(thread: Thread) -> None:
+        asked.append(thread)
+        if len(asked) == 1:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(Thread, "start", refuse_first)
+    instance = window([nodes("n", cores=1)], waiting("a", 1, chunk(cores=1)))
+    board = Board([], by="test", budget=Budget(60), value_of=lambda _: 1.0, judge=lambda _: [])
+    run_lanes([(solver,) for solver in solvers], instance, board, seed=0, deadline=Budget(60), on_plan=None)
+    assert [len(solver.seeds) for solver in solvers] == [0, 1]
+    assert [event.by for event in board.failures] == ["listening"]

@@ -13,9 +13,11 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import pytest
 
@@ -27,6 +29,7 @@ from cpsched.metrics import suffered
 from cpsched.planner import PlannerEngine
 from cpsched.portfolio import Team, solve
 from cpsched.portfolio.lanes import Lanes
+from cpsched.portfolio.scoring import scored
 from cpsched.verify import verify
 from tests.portfolio.fake_solver import Solver
 
@@ -213,6 +216,23 @@ def test_an_interruption_gives_the_best_plan_so_far(monkeypatch: pytest.MonkeyPa
     assert plan.engine.stopped == "interrupted"
 
 
+@pytest.mark.parametrize("times", [1, 2])
+def test_an_interruption_while_the_plan_is_judged_keeps_it(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+    """What is so near its end is finished; a second interruption ends it."""
+    asked = list[int]()
+
+    def interrupted(*arguments: Any, **options: Any) -> Plan:
+        asked.append(1)
+        if len(asked) <= times:
+            raise KeyboardInterrupt
+        return scored(*arguments, **options)
+
+    monkeypatch.setattr("cpsched.portfolio.recipe.scored", interrupted)
+    with pytest.raises(KeyboardInterrupt) if times == 2 else nullcontext():
+        plan = solve(INSTANCE, budget=0)
+        assert verify(instance_to_document(INSTANCE), plan_to_document(plan)) == ()
+
+
 def test_a_budget_of_nothing_is_the_planner_alone() -> None:
     """With 0 s the plan is the planner's, whoever else might have worked."""
     plan = solve(INSTANCE, budget=0)
@@ -223,6 +243,7 @@ def test_a_budget_of_nothing_is_the_planner_alone() -> None:
 HANGING = """
 import sys
 from threading import Event
+from typing import Any
 from cpsched.portfolio import Team, recipe, solve
 from cpsched.planner import PlannerEngine
 from cpsched.formats import read_instance

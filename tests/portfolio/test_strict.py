@@ -385,6 +385,30 @@ def test_the_budget_goes_to_the_highest_classes(monkeypatch: pytest.MonkeyPatch)
     assert [event.what.partition(":")[0] for event in plan.events][:-1] == ["priority 39", "priority 38", "priority 37"]
 
 
+@pytest.mark.parametrize("improved", [0, 1])
+def test_an_interruption_between_classes_keeps_the_plan(monkeypatch: pytest.MonkeyPatch, improved: int) -> None:
+    """Ctrl-C while the planner plans a class for solvers ends them; what they improved before is kept."""
+    plan_window, asked = PlannerEngine.plan, list[Instance]()
+
+    def plan(self: PlannerEngine, instance: Instance, progress: Progress | None) -> Outcome:
+        if len(asked) == improved and not progress:
+            asked.append(instance)
+            raise KeyboardInterrupt
+        return plan_window(self, instance, progress)
+
+    def improve(task: Task, board: Board, window: Instance, share: Budget, log: Any) -> None:
+        asked.append(window)
+        log.given_up.append(False)
+
+    instance = crowd(12, 3)
+    monkeypatch.setattr(PlannerEngine, "plan", plan)
+    monkeypatch.setattr(strict_stage, "_improve", improve)
+    team = Team(first=PlannerEngine(), lanes=((Search(),),))
+    found = valid(instance, solve(instance, engine="search", budget=600, team=team, progress=lambda *_: None))
+    assert found.engine.stopped == "interrupted"
+    assert len(found.jobs) == 12
+
+
 def test_many_classes_take_the_planner_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     """A window in which each job has a class of its own is planned at once, as long as no job has to move."""
     planned: list[int] = []

@@ -28,18 +28,24 @@ def require_packages() -> None:
 
 @contextmanager
 def local(workers: int) -> Iterator[Client]:
-    """Yield a client of this number of processes on this machine, which end with it."""
+    """Yield a client of this number of processes on this machine, which end with it.
+
+    Raises `CampaignError` if one of them ends before it works.
+    """
     from distributed import LocalCluster
 
-    # Simulations hold the interpreter's lock: one process for each.
-    cluster = LocalCluster(
-        n_workers=workers,
-        threads_per_worker=1,
-        processes=True,
-        dashboard_address="127.0.0.1:0",
-        silence_logs=logging.CRITICAL,
-        preload=[_DEAF],
-    )
+    try:
+        # Simulations hold the interpreter's lock: one process for each.
+        cluster = LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,
+            preload=[_DEAF],
+        )
+    except RuntimeError as error:
+        raise CampaignError(f"Expected {workers} worker processes on this machine, got: {error}") from error
     with cluster, cluster.get_client() as client:
         yield client
 
