@@ -60,7 +60,8 @@ class Tables(NamedTuple):
     #: int64 (demands + 1, 7): where the rows of each demand begin in the other tables, its flags, and what is tried
     #: where it does not fit, see `D`.
     demands: NDArray[Any]
-    #: int64 (kinds + 1, 3): chunks needed, first segment, and the most chunks on a node, see `K`.
+    #: int64 (kinds, 4): chunks needed, first segment and that behind the last, which kinds of equal chunks on the same
+    #: nodes share, and the most chunks on a node, see `K`.
     kinds: NDArray[Any]
     #: int64 (segments + 1, 3): adjacent nodes that may hold a kind: first, number, first term, see `S`.
     segments: NDArray[Any]
