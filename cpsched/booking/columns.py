@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from cpsched import problem
 from cpsched.booking.mapping import Mapping
-from cpsched.domain import Amounts, Chunk, ChunkLayer, Cluster, NodeClass, Place, Placement, Request
+from cpsched.domain import Amounts, Chunk, ChunkLayer, Cluster, Place, Placement, Request
 from cpsched.rusv import Demands, KindDemand, Layout, Run
 
 #: The kind of a packed request, all chunks of which are on one node.
