@@ -55,7 +55,7 @@ class Nodes(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """What can be asked for, and the machine; the tables of demands, segments and runs have a last row with the ends."""
+    """What can be asked for, and the machine; tables of demands, segments and runs have a last row with the ends."""
 
     #: int64 (demands + 1, 7): where the rows of each demand begin in the other tables, its flags, and what is tried
     #: where it does not fit, see `D`.
