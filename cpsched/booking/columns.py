@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from cpsched import problem
 from cpsched.booking.mapping import Mapping
-from cpsched.domain import Amounts, Chunk, ChunkLayer, Cluster, NodeClass, Place, Placement, Request
+from cpsched.domain import Amounts, Chunk, ChunkLayer, Cluster, Place, Placement, Request
 from cpsched.rusv import Demands, KindDemand, Layout, Run
 
 #: The kind of a packed request, all chunks of which are on one node.
@@ -104,14 +104,14 @@ class Columns:
         """Give each system column its number, and add up what it has."""
         up = [node_class for node_class in self.run_class if node_class.is_up]
         groups = list(dict.fromkeys(up))
-        self._group_of = (
-            {node_class: place for place, node_class in enumerate(groups)} if 1 < len(groups) <= MOST_GROUPS else {}
-        )
+        is_told = 1 < len(groups) <= MOST_GROUPS
+        #: Of each run: the group of equal nodes, None: it is not added up by itself.
+        self._group_of = [groups.index(one) if is_told and one.is_up else None for one in self.run_class]
         capacity: dict[tuple[str, int | None], int] = {}
-        for node_class, length, columns in zip(self.run_class, self._run_length, self.run_columns, strict=True):
+        for run, (length, columns) in enumerate(zip(self._run_length, self.run_columns, strict=True)):
             for (name, kept_for), amount in columns.items():
-                if node_class.is_up and kept_for is None:
-                    for key in self._system_keys(name, node_class):
+                if self.run_class[run].is_up and kept_for is None:
+                    for key in self._system_keys(name, run):
                         capacity[key] = capacity.get(key, 0) + amount * length
         self._system_number = {key: number for number, key in enumerate(capacity)}
         self.license_number = {name: len(capacity) + place for place, name in enumerate(self.cluster.licenses)}
@@ -122,19 +122,19 @@ class Columns:
         of_nodes = {name: int(sums[number]) for (name, group), number in self._system_number.items() if group is None}
         return of_nodes | {name: int(sums[number]) for name, number in self.license_number.items()}
 
-    def _system_keys(self, name: str, node_class: NodeClass) -> list[tuple[str, int | None]]:
-        """Return which sums a resource of a node of this class counts for."""
-        group = self._group_of.get(node_class)
+    def _system_keys(self, name: str, run: int) -> list[tuple[str, int | None]]:
+        """Return which sums a resource of a node of a run counts for."""
+        group = self._group_of[run]
         return [(name, None)] if group is None else [(name, None), (name, group)]
 
     def _layout(self) -> Layout:
         keys = sorted({key for columns in self.run_columns for key in columns}, key=lambda key: (key[1] or "", key[0]))
         number = {key: place for place, key in enumerate(keys)}
         runs = []
-        for node_class, length, columns in zip(self.run_class, self._run_length, self.run_columns, strict=True):
-            counted = node_class.is_up
+        for run, (length, columns) in enumerate(zip(self._run_length, self.run_columns, strict=True)):
+            counted = self.run_class[run].is_up
             system = [
-                tuple(self._system_number[key] for key in self._system_keys(name, node_class))
+                tuple(self._system_number[key] for key in self._system_keys(name, run))
                 if counted and kept_for is None
                 else ()
                 for name, kept_for in columns
@@ -262,7 +262,7 @@ class Columns:
             sizes[group] += length
         for group in sorted(parts, key=sizes.__getitem__)[::-1]:
             if all(parts[group]):
-                number = self._add_orders(request, held, needs, parts[group], otherwise=number)
+                number = self._add_orders(request, (), (), parts[group], otherwise=number)
         return self._add_orders(request, held, needs, runs, otherwise=number, place=request.place)
 
     def _groups(self, level: str) -> list[str]:
@@ -298,7 +298,7 @@ class Columns:
         place: Place | None = None,
     ) -> int:
         """Add the orders of mapping a request to some runs; `otherwise` is for where all fail, or of a request with a
-        `place` in groups the first of these.
+        `place` in groups the first of these, of which what is `held` and needed besides is not asked again.
         """
         is_scattered, number = request.place.is_scattered, otherwise
         for order, fill in reversed(self._orders(request, runs)[: None if place is None else 1]):
@@ -334,7 +334,7 @@ class Columns:
         if len(policy) > 1:
             kinds_on = [sum(run in of_kind for of_kind in runs) for run in range(count)]
             fill = sorted(range(count), key=lambda run: (kinds_on[run], run))
-            rank = [fill.index(run) for run in range(count)]
+            rank = sorted(range(count), key=fill.__getitem__)
             others = (
                 permutations(policy)
                 if len(policy) <= MOST_PERMUTED
@@ -374,7 +374,7 @@ class Columns:
 
         An exclusive request is counted with what its chunks take: a lower bound; the mapping decides (OCCS-25).
         """
-        groups = {self._group_of.get(self.run_class[run]) for kind in runs for run in kind}
+        groups = {self._group_of[run] for kind in runs for run in kind}
         group = groups.pop() if len(groups) == 1 and all(runs) else None
         asked = (((name, group), amount) for name, amount in totals.items() if not problem.is_optional(name))
         return [(self._system_number[key], amount) for key, amount in asked if key in self._system_number]

@@ -41,8 +41,8 @@ class CheapFirst:
         weights = [node_weight(node_class, cluster) for node_class in cluster.classes]
         rank = {weight: place for place, weight in enumerate(sorted(set(weights)))}
         ranks = [
-            rank[weight]
-            for node_class, weight in zip(cluster.classes, weights, strict=True)
+            place
+            for node_class, place in zip(cluster.classes, [rank[weight] for weight in weights], strict=True)
             for _ in range(len(node_class.names))
         ]
         return sorted(range(len(ranks)), key=ranks.__getitem__)

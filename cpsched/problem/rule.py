@@ -24,8 +24,7 @@ class _Key(str):
     def __ne__(self, other: object) -> bool:
         return not self == other
 
-    def __hash__(self) -> int:
-        return hash((str.__hash__(self), self.marks))
+    __hash__ = str.__hash__
 
     def __reduce__(self) -> tuple[type[Self], tuple[str | int, ...]]:
         return type(self), (str(self), *self.marks)

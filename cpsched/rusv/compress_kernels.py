@@ -159,7 +159,7 @@ def look_at_nodes(demand, now, chunk, n, o, t):
         until[node] = now
     for k in range(ahead):
         room[k] = 0
-    for segment in range(t.kinds[kind, K.SEG], t.kinds[kind + 1, K.SEG]):
+    for segment in range(t.kinds[kind, K.SEG], t.kinds[kind, K.BEHIND]):
         first, last = t.segments[segment, S.TERM], t.segments[segment + 1, S.TERM]
         origin, terms = t.segments[segment, S.FIRST], want_chunks(1, first, last, o, t)
         for node in range(origin, origin + t.segments[segment, S.LENGTH]):

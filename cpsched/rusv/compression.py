@@ -154,7 +154,7 @@ def _chunks(demands: Demands) -> Ints:
         flags, kind = heads[demand, D.FLAGS], heads[demand, D.KIND]
         if heads[demand + 1, D.KIND] - kind != 1 or flags & (F.EXCLUSIVE | F.JOINT | F.WITHIN):
             continue
-        rows = segments[kinds[kind, K.SEG] : kinds[kind + 1, K.SEG] + 1]
+        rows = segments[kinds[kind, K.SEG] : kinds[kind, K.BEHIND] + 1]
         amounts = terms[rows[0, S.TERM] : rows[-1, S.TERM]]
         key = b"|".join(part.tobytes() for part in (rows[:-1, : S.TERM], amounts))
         found[demand] = known.setdefault(key, len(known))

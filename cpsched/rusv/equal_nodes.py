@@ -202,7 +202,7 @@ def _asked(demands: Demands, demand: int) -> Iterator[tuple[int, _Asked]]:
         return
     firsts = np.cumsum([0, *(run.length for run in runs)])
     is_exclusive = bool(heads[demand, D.FLAGS] & F.EXCLUSIVE)
-    for segment in range(int(kinds[kind, K.SEG]), int(kinds[kind + 1, K.SEG])):
+    for segment in range(int(kinds[kind, K.SEG]), int(kinds[kind, K.BEHIND])):
         first, length, term = segments[segment].tolist()
         of_segment = terms[term : int(segments[segment + 1, S.TERM])].tolist()
         for run in range(int(np.searchsorted(firsts, first)), int(np.searchsorted(firsts, first + length))):

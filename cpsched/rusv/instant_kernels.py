@@ -80,7 +80,7 @@ def map_chunks_late(demand, later, now, t, x):
         late -= count_kind(kind, now, x.buffer, t)
         late = min(late, need)
         early = need - late
-        for segment in range(t.kinds[kind, K.SEG], t.kinds[kind + 1, K.SEG]):
+        for segment in range(t.kinds[kind, K.SEG], t.kinds[kind, K.BEHIND]):
             first, last = t.segments[segment, S.TERM], t.segments[segment + 1, S.TERM]
             column, least = t.terms[first, 0], t.terms[first, 1]
             for n in range(t.segments[segment, S.LENGTH]):

@@ -232,7 +232,7 @@ def lower_to_kind(kind, free, fits, units, tables):
     most = np.int32(tables.kinds[kind, K.MOST])
     for n in range(units.shape[0]):
         units[n] = 0
-    for segment in range(tables.kinds[kind, K.SEG], tables.kinds[kind + 1, K.SEG]):
+    for segment in range(tables.kinds[kind, K.SEG], tables.kinds[kind, K.BEHIND]):
         node, length = tables.segments[segment, S.FIRST], tables.segments[segment, S.LENGTH]
         there = units[node : node + length]
         for n in range(length):
@@ -259,7 +259,7 @@ def take_units(demand, kind, node, units, free, tables):
         for k in range(tables.runs[run, 2], tables.runs[run + 1, 2]):
             free[tables.runcols[k] + node - tables.runs[run, 0]] = 0
         return
-    for segment in range(tables.kinds[kind, K.SEG], tables.kinds[kind + 1, K.SEG]):
+    for segment in range(tables.kinds[kind, K.SEG], tables.kinds[kind, K.BEHIND]):
         inside = node - tables.segments[segment, S.FIRST]
         if 0 <= inside < tables.segments[segment, S.LENGTH]:
             for k in range(tables.segments[segment, S.TERM], tables.segments[segment + 1, S.TERM]):

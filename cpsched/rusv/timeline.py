@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cpsched.rusv import instant_kernels, step_kernels
 from cpsched.rusv.kernels.arrays import Bookings, Choices, Jobs, Links, Nodes, Scratch, Tables, Taken, TimelineState
 from cpsched.rusv.kernels.axis import book, locate, pass_time, release
-from cpsched.rusv.kernels.constants import BLOCK, FOREVER, HIGH, LAZY, LOW, NOWHERE, D, F, H, R
+from cpsched.rusv.kernels.constants import BLOCK, FOREVER, HIGH, LAZY, LOW, NOWHERE, D, F, H, K, R
 from cpsched.rusv.kernels.mapping import may_have, placement_columns
 from cpsched.rusv.kernels.nodes import book_all, earliest_fit_by_node
 from cpsched.rusv.kernels.queues import earliest_after, latest_before, place_jobs
@@ -105,7 +105,7 @@ class Demands:
         }
         self._machine = self._spell_out()
         self._tables: Tables | None = None
-        self._known: dict[tuple[_Takes, bool], tuple[int, list[_Segment], list[tuple[int, int]]]] = {}
+        self._known: dict[tuple[_Takes, bool], tuple[int, int, int, list[tuple[int, int]]]] = {}
 
     def __len__(self) -> int:
         return len(self._rows["demands"])
@@ -144,23 +144,20 @@ class Demands:
             (*head, license_row, len(rows["ranges"]), len(rows["reach"]), flags, otherwise, segment, spread)
         )
         spelled = [self._spelled(kind.takes, exclusive) for kind in kinds]
-        for kind, (most, segments, _) in zip(kinds, spelled, strict=True):
-            rows["kinds"].append((kind.need, len(rows["segments"]), min(kind.most, most)))
-            for first, length, terms in segments:
-                rows["segments"].append((first, length, len(rows["terms"])))
-                rows["terms"].extend(terms)
-        joined = spelled[0][2] if len(kinds) == 1 else _joined({span for _, _, spans in spelled for span in spans})
+        for kind, (first, behind, most, _) in zip(kinds, spelled, strict=True):
+            rows["kinds"].append((kind.need, first, behind, min(kind.most, most)))
+        joined = spelled[0][3] if len(kinds) == 1 else _joined({span for *_, spans in spelled for span in spans})
         rows["ranges"].extend(joined)
         rows["reach"].extend((run,) for run in sorted({run for kind in kinds for run, _ in kind.takes}))
         self._tables = None
         return len(rows["demands"]) - 1
 
-    def _spelled(self, takes: _Takes, exclusive: bool) -> tuple[int, list[_Segment], list[tuple[int, int]]]:
-        """Return how many chunks that take this fit on an empty node; (first node, length, terms) of runs that are
-        adjacent, and their columns too; and the ranges of columns that are looked at.
+    def _spelled(self, takes: _Takes, exclusive: bool) -> tuple[int, int, int, list[tuple[int, int]]]:
+        """Return the first segment of chunks that take this, of runs that are adjacent, and their columns too, and that
+        behind the last; how many fit on an empty node; and the ranges of columns that are looked at.
         """
-        if (takes, exclusive) in self._known:
-            return self._known[takes, exclusive]
+        if (known := self._known.get((takes, exclusive))) is not None:
+            return known
         most = [
             min((self.layout.runs[run].capacity[place] // amount for place, amount in of_run), default=FOREVER)
             for run, of_run in takes
@@ -177,7 +174,12 @@ class Demands:
                 segments[-1] = begin, behind + length, before
             else:
                 segments.append((first, length, terms))
-        found = self._known[takes, exclusive] = max(most, default=FOREVER), segments, _joined(spans)
+        rows, begin = self._rows, len(self._rows["segments"])
+        for first, length, terms in segments:
+            rows["segments"].append((first, length, len(rows["terms"])))
+            rows["terms"].extend(terms)
+        found = begin, len(rows["segments"]), max(most, default=FOREVER), _joined(spans)
+        self._known[takes, exclusive] = found
         return found
 
     def kinds_of(self, demand: int) -> list[tuple[int, list[tuple[int, int]]]]:
@@ -185,7 +187,7 @@ class Demands:
         demands, kinds, segments = (self._rows[name] for name in ("demands", "kinds", "segments"))
         found = []
         for kind in range(demands[demand][0], demands[demand + 1][0] if demand + 1 < len(demands) else len(kinds)):
-            of_kind = segments[kinds[kind][1] : kinds[kind + 1][1] if kind + 1 < len(kinds) else len(segments)]
+            of_kind = segments[kinds[kind][K.SEG] : kinds[kind][K.BEHIND]]
             found.append((kind, [(first, first + length) for first, length, _ in of_kind]))
         return found
 
@@ -194,7 +196,7 @@ class Demands:
         units: Ints = np.zeros(self.layout.num_nodes, dtype=np.int64)
         for span, terms in self._terms_of(kind):
             fitting = [free[columns] // amount for columns, amount in terms]
-            units[span] = np.clip(np.min(fitting, axis=0), 0, self._rows["kinds"][kind][2])
+            units[span] = np.clip(np.min(fitting, axis=0), 0, self._rows["kinds"][kind][K.MOST])
         return units
 
     def taken_by(self, kind: int) -> Ints:
@@ -221,8 +223,7 @@ class Demands:
     def _terms_of(self, kind: int) -> Iterator[tuple[slice, list[tuple[slice, int]]]]:
         """Yield the nodes that may hold a kind, range by range, each with the (columns, amount) that a chunk takes."""
         kinds, segments, terms = (self._rows[name] for name in ("kinds", "segments", "terms"))
-        end = kinds[kind + 1][1] if kind + 1 < len(kinds) else len(segments)
-        for number in range(kinds[kind][1], end):
+        for number in range(kinds[kind][K.SEG], kinds[kind][K.BEHIND]):
             first, length, term = segments[number]
             last = segments[number + 1][2] if number + 1 < len(segments) else len(terms)
             of_segment = [(slice(column, column + length), amount) for column, amount in terms[term:last]]
@@ -240,7 +241,6 @@ class Demands:
                     0,
                     0,
                 ),
-                "kinds": (0, len(rows["segments"]), 0),
                 "segments": (0, 0, len(rows["terms"])),
             }
             terms = np.array(rows["terms"], dtype=np.int64).reshape(-1, 2)
@@ -248,6 +248,7 @@ class Demands:
             self._tables = Tables(
                 **{name: np.array([*rows[name], end], dtype=np.int64) for name, end in ends.items()},
                 **{name: np.array(rows[name], dtype=np.int64).reshape(-1, 2) for name in ("sysreq", "ranges")},
+                kinds=np.array(rows["kinds"], dtype=np.int64).reshape(-1, len(K)),
                 terms=terms,
                 scale=np.stack([inverse, 0.5 * inverse], axis=1),
                 reach=np.array(rows["reach"], dtype=np.int64).reshape(-1),

@@ -202,7 +202,7 @@ def note_fitting(kind: int, free: Array, step: Step, tables: kernels.Tables) -> 
     """Set how many chunks of a kind fit on each node, and that none is taken."""
     for node in range(step.fits.shape[0]):
         step.fits[node] = step.taken[node] = 0
-    for segment in range(tables.kinds[kind, kernels.K.SEG], tables.kinds[kind + 1, kernels.K.SEG]):
+    for segment in range(tables.kinds[kind, kernels.K.SEG], tables.kinds[kind, kernels.K.BEHIND]):
         node = tables.segments[segment, kernels.S.FIRST]
         for n in range(tables.segments[segment, kernels.S.LENGTH]):
             fit = tables.kinds[kind, kernels.K.MOST]
@@ -218,7 +218,7 @@ def map_tightly(kind: int, free: Array, step: Step, tables: kernels.Tables) -> N
     left = tables.kinds[kind, kernels.K.NEED]
     while left > 0:
         least, at = np.inf, -1
-        for segment in range(tables.kinds[kind, kernels.K.SEG], tables.kinds[kind + 1, kernels.K.SEG]):
+        for segment in range(tables.kinds[kind, kernels.K.SEG], tables.kinds[kind, kernels.K.BEHIND]):
             node = tables.segments[segment, kernels.S.FIRST]
             for n in range(tables.segments[segment, kernels.S.LENGTH]):
                 if step.fits[node + n] == 0 or step.taken[node + n] > 0:

@@ -84,11 +84,11 @@ class Draft:
         """Return entries with another number of the demand's one kind of chunks; None if too little is free."""
         t, free = self._world.tables, self._machine.free
         kind = int(t.demands[demand, 0])
-        need, first, most = t.kinds[kind].tolist()
+        need, first, behind, most = t.kinds[kind].tolist()
         have = np.zeros(len(t.run_of), dtype=np.int64)
         have[entries[:, 0]] = np.minimum(entries[:, 2], np.maximum(0, need - (entries[:, 2].cumsum() - entries[:, 2])))
         need -= int(have.sum())
-        for segment in range(first, int(t.kinds[kind + 1, 1])):
+        for segment in range(first, behind):
             if need == 0:
                 break
             node, length, term = t.segments[segment].tolist()

@@ -55,12 +55,13 @@ class Nodes(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """What can be asked for, and the machine; a table that others point into has a last row with the ends."""
+    """What can be asked for, and the machine; tables of demands, segments and runs have a last row with the ends."""
 
     #: int64 (demands + 1, 7): where the rows of each demand begin in the other tables, its flags, and what is tried
     #: where it does not fit, see `D`.
     demands: NDArray[Any]
-    #: int64 (kinds + 1, 3): chunks needed, first segment, and the most chunks on a node, see `K`.
+    #: int64 (kinds, 4): chunks needed, first segment and that behind the last, which kinds of equal chunks on the same
+    #: nodes share, and the most chunks on a node, see `K`.
     kinds: NDArray[Any]
     #: int64 (segments + 1, 3): adjacent nodes that may hold a kind: first, number, first term, see `S`.
     segments: NDArray[Any]

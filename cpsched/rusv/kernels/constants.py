@@ -25,7 +25,7 @@ LAZY, LOW, HIGH = 0, 1, 2
 
 # columns of the demand tables, see timeline.Demands, and the flags of a demand
 D = _numbered("D", "KIND SYS LICENSE RANGE REACH FLAGS OTHERWISE SEGMENT SPREAD")
-K = _numbered("K", "NEED SEG MOST")
+K = _numbered("K", "NEED SEG BEHIND MOST")
 S = _numbered("S", "FIRST LENGTH TERM")
 F = _numbered("F", "EXCLUSIVE SCATTER JOINT WITHIN PARTED", (1, 2, 4, 8, 16))
 

@@ -55,7 +55,7 @@ def count_kind(kind, free, buffer, t):
     """
     total = 0
     most = np.int32(t.kinds[kind, K.MOST])
-    for segment in range(t.kinds[kind, K.SEG], t.kinds[kind + 1, K.SEG]):
+    for segment in range(t.kinds[kind, K.SEG], t.kinds[kind, K.BEHIND]):
         length = t.segments[segment, S.LENGTH]
         first, last = t.segments[segment, S.TERM], t.segments[segment + 1, S.TERM]
         free0 = free[t.terms[first, 0] : t.terms[first, 0] + length]
@@ -165,7 +165,7 @@ def map_in_groups(demand, free, t, x):
             return 0
         of_group = t.demands[found, D.KIND]
         count = map_kind(of_group, take, count, False, False, free, t, x)
-        for segment in range(t.kinds[of_group, K.SEG], t.kinds[of_group + 1, K.SEG]):
+        for segment in range(t.kinds[of_group, K.SEG], t.kinds[of_group, K.BEHIND]):
             column = t.terms[t.segments[segment, S.TERM], 0]
             free[column : column + t.segments[segment, S.LENGTH]] = 0  # the group is not taken again
         left -= take
@@ -191,7 +191,7 @@ def map_kind(kind, need, count, is_joint, is_scattered, free, t, x):
     then, or 0 if the kind does not fit. `is_joint`: whether other kinds follow, so that `free` is lowered.
     """
     segment = t.kinds[kind, K.SEG]
-    while need > 0 and segment < t.kinds[kind + 1, K.SEG]:
+    while need > 0 and segment < t.kinds[kind, K.BEHIND]:
         first, last = t.segments[segment, S.TERM], t.segments[segment + 1, S.TERM]
         column, least = t.terms[first, 0], t.terms[first, 1]
         for n in range(t.segments[segment, S.LENGTH]):
@@ -310,7 +310,7 @@ def may_have(entries, count, free, t):
     for is_counted in (False, True):
         for e in range(count):
             node, kind, chunks = entries[e, 0], entries[e, 1], entries[e, 2]
-            segment, behind = t.kinds[kind, K.SEG], t.kinds[kind + 1, K.SEG]
+            segment, behind = t.kinds[kind, K.SEG], t.kinds[kind, K.BEHIND]
             while segment < behind and not 0 <= node - t.segments[segment, S.FIRST] < t.segments[segment, S.LENGTH]:
                 segment += 1
             if segment == behind:

@@ -335,7 +335,8 @@ def chunks_by_node(node, start, duration, most, first, last, o, t):
         while step < behind and o.steps[step, 0] < end:
             least = min(least, o.steps[step, place])
             step += 1
-        most = min(most, least // t.terms[term, 1])
+        if least < most * t.terms[term, 1]:  # a division costs more
+            most = least // t.terms[term, 1]
     return most
 
 
@@ -343,7 +344,9 @@ def chunks_by_node(node, start, duration, most, first, last, o, t):
 def chunks_on_idle(node, most, first, last, o, t):
     """Return how many chunks, at most `most`, fit on an idle node."""
     for term in range(first, last):
-        most = min(most, o.idle[node, o.place_of[t.terms[term, 0]]] // t.terms[term, 1])
+        there = o.idle[node, o.place_of[t.terms[term, 0]]]
+        if there < most * t.terms[term, 1]:
+            most = there // t.terms[term, 1]
     return most
 
 
@@ -394,7 +397,7 @@ def find_chunks(kind, start, duration, latest, whole, o, t, x):
     """
     need, most = t.kinds[kind, K.NEED], t.kinds[kind, K.MOST]
     have, awaited, size, count, bound = 0, 0, 0, 0, latest + 1
-    for segment in range(t.kinds[kind, K.SEG], t.kinds[kind + 1, K.SEG]):
+    for segment in range(t.kinds[kind, K.SEG], t.kinds[kind, K.BEHIND]):
         first, last = t.segments[segment, S.TERM], t.segments[segment + 1, S.TERM]
         node, terms = t.segments[segment, S.FIRST], want_chunks(1, first, last, o, t)
         has_gaps = whole or wants_first(terms, o.wanted)
@@ -458,7 +461,7 @@ def find_kinds(demand, start, duration, latest, o, t, x):
 def room_by_node(kind, start, duration, enough, whole, o, t):
     """Return how many chunks of a kind fit throughout a window; where these are `enough`, so many or more."""
     most, room = t.kinds[kind, K.MOST], 0
-    for segment in range(t.kinds[kind, K.SEG], t.kinds[kind + 1, K.SEG]):
+    for segment in range(t.kinds[kind, K.SEG], t.kinds[kind, K.BEHIND]):
         first, last = t.segments[segment, S.TERM], t.segments[segment + 1, S.TERM]
         node, terms = t.segments[segment, S.FIRST], want_chunks(1, first, last, o, t)
         has_gaps = whole or wants_first(terms, o.wanted)
@@ -497,6 +500,8 @@ def find_in_groups(demand, start, duration, latest, o, t, x):
             room = room_by_node(kind, start, duration, least, whole, o, t)
             if t.kinds[kind, K.NEED] <= room < least:
                 tight, least = attempt, room
+                if room == t.kinds[kind, K.NEED]:
+                    break  # no group has less
         attempt = t.demands[attempt, D.OTHERWISE]
     if tight >= 0:
         _, count = find_kinds(tight, start, duration, start, o, t, x)

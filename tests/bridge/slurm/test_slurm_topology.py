@@ -87,9 +87,17 @@ def test_the_size_of_blocks_in_yaml() -> None:
         assert read_topology(text, "test").block_size == 4
 
 
-@pytest.mark.parametrize("text", ["SwitchName=a Switches=b\nSwitchName=b Switches=a\n", "SwitchName=a Nodes=n[1-\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SwitchName=a Switches=b\nSwitchName=b Switches=a\n",
+        "SwitchName=a Nodes=n[1-\n",
+        "SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2\n",
+        "- topology: t\n  tree:\n    switches:\n    - switch: a\n      children: b\n    - nodes: n1\n      switch: b\n",
+    ],
+)
 def test_what_is_no_tree_is_refused(text: str) -> None:
-    """A switch below itself, and a host list that cannot be read."""
+    """A switch below itself or there twice, a host list that cannot be read, and nodes named before their switch."""
     with pytest.raises(DocumentError, match="Expected a topology"):
         read_topology(text, "test")
 

@@ -53,11 +53,16 @@ def read_topology(text: str, source: str) -> Topology:
     """Return the nodes below each switch, by the height of the switch, and those of each block.
 
     Of several topologies in a ``topology.yaml`` that of the whole cluster, which is marked or the first. Raises
-    `DocumentError` if a host list cannot be read, or a switch is below itself.
+    `DocumentError` if a host list cannot be read, a switch is there twice or below itself, or nodes are named before
+    their switch.
     """
     parts: dict[str, _Part] = {}
     try:
         for name, key, value in _pairs(text):
+            if not name or (key in _KINDS and name in parts):
+                raise ValueError(
+                    f"the {key} {value} " + ("a second time" if name else "before the name of their switch")
+                )
             if key in _KINDS:
                 parts[name] = _Part(_KINDS[key])
             elif key == "nodes":
@@ -84,8 +89,10 @@ def read_topology(text: str, source: str) -> Topology:
 def _pairs(text: str) -> Iterator[tuple[str, str, str]]:
     """Yield (switch or block, key, value) of the topology that counts; the first pair of each has its kind as key."""
     documents: list[list[tuple[str, str, str]]] = [[]]
-    name, chosen = "", 0
+    name: str | None = ""  # None: that of a group that is left out
+    chosen = 0
     for line in text.splitlines():
+        name = "" if line.lstrip().startswith("- ") else name
         for written, value in _PAIR.findall(line.partition("#")[0]):
             key, value = written.lower(), value.strip("\"'")
             if key == "topology":
@@ -94,9 +101,9 @@ def _pairs(text: str) -> Iterator[tuple[str, str, str]]:
             elif key == "cluster_default" and value.lower() in ("true", "yes"):
                 chosen = len(documents) - 1
             elif key in _KINDS or key == "aggregatedblock":
-                name = value if key in _KINDS else ""
-                documents[-1] += [(name, key, value)] if name else []
-            elif name and key in ("nodes", "switches", "children"):
+                name = value if key in _KINDS else None
+                documents[-1] += [(name, key, value)] if name is not None else []
+            elif name is not None and key in ("nodes", "switches", "children"):
                 documents[-1].append((name, key, value))
     return iter(documents[chosen])
 
