@@ -23,7 +23,7 @@ from cpsched.domain import (
     WaitingReason,
 )
 from cpsched.problem.amounts import Amount, Measures, Size, Supply
-from cpsched.problem.calendar import Intervals, intervals, minus, union
+from cpsched.problem.calendar import MOST_INTERVALS, Intervals, intervals, minus, union
 from cpsched.problem.choices import apart, at_most
 from cpsched.problem.holds import Closed, closed
 from cpsched.problem.queue import planning_order
@@ -72,6 +72,15 @@ class Times:
         if validity not in self._found:
             self._found[validity] = self._enumerated(validity)
         return self._found[validity]
+
+    def sure(self, validity: Validity) -> Intervals:
+        """Return the times of a validity without those that are only taken to be some: what holds less often by them
+        must not be taken to hold never.
+        """
+        if validity.cron is None:
+            return self.of(validity)
+        found = intervals(validity, self._instance, self._until)
+        return found if len(found) < MOST_INTERVALS else found[:-1]
 
     def _enumerated(self, validity: Validity) -> Intervals:
         until, end = self._until, self._instance.now + FOR_EVER
@@ -240,7 +249,7 @@ class _Limits:
         if limit.resource != "*":
             return times
         own = (
-            self._times.of(other.validity)
+            self._times.sure(other.validity)
             for other in self._instance.limits
             if other.resource == resource and other.consumer.kind is kind and other.consumer.name in (None, subject)
         )
