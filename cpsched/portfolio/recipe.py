@@ -251,7 +251,8 @@ def _board(task: Task, plan: Plan) -> Board:
     """Return the board for plans of the window for engines, with a first one on it."""
     window = task.window
     # what a window with only some plans refuses can be planned in another way
-    beside = placeable_beside(window.instance, {job.id for job in plan.jobs}) if task.has_all_plans else None
+    is_whole = task.has_all_plans and window.is_whole_for(plan.jobs)
+    beside = placeable_beside(window.instance, {job.id for job in plan.jobs}) if is_whole else None
     return task.board(
         window.instance,
         window.to_held(plan.jobs),

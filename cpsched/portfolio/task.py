@@ -110,7 +110,7 @@ class Task:
             placeable=placeable,
             least_of=least_of or partial(least_value, window),
         )
-        board.takes_proofs = self.has_all_plans or self.window.is_opened
+        board.takes_proofs = (self.has_all_plans or self.window.is_opened) and self.window.is_whole_for(jobs)
         return board
 
     def event(self, by: str, what: str) -> Event:

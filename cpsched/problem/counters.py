@@ -23,7 +23,7 @@ from cpsched.domain import (
     WaitingReason,
 )
 from cpsched.problem.amounts import Amount, Measures, Size, Supply
-from cpsched.problem.calendar import Intervals, intervals, minus, union
+from cpsched.problem.calendar import MOST_INTERVALS, Intervals, intervals, minus, union
 from cpsched.problem.choices import apart, at_most
 from cpsched.problem.holds import Closed, closed
 from cpsched.problem.queue import planning_order
@@ -47,6 +47,8 @@ class Counter:
     is_strict: bool = False
     #: Jobs that keep to the rule only if they are neither shrunk nor held.
     steady: frozenset[str] = frozenset()
+    #: Whether it holds at no time that is only taken to be one of its times.
+    is_followed: bool = True
 
     def last_chances(self, for_ever: int) -> Iterator[tuple[str, int]]:
         """Yield the jobs for which nothing is left from some second on, each with that second."""
@@ -54,6 +56,12 @@ class Counter:
         if last is not None and last[1] >= for_ever:
             left = self.total - last[2]
             yield from ((job_id, last[0]) for job_id, taken in self.takes.items() if left < taken)
+
+    def cut_off(self, for_ever: int) -> Iterator[str]:
+        """Yield the jobs for which nothing is left after the last second that its calendars are followed to."""
+        if not self.is_followed:
+            yield from (job_id for job_id, taken in self.takes.items() if taken > self.total)
+            yield from (job_id for job_id, _ in self.last_chances(for_ever))
 
 
 class Times:
@@ -64,7 +72,7 @@ class Times:
     """
 
     def __init__(self, instance: Instance, until: int) -> None:
-        self._instance, self._until = instance, until
+        self._instance, self.until = instance, until
         self._found: dict[Validity, Intervals] = {}
 
     def of(self, validity: Validity) -> Intervals:
@@ -73,8 +81,20 @@ class Times:
             self._found[validity] = self._enumerated(validity)
         return self._found[validity]
 
+    def is_followed(self, validity: Validity) -> bool:
+        """Return whether each of these times is one, and not only taken to be one."""
+        is_short = validity.until is not None and validity.until <= self.until
+        return validity.cron is None or (is_short and len(self.of(validity)) < MOST_INTERVALS)
+
+    def followed(self, validity: Validity) -> Intervals:
+        """Return the times of a validity that are not only taken to be some."""
+        if self.is_followed(validity):
+            return self.of(validity)
+        found = intervals(validity, self._instance, self.until)
+        return found if len(found) < MOST_INTERVALS else found[:-1]
+
     def _enumerated(self, validity: Validity) -> Intervals:
-        until, end = self._until, self._instance.now + FOR_EVER
+        until, end = self.until, self._instance.now + FOR_EVER
         found = intervals(validity, self._instance, until)
         since = max(until, validity.from_ or until)
         if validity.until is not None:
@@ -122,6 +142,7 @@ def _counter(
     *,
     is_strict: bool = False,
     steady: frozenset[str] = frozenset(),
+    is_followed: bool = True,
     record: bool = False,
 ) -> Iterator[Counter]:
     """Yield the counter of which no more than `left` are there at some times; nothing if that never binds.
@@ -144,11 +165,21 @@ def _counter(
             yield Counter(rule=rule, takes={}, total=0, is_strict=True, steady=steady)
         return
     is_strict = is_strict or bool(steady)
+    amounts = Closed()
     if times == ((instance.now, instance.now + FOR_EVER),):
-        yield Counter(rule=rule, takes=takes, total=left, left=left, is_strict=is_strict, steady=steady)
-        return
-    amounts = closed(total, left, times, running)
-    yield Counter(rule=rule, takes=takes, total=total, left=left, closed=amounts, is_strict=is_strict, steady=steady)
+        total = left
+    else:
+        amounts = closed(total, left, times, running)
+    yield Counter(
+        rule=rule,
+        takes=takes,
+        total=total,
+        left=left,
+        closed=amounts,
+        is_strict=is_strict,
+        steady=steady,
+        is_followed=is_followed,
+    )
 
 
 # --- limits ----------------------------------------------------------------------------------------------------------
@@ -179,6 +210,8 @@ class _Bound(NamedTuple):
     consumer: str
     resource: str
     times: Intervals
+    #: Whether each of these is one, and not only taken to be one.
+    is_followed: bool
     asked: _Asked
 
 
@@ -231,20 +264,28 @@ class _Limits:
                 jobs = by_subject[kind].get(subject)
                 for resource in resources if jobs else ():
                     asked = self._asked_by(kind, subject, resource, jobs or ())
-                    if self._can_bind(limit, resource, asked) and (times := self._times_of(limit, subject, resource)):
-                        yield _Bound(limit, f"limits[{number}]", f"{kind} {subject}", resource, times, asked)
+                    if not self._can_bind(limit, resource, asked):
+                        continue
+                    times, is_followed = self._times_of(limit, subject, resource)
+                    if times:
+                        consumer = f"{kind} {subject}"
+                        yield _Bound(limit, f"limits[{number}]", consumer, resource, times, is_followed, asked)
 
-    def _times_of(self, limit: Limit, subject: str, resource: str) -> Intervals:
-        """Return when a limit holds for a consumer and a resource: ``*`` where no limit on that resource does."""
-        times, kind = self._times.of(limit.validity), limit.consumer.kind
-        if limit.resource != "*":
-            return times
-        own = (
-            self._times.of(other.validity)
+    def _times_of(self, limit: Limit, subject: str, resource: str) -> tuple[Intervals, bool]:
+        """Return when a limit holds for a consumer and a resource, ``*`` where no limit on that resource does; and
+        whether its calendars are followed that far.
+        """
+        kind, times = limit.consumer.kind, self._times
+        others = [
+            other.validity
             for other in self._instance.limits
-            if other.resource == resource and other.consumer.kind is kind and other.consumer.name in (None, subject)
-        )
-        return minus(times, union(chain.from_iterable(own)))
+            if limit.resource == "*"
+            and other.resource == resource
+            and other.consumer.kind is kind
+            and other.consumer.name in (None, subject)
+        ]
+        found = minus(times.of(limit.validity), union(chain.from_iterable(map(times.followed, others))))
+        return found, all(map(times.is_followed, (limit.validity, *others)))
 
     def _can_bind(self, limit: Limit, resource: str, asked: _Asked) -> bool:
         """Tell whether what the jobs of a consumer have of a resource can be more than a limit allows."""
@@ -289,7 +330,15 @@ class _Limits:
         if self._record and bound.limit.soft:
             takes = {name: min(amount, most) for name, amount in takes.items()}
         yield from _counter(
-            self._instance, rule, asked.jobs, takes, most, bound.times, is_strict=is_strict, record=self._record
+            self._instance,
+            rule,
+            asked.jobs,
+            takes,
+            most,
+            bound.times,
+            is_followed=bound.is_followed,
+            is_strict=is_strict,
+            record=self._record,
         )
 
     def _requests(self, bound: _Bound) -> Iterator[Counter]:
@@ -317,6 +366,7 @@ class _Limits:
                 beyond,
                 0,
                 bound.times,
+                is_followed=bound.is_followed,
                 steady=steady,
                 record=self._record,
             )
@@ -429,8 +479,10 @@ def _counter_of_pool(
     words = f"jobs that are not let in may have {left} {pool.resource} at a time"
     rule = Rule(words, path, WaitingReason.FREE_POOL)
     is_strict = any(job.changes for job in others if job.id in takes)
-    found = times.of(pool.validity)
-    yield from _counter(instance, rule, others, takes, left, found, is_strict=is_strict, record=record)
+    found, is_followed = times.of(pool.validity), times.is_followed(pool.validity)
+    yield from _counter(
+        instance, rule, others, takes, left, found, is_followed=is_followed, is_strict=is_strict, record=record
+    )
 
 
 def left_to_others(items: ItemBound, available: int) -> int:

@@ -79,6 +79,8 @@ class Problem:
     _overcommitted: Mapping[str, tuple[PlannedJob, PlannedJob]] = field(default_factory=dict)
     #: The rules that close for ever from some second on to jobs without a last start of their own, by the same ids.
     _closing: Mapping[str, Rule] = field(default_factory=dict)
+    #: The jobs that a rule leaves nothing some day only because its calendar is not followed any longer, by them too.
+    _cut_off: frozenset[str] = frozenset()
     #: By their ids in a plan, the jobs that have a choice, and those settled for others (`settling.py`).
     _choosing: frozenset[str] = frozenset()
     alternatives: Mapping[str, int] = field(default_factory=dict)
@@ -89,6 +91,13 @@ class Problem:
     def is_overcommitted(self) -> bool:
         """Whether running jobs together take more of a node or licence than there is."""
         return bool(self._overcommitted)
+
+    def is_whole_for(self, jobs: Sequence[PlannedJob]) -> bool:
+        """Return whether calendars are followed far enough for a plan of these jobs to be proven the best one: not if
+        it leaves out a job, and some job could start after the last second that is followed.
+        """
+        cut_off = self._cut_off - (self._common.hopeless() if self._cut_off and self._common else frozenset())
+        return not cut_off or cut_off.union(placeable(self.instance)).issubset(job.id for job in jobs)
 
     def to_stated(self, jobs: Sequence[PlannedJob]) -> tuple[PlannedJob, ...]:
         """Return the jobs of a plan of an engine as a plan of the stated instance has them."""
@@ -266,6 +275,7 @@ def _without_rules(instance: Instance, slices: Sequence[ReservedSlice], *, soft:
         _stated={element: choices_apart(job) for job in touched.values() for element in job.element_ids},
         _facts={job_id: (repeated(touched[job_id]), held) for job_id, held in running.items()},
         _closing=_closing(instance, counters, nodes.closing),
+        _cut_off=_cut_off(instance, counters, times.until),
         _common=_Common(window=instance, times=times, measures=measures, hopeless=hopeless),
     )
 
@@ -320,6 +330,20 @@ def _closing(
         if all(name in ends for name in names) and instance.latest_start(job) is None:
             found |= dict.fromkeys(job.element_ids, ends[names[0]][1])
     return found
+
+
+def _cut_off(instance: Instance, counters: Sequence[Counter], until: int) -> frozenset[str]:
+    """Return the waiting jobs that a counter leaves nothing after some second only because calendars are not followed
+    any longer, by ids of a plan.
+    """
+    names = {name for counter in counters for name in counter.cut_off(instance.now + FOR_EVER)}
+    return frozenset(
+        name
+        for job in instance.jobs
+        if job.running is None and any(one.id in names for one in choices_apart(job))
+        if (last := instance.latest_start(job)) is None or last > until - job.walltime
+        for name in job.element_ids
+    )
 
 
 def _mapped(

@@ -176,8 +176,9 @@ class Comparison:
         """
         problem = problem_of(self.instance)
         slices, window = problem.slices, problem.instance
-        kind = "has all plans" if problem.has_all_plans else "some plans are lost"
         first = PlannerEngine().plan(window, None).jobs
+        has_all = problem.has_all_plans and problem.is_whole_for(first)
+        kind = "has all plans" if has_all else "some plans are lost"
         board = Board(
             first,
             by="planner",
