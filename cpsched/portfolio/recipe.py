@@ -136,7 +136,7 @@ def solve(
         progress=progress,
         on_plan=on_plan,
     )
-    with live_line(on_plan, budget + bound) if live else nullcontext(on_plan) as told:
+    with live_line(on_plan, budget + bound) if live and budget + bound > 0 else nullcontext(on_plan) as told:
         plan, failures = _solved(replace(task, on_plan=told))
     if stops.stopped:
         check = Check.of(stops.instance)
