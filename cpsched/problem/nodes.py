@@ -463,8 +463,8 @@ class NodeRules:
             self._asides += rests_of_running(jobs, held_by_others, instance.cluster)
 
     def _told_apart(self, slice_: ReservedSlice, aside: SetAside) -> SetAside:
-        """Return what is set aside for a reservation, on nodes that keep something free in parts: only what jobs inside
-        may have counts there, and an amount of what it is kept for, even 0, says of the rest that it does not.
+        """Return the amounts set aside for a reservation, on nodes that keep something free in parts: only what jobs
+        inside may have counts there, and an amount of what it is kept for, even 0, says of the rest that it does not.
         """
         found: list[Placement] = []
         for held in aside.allocation:

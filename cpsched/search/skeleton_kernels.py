@@ -151,7 +151,7 @@ def begin(job: int, wide: Wide, tree: Tree) -> None:
 
 @inner_kernel
 def wait(wide: Wide, tree: Tree) -> bool:
-    """Let time pass until a running job has ended, or another one has arrived; return whether one does."""
+    """Go on to the second when a running job has ended, or another one has arrived; return whether there is one."""
     depth = tree.state[DEPTH]
     before, moment = tree.moments[depth - 1], tree.moments[depth]
     time, event = before[TIME], FOREVER
@@ -231,7 +231,7 @@ def last_end(wide: Wide, tree: Tree) -> int:
 
 @inner_kernel
 def end_alone(end: int, wide: Wide, tree: Tree) -> None:
-    """Let the jobs that have not begun, which are alone, follow one after the other."""
+    """Start the jobs that have not begun, which are alone, one after the other."""
     for job in range(wide.needs.shape[0]):
         if not tree.begun[job]:
             tree.starts[job] = end

@@ -10,7 +10,6 @@ those before. The site reads it whenever it likes, and starts jobs as it says. B
 ``why``.
 """
 
-import hashlib
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -35,6 +34,7 @@ from cpsched.site.bridge.protocol import (
     Result,
     Snapshot,
     Start,
+    digest_of,
 )
 
 _INSTANCE, _ORDERS = "instance.json", "orders.json"
@@ -135,7 +135,7 @@ def _facts(job: Job, entry: _Object | None) -> JobFacts:
     asked = replace(job, running=None, told=None, submit=0)
     return JobFacts(
         state=JobState.WAITING if running is None else JobState.RUNNING,
-        revision=hashlib.blake2b(repr(asked).encode(), digest_size=8).hexdigest(),
+        revision=digest_of(asked),
         is_steered=running is None and (entry is None or entry["order"] != "hand_back"),
         due=due,
         nodes=tuple(sorted(nodes)),

@@ -8,13 +8,26 @@ by one, each with its own id.
 jobs are in the hands of the manager's own scheduler.
 """
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from cpsched.domain import Instance, Placement
 from cpsched.errors import Fault
+
+State = TypeVar("State")
+
+
+def by_word(words: Mapping[State, str]) -> dict[str, State]:
+    """Return the state that each word of a manager means. `words`: those of each state, with blanks between them."""
+    return {word: state for state, listed in words.items() for word in listed.split()}
+
+
+def digest_of(asked: object) -> str:
+    """Return a short text that is another one where a job asks for something else (see `JobFacts.revision`)."""
+    return hashlib.blake2b(repr(asked).encode(), digest_size=8).hexdigest()
 
 
 class JobState(StrEnum):

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from cpsched.domain import MAX_DURATION, Amounts, Cluster, FrozenMap, Instance, Job, NodeClass, Running
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats import fold_hostlist, instance_to_document, parse_instance, path_of, trusted
+from cpsched.site.bridge.protocol import JobFacts, LeftJob, Snapshot
 from cpsched.text import printable
 
 _ENTRY = re.compile(r"(cluster\.nodes|jobs|reservations|free_pools)\[(\d+)\]")
@@ -190,6 +191,23 @@ def _unlike(jobs: Iterable[Job], instance: Instance) -> Iterable[Job]:
             )
             found.setdefault(asked, job)
     return found.values()
+
+
+def snapshot_of(
+    instance: Instance, left: Mapping[str, str], facts: Mapping[str, JobFacts], notes: Iterable[Fault]
+) -> Snapshot:
+    """Return the snapshot of an instance made of one look, without what is not in order.
+
+    `left`: why each job that is not in it is left out. Raises `DocumentError` as `Checker.check` does.
+    """
+    sound = Checker().check(instance)
+    return Snapshot(
+        instance=sound.instance,
+        left=tuple(LeftJob(id=key, reason=printable(reason)) for key, reason in {**left, **sound.left}.items()),
+        taken_at=instance.now,
+        jobs=facts,
+        notes=(*notes, *sound.notes),
+    )
 
 
 def _held(running: Running, instance: Instance) -> tuple[object, ...] | None:

@@ -1,6 +1,5 @@
 """``oarstat -J -f`` and ``oarnodes -J`` as a `Snapshot`. Fields and states are those of OAR 2.5.9's own answers."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -31,21 +30,19 @@ from cpsched.site.bridge.answers import Answer, read_answers
 from cpsched.site.bridge.leaving import Inexpressible, without_awaited
 from cpsched.site.bridge.oar.machine import NODE, Machine, is_usable
 from cpsched.site.bridge.oar.requests import choices_of
-from cpsched.site.bridge.protocol import JobFacts, JobState, LeftJob, Snapshot
-from cpsched.site.bridge.sound import Checker
+from cpsched.site.bridge.protocol import JobFacts, JobState, Snapshot, by_word, digest_of
+from cpsched.site.bridge.sound import snapshot_of
 from cpsched.text import printable
 
-JOB_STATES = {
-    word: state
-    for state, words in {
+JOB_STATES = by_word(
+    {
         JobState.WAITING: "Waiting toAckReservation",
         JobState.HELD: "Hold Suspended",
         JobState.RUNNING: "toLaunch Launching Running Resuming Finishing toError",
         JobState.COMPLETED: "Terminated",
         JobState.FAILED: "Error",
-    }.items()
-    for word in words.split()
-}
+    }
+)
 #: The type and queue of jobs that OAR stops for others; types of jobs that share cores, inside of others or in turn.
 _BEST_EFFORT, _SHARES = "besteffort", ("container", "cosystem", "inner", "noop", "placeholder", "timesharing")
 
@@ -88,7 +85,7 @@ def make_snapshot(oarstat: Answer, oarnodes: Answer, *, now: int | None = None, 
     for key, state in states.items():
         attributes = oarstat[key]
         asked = [attributes.get(field) for field in ("wanted_resources", "properties", "queue", "reservation")]
-        revision = hashlib.blake2b(repr(asked).encode(), digest_size=8).hexdigest()
+        revision = digest_of(asked)
         facts[key] = JobFacts(state=state, revision=revision)
         if state.is_over:
             continue
@@ -96,7 +93,8 @@ def make_snapshot(oarstat: Answer, oarnodes: Answer, *, now: int | None = None, 
             if state is JobState.HELD:
                 raise Inexpressible(f"it is held ({attributes['state']})")
             if _runs(state):
-                mine = [number for number, owner in owners.items() if owner == key and number in machine.rows]
+                numbers = dict.fromkeys(attributes.get("assigned_resources", ()))
+                mine = [number for number in numbers if owners[number] == key and number in machine.rows]
                 jobs[key] = _running(key, attributes, mine, machine, moment)
             else:
                 jobs[key], reasons = _job(key, attributes, states, machine, moment)
@@ -120,14 +118,7 @@ def make_snapshot(oarstat: Answer, oarnodes: Answer, *, now: int | None = None, 
         preemption=Preemption(queues=FrozenMap(others)) if others else None,
         jobs=tuple(jobs.values()),
     )
-    sound = Checker().check(instance)
-    return Snapshot(
-        instance=sound.instance,
-        left=tuple(LeftJob(id=key, reason=printable(reason)) for key, reason in {**left, **sound.left}.items()),
-        taken_at=moment,
-        jobs=facts,
-        notes=(*faults, *sound.notes),
-    )
+    return snapshot_of(instance, left, facts, faults)
 
 
 def _runs(state: JobState) -> bool:
@@ -155,8 +146,7 @@ def _machine(oarnodes: Answer, owners: Mapping[int, str], now: int, faults: list
                 continue
             number, _ = int(row["resource_id"]), row[NODE]
             rows[number] = row
-            strange = row.get("jobs") and number not in owners
-            if strange:
+            if row.get("jobs") and number not in owners:
                 raise ValueError(
                     f"Expected the jobs {row['jobs']} in the answer of oarstat, got none: it counts as absent"
                 )

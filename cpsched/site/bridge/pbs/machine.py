@@ -10,19 +10,18 @@ from dataclasses import dataclass
 from cpsched.domain import Amounts, Cluster, FrozenMap, NodeClass, NodeState
 from cpsched.errors import Fault
 from cpsched.site.bridge.answers import Answer
+from cpsched.site.bridge.protocol import by_word
 from cpsched.text import printable
 
 _ORDER = (NodeState.UP, NodeState.DRAIN, NodeState.DOWN)
 #: Each word of a node's ``state``; the worst one counts.
-NODE_STATES = {
-    word: state
-    for state, words in {
+NODE_STATES = by_word(
+    {
         NodeState.UP: "free job-busy job-exclusive resv-exclusive",
         NodeState.DRAIN: "busy maintenance offline provisioning sleep wait-provisioning",
         NodeState.DOWN: "initializing down stale state-unknown unresolvable",
-    }.items()
-    for word in words.split()
-}
+    }
+)
 
 #: Resources that say where a chunk is, not how much of something it takes.
 _NO_AMOUNTS = frozenset({"arch", "host", "vnode", "vntype"})

@@ -4,7 +4,6 @@ Attributes and states are those of the
 PBS Professional reference guide (2022.1, chapters 6 and 8). Times are local dates in the C locale.
 """
 
-import hashlib
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,23 +36,21 @@ from cpsched.site.bridge.answers import Answer, read_answers
 from cpsched.site.bridge.leaving import Inexpressible, without_awaited
 from cpsched.site.bridge.pbs.machine import Machine, amount, is_amount, read_machine
 from cpsched.site.bridge.pbs.requests import request_of, takes
-from cpsched.site.bridge.protocol import JobFacts, JobState, LeftJob, Snapshot
+from cpsched.site.bridge.protocol import JobFacts, JobState, Snapshot, by_word, digest_of
 from cpsched.site.bridge.reserving import Reserved, set_aside
-from cpsched.site.bridge.sound import Checker
+from cpsched.site.bridge.sound import snapshot_of
 from cpsched.text import printable
 
 #: Each letter of ``job_state``; E is exiting, M moved to another server, B an array of which some tasks have begun.
-JOB_STATES = {
-    letter: state
-    for state, letters in {
-        JobState.WAITING: "BQTW",
+JOB_STATES = by_word(
+    {
+        JobState.WAITING: "B Q T W",
         JobState.HELD: "H",
-        JobState.RUNNING: "ERSU",
-        JobState.COMPLETED: "FX",
+        JobState.RUNNING: "E R S U",
+        JobState.COMPLETED: "F X",
         JobState.CANCELLED: "M",
-    }.items()
-    for letter in letters
-}
+    }
+)
 
 #: The walltime (s) of a running job without a limit: a year.
 _NO_LIMIT = 365 * 86400
@@ -135,14 +132,7 @@ def make_snapshot(
         jobs=tuple(jobs.values()),
     )
     inside = {job.id: of_queue[job.queue] for job in instance.jobs if job.queue in of_queue}
-    sound = Checker().check(set_aside(instance, reserved, inside, {}))
-    return Snapshot(
-        instance=sound.instance,
-        left=tuple(LeftJob(id=key, reason=printable(reason)) for key, reason in {**left, **sound.left}.items()),
-        taken_at=moment,
-        jobs=reader.facts,
-        notes=(*notes, *sound.notes),
-    )
+    return snapshot_of(set_aside(instance, reserved, inside, {}), left, reader.facts, notes)
 
 
 class _Reader:
@@ -409,7 +399,7 @@ def _facts(attributes: Answer, state: JobState, now: int, zone: tzinfo | None) -
     nodes = {piece.partition(":")[0] for group in groups for piece in group.split("+")}
     return JobFacts(
         state=state,
-        revision=hashlib.blake2b(repr(asked).encode(), digest_size=8).hexdigest(),
+        revision=digest_of(asked),
         restarts=max(0, int(attributes.get("run_count") or 0) - (1 if runs else 0)),
         nodes=tuple(sorted(nodes)),
         start=_time(attributes, "stime", zone) if runs or state.is_over else None,

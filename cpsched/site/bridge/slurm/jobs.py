@@ -1,6 +1,5 @@
 """Jobs of Slurm as an instance has them, alone or as one of several, or the reason why they cannot be planned."""
 
-import hashlib
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,7 +10,7 @@ from typing import Any, NamedTuple
 from cpsched.domain import Amounts, Arrangement, Chunk, Job, Place, Placement, Request, Running, Segment, Step
 from cpsched.formats import fold_hostlist
 from cpsched.site.bridge.leaving import Inexpressible
-from cpsched.site.bridge.protocol import JobState
+from cpsched.site.bridge.protocol import JobState, digest_of
 from cpsched.site.bridge.slurm.limiting import Take
 from cpsched.site.bridge.slurm.marker import Marker, is_sayable, prefix_of
 from cpsched.site.bridge.slurm.records import JobRecord, ReservationRecord, Share
@@ -202,7 +201,7 @@ def _near(job: JobRecord) -> Iterable[str | int]:
 def _digest(asked: tuple[Any, ...]) -> str:
     *before, tres, restarts = asked
     texts = [text.replace("gres/", "gres:").replace("=", ":") for text in tres]
-    return hashlib.blake2b(repr((*before, texts, restarts)).encode(), digest_size=8).hexdigest()
+    return digest_of((*before, texts, restarts))
 
 
 def join_components(

@@ -8,11 +8,10 @@ for a flag at its end; ``squeue`` of 22.05 shows a flag in place of the base. Wo
 from collections.abc import Iterable, Sequence
 
 from cpsched.domain import NodeState
-from cpsched.site.bridge.protocol import JobState
+from cpsched.site.bridge.protocol import JobState, by_word
 
-JOB_BASES = {
-    word: state
-    for state, words in {
+JOB_BASES = by_word(
+    {
         JobState.WAITING: "PENDING",
         JobState.RUNNING: "RUNNING SUSPENDED",
         JobState.COMPLETED: "COMPLETED",
@@ -20,22 +19,19 @@ JOB_BASES = {
         JobState.FAILED: "FAILED OUT_OF_MEMORY",
         JobState.TIMED_OUT: "TIMEOUT DEADLINE",
         JobState.NODE_FAILED: "NODE_FAIL BOOT_FAIL",
-    }.items()
-    for word in words.split()
-}
+    }
+)
 
 #: Flags that say more than the base that they stand beside, or in place of; None: the base alone counts.
-JOB_FLAGS = {
-    word: state
-    for state, words in {
+JOB_FLAGS = by_word(
+    {
         JobState.WAITING: "REQUEUED REQUEUE_FED",
         JobState.HELD: "LAUNCH_FAILED RECONFIG_FAIL REQUEUE_HOLD RESV_DEL_HOLD SPECIAL_EXIT",
         JobState.RUNNING: "COMPLETING CONFIGURING POWER_UP_NODE RESIZING SIGNALING STAGE_OUT STOPPED",
         JobState.CANCELLED: "REVOKED",
         None: "EXPEDITING UPDATE_DB",
-    }.items()
-    for word in words.split()
-}
+    }
+)
 
 #: Slurm's reasons why a job cannot start before somebody changes it, or the site.
 NEVER = frozenset({
@@ -47,17 +43,15 @@ CLOSED = frozenset({"DOWN", "INACTIVE"})
 
 _ORDER = (NodeState.UP, NodeState.DRAIN, NodeState.DOWN)
 #: The worst of a node's words is its state.
-NODE_WORDS = {
-    word: state
-    for state, words in {
+NODE_WORDS = by_word(
+    {
         NodeState.UP: "ALLOCATED CLOUD COMPLETING DYNAMIC_FUTURE DYNAMIC_NORM EXTERNAL IDLE MAINT MAINTENANCE MIXED "
         "NET PERFCTRS PLANNED POWERED_DOWN POWERING_UP POWER_UP REBOOT_CANCELED RES RESERVED RESUME UNDRAIN",
         NodeState.DRAIN: "BLOCKED DRAIN DRAINED DRAINING FAIL FAILING INVALID_REG NOT_RESPONDING NO_RESPOND "
         "POWERING_DOWN POWER_DOWN POWER_DRAIN POWER_DOWN_ASAP POWER_DOWN_FORCE REBOOT REBOOT_REQUESTED",
         NodeState.DOWN: "DOWN ERROR FUTURE INVAL INVALID REBOOT_ISSUED UNKNOWN",
-    }.items()
-    for word in words.split()
-}
+    }
+)
 
 #: The signs at the end of a state, and the words that they stand for.
 _SIGNS = {
