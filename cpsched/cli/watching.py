@@ -72,8 +72,9 @@ def open_watched(instance: str | Path, plan: Path | None) -> Watched:
 
     if plan is not None:
         return _Files(instance if isinstance(instance, Path) else Path(instance), plan)
+    is_read = isinstance(instance, Path)  # from standard input
     instance = str(instance)
-    if "://" not in instance and instance.endswith((".json", ".json.gz")):
+    if is_read or ("://" not in instance and instance.endswith((".json", ".json.gz"))):
         raise DocumentError(instance, [Fault("", "Expected a PLAN beside an instance; solve makes one")])
     from cpsched.site.serve import open_source
 

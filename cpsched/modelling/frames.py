@@ -28,7 +28,7 @@ def rows_of(jobs: pd.DataFrame, columns: Sequence[str], *, epoch: str | None) ->
     """
     for column in map(str, jobs.columns):
         if column not in columns:
-            raise ValueError(f"jobs: there is no column {column!r}{did_you_mean(column, columns)}")
+            raise ValueError(f"jobs: add_job has no keyword for column {column!r}{did_you_mean(column, columns)}")
     for row in jobs.to_dict("records"):
         # lists and dicts are never missing
         there = {key: cell for key, cell in row.items() if not (pd.api.types.is_scalar(cell) and pd.isna(cell))}

@@ -192,7 +192,7 @@ def test_jobs_as_a_table(tmp_path: Path) -> None:
     again = Model.from_frame(model.to_frame(), "table", now=7)
     again.add_nodes("n1", cores=2)
     assert again.instance() == instance
-    with pytest.raises(ValueError, match="no column 'walltme', did you mean walltime"):
+    with pytest.raises(ValueError, match="add_job has no keyword for column 'walltme', did you mean walltime"):
         Model.from_frame(jobs.rename(columns={"walltime": "walltme"}))
 
 
