@@ -1,8 +1,9 @@
 """Schedules of wide jobs that share one sum, compiled: a search of all of them that end in time.
 
 At each moment of choice a job begins, or time passes until the next job has arrived or ended: some best schedule has no
-other starts. A branch is left where the work that remains takes too long by some measure, and where the same jobs had
-begun in a state without success, and none of them ended later (the cutset rule of Demeulemeester and Herroelen 1992).
+other starts. A branch is left where the work that remains takes too long by some measure, where the last jobs cannot be
+shared out over two rows, and where the same jobs had begun in a state without success, and none of them ended later
+(the cutset rule of Demeulemeester and Herroelen 1992).
 
 *Proof* of that rule: what follows in a schedule that goes on from the branch could follow that state as well, at the
 same seconds, and end in time. Moved to the left as far as others end or jobs arrive, it would have been found there.
@@ -35,6 +36,8 @@ HAD_ALL, RUNNING, SECOND, JOBS = range(4)
 WORDS = 2
 #: The number of rules by which places for states are found.
 RULES = 3
+#: The most jobs that are left when they are shared out over two rows.
+FEW = 11
 
 
 class Wide(NamedTuple):
@@ -72,6 +75,8 @@ class Tree(NamedTuple):
     #: int64 (states, `JOBS` + 2 places) and uint64 (states, words): see `HAD_ALL`, and which jobs had begun.
     seen: Array
     seen_bits: Array
+    #: int64 (2 ** `FEW`,): the seconds of sets of jobs that are left.
+    sums: Array
 
 
 @kernel
@@ -114,7 +119,7 @@ def explore(most: int, wide: Wide, tree: Tree) -> int:
             is_in_vain = last + state[ALONE] > state[TARGET]
             # what is left to do does not depend on what has just begun
             if not is_in_vain and moment[FIRST] < 0:
-                is_in_vain = is_too_long(wide, tree) or was_seen(wide, tree)
+                is_in_vain = is_too_long(wide, tree) or was_seen(wide, tree) or not fit_in_two(wide, tree)
             if is_in_vain:
                 leave(wide, tree)
                 continue
@@ -250,6 +255,44 @@ def is_too_long(wide: Wide, tree: Tree) -> bool:
             work += wide.measures[row, job] * (tree.starts[job] + wide.durations[job] - time)
         if work > wide.most[row] * (target - time):
             return True
+    return False
+
+
+@inner_kernel
+def fit_in_two(wide: Wide, tree: Tree) -> bool:
+    """Return whether the last jobs can be shared out over two rows so that both end in time.
+
+    Where no three jobs run together, each is in one of two rows: one goes on from each running job. True where that is
+    not so, or not all have arrived, or more than `FEW` jobs are left.
+    """
+    depth = tree.state[DEPTH] - 1
+    time, count = tree.moments[depth, TIME], tree.moments[depth, COUNT]
+    if tree.running.shape[1] > 2 or time < wide.limits[1] or tree.state[LEFT] > FEW:
+        return True
+    # what the first row has left, and what it must take lest the second has too much
+    room = tree.state[TARGET] - tree.state[ALONE] - time
+    work = -room
+    for place in range(count):
+        job = tree.running[depth, place]
+        rest = tree.starts[job] + wide.durations[job] - time
+        if place == 0:
+            room -= rest
+        else:
+            work += rest
+    for job in range(wide.needs.shape[0]):
+        if not tree.begun[job] and not wide.alone[job]:
+            work += wide.durations[job]
+    if work <= 0:
+        return True
+    tree.sums[0], sets = 0, 1
+    for job in range(wide.needs.shape[0]):
+        if not tree.begun[job] and not wide.alone[job]:
+            for row in range(sets):
+                seconds = tree.sums[row] + wide.durations[job]
+                if work <= seconds <= room:
+                    return True
+                tree.sums[sets + row] = seconds
+            sets *= 2
     return False
 
 

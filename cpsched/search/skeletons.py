@@ -101,6 +101,7 @@ class Skeletons:
             starts=np.zeros(count, dtype=np.int64),
             seen=np.zeros((seen, kernels.JOBS + 2 * together), dtype=np.int64),
             seen_bits=np.zeros((seen, kernels.WORDS), dtype=np.uint64),
+            sums=np.zeros(1 << kernels.FEW, dtype=np.int64),
         )
         #: The end of the best schedule of these jobs so far; None: there is none.
         self.shortest: int | None = None
