@@ -20,7 +20,7 @@ _MOST_JOBS, _SEEN, _MOST_MEASURES = 64 * kernels.WORDS, 18, 24
 #: The most jobs that are taken in of which so many may fit beside each other.
 _MOST_TOGETHER = 6
 #: Moments of the first searches, and by how much those of the next round are longer.
-_MOMENTS, _LONGER = 20_000, 1.5
+_MOMENTS, _LONGER = 20_000, 3
 #: How much the order in which jobs are tried differs from that of their durations.
 _SPREAD = 0.3
 
