@@ -275,6 +275,34 @@ def test_two_daemons(make: MakeSite) -> None:
     site.stop(daemon)
 
 
+def test_two_daemons_that_give_orders_only(make: MakeSite) -> None:
+    """The second one sets no factor beside those of the first, and ends when it has seen them change twice."""
+    site = make("order")
+    lab = site.lab
+    blocker = block(site)
+    jobs = [*submit(site, 3, "--time=200"), *submit(site, 1, "--time=1")]
+    daemon = site.daemon()
+    lab.wait(lambda: factors(lab))
+    set_by_first = factors(lab)
+    other = make("order", None, "other")
+    second = other.daemon()
+    other.wait_for_more(lambda: other.metric("cpsched_cycles_total"), 1)
+    assert factors(lab) == set_by_first
+    for turn, job in enumerate((jobs[2], jobs[1])):
+        before = factors(lab)
+        lab.run("scontrol", "update", f"JobId={job}", f"TimeLimit={20 - turn}")
+        lab.wait(lambda before=before, job=job: factors(lab).get(job) != before.get(job))
+        cycles = other.metric("cpsched_cycles_total") if second.poll() is None else 0
+        lab.wait(lambda cycles=cycles: second.poll() is not None or other.metric("cpsched_cycles_total") > cycles)
+    assert second.wait(60) != 0
+    assert "another cpsched steers these jobs" in other.log()
+    assert daemon.poll() is None
+    assert factors(lab)
+    lab.run("scancel", blocker)
+    assert_all_run(site, jobs)
+    site.stop(daemon)
+
+
 @pytest.mark.parametrize("fault", some(["corrupt", "locked"], 2))  # `test_a_locked_database` always
 def test_a_store_that_fails_holds_nobody(make: MakeSite, fault: str) -> None:
     """The store is no database any more, or somebody else has it locked: no orders are given, and all jobs run."""

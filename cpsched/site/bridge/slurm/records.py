@@ -108,6 +108,8 @@ class JobRecord(NamedTuple):
     priority: int = 0
     #: What was added to it (``SiteFactor``); None: Slurm does not add such things, or says nothing of this job's.
     site_factor: int | None = None
+    #: Whether that was set by others, lately.
+    is_foreign: bool = False
     #: What it holds, of one that runs.
     shares: tuple[Share, ...] = ()
     #: The nodes on which it runs or ran, as a host list.
