@@ -25,8 +25,8 @@ class Factors:
         #: The factors that were ordered, by the number that the tasks of an array, or all components, have in common.
         self._ordered: dict[int, set[int]] = {}
         self._first_order = math.inf
-        #: Until when nothing is set.
-        self._quiet_until = -math.inf
+        #: Until when nothing is set, and whether that was still so at the last look.
+        self._quiet_until, self._is_quiet = -math.inf, False
         #: By number, the factors when they were looked at last; None: never.
         self._seen: Mapping[int, tuple[int, int]] | None = None
         #: By number, since when another's factor is known.
@@ -50,7 +50,7 @@ class Factors:
         others, has_changed, found = dict[int, int](), False, list[JobRecord]()
         if self._seen is None and any(factor for factor, _ in factors.values()):
             self._quiet_until = now + LEASE
-        is_quiet = now < self._quiet_until
+        self._is_quiet = now < self._quiet_until
         for job in jobs:
             if job.state is JobState.WAITING and job.number in factors:
                 factor, priority = factors[job.number]
@@ -60,7 +60,7 @@ class Factors:
                     if is_new and before is not None:
                         has_changed, self._last = True, job.number
                     others[job.number] = now if is_new else self._others.get(job.number, now)
-                is_foreign = is_quiet or now < others.get(job.number, -math.inf) + LEASE
+                is_foreign = self._is_quiet or now < others.get(job.number, -math.inf) + LEASE
                 job = job.but(site_factor=factor, priority=priority, is_foreign=is_foreign)
             found.append(job)
         alive = {_common(job) for job in jobs}
@@ -70,13 +70,13 @@ class Factors:
         return tuple(found)
 
     def others(self) -> str:
-        """Return what others did lately, in words; empty: nothing is known."""
-        if not self._looks:
-            return ""
-        return f"somebody else sets SiteFactor, of job {self._last} last; slurmctld's log says which account"
+        """Return what others did, in words; empty: nothing is known."""
+        if self._looks:
+            return f"somebody else sets SiteFactor, of job {self._last} last; slurmctld's log says which account"
+        return f"jobs had a SiteFactor when cpsched began: it sets none for {LEASE} s" if self._is_quiet else ""
 
     def rival(self, now: int) -> str:
-        """Return the same where it makes a new daemon give way; empty: it need not."""
+        """Return who makes a new daemon give way; empty: nobody does."""
         is_new = now < self._first_order + LEASE
         return self.others() if is_new and len(self._looks) >= _MOST_LOOKS else ""
 
