@@ -292,7 +292,8 @@ def _shared(entry: Fields) -> tuple[JobRecord, bool]:
         licenses=licenses,
         reservation=entry.text("resv_name"),
         exclusive=_exclusive(entry),
-        threads_per_core=entry.number("threads_per_core") or (1 if _has_core_each(entry) else None),
+        threads_per_core=entry.number("threads_per_core") or None,
+        tasks_per_core=entry.number("tasks_per_core") or None,
         others=tuple(_others(entry)),
         within=LEAF if is_near else BLOCK if entry.number("segment_size") else "",
         segment=entry.number("segment_size") or None,
@@ -330,14 +331,8 @@ def _others(entry: Fields) -> Iterator[str]:
         yield "it asks for temporary disk space (--tmp)"
     if any(entry.number(key) for key in ("sockets_per_node", "cores_per_socket")):
         yield "it asks for sockets or for cores of a socket"
-    keys = ("tasks_per_core", "tasks_per_socket", "tasks_per_board")
-    if any((entry.number(key) or 0) > 0 for key in (keys[1:] if _has_core_each(entry) else keys)):
+    if any((entry.number(key) or 0) > 0 for key in ("tasks_per_socket", "tasks_per_board")):
         yield "it asks for tasks per core, socket or board"
-
-
-def _has_core_each(entry: Fields) -> bool:
-    """Tell whether each task has a CPU, and a core for itself."""
-    return entry.number("tasks_per_core") == 1 and (entry.number("cpus_per_task") or 1) == 1
 
 
 def _shares(entry: Fields) -> Iterator[Share]:
@@ -359,9 +354,11 @@ def _shares(entry: Fields) -> Iterator[Share]:
     per_node = held.each("allocated_nodes")
     if len(per_node) == len(names):
         for index, (name, node) in enumerate(zip(names, per_node, strict=True)):
-            cpus = node.number("cpus") or sum(socket.count("cores") for socket in node.each("sockets"))
+            cpus = node.number("cpus") or 0
+            cores = 0 if cpus else sum(socket.count("cores") for socket in node.each("sockets"))
             memory = node.number("memory_allocated", "memory") or 0
-            yield Share(node=node.text("nodename") or name, cpus=cpus, memory=memory, gres=gres_at(index))
+            name = node.text("nodename") or name
+            yield Share(node=name, cpus=cpus or cores, are_cores=cores > 0, memory=memory, gres=gres_at(index))
         return
     if names:
         total = entry.number("cpus") or len(names)
@@ -404,6 +401,7 @@ def _partition(entry: Fields) -> PartitionRecord:
             is_exclusive="exclusive" in flags or most.number("shares") == 0,
             is_of_one_user=_is_of_one_user(entry),
             max_nodes=most.number("nodes") or None,
+            min_nodes=entry.inside("minimums").number("nodes") or 1,
             cpus_per_node=most.number("cpus_per_node") or None,
             qos=entry.inside("qos").text("assigned"),
         )
@@ -416,8 +414,9 @@ def _partition(entry: Fields) -> PartitionRecord:
         state=entry.text("state"),
         is_exclusive="exclusive" in entry.texts("flags"),
         is_of_one_user=_is_of_one_user(entry),
-        max_nodes=entry.number("max_nodes_per_job") or None,
-        cpus_per_node=entry.number("max_cpus_per_node") or None,
+        max_nodes=entry.number("max_nodes_per_job", "maximum_nodes_per_job") or None,
+        min_nodes=entry.number("min_nodes_per_job", "min nodes per job") or 1,
+        cpus_per_node=entry.number("max_cpus_per_node", "maximum_cpus_per_node") or None,
         qos=entry.text("qos"),
         preemption=entry.text("preempt_mode"),
     )

@@ -340,7 +340,7 @@ def _usable(job: JobRecord, partition: str, site: Site) -> Sequence[tuple[NodeRe
 def _layout(
     job: JobRecord, need: _Need, usable: Sequence[tuple[NodeRecord, int]], partition: str, site: Site, required: int
 ) -> list[_Part]:
-    fewest = max(1, job.nodes, required)
+    fewest = max(job.nodes, site.limits(partition).min_nodes, required)
     if job.tasks_per_node:
         fewest = max(fewest, -(-job.tasks // job.tasks_per_node))
     of_partition = site.limits(partition).max_nodes
@@ -395,7 +395,11 @@ def _room(job: JobRecord, need: _Need, node: NodeRecord, partition: str, site: S
     cpus = min(node.cpus, site.limits(partition).cpus_per_node or node.cpus)
     if job.threads_per_core and job.threads_per_core < node.threads:
         cpus = cpus // node.threads * job.threads_per_core
-    found = [cpus // need.cpus if need.cpus else job.tasks]
+    found = [job.tasks]
+    if need.cpus and job.tasks_per_core and not job.threads_per_core:
+        found = [cpus // node.threads // -(-need.cpus // node.threads) * _sharing(job, need, node.threads)]
+    elif need.cpus:
+        found = [cpus // need.cpus]
     found += [node.gres.get(name, 0) // count for name, count in need.of_task.items()]
     of_cpu = (job.memory_per_cpu or 0) * need.cpus
     if site.counts_memory and node.memory and of_cpu:
@@ -422,14 +426,17 @@ def _amounts(
     gres: dict[str, int] = {name: count * part.tasks for name, count in need.of_task.items()}
     for amounts in (need.of_node, part.gres):
         gres |= {name: max(gres.get(name, 0), count) for name, count in amounts.items()}
+    threads = max(node.threads for node, _ in usable)
     cpus = max(part.tasks * need.cpus, job.cpus_per_node)
+    if need.cpus and job.tasks_per_core and not job.threads_per_core:
+        cores = -(-part.tasks // _sharing(job, need, threads)) * -(-need.cpus // threads)
+        cpus = max(cpus, cores * threads)
     if nodes == 1 or not need.cpus:
         cpus = max(cpus, -(-job.cpus // nodes))
     try:
         cpus = max(cpus, _of_tres(job.cpus_per_tres, gres))
     except ValueError:
         raise Inexpressible(f"its cores per resource cannot be read ({job.cpus_per_tres})") from None
-    threads = max(node.threads for node, _ in usable)
     used = threads if job.threads_per_core is None else job.threads_per_core
     if used > threads:
         raise Inexpressible(f"it asks for {used} threads of a core (--threads-per-core), and there are {threads}")
@@ -441,6 +448,11 @@ def _amounts(
         except ValueError:
             raise Inexpressible(f"its memory per resource cannot be read ({job.memory_per_tres})") from None
     return {"cores": cpus, **gres, **({"mem": memory} if memory and site.counts_memory else {})}
+
+
+def _sharing(job: JobRecord, need: _Need, threads: int) -> int:
+    """Return how many tasks of a job are on one core."""
+    return min(job.tasks_per_core or threads, max(1, threads // max(1, need.cpus)))
 
 
 def _of_tres(text: str, gres: Mapping[str, int]) -> int:
