@@ -169,6 +169,7 @@ class NodeRecord:
     state: NodeState
     cpus: int
     threads: int = 1
+    sockets: int = 1
     #: What jobs can have of its memory.
     memory: int = 0
     gres: Amounts = Amounts()

@@ -67,6 +67,8 @@ class Site:
     counts_memory: bool = True
     #: Whether Slurm gives whole nodes only (select/linear).
     gives_whole_nodes: bool = False
+    #: Whether it gives whole sockets only.
+    gives_whole_sockets: bool = False
     #: Whether it is known how Slurm selects.
     is_configured: bool = False
     described: Mapping[str, PartitionRecord] = field(default_factory=dict)
@@ -331,7 +333,7 @@ def _usable(job: JobRecord, partition: str, site: Site) -> Sequence[tuple[NodeRe
         usable = [node for node in usable if node.name not in excluded and has(node.features)] or usable
         alike: dict[object, tuple[NodeRecord, int]] = {}
         for node in usable:
-            kind = node.cpus, node.threads, node.memory, node.gres
+            kind = node.cpus, node.threads, node.sockets, node.memory, node.gres
             alike[kind] = alike.get(kind, (node, 0))[0], alike.get(kind, (node, 0))[1] + 1
         site.usable[key] = tuple(alike.values())
     return site.usable[key]
@@ -429,8 +431,7 @@ def _amounts(
     threads = max(node.threads for node, _ in usable)
     cpus = max(part.tasks * need.cpus, job.cpus_per_node)
     if need.cpus and job.tasks_per_core and not job.threads_per_core:
-        cores = -(-part.tasks // _sharing(job, need, threads)) * -(-need.cpus // threads)
-        cpus = max(cpus, cores * threads)
+        cpus = max(cpus, -(-part.tasks // _sharing(job, need, threads)) * -(-need.cpus // threads) * threads)
     if nodes == 1 or not need.cpus:
         cpus = max(cpus, -(-job.cpus // nodes))
     try:
@@ -440,8 +441,12 @@ def _amounts(
     used = threads if job.threads_per_core is None else job.threads_per_core
     if used > threads:
         raise Inexpressible(f"it asks for {used} threads of a core (--threads-per-core), and there are {threads}")
-    cpus = -(-cpus // used) * threads
-    memory = job.memory_per_node or (job.memory_per_cpu or 0) * cpus or (need.memory * part.tasks)
+    cores = -(-cpus // used)
+    if site.gives_whole_sockets:
+        of_socket = max(node.cpus // node.threads // node.sockets for node, _ in usable) or 1
+        cores = -(-cores // of_socket) * of_socket
+    cpus = cores * threads
+    memory = job.memory_per_node or (job.memory_per_cpu or 0) * cores * used or (need.memory * part.tasks)
     if job.memory_per_tres:
         try:
             memory = _of_tres(job.memory_per_tres, gres)
