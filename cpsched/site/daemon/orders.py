@@ -170,8 +170,9 @@ _NEAR = 600
 def rank_orders(state: State, snapshot: Snapshot) -> Iterator[Order]:
     """Yield the orders by which jobs that the plan starts first come first.
 
-    Nothing is held, and what others have set lately stays. Tasks of an array that the manager does not tell apart have one priority, by the first of them.
-    Jobs of different bands (`standing.py`) keep the order that they have by the manager's own priorities.
+    Nothing is held, and what others have set lately stays. Tasks of an array that the manager does not tell apart have
+    one priority, by the first of them. Jobs of different bands (`standing.py`) keep the order that they have by the
+    manager's own priorities.
     """
     if snapshot.gate_is_closed:
         yield Gate(until=None)

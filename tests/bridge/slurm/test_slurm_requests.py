@@ -247,7 +247,7 @@ def test_whole_cores_are_given() -> None:
 def test_cpus_of_cores_and_sockets_are_those_that_slurm_gave(
     fields: dict[str, Any], selects: str, cpus: int, memory: int
 ) -> None:
-    """As 22.05 gave them on a node with two sockets of four cores with two threads: memory is for the threads in use."""
+    """As 22.05 gave them on two sockets of four cores with two threads each: memory is for the threads in use."""
     nodes = [node("t1", threads=2, sockets=2)]
     found = read_answer({"jobs": [waiting(1, **fields)], "nodes": nodes}, "test")
     config = {"SelectTypeParameters": f"{selects}_MEMORY"}

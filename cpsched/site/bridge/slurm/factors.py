@@ -29,6 +29,8 @@ class Factors:
         self._quiet_until, self._is_quiet = -math.inf, False
         #: By number, the factors when they were looked at last; None: never.
         self._seen: Mapping[int, tuple[int, int]] | None = None
+        #: By number, a job as it was read, and the same with its factor: what is as before is the same object.
+        self._made: dict[int, tuple[JobRecord, JobRecord]] = {}
         #: By number, since when another's factor is known.
         self._others: dict[int, int] = {}
         #: The looks that found one which was another one in the look before, and the last such job.
@@ -47,27 +49,45 @@ class Factors:
 
         `factors`: by number, the factor and the priority.
         """
-        others, has_changed, found = dict[int, int](), False, list[JobRecord]()
         if self._seen is None and any(factor for factor, _ in factors.values()):
             self._quiet_until = now + LEASE
         self._is_quiet = now < self._quiet_until
+        before, self._made = self._made, {}
+        others, found = dict[int, int](), list[JobRecord]()
         for job in jobs:
             if job.state is JobState.WAITING and job.number in factors:
                 factor, priority = factors[job.number]
-                if factor and factor not in self._ordered.get(_common(job), ()):
-                    before = None if self._seen is None else self._seen.get(job.number)
-                    is_new = before is None or before[0] != factor
-                    if is_new and before is not None:
-                        has_changed, self._last = True, job.number
-                    others[job.number] = now if is_new else self._others.get(job.number, now)
-                is_foreign = self._is_quiet or now < others.get(job.number, -math.inf) + LEASE
-                job = job.but(site_factor=factor, priority=priority, is_foreign=is_foreign)
+                since = self._since(job, factor, now)
+                if since is not None:
+                    others[job.number] = since
+                is_foreign = self._is_quiet or (since is not None and now < since + LEASE)
+                read, made = before.get(job.number, (None, job))
+                if read is not job or (factor, priority, is_foreign) != (
+                    made.site_factor,
+                    made.priority,
+                    made.is_foreign,
+                ):
+                    made = job.but(site_factor=factor, priority=priority, is_foreign=is_foreign)
+                self._made[job.number] = job, made
+                job = made
             found.append(job)
+        seen = self._seen or {}
+        changed = [number for number in others if number in seen and seen[number][0] != factors[number][0]]
+        self._looks = [at for at in self._looks if now < at + LEASE]
+        if changed:
+            self._looks.append(now)
+            self._last = changed[-1]
         alive = {_common(job) for job in jobs}
         self._ordered = {common: known for common, known in self._ordered.items() if common in alive}
         self._seen, self._others = factors, others
-        self._looks = [at for at in self._looks if now < at + LEASE] + ([now] if has_changed else [])
         return tuple(found)
+
+    def _since(self, job: JobRecord, factor: int, now: int) -> int | None:
+        """Return since when a job has a factor that others have set; None: it has none."""
+        if not factor or factor in self._ordered.get(_common(job), ()):
+            return None
+        is_known = self._seen is not None and job.number in self._seen and self._seen[job.number][0] == factor
+        return self._others.get(job.number, now) if is_known else now
 
     def others(self) -> str:
         """Return what others did, in words; empty: nothing is known."""
