@@ -106,7 +106,9 @@ def look(instance: Path, plan: Path | None = None) -> Looked:
 
     if plan is not None:
         return Looked(read_instance(instance), read_plan(plan))
-    from cpsched.site.daemon import store_url
+    if instance.name.endswith((".json", ".json.gz")):
+        return Looked(read_instance(instance), None)
+    from cpsched.site.daemon import store_url  # loads a database
 
     if store_url(os.fspath(instance)) is None:
         return Looked(read_instance(instance), None)
