@@ -28,9 +28,9 @@ from cpsched.text import printable
 )
 @AS_JSON
 def command(files: tuple[Path, ...], job: str, at: int | None, log: Path | None, as_json: bool) -> None:
-    """Explain why JOB does not start earlier than in PLAN, or than a daemon plans.
+    """Explain why JOB does not start earlier than in PLAN.
 
-    Of a daemon its site's file, or its SQLite file, stands in place of INSTANCE and PLAN.
+    The site's file of a daemon, or its SQLite file, stands in place of INSTANCE and PLAN.
 
     For each interval of time before its start, the first cause is named, and the fewest other jobs that were found
     without which the job could start. Each change that is listed was tried: with it, the job would start earlier
