@@ -333,7 +333,7 @@ def _others(entry: Fields) -> Iterator[str]:
     if any(entry.number(key) for key in ("sockets_per_node", "cores_per_socket")):
         yield "it asks for sockets or for cores of a socket"
     if any((entry.number(key) or 0) > 0 for key in ("tasks_per_socket", "tasks_per_board")):
-        yield "it asks for tasks per core, socket or board"
+        yield "it asks for tasks per socket or board"
 
 
 def _shares(entry: Fields) -> Iterator[Share]:
