@@ -5,15 +5,15 @@ from pathlib import Path
 
 import click
 
-from cpsched.cli.forecast import forecasts, row_of
+from cpsched.cli.forecast import forecasts, in_words, row_of
 from cpsched.cli.options import AS_JSON, INPUT_FILE
 from cpsched.cli.outputs import echo_output
+from cpsched.cli.watching import look
 from cpsched.text import printable
 
 
 @click.command("explain", epilog="Example: cpsched explain window.json plan.json 1201 --at 600")
-@click.argument("instance", type=INPUT_FILE)
-@click.argument("plan", type=INPUT_FILE)
+@click.argument("files", type=INPUT_FILE, nargs=-1, required=True, metavar="INSTANCE [PLAN]")
 @click.argument("job")
 @click.option(
     "--at",
@@ -27,8 +27,10 @@ from cpsched.text import printable
     help="Also say when it will most likely start, by what is learnt from this log, as cpsched forecast does.",
 )
 @AS_JSON
-def command(instance: Path, plan: Path, job: str, at: int | None, log: Path | None, as_json: bool) -> None:
+def command(files: tuple[Path, ...], job: str, at: int | None, log: Path | None, as_json: bool) -> None:
     """Explain why JOB does not start earlier than in PLAN.
+
+    The site's file of a daemon, or its SQLite file, stands in place of INSTANCE and PLAN.
 
     For each interval of time before its start, the first cause is named, and the fewest other jobs that were found
     without which the job could start. Each change that is listed was tried: with it, the job would start earlier
@@ -36,11 +38,13 @@ def command(instance: Path, plan: Path, job: str, at: int | None, log: Path | No
     that kept that job waiting, and so on.
     """
     from cpsched.answers import Answers, chain_lines, explanation_lines
-    from cpsched.formats import read_instance, read_plan
-    from cpsched.report import moment
 
-    window = read_instance(instance)
-    answers = Answers(window, read_plan(plan))
+    if len(files) > len(("INSTANCE", "PLAN")):
+        raise click.UsageError(f"Expected INSTANCE, PLAN and JOB, got {len(files) + 1} arguments.")
+    window, plan, known = look(*files)
+    if plan is None:
+        raise click.UsageError("Expected INSTANCE, PLAN and JOB: solve makes a plan.")
+    answers = Answers(window, plan)
     if not answers.has(job):
         message = f"The instance has no job {printable(job)!r}."
         if elements := window.members().get(job):
@@ -50,19 +54,19 @@ def command(instance: Path, plan: Path, job: str, at: int | None, log: Path | No
         raise click.BadParameter(message, param_hint="JOB")
     explanation = answers.explain(job, at)
     chain = answers.chain(job) if at is None else ()
-    found = () if log is None else forecasts(window, log, quiet=as_json)[0]
-    one = next((one for one in found if one.job == job), None)
+    told = known or {} if log is None else {one.job: one for one in forecasts(window, log, quiet=as_json)[0]}
+    one = told.get(job)
     if as_json:
         echo_output(
             "explain",
             {
                 **asdict(explanation),
                 "chain": [asdict(one) for one in chain],
-                "forecast": None if one is None else row_of(one),
+                "forecast": None if one is None else row_of(job, one),
             },
         )
         return
     if one is not None:
-        click.echo(one.words(lambda second: moment(window, second)))
+        click.echo(in_words(window, one))
     for line in (*explanation_lines(window, explanation), *chain_lines(window, chain)):
         click.echo(line)

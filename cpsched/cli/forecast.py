@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,11 +13,13 @@ import click
 from cpsched.cli.options import AS_JSON, INPUT_FILE, SEED_RANGE
 from cpsched.cli.outputs import echo_output
 from cpsched.cli.screen import say_first_start
+from cpsched.cli.watching import look
 from cpsched.text import printable
 
 if TYPE_CHECKING:
     from cpsched.domain import Instance, Job
     from cpsched.forecast import Forecast
+    from cpsched.site.serve import ForecastModel
 
 #: Ten futures tell no share of 90 %.
 _LEAST, _MOST = 10, 10_000
@@ -36,26 +38,31 @@ def command(instance: Path, log: Path | None, futures: int, seed: int, as_json: 
 
     Futures are played by priority, with EASY backfilling. How long jobs run is learnt from the jobs of LOG that have
     ended by the instance's now, on the same clock; and the jobs of one to fourteen days before come again. Without
-    LOG, jobs take their walltimes, and none arrive.
+    LOG, jobs take their walltimes, and none arrive; of a daemon (its site's file, or its SQLite file) its last
+    forecasts are printed, and none are made.
     """
-    from cpsched.formats import read_instance
     from cpsched.report import moment
 
-    window = read_instance(instance)
-    told, past = forecasts(window, log, futures=futures, seed=seed, quiet=as_json)
+    window, _, known = look(instance)
+    past: list[Job] = []
+    if known is None or log is not None:
+        found, past = forecasts(window, log, futures=futures, seed=seed, quiet=as_json)
+        told: Mapping[str, Forecast | ForecastModel] = {one.job: one for one in found}
+    else:
+        told, futures = known, 0
     learnt = sum(job.runtime is not None for job in past)
     if as_json:
-        rows = [row_of(one) for one in told]
+        rows = [row_of(job, one) for job, one in told.items()]
         about = {"instance": window.name, "now": window.now, "futures": futures}
         echo_output("forecast", {**about, "learnt": learnt, "arrivals": len(past), "jobs": rows})
         return
     if log is not None:
         click.echo(f"learnt from {learnt:,} jobs that ended; {len(past):,} came before now", err=True)
-    for one in told:
+    for job, one in told.items():
         span = ""
         if one.earliest is not None and one.latest is not None and one.earliest < one.latest:
             span = f" (80 %: {moment(window, one.earliest)} to {moment(window, one.latest)})"
-        click.echo(f"{printable(one.job)}: {one.words(lambda second: moment(window, second))}{span}")
+        click.echo(f"{printable(job)}: {in_words(window, one)}{span}")
 
 
 def forecasts(
@@ -81,6 +88,16 @@ def _jobs_of(log: Path, window: Instance) -> Sequence[Job]:
         return read_workload(log, LogOptions(cluster=machine))[0].jobs
 
 
-def row_of(one: Forecast) -> dict[str, object]:
-    """Return a forecast as a value of JSON."""
-    return {name: getattr(one, name) for name in ("job", "likely", "by", "earliest", "latest")}
+def in_words(window: Instance, one: Forecast | ForecastModel) -> str:
+    """Return the forecast of a job of a window in words."""
+    from cpsched.report import moment
+
+    if one.likely is None:
+        return "no start in most futures"
+    by = "" if one.by is None or one.by == one.likely else f", by {moment(window, one.by)} with 80 %"
+    return f"most likely {moment(window, one.likely)}{by}"
+
+
+def row_of(job: str, one: Forecast | ForecastModel) -> dict[str, object]:
+    """Return the forecast of a job as a value of JSON."""
+    return {"job": job, "likely": one.likely, "by": one.by, "earliest": one.earliest, "latest": one.latest}

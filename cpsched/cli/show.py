@@ -12,7 +12,7 @@ from cpsched.cli.answer import figures_of
 from cpsched.cli.options import AS_JSON, INPUT_FILE, OUTPUT_FILE, ends_in
 from cpsched.cli.outputs import echo_output
 from cpsched.cli.screen import output, print_whole
-from cpsched.cli.watching import open_watched
+from cpsched.cli.watching import NO_PLAN_YET, open_watched
 from cpsched.text import printable
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def command(
             return
         found = watched.read()
     if found is None:
-        raise click.UsageError("The store has no plan yet: the daemon has not ended a cycle.")
+        raise click.UsageError(NO_PLAN_YET)
     made_for, shown = found
     if html is not None:
         write_text(html, (workflow_html if graph else gantt_html)(made_for, shown))

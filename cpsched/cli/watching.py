@@ -1,13 +1,20 @@
-"""What ``cpsched show`` reads, again and again: two files, or the store of a daemon."""
+"""What commands that ask about a plan read: two files, or what a daemon has in its store."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
 
 if TYPE_CHECKING:
     from cpsched.domain import Instance, Plan
-    from cpsched.site.serve import Source
+    from cpsched.site.serve import ForecastModel, Source
+
+NO_PLAN_YET = "The store has no plan yet: the daemon has not ended a cycle."
 
 
 class _Files:
@@ -80,3 +87,36 @@ def open_watched(instance: str | Path, plan: Path | None) -> Watched:
 
     opened = open_source(instance)
     return _Store(opened.name, opened.source)
+
+
+class Looked(NamedTuple):
+    """A window, its plan, and what a daemon has forecast of its jobs."""
+
+    instance: Instance
+    plan: Plan | None
+    #: None: it is none of a daemon.
+    forecasts: Mapping[str, ForecastModel] | None = None
+
+
+def look(instance: Path, plan: Path | None = None) -> Looked:
+    """Read a window once, with a plan if there is one: from files, or a daemon's site file or SQLite file.
+
+    Raises `DocumentError` if a file is not in order; `StoreError` if the store cannot be read.
+    """
+    from cpsched.formats import read_instance, read_plan
+
+    if plan is not None:
+        return Looked(read_instance(instance), read_plan(plan))
+    if instance.name.endswith((".json", ".json.gz")):
+        return Looked(read_instance(instance), None)
+    from cpsched.site.daemon import store_url  # loads a database
+
+    if store_url(os.fspath(instance)) is None:
+        return Looked(read_instance(instance), None)
+    from cpsched.site.serve import open_source
+
+    with closing(open_source(os.fspath(instance)).source) as source:
+        view = source.read()
+    if view is None:
+        raise click.UsageError(NO_PLAN_YET)
+    return Looked(view.instance, view.plan, view.forecasts)

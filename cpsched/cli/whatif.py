@@ -10,6 +10,7 @@ import click
 from cpsched.cli.answer import check_stdout
 from cpsched.cli.options import AS_JSON, INPUT_FILE, PLAN_FILE, SECONDS_RANGE, STDOUT
 from cpsched.cli.outputs import echo_output, put_document
+from cpsched.cli.watching import look
 from cpsched.errors import SyntaxFault
 from cpsched.text import printable
 
@@ -61,11 +62,11 @@ def command(
 ) -> None:
     """Compare a plan with that of a changed instance.
 
-    The output says which jobs gain and which pay. Without PLAN, the planner's plan is compared. --submit only looks,
-    and moves no job.
+    The output says which jobs gain and which pay. Without PLAN, the planner's plan is compared; of a daemon (its site's
+    file, or its SQLite file) its own. --submit only looks, and moves no job.
     """
     from cpsched.answers import WhatIf, comparison_lines, what_if
-    from cpsched.formats import plan_to_document, read_instance, read_plan
+    from cpsched.formats import plan_to_document
     from cpsched.portfolio import solve
 
     check_stdout(output, as_json=as_json)
@@ -81,8 +82,8 @@ def command(
         raise click.UsageError(
             "Expected a change (--add, --drop, --drain, --walltime, --limit, --nodes), or --submit alone."
         )
-    window = read_instance(instance)
-    before = solve(window, engine="planner", budget=0) if plan is None else read_plan(plan)
+    window, found, _ = look(instance, plan)
+    before = solve(window, engine="planner", budget=0) if found is None else found
     if submit is not None:
         _submit(window, before, text_or_file(submit), as_json=as_json)
         return

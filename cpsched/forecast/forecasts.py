@@ -29,13 +29,6 @@ class Forecast:
     #: What the futures say, before calibration.
     played: "Quantiles"
 
-    def words(self, moment: Callable[[int], str]) -> str:
-        """Return it in words; `moment` puts a second into words."""
-        if self.likely is None:
-            return "no start in most futures"
-        by = "" if self.by is None or self.by == self.likely else f", by {moment(self.by)} with 80 %"
-        return f"most likely {moment(self.likely)}{by}"
-
 
 def learnt_from(past: Iterable[Job], now: int) -> tuple[RuntimeLearner, list[Job]]:
     """Return what is learnt from the jobs of a log that had ended by a second, if each began when it was submitted; and

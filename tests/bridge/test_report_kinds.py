@@ -187,7 +187,9 @@ def test_many_tasks_fill_nodes_of_several_sizes() -> None:
 def test_limits_of_partitions_are_kept() -> None:
     """MaxNodes, MaxCPUsPerNode over several jobs and nodes, MaxTime where nothing is said, and closed partitions."""
     wide = hour(1, node_count=2, cpus=2, tasks=2)
-    assert "MaxNodes" in of_slurm(wide, partitions=[part(max_nodes_per_job=1)]).left["1"]
+    for key in ("max_nodes_per_job", "maximum_nodes_per_job"):  # scontrol, and slurmrestd of 22.05
+        assert "MaxNodes" in of_slurm(wide, partitions=[part() | {key: 1}]).left["1"]
+    assert len(of_slurm(hour(1), partitions=[part() | {"min nodes per job": 2}]).nodes["1"]) == 2
     jobs = [running(9, "n1", {"n1": (4, 100)}, time_limit=60), *(hour(number, cpus=4, tasks=4) for number in (1, 2, 3))]
     seen = of_slurm(*jobs, partitions=[part(max_cpus_per_node=4)])
     assert sorted(seen.starts[name] for name in "123") == [0, HOUR - 60, HOUR]

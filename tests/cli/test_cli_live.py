@@ -19,6 +19,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from cpsched.cli import main
+from cpsched.cli.exits import ExitCode
 from tests.cli.conftest import Run, Window
 from tests.cli.test_cli_examples import SITE
 
@@ -118,12 +119,18 @@ def test_the_store_of_a_daemon_is_shown(run: Run, tmp_path: Path) -> None:
     """Without a plan the site's file of a daemon is shown, as it was after the last cycle."""
     site = tmp_path / "site.toml"
     site.write_text(SITE.format(folder=tmp_path))
-    job = {"id": "1201", "submit": 0, "walltime": 600, "request": "ncpus=4"}
+    job, later = ({"id": name, "submit": 0, "walltime": 600, "request": "ncpus=4"} for name in ("1201", "1202"))
     nodes = [{"names": "n1", "resources": {"cores": 4}}]
-    machine = {"format": "cpsched-instance/1", "name": "w", "cluster": {"nodes": nodes}, "jobs": [job]}
+    machine = {"format": "cpsched-instance/1", "name": "w", "cluster": {"nodes": nodes}, "jobs": [job, later]}
     (tmp_path / "window.json").write_text(json.dumps(machine))
     assert CliRunner().invoke(main, ["daemon", "--config", str(site), "--once"]).exit_code == 0
     assert "1201" in run("show", site).stdout
     assert json.loads(run("show", site, "--json").stdout)["jobs"][0]["id"] == "1201"
     refused = run("show", tmp_path / "window.json")
     assert "Expected a PLAN beside an instance" in refused.stderr
+    assert run("explain", tmp_path / "window.json", "1202").exit_code == ExitCode.BAD_INPUT
+    store = tmp_path / "store.db"
+    for source in (site, store):
+        assert "job 1202: planned from" in run("explain", source, "1202").stdout
+        assert run("whatif", source, "--submit", "ncpus=4,walltime=10m").stdout.startswith("would start in ")
+        assert [one["job"] for one in json.loads(run("forecast", source, "--json").stdout)["jobs"]] == ["1202"]

@@ -66,6 +66,8 @@ class JobFacts:
     priority: int = 0
     #: The place that it has by the manager's own rules, whatever was ordered; 0: it is not known.
     own_priority: int = 0
+    #: Whether others than this cpsched have set that place lately: it is not to be changed for now.
+    is_foreign: bool = False
     #: The same text for all waiting tasks of an array that have one priority; empty: the job has one of its own.
     batch: str = ""
     #: The second at which the manager starts the waiting job by an order that it has; None: it has none.

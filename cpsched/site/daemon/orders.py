@@ -170,8 +170,9 @@ _NEAR = 600
 def rank_orders(state: State, snapshot: Snapshot) -> Iterator[Order]:
     """Yield the orders by which jobs that the plan starts first come first.
 
-    Nothing is held. Tasks of an array that the manager does not tell apart have one priority, by the first of them.
-    Jobs of different bands (`standing.py`) keep the order that they have by the manager's own priorities.
+    Nothing is held, and what others have set lately stays. Tasks of an array that the manager does not tell apart have
+    one priority, by the first of them. Jobs of different bands (`standing.py`) keep the order that they have by the
+    manager's own priorities.
     """
     if snapshot.gate_is_closed:
         yield Gate(until=None)
@@ -185,6 +186,8 @@ def rank_orders(state: State, snapshot: Snapshot) -> Iterator[Order]:
         facts, planned = snapshot.jobs[job], state.plan.get(job)
         if facts.is_steered:
             yield HandBack(job=job)
+        elif facts.is_foreign:
+            continue
         elif influence <= 0:
             own.append(job)
         elif planned is None or state.is_barred(job):
@@ -196,7 +199,8 @@ def rank_orders(state: State, snapshot: Snapshot) -> Iterator[Order]:
                 wanted[name] = key, job, facts.priority
     for job in own:
         facts = snapshot.jobs[job]
-        if (facts.is_marked or facts.is_steered) and (facts.batch or job) not in wanted:
+        is_ours = facts.is_steered or (facts.is_marked and not facts.is_foreign)
+        if is_ours and (facts.batch or job) not in wanted:
             yield HandBack(job=job)
     if state.is_blind:
         return

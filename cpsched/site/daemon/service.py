@@ -170,11 +170,11 @@ class Daemon:
 
     def stop(self) -> bool:
         """Hand everything back, so that the manager goes on by itself; tell whether nothing is left."""
-        self._take(Stopping())
-        is_done = not self._is_superseded and (
-            any(self._try_to_end() for _ in range(_LAST_TRIES)) or self._try_without_store()
-        )
-        if not (is_done or self._is_superseded):  # of another daemon, which has the cluster
+        is_done = False
+        if not self._is_superseded:  # another daemon has the cluster
+            self._take(Stopping())
+            is_done = any(self._try_to_end() for _ in range(_LAST_TRIES)) or self._try_without_store()
+        if not (is_done or self._is_superseded):
             self.log.error("could not hand everything back: use cpsched daemon --hand-back")
         self.log.info("ended")
         return is_done
@@ -292,7 +292,7 @@ class Daemon:
             self.journal.failed("manager", error)
             return False
         self._beat()
-        if snapshot.rival:
+        if snapshot.rival and not self.settings.policy.is_dry_run:
             self.must_stop = self._is_superseded = True
             self.journal.failed("rival", CpschedError(f"another cpsched steers these jobs: {snapshot.rival}"))
             return False

@@ -231,6 +231,39 @@ def test_whole_cores_are_given() -> None:
     assert make_snapshot(records, NOW).instance.jobs[0].request.chunks[0].resources["cores"] == 4
 
 
+@pytest.mark.parametrize(
+    ("fields", "selects", "cpus", "memory"),
+    [
+        ({"tasks": 4, "cpus": 4, "tasks_per_core": 1}, "CR_CORE", 8, 800),
+        ({"tasks": 2, "cpus": 4, "tasks_per_core": 1}, "CR_CORE", 4, 400),
+        ({"tasks": 2, "cpus": 6, "tasks_per_core": 1}, "CR_CORE", 8, 800),
+        ({"tasks": 4, "cpus": 4, "tasks_per_core": 2}, "CR_CORE", 4, 400),
+        ({"tasks": 2, "cpus": 4, "tasks_per_core": 1, "threads_per_core": 1}, "CR_CORE", 8, 400),
+        ({"tasks": 3, "cpus": 3, "tasks_per_core": 1, "threads_per_core": 1}, "CR_CORE", 6, 300),
+        ({"tasks": 1, "cpus": 1}, "CR_Socket", 8, 800),
+        ({"tasks": 9, "cpus": 9}, "CR_Socket", 16, 1600),
+    ],
+)
+def test_cpus_of_cores_and_sockets_are_those_that_slurm_gave(
+    fields: dict[str, Any], selects: str, cpus: int, memory: int
+) -> None:
+    """As 22.05 gave them on two sockets of four cores with two threads each: memory is for the threads in use."""
+    nodes = [node("t1", threads=2, sockets=2)]
+    found = read_answer({"jobs": [waiting(1, **fields)], "nodes": nodes}, "test")
+    config = {"SelectTypeParameters": f"{selects}_MEMORY"}
+    made = make_snapshot(replace(found, config=config), NOW)
+    assert chunks(made.instance.jobs[0]) == [(1, {"cores": cpus, "mem": memory}, {})]
+
+
+def test_a_running_job_has_all_threads_of_its_cores() -> None:
+    """22.05 names cores: half of a node with two threads a core is not taken for a quarter."""
+    held = running(1, "t1", {"t1": (4, 800)}, cpus=8)
+    found = read_answer({"jobs": [held, waiting(2)], "nodes": [node("t1", threads=2)]}, "test")
+    job, _ = make_snapshot(found, NOW).instance.jobs
+    assert job.running is not None
+    assert job.running.segments[0].allocation[0].resources == {"cores": 8, "mem": 800}
+
+
 def test_running_jobs_are_facts() -> None:
     """Suspended, completing, late and unlimited jobs hold their nodes; on unknown nodes they are told of."""
     held = {"m1": (4, 400)}
@@ -270,7 +303,7 @@ def test_amounts() -> None:
     assert [memory(text) for text in ("62.50G", "100M", "1T", "2048K", "1K", "7", "4Gn")] == [
         64000, 100, 1048576, 2, 1, 7, 4096,
     ]  # fmt: skip
-    assert license_amounts("matlab:2,ansys,rtl@r,matlab=1") == {"matlab": 3, "ansys": 1, "rtl@r": 1}
+    assert license_amounts("matlab:2;ansys,rtl@r,matlab=1") == {"matlab": 3, "ansys": 1, "rtl@r": 1}
     assert [minutes(text) for text in ("00:05:00", "1-00:30:00", "UNLIMITED")] == [300, 88200, None]
 
 

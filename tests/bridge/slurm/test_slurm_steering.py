@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import signal
 import sqlite3
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +73,16 @@ def factors(lab: Laboratory) -> dict[str, int]:
     """Return what was added to the priorities of jobs."""
     rows = (line.split("|") for line in lab.run("sprio", "-h", "-o", "%i|%S").splitlines())
     return {job.strip(): int(site) for job, site in rows if int(site)}
+
+
+def is_changed(lab: Laboratory, job: str, factor: int | None) -> bool:
+    """Tell whether another factor was added to the priority of a job."""
+    return factors(lab).get(job) != factor
+
+
+def has_gone_on(site: Site, daemon: subprocess.Popen[str], cycles: float) -> bool:
+    """Tell whether a daemon has made another cycle, or ended."""
+    return daemon.poll() is not None or site.metric("cpsched_cycles_total") > cycles
 
 
 def assert_all_run(site: Site, jobs: list[str]) -> None:
@@ -271,6 +283,34 @@ def test_two_daemons(make: MakeSite) -> None:
     assert "another cpsched steers these jobs" in other.log()
     assert daemon.poll() is None
     site.lab.run("scancel", blocker)
+    assert_all_run(site, jobs)
+    site.stop(daemon)
+
+
+def test_two_daemons_that_give_orders_only(make: MakeSite) -> None:
+    """The second one sets no factor beside those of the first, and ends when it has seen them change twice."""
+    site = make("order")
+    lab = site.lab
+    blocker = block(site)
+    jobs = [*submit(site, 3, "--time=200"), *submit(site, 1, "--time=1")]
+    daemon = site.daemon()
+    lab.wait(lambda: factors(lab))
+    set_by_first = factors(lab)
+    other = make("order", None, "other")
+    second = other.daemon()
+    other.wait_for_more(lambda: other.metric("cpsched_cycles_total"), 1)
+    assert factors(lab) == set_by_first
+    for turn, job in enumerate((jobs[2], jobs[1])):
+        before = factors(lab)
+        lab.run("scontrol", "update", f"JobId={job}", f"TimeLimit={20 - turn}")
+        lab.wait(partial(is_changed, lab, job, before.get(job)))
+        cycles = other.metric("cpsched_cycles_total") if second.poll() is None else 0
+        lab.wait(partial(has_gone_on, other, second, cycles))
+    assert second.wait(60) != 0
+    assert "another cpsched steers these jobs" in other.log()
+    assert daemon.poll() is None
+    assert factors(lab)
+    lab.run("scancel", blocker)
     assert_all_run(site, jobs)
     site.stop(daemon)
 

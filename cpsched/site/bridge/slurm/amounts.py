@@ -183,7 +183,7 @@ def license_amounts(text: str) -> Amounts:
     found: dict[str, int] = {}
     if text in _NOTHING:
         return Amounts()
-    for part in text.split(","):
+    for part in text.replace(";", ",").split(","):
         if not part:
             continue
         match = _LICENSE.fullmatch(part)

@@ -131,6 +131,8 @@ def _running(make: Callable[..., Job], view: JobRecord, site: Site, now: int) ->
     unknown = [share.node for share in view.shares if share.node not in site.nodes]
     if unknown:
         raise Inexpressible(f"it runs on nodes that are not known ({fold_hostlist(unknown)})", is_for_manager=False)
+    if any(one.are_cores for one in view.shares):
+        view = view.but(shares=tuple(_in_cpus(one, site) for one in view.shares))
     start = min(now, view.start if view.start is not None else now)
     walltime = _NO_LIMIT if view.time_limit is None else max(1, view.time_limit)
     queue = view.partitions[0] if view.partitions else ""
@@ -166,6 +168,11 @@ def _holding(view: JobRecord, queue: str, walltime: int, site: Site) -> Holding:
     chunks = tuple(Chunk(count=count, resources=held) for held, count in counts.items())
     place = Place(arrangement=Arrangement.SCATTER, exclusive=view.exclusive != "" or site.limits(queue).is_alone)
     return [kinds[held] for held in amounts], (Step(walltime=walltime, request=Request(chunks=chunks, place=place)),)
+
+
+def _in_cpus(share: Share, site: Site) -> Share:
+    threads = site.nodes[share.node].threads if share.are_cores else 1
+    return share if threads == 1 else replace(share, cpus=share.cpus * threads, are_cores=False)
 
 
 def _held(share: Share, queue: str, site: Site) -> Amounts:

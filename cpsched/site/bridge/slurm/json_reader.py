@@ -187,6 +187,7 @@ def _groups(groups: Sequence[Fields]) -> tuple[tuple[NodeRecord, ...], tuple[Par
             state=node_state(_state_words(group.inside("node"), "state")),
             cpus=group.inside("cpus").number("minimum") or 0,
             threads=group.inside("threads").number("maximum") or 1,
+            sockets=group.inside("sockets").number("maximum") or 1,
             memory=memory.number("minimum") or 0,
             gres=gres_of_node(group.inside("gres").text("total"), used=group.inside("gres").text("used"))[0],
             features=tuple(part for part in group.inside("features").text("total").split(",") if part),
@@ -292,7 +293,8 @@ def _shared(entry: Fields) -> tuple[JobRecord, bool]:
         licenses=licenses,
         reservation=entry.text("resv_name"),
         exclusive=_exclusive(entry),
-        threads_per_core=entry.number("threads_per_core") or (1 if _has_core_each(entry) else None),
+        threads_per_core=entry.number("threads_per_core") or None,
+        tasks_per_core=entry.number("tasks_per_core") or None,
         others=tuple(_others(entry)),
         within=LEAF if is_near else BLOCK if entry.number("segment_size") else "",
         segment=entry.number("segment_size") or None,
@@ -330,14 +332,8 @@ def _others(entry: Fields) -> Iterator[str]:
         yield "it asks for temporary disk space (--tmp)"
     if any(entry.number(key) for key in ("sockets_per_node", "cores_per_socket")):
         yield "it asks for sockets or for cores of a socket"
-    keys = ("tasks_per_core", "tasks_per_socket", "tasks_per_board")
-    if any((entry.number(key) or 0) > 0 for key in (keys[1:] if _has_core_each(entry) else keys)):
-        yield "it asks for tasks per core, socket or board"
-
-
-def _has_core_each(entry: Fields) -> bool:
-    """Tell whether each task has a CPU, and a core for itself."""
-    return entry.number("tasks_per_core") == 1 and (entry.number("cpus_per_task") or 1) == 1
+    if any((entry.number(key) or 0) > 0 for key in ("tasks_per_socket", "tasks_per_board")):
+        yield "it asks for tasks per socket or board"
 
 
 def _shares(entry: Fields) -> Iterator[Share]:
@@ -359,9 +355,11 @@ def _shares(entry: Fields) -> Iterator[Share]:
     per_node = held.each("allocated_nodes")
     if len(per_node) == len(names):
         for index, (name, node) in enumerate(zip(names, per_node, strict=True)):
-            cpus = node.number("cpus") or sum(socket.count("cores") for socket in node.each("sockets"))
+            cpus = node.number("cpus") or 0
+            cores = 0 if cpus else sum(socket.count("cores") for socket in node.each("sockets"))
             memory = node.number("memory_allocated", "memory") or 0
-            yield Share(node=node.text("nodename") or name, cpus=cpus, memory=memory, gres=gres_at(index))
+            name = node.text("nodename") or name
+            yield Share(node=name, cpus=cpus or cores, are_cores=cores > 0, memory=memory, gres=gres_at(index))
         return
     if names:
         total = entry.number("cpus") or len(names)
@@ -381,6 +379,7 @@ def _node(entry: Fields) -> NodeRecord:
         state=node_state(_state_words(entry, "state", "state_flags")),
         cpus=entry.number("effective_cpus", "cpus") or 0,
         threads=entry.number("threads") or 1,
+        sockets=entry.number("sockets") or 1,
         memory=max(0, memory),
         gres=gres,
         fault=wrong,
@@ -404,6 +403,7 @@ def _partition(entry: Fields) -> PartitionRecord:
             is_exclusive="exclusive" in flags or most.number("shares") == 0,
             is_of_one_user=_is_of_one_user(entry),
             max_nodes=most.number("nodes") or None,
+            min_nodes=entry.inside("minimums").number("nodes") or 1,
             cpus_per_node=most.number("cpus_per_node") or None,
             qos=entry.inside("qos").text("assigned"),
         )
@@ -416,8 +416,9 @@ def _partition(entry: Fields) -> PartitionRecord:
         state=entry.text("state"),
         is_exclusive="exclusive" in entry.texts("flags"),
         is_of_one_user=_is_of_one_user(entry),
-        max_nodes=entry.number("max_nodes_per_job") or None,
-        cpus_per_node=entry.number("max_cpus_per_node") or None,
+        max_nodes=entry.number("max_nodes_per_job", "maximum_nodes_per_job") or None,
+        min_nodes=entry.number("min_nodes_per_job", "min nodes per job") or 1,
+        cpus_per_node=entry.number("max_cpus_per_node", "maximum_cpus_per_node") or None,
         qos=entry.text("qos"),
         preemption=entry.text("preempt_mode"),
     )

@@ -39,6 +39,7 @@ def site_of(records: SlurmRecords) -> Site:
         described={partition.name: partition for partition in records.partitions},
         counts_memory=not config or "MEMORY" in selects.upper(),
         gives_whole_nodes=config.get("SelectType") == "select/linear",
+        gives_whole_sockets="SOCKET" in selects.upper(),
         is_configured=bool(config),
         topology=records.topology,
     )

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from cpsched.errors import BridgeError, CpschedError
+from cpsched.errors import BridgeError, CpschedError, Fault
 from cpsched.site.bridge.protocol import (
     Gate,
     HandBack,
@@ -33,6 +33,7 @@ from cpsched.site.bridge.protocol import (
     Start,
 )
 from cpsched.site.bridge.slurm.client import SlurmClient
+from cpsched.site.bridge.slurm.factors import Factors
 from cpsched.site.bridge.slurm.lines import as_ordered, is_alive, lines_by_job
 from cpsched.site.bridge.slurm.marker import read_marker
 from cpsched.site.bridge.slurm.orders import Change, Refused, change_of, refusal_of
@@ -82,6 +83,7 @@ class SlurmManager:
         self._client, self._gate, self._clock = client, gate, clock
         #: Whether Slurm is known to add to priorities what it is told.
         self._only_ranks, self._can_rank = only_ranks, False
+        self._factors = Factors()
         self._maker = SnapshotMaker(choices, only_ranks=only_ranks)
         #: The queue when it was last looked at: what changes while nobody watches is seen by the next watch.
         self._seen: str | None = None
@@ -119,7 +121,13 @@ class SlurmManager:
         now = int(self._clock())
         self._doubt(records, now)
         snapshot = self._maker.make(records, now)
-        return replace(snapshot, gate_is_closed=self._gate_is_closed(), rival=self._rival(now))
+        said = self._factors.others()
+        return replace(
+            snapshot,
+            gate_is_closed=self._gate_is_closed(),
+            notes=(*snapshot.notes, Fault("priorities", said)) if said else snapshot.notes,
+            rival=self._rival(now) or self._factors.rival(now),
+        )
 
     def _doubt(self, records: SlurmRecords, now: int) -> None:
         """Raise `BridgeError` if an answer is not to be believed, or not yet."""
@@ -179,6 +187,8 @@ class SlurmManager:
                 receipts[index] = Receipt(order=order, result=Result.ALREADY)
                 continue
             changes[index] = change
+            if change.site_factor is not None and record is not None:
+                self._factors.order(record, change.site_factor, now)
             if change.comment is not None and record is not None and times[order.job] > 1:
                 noted[order.job] = record.but(admin_comment=change.comment)
                 if (earlier := notes.pop(order.job, None)) is not None:
@@ -241,7 +251,9 @@ class SlurmManager:
             raise BridgeError(
                 ("squeue", "--json"), f"Expected job {lost}, which squeue named a moment before, got none"
             )
-        self._jobs = jobs = _with_factors(jobs, self._client.factors()) if self._only_ranks else jobs
+        if self._only_ranks:
+            jobs = self._factors.given(jobs, self._client.factors(), int(self._clock()))
+        self._jobs = jobs
         by_id: dict[str, JobRecord] = {}
         are_whole = lines.keys() >= known
         for number, record in zip(numbers, jobs, strict=True):
@@ -325,17 +337,6 @@ def _whole_arrays(
             name = changes[places[0]].job
             whole[places[0]] = change._replace(job=name, whole=record.whole_id)
     return [found for index, change in changes.items() if (found := whole.get(index, change)) is not None]
-
-
-def _with_factors(jobs: tuple[JobRecord, ...], factors: Mapping[int, tuple[int, int]]) -> tuple[JobRecord, ...]:
-    """Return jobs with their factors and priorities, as far as they have any."""
-    found = []
-    for job in jobs:
-        if job.state is JobState.WAITING and job.number in factors:
-            factor, priority = factors[job.number]
-            job = job.but(site_factor=factor, priority=priority)
-        found.append(job)
-    return tuple(found)
 
 
 def _lives(process: int) -> bool:

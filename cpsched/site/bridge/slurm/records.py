@@ -24,6 +24,8 @@ class Share:
 
     node: str
     cpus: int
+    #: Whether these are cores, of which it has all threads.
+    are_cores: bool = False
     memory: int = 0
     #: Generic resources as in `Tres.amounts`: ``gpus``, and ``gpus.k20`` where the type is known.
     gres: Amounts = Amounts()
@@ -90,6 +92,8 @@ class JobRecord(NamedTuple):
     exclusive: str = ""
     #: On how many threads of a core its CPUs are; None: on all.
     threads_per_core: int | None = None
+    #: The most of its tasks on a core; None: as many as it has threads.
+    tasks_per_core: int | None = None
     #: The level of the topology of which all its nodes are in one group, or none.
     within: str = ""
     #: How many of its nodes at a time are in one block; None: it does not ask for segments.
@@ -108,6 +112,8 @@ class JobRecord(NamedTuple):
     priority: int = 0
     #: What was added to it (``SiteFactor``); None: Slurm does not add such things, or says nothing of this job's.
     site_factor: int | None = None
+    #: Whether that was set by others, lately.
+    is_foreign: bool = False
     #: What it holds, of one that runs.
     shares: tuple[Share, ...] = ()
     #: The nodes on which it runs or ran, as a host list.
@@ -163,6 +169,7 @@ class NodeRecord:
     state: NodeState
     cpus: int
     threads: int = 1
+    sockets: int = 1
     #: What jobs can have of its memory.
     memory: int = 0
     gres: Amounts = Amounts()
@@ -193,6 +200,8 @@ class PartitionRecord:
     #: The most nodes of a job, and the most CPUs of all its jobs on a node; None: all.
     max_nodes: int | None = None
     cpus_per_node: int | None = None
+    #: The fewest nodes of a job.
+    min_nodes: int = 1
     #: The QOS whose limits hold for its jobs; empty: none.
     qos: str = ""
     #: How its jobs are preempted, in Slurm's word; empty: that is not known.

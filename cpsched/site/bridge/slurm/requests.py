@@ -67,6 +67,8 @@ class Site:
     counts_memory: bool = True
     #: Whether Slurm gives whole nodes only (select/linear).
     gives_whole_nodes: bool = False
+    #: Whether it gives whole sockets only.
+    gives_whole_sockets: bool = False
     #: Whether it is known how Slurm selects.
     is_configured: bool = False
     described: Mapping[str, PartitionRecord] = field(default_factory=dict)
@@ -331,7 +333,7 @@ def _usable(job: JobRecord, partition: str, site: Site) -> Sequence[tuple[NodeRe
         usable = [node for node in usable if node.name not in excluded and has(node.features)] or usable
         alike: dict[object, tuple[NodeRecord, int]] = {}
         for node in usable:
-            kind = node.cpus, node.threads, node.memory, node.gres
+            kind = node.cpus, node.threads, node.sockets, node.memory, node.gres
             alike[kind] = alike.get(kind, (node, 0))[0], alike.get(kind, (node, 0))[1] + 1
         site.usable[key] = tuple(alike.values())
     return site.usable[key]
@@ -340,7 +342,7 @@ def _usable(job: JobRecord, partition: str, site: Site) -> Sequence[tuple[NodeRe
 def _layout(
     job: JobRecord, need: _Need, usable: Sequence[tuple[NodeRecord, int]], partition: str, site: Site, required: int
 ) -> list[_Part]:
-    fewest = max(1, job.nodes, required)
+    fewest = max(job.nodes, site.limits(partition).min_nodes, required)
     if job.tasks_per_node:
         fewest = max(fewest, -(-job.tasks // job.tasks_per_node))
     of_partition = site.limits(partition).max_nodes
@@ -395,7 +397,11 @@ def _room(job: JobRecord, need: _Need, node: NodeRecord, partition: str, site: S
     cpus = min(node.cpus, site.limits(partition).cpus_per_node or node.cpus)
     if job.threads_per_core and job.threads_per_core < node.threads:
         cpus = cpus // node.threads * job.threads_per_core
-    found = [cpus // need.cpus if need.cpus else job.tasks]
+    found = [job.tasks]
+    if need.cpus and job.tasks_per_core and not job.threads_per_core:
+        found = [cpus // node.threads // -(-need.cpus // node.threads) * _sharing(job, need, node.threads)]
+    elif need.cpus:
+        found = [cpus // need.cpus]
     found += [node.gres.get(name, 0) // count for name, count in need.of_task.items()]
     of_cpu = (job.memory_per_cpu or 0) * need.cpus
     if site.counts_memory and node.memory and of_cpu:
@@ -422,25 +428,36 @@ def _amounts(
     gres: dict[str, int] = {name: count * part.tasks for name, count in need.of_task.items()}
     for amounts in (need.of_node, part.gres):
         gres |= {name: max(gres.get(name, 0), count) for name, count in amounts.items()}
+    threads = max(node.threads for node, _ in usable)
     cpus = max(part.tasks * need.cpus, job.cpus_per_node)
+    if need.cpus and job.tasks_per_core and not job.threads_per_core:
+        cpus = max(cpus, -(-part.tasks // _sharing(job, need, threads)) * -(-need.cpus // threads) * threads)
     if nodes == 1 or not need.cpus:
         cpus = max(cpus, -(-job.cpus // nodes))
     try:
         cpus = max(cpus, _of_tres(job.cpus_per_tres, gres))
     except ValueError:
         raise Inexpressible(f"its cores per resource cannot be read ({job.cpus_per_tres})") from None
-    threads = max(node.threads for node, _ in usable)
     used = threads if job.threads_per_core is None else job.threads_per_core
     if used > threads:
         raise Inexpressible(f"it asks for {used} threads of a core (--threads-per-core), and there are {threads}")
-    cpus = -(-cpus // used) * threads
-    memory = job.memory_per_node or (job.memory_per_cpu or 0) * cpus or (need.memory * part.tasks)
+    cores = -(-cpus // used)
+    if site.gives_whole_sockets:
+        of_socket = max(node.cpus // node.threads // node.sockets for node, _ in usable) or 1
+        cores = -(-cores // of_socket) * of_socket
+    cpus = cores * threads
+    memory = job.memory_per_node or (job.memory_per_cpu or 0) * cores * used or (need.memory * part.tasks)
     if job.memory_per_tres:
         try:
             memory = _of_tres(job.memory_per_tres, gres)
         except ValueError:
             raise Inexpressible(f"its memory per resource cannot be read ({job.memory_per_tres})") from None
     return {"cores": cpus, **gres, **({"mem": memory} if memory and site.counts_memory else {})}
+
+
+def _sharing(job: JobRecord, need: _Need, threads: int) -> int:
+    """Return how many tasks of a job are on one core."""
+    return min(job.tasks_per_core or threads, max(1, threads // max(1, need.cpus)))
 
 
 def _of_tres(text: str, gres: Mapping[str, int]) -> int:

@@ -98,6 +98,7 @@ def job_facts(record: JobRecord, view: JobRecord, marker: Marker | None, revisio
         may_note=is_waiting and not prefix_of(record.admin_comment),
         priority=record.priority if is_waiting and record.site_factor is not None else 0,
         own_priority=_own_priority(record) if is_waiting else 0,
+        is_foreign=record.is_foreign,
         batch=str(record.number) if record.array is not None and record.task is None else "",
         due=None if order is None else order.at,
         nodes=tuple(sorted(nodes)),

@@ -78,10 +78,12 @@ _NUMBERS: Mapping[str, Mapping[str, str]] = {
     },
     "nodes": {
         "cpus": "CPUTot", "effective_cpus": "CPUEfctv", "real_memory": "RealMemory",
-        "specialized_memory": "MemSpecLimit", "threads": "ThreadsPerCore", "weight": "Weight",
+        "sockets": "Sockets", "specialized_memory": "MemSpecLimit", "threads": "ThreadsPerCore",
+        "weight": "Weight",
     },
     "partitions": {
-        "max_cpus_per_node": "MaxCPUsPerNode", "max_nodes_per_job": "MaxNodes", "priority_tier": "PriorityTier",
+        "max_cpus_per_node": "MaxCPUsPerNode", "max_nodes_per_job": "MaxNodes", "min_nodes_per_job": "MinNodes",
+        "priority_tier": "PriorityTier",
     },
     "reservations": {"core_count": "CoreCnt"},
     "licenses": {"Free": "Free", "Total": "Total"},
