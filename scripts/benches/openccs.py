@@ -53,15 +53,16 @@ def recovery(sizes: Sizes, folder: Path) -> Sample:
 
 
 def submissions(sizes: Sizes) -> Sample:
-    """Return the seconds in which the jobs of one second get starts and nodes beside a full plan."""
+    """Return the seconds in which more jobs get starts and nodes beside a full plan."""
     say(f"{sizes.submitted:,} submissions onto a plan of {sizes.planned:,} jobs")
-    whole = window_of(sizes, sizes.planned + sizes.submitted)
-    before = replace(whole, jobs=whole.jobs[: sizes.planned])
+    whole = window_of(sizes, sizes.planned + 2 * sizes.submitted)
+    before, between = (replace(whole, jobs=whole.jobs[: sizes.planned + come]) for come in (0, sizes.submitted))
     plan = solve(before, engine="planner")
 
     def followed() -> LivePlan:
         live = LivePlan(before, plan)
-        live.follow(before)
+        live.follow(between)
+        live.follow(between)
         return live
 
     return repeat(sizes.repetitions, followed, lambda live: (live.follow(whole), live.outcome()))
