@@ -189,7 +189,7 @@ def test_a_workload_is_read_with_each_error_and_failure(tmp_path: Path) -> None:
         assert fault.startswith(f"workload[2].{key}: {what}")
 
 
-SD_CAMPAIGNS = ("sd-cirne", "sd-cirne-ideal", "sd-ricc", "sd-curie", "sd-models", "sd-classes", "sd-value")
+SD_CAMPAIGNS = ("sd-cirne", "sd-cirne-ideal", "sd-ricc", "sd-curie", "sd-models", "sd-classes", "sd-seeds", "sd-value")
 
 
 @pytest.mark.parametrize("name", SD_CAMPAIGNS)
