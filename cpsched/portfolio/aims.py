@@ -24,7 +24,7 @@ from cpsched.portfolio.scoring import bounded
 from cpsched.portfolio.task import Task
 
 #: What all that an earlier aim can lose costs, as a multiple of all that the present one can gain; in rounds. Only a
-#: price below 1 makes it worth to use a tolerance up.
+#: price below 1 makes it worth using a tolerance up.
 _PRICES = (0.5, 4.0, 30.0, 1e3)
 #: The part of an aim's time in which it is bounded without those before it.
 _PROOF = 0.15

@@ -388,7 +388,7 @@ def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
         (("load = [0.8, 1.2]", "load = nan"), "workload[0].load: Expected a finite number, got nan"),
         (
             ('by = "queue"', 'by = "group"'),
-            "table[1].by: Expected 'total', 'queue', 'size', 'user' or 'class', got \"group\"",
+            "table[1].by: Expected 'total', 'queue', 'size', 'user', 'class' or 'day', got \"group\"",
         ),
         (('figures = {wqt = 12, "wait.mean" = 3.5}', ""), "published[0].figures: Expected this key, got nothing"),
         (('workload = "log"', 'workload = "d"'), 'published[0].workload: Expected a known workload, got "d"'),
