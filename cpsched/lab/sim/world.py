@@ -361,13 +361,13 @@ class SimWorld:
         return next((number for time, _, _, number in self._sizes.get(job, ()) if time == start), choice)
 
     def _held_by_all(self) -> dict[str, NDArray[np.int64]]:
-        """Return what each job holds of each resource and licence, and its cores; of one that was resized, or evolved,
-        the mean over its last run.
+        """Return what each job holds of each resource and licence, and its cores; of one that was resized, evolved or
+        shared its cores, the mean over its last run.
         """
         s, load = self.state, self.load
         found = {name: self._chosen(amounts, partial(amount_of, name)) for name, amounts in load.asked().items()}
         found["cores"] = s.cores.astype(np.int64)
-        for job in (*self._sizes, *self.courses):
+        for job in {*self._sizes, *self.courses, *s.changes[: s.clock[C.CHANGES], 0].tolist()}:
             start, end, _, _, first, count = s.runs[job].tolist()
             end = min(end, self.now)
             if start < end:
