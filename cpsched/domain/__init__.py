@@ -20,6 +20,7 @@ from cpsched.domain.annotations import (
     Key,
     Letters,
     Name,
+    Price,
     Resource,
     Seconds,
     Several,

@@ -23,6 +23,7 @@ from cpsched.domain import (
     ObjectiveTerm,
     Outage,
     Placement,
+    Price,
     Request,
     Reservation,
     Text,
@@ -259,7 +260,7 @@ def _objective() -> Spelt:
     term, weight = kind_of(ObjectiveTerm), kind_of(Weight)
     weights = Mapped(term, weight, 1)
     keys = Choice({str(member): str(member) for member in ObjectiveTerm} | {"tolerance": "tolerance"})
-    aims = Listed(Either(term, Mapped(keys, weight, 1), Listed(term, 1)), 1)
+    aims = Listed(Either(term, Mapped(keys, kind_of(Price), 1), Listed(term, 1)), 1)
 
     def weights_of(aim: Any) -> dict[str, float]:
         return dict(aim) if isinstance(aim, dict) else dict.fromkeys([aim] if isinstance(aim, str) else aim, 1)
@@ -275,6 +276,10 @@ def _objective() -> Spelt:
                 reading.faults.add((*here, "tolerance"), "Expected a tolerance of an aim before another one only")
             if not aim:
                 reading.faults.add(here, "Expected at least one term")
+            elif not weights.accepts(aim):
+                weights.explain(aim, here, reading.faults)
+            if isinstance(entry, list) and len(aim) < len(entry):
+                reading.faults.add(here, "Expected each term once")
             if found is not None and any(FrozenMap(aim) == later.weights for later in found.aims):
                 reading.faults.add(here, "Expected each aim once")
             found = Objective(weights=weights.read(aim, here, reading), tolerance=tolerance or 0.0, then=found)

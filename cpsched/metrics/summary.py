@@ -139,6 +139,8 @@ class RunsSummary:
     by_size: tuple[Group, ...]
     #: By the seconds that a job takes on its full request, and by its nodes, from short to long (SD-14).
     by_class: tuple[Group, ...]
+    #: By the days of 24 h since the first submission that counts: ``day 1``, ``day 2``.
+    by_day: tuple[Group, ...]
     by_user: tuple[Group, ...]
 
     def as_document(self) -> dict[str, Any]:
@@ -198,6 +200,7 @@ def runs_summary(
         by_queue=_groups(runs, fates, counted, runs.queues),
         by_size=_groups_by_size(runs, fates, counted),
         by_class=_groups_by_class(runs, fates, counted),
+        by_day=_groups_by_day(runs, fates, counted),
         by_user=by_user,
     )
 
@@ -355,6 +358,13 @@ def _groups_by_class(runs: Runs, fates: _Fates, jobs: NDArray[np.int64]) -> tupl
     width = np.searchsorted(_CLASS_NODES, runs.nodes[over])
     names = [f"{time}, {nodes}" for time in _spans(_CLASS_HOURS, "h") for nodes in _spans(_CLASS_NODES, "nodes")]
     return _grouped(runs, fates, over, length * (len(_CLASS_NODES) + 1) + width, names)
+
+
+def _groups_by_day(runs: Runs, fates: _Fates, jobs: NDArray[np.int64]) -> tuple[Group, ...]:
+    """Return the figures of the jobs by the day on which they were submitted."""
+    first = runs.submit[jobs].min(initial=runs.horizon)
+    days, codes = np.unique((runs.submit[jobs] - first) // 86400, return_inverse=True)
+    return _grouped(runs, fates, jobs, codes, [f"day {day + 1}" for day in days.tolist()])
 
 
 def _grouped(

@@ -23,8 +23,9 @@ from cpsched.portfolio.lanes import Lanes, run_lanes
 from cpsched.portfolio.scoring import bounded
 from cpsched.portfolio.task import Task
 
-#: What all that an earlier aim can lose costs, as a multiple of all that the present one can gain; in rounds.
-_PRICES = (30.0, 1e3, 1e5)
+#: What all that an earlier aim can lose costs, as a multiple of all that the present one can gain; in rounds. Only a
+#: price below 1 makes it worth using a tolerance up.
+_PRICES = (0.5, 4.0, 30.0, 1e3)
 #: The part of an aim's time in which it is bounded without those before it.
 _PROOF = 0.15
 #: The relative rounding of a value, and the least distance that counts.
@@ -114,7 +115,10 @@ def _improved(
         prices = [height * gain / max(limit - _least(task, one, began), _SMALL) for one, limit in limits]
         priced = _priced([(aim, 1.0), *((one, price) for (one, _), price in zip(limits, prices, strict=True))])
         board = _run(task, result, priced, limits, crews, seconds / len(_PRICES))
-        if len(result.jobs) > len(began):
+        jobs = board.best.jobs
+        if len(jobs) > len(began) or objective_value(window, jobs) <= objective_value(window, result.jobs):
+            result.jobs = jobs  # else the plan of a lower price is better
+        if len(jobs) > len(began):
             bound = _least(task, aim, result.jobs)
             break  # more jobs: other sums, and no limits
         if board.proof is not None:
@@ -128,7 +132,7 @@ def _improved(
 
 
 def _run(task: Task, result: InOrder, priced: Objective, limits: _Limits, crews: Crews, seconds: float) -> Board:
-    """Run the solvers on a sum for some seconds, keep their best plan, and return their board."""
+    """Run the solvers on a sum for some seconds, and return their board."""
     share, window = Budget(seconds), of_aim(task.window.instance, priced)
     within = [(of_aim(window, one), limit + _ROUNDING * abs(limit)) for one, limit in limits]
 
@@ -150,7 +154,6 @@ def _run(task: Task, result: InOrder, priced: Objective, limits: _Limits, crews:
             result.is_interrupted = True
             break
     board.close()
-    result.jobs = board.best.jobs
     result.failures += board.failures
     result.events += board.events
     result.work += board.work

@@ -14,7 +14,7 @@ from cpsched.verify import model
 from cpsched.verify.anomalies import overcommitments
 from cpsched.verify.documents import MAX_AREA, MAX_DURATION, MAX_SIZE, Cursor, refuse_format
 from cpsched.verify.fair_share import read_fair_share
-from cpsched.verify.jobs import JobReader, join_licenses, parsed, read_allocation, read_request, read_weight
+from cpsched.verify.jobs import JobReader, join_licenses, parsed, read_allocation, read_price, read_request, read_weight
 from cpsched.verify.syntax import parse_items
 from cpsched.verify.validity import ALWAYS, Clock, Validity, parse_cron
 
@@ -352,14 +352,17 @@ def _read_aim(cursor: Cursor, also: Collection[str]) -> dict[str, Fraction]:
         return {cursor.choice(TERMS): Fraction(1)}
     if isinstance(cursor.value, list | tuple):
         weights = {item.choice(TERMS): Fraction(1) for item in cursor.items()}
+        if len(weights) < len(cursor.items()):
+            cursor.refuse("expected each term once")
     else:
         weights = {}
         for name, weight in cursor.entries():
-            if name not in TERMS and name not in also:
+            if name in also:
+                read_price(weight, Fraction(0))
+            elif name in TERMS:
+                weights[name] = read_weight(weight)
+            else:
                 weight.refuse("expected one of the terms " + ", ".join((*TERMS, *also)))
-            weights[name] = read_weight(weight)
-        for name in also:
-            weights.pop(name, None)
     if not weights:
         cursor.refuse("expected at least one term")
     return weights

@@ -101,6 +101,7 @@ def fake_result(*, wqt: float = 1.0, wait: float | None = 5.0, queues: Mapping[s
             "by_queue": groups,
             "by_size": [],
             "by_class": [],
+            "by_day": [],
             "by_user": [],
         },
     }

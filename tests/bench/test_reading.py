@@ -189,7 +189,7 @@ def test_a_workload_is_read_with_each_error_and_failure(tmp_path: Path) -> None:
         assert fault.startswith(f"workload[2].{key}: {what}")
 
 
-SD_CAMPAIGNS = ("sd-cirne", "sd-cirne-ideal", "sd-ricc", "sd-curie", "sd-models", "sd-classes", "sd-value")
+SD_CAMPAIGNS = ("sd-cirne", "sd-cirne-ideal", "sd-ricc", "sd-curie", "sd-models", "sd-classes", "sd-seeds", "sd-value")
 
 
 @pytest.mark.parametrize("name", SD_CAMPAIGNS)
@@ -388,7 +388,7 @@ def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
         (("load = [0.8, 1.2]", "load = nan"), "workload[0].load: Expected a finite number, got nan"),
         (
             ('by = "queue"', 'by = "group"'),
-            "table[1].by: Expected 'total', 'queue', 'size', 'user' or 'class', got \"group\"",
+            "table[1].by: Expected 'total', 'queue', 'size', 'user', 'class' or 'day', got \"group\"",
         ),
         (('figures = {wqt = 12, "wait.mean" = 3.5}', ""), "published[0].figures: Expected this key, got nothing"),
         (('workload = "log"', 'workload = "d"'), 'published[0].workload: Expected a known workload, got "d"'),

@@ -300,6 +300,9 @@ _POOL: dict[str, Any] = {"resource": "cores", "items": "10%"}
         ({"objective": ["wait", ["makespa"]]}, "objective[1][0]: Expected 'weighted_wait', 'wait'"),
         ({"objective": ["wait", "makespan", {"wait": 1}]}, "objective[0]: Expected each aim once"),
         ({"objective": [{"tolerance": 0.5}, "wait"]}, "objective[0]: Expected at least one term"),
+        ({"objective": [["wait", "wait"]]}, "objective[0]: Expected each term once"),
+        ({"objective": [{"wait": 0}]}, "objective[0].wait: Expected a number > 0.0, got 0"),
+        ({"objective": [{"wait": 1, "tolerance": -0.1}, "makespan"]}, "objective[0].tolerance: Expected a number >= 0"),
         (
             {"objective": ["wait", {"makespan": 1, "tolerance": 0.5}]},
             "objective[1].tolerance: Expected a tolerance of an aim before another one only",

@@ -223,6 +223,14 @@ def test_classes_go_by_run_time_and_nodes() -> None:
     ]
 
 
+def test_days_begin_with_the_first_submission_that_counts() -> None:
+    """A job of the last second of a day is of that day, one of the next second of the next; empty days have none."""
+    rows = [Row(at, at, at + 9) for at in (100, 86499, 86500, 700 * 86400)]
+    groups = runs_summary(runs_of(*rows), 4).by_day
+    assert [(group.key, group.figures.jobs) for group in groups] == [("day 1", 2), ("day 2", 1), ("day 700", 1)]
+    assert not runs_summary(runs_of(), 4).by_day
+
+
 def test_size_classes_end_at_powers_of_eight() -> None:
     """Classes are 1, 2-8, 9-64, 65-512 and so on, and only those that have jobs are listed."""
     rows = [Row(0, 0, 9, cores=cores) for cores in (8, 1, 2, 65, 512, 4097)]

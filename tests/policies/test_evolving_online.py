@@ -74,6 +74,13 @@ def test_a_growing_job_keeps_its_node(name: str) -> None:
 
 
 @pytest.mark.slow
+def test_use_is_what_steps_hold() -> None:
+    """A job that has 4 of 12 cores for 10 s, and then all for 10 s, uses two thirds of them."""
+    summary = played(window([nodes("a b c", cores=4)], growing()), make_scheduler("ep_nox", {})).summary()
+    (of_cores,) = summary.by_resource
+    assert summary.allocated == of_cores.allocated == pytest.approx(2 / 3)
+
+
 def test_steps_are_held_where_that_helps() -> None:
     """Without a limit of holds, some steps of random jobs are longer than their walltimes; without holds, none is."""
 

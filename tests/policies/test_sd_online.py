@@ -103,6 +103,15 @@ def test_worked_limits() -> None:
     assert [(found[name].end - found[name].start) / HOUR for name in "ABN"] == [4.5, 8.5, 1]
 
 
+def test_shared_cores_are_used_once() -> None:
+    """A guest has half of the cores for 200 of the mate's 400 s: the machine is full, and no more (SD-12)."""
+    mate, guest = malleable("a", 300), replace(malleable("g", 100), submit=0)
+    history = played(window([nodes("n", cores=4)], mate, guest), SdPolicy(FREE, None))
+    assert history.counters == {"guests": 1, "mates": 1}
+    assert history.runs.cores.tolist() == [3, 2]
+    assert history.summary().allocated == 1
+
+
 def test_a_mate_that_ends_early_leaves_its_cores_to_the_guest() -> None:
     """The mate's walltime is 100 s, but it ends after 30 s of work; its guest goes on with all cores (SD-10)."""
     mate, guest = (

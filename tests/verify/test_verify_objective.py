@@ -331,7 +331,16 @@ def test_later_aims_are_recomputed(objective: list[Any], later: list[float]) -> 
 
 
 @pytest.mark.parametrize(
-    "objective", [[], [[]], ["wait", {"wait": 1}], ["wait", {"wait": 2, "tolerance": 1}], [{"tolerance": 1}, "wait"]]
+    "objective",
+    [
+        [],
+        [[]],
+        [["wait", "wait"]],
+        ["wait", {"wait": 1}],
+        ["wait", {"wait": 2, "tolerance": 1}],
+        [{"tolerance": 1}, "wait"],
+        [{"makespan": 1, "tolerance": -1}, "wait"],
+    ],
 )
 def test_aims_that_are_none(objective: list[Any]) -> None:
     """The judge reads the aims of an instance as strictly as engines do."""

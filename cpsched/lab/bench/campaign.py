@@ -16,7 +16,7 @@ from typing import Any
 from cpsched.domain import FrozenMap, RuntimeModel
 from cpsched.formats.logs import LogOptions
 from cpsched.lab.bench.campaign_model import Plot, Published, Table
-from cpsched.lab.bench.figures import FIGURES
+from cpsched.lab.bench.figures import FIGURES, GROUPS
 from cpsched.lab.sim import Prediction
 
 
@@ -181,7 +181,7 @@ def digest_of(cell: Cell, content: Callable[[Path], str]) -> str:
         **{name: value for name, value in _fields(cell.contender) if name != "label"},
         "seed": cell.seed,
         "cut": [cell.warm_up, cell.cool_down],
-        "figures": list(FIGURES),
+        "figures": [*FIGURES, *GROUPS],
     }
 
     def plain(value: object) -> object:

@@ -175,7 +175,7 @@ class Table(Titled):
 
     figures: Annotated[Different[OneLine], Key("Its columns")]
     by: Annotated[
-        Literal["total", "queue", "size", "user", "class"], Key("The groups of jobs that have rows of their own")
+        Literal["total", "queue", "size", "user", "class", "day"], Key("The groups of jobs that have rows of their own")
     ] = "total"
     relative_to: Annotated[OneLine | None, Key("The policy by whose figures all others are divided")] = None
     won: Annotated[OneLine | None, Key("A figure: in which share of the cells a policy has the least")] = None

@@ -7,7 +7,7 @@ from typing import Any
 from cpsched.metrics import Decisions, Distribution, Figures, RunsSummary
 
 #: The kinds of groups of jobs that have figures of their own, and their fields in a summary.
-GROUPS = {"queue": "by_queue", "size": "by_size", "user": "by_user", "class": "by_class"}
+GROUPS = {"queue": "by_queue", "size": "by_size", "user": "by_user", "class": "by_class", "day": "by_day"}
 #: The counters of schedulers that lend cores (SD-12).
 _COUNTERS = ("guests", "mates")
 

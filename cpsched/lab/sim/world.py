@@ -360,14 +360,25 @@ class SimWorld:
         """Return by which choice a run of a job has started that ended by some choice."""
         return next((number for time, _, _, number in self._sizes.get(job, ()) if time == start), choice)
 
-    def _mean_cores(self) -> NDArray[np.int64]:
-        """Return the cores of each job, of one that was resized the mean over its last run."""
-        found, s = self.state.cores.astype(np.int64), self.state
-        for job in self._sizes:
-            start, end = s.runs[job, : R.ENDING].tolist()
-            sizes = self._sizes_of(job, start, end)
-            area = sum(one.request.totals.get("cores", 0) * (until - time) for time, until, one, _ in sizes)
-            found[job] = round(area / (end - start)) if sizes else found[job]
+    def _held_by_all(self) -> dict[str, NDArray[np.int64]]:
+        """Return what each job holds of each resource and licence, and its cores; of one that was resized, evolved or
+        shared its cores, the mean over its last run.
+        """
+        s, load = self.state, self.load
+        found = {name: self._chosen(amounts, partial(amount_of, name)) for name, amounts in load.asked().items()}
+        found["cores"] = s.cores.astype(np.int64)
+        for job in {*self._sizes, *self.courses, *s.changes[: s.clock[C.CHANGES], 0].tolist()}:
+            start, end, _, _, first, count = s.runs[job].tolist()
+            end = min(end, self.now)
+            if start < end:
+                segments = self.segments(job, start, end, s.pool[first : first + count], int(s.choice[job]))
+                for name in found.keys() - load.stated.cluster.licenses.keys():
+                    area = sum(
+                        held.resources.get(name, 0) * (segment.end - segment.start)
+                        for segment in segments
+                        for held in segment.allocation
+                    )
+                    found[name][job] = round(area / (end - start))
         return found
 
     # --- evolving jobs --------------------------------------------------------------------------------------------
@@ -592,6 +603,7 @@ class SimWorld:
         # a job that nothing has released is not submitted yet
         to_come = load.follows & ((s.awaited > 0) | (s.release > self.now)) & (load.demand >= 0)
         submit = np.where(to_come, np.maximum(load.submit, self.now + 1), s.jobs[:, J.SUBMIT])[order]
+        held = self._held_by_all()
         return Runs(
             ids=tuple(job.id for job in jobs),
             users=tuple(job.user for job in jobs),
@@ -602,10 +614,8 @@ class SimWorld:
             runtime=self._chosen(load.runtime, lambda job: -1 if job.runtime is None else job.runtime)[order],
             start=found[:, R.START],
             end=np.where(ended, found[:, R.END], -1),
-            cores=self._mean_cores()[order],
-            asked={
-                name: self._chosen(amounts, partial(amount_of, name))[order] for name, amounts in load.asked().items()
-            },
+            cores=held["cores"][order],
+            asked={name: held[name][order] for name in load.asked()},
             nodes=self._num_nodes()[order],
             expected_wait=load.expected_wait[order],
             max_wait=np.array(
