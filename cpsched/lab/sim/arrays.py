@@ -26,7 +26,7 @@ R = _numbered("R", "START END ENDING STARTS FIRST COUNT")
 V = _numbered("V", "JOB START END FIRST COUNT")
 #: Columns of `stops`, and places in `stop_rules`.
 S = _numbered("S", "CLASS LEVEL COST INTERVAL COUNT TOLD LEFT WALLTIME")
-P = _numbered("P", "NOTICE EXEMPT STOPS RESUMES")
+P = _numbered("P", "NOTICE EXEMPT STOPS RESUMES BY_SIZE")
 
 # kinds of events, in their order within a second
 ENDED, EXCEEDED, EXPIRED, OPENED, BOOKED, RELEASED = 0, 1, 2, 3, 4, 5
@@ -213,7 +213,7 @@ class SimState(NamedTuple):
     #: none); the cost of a checkpoint and the seconds between two (0: none, -1: it is suspended); how often it was stopped; since
     #: when it has notice (-1: it has none); its real length from now on, whatever its walltime; its own walltime.
     stops: NDArray[Any]
-    #: int64 (4,): see `P`; bool (classes, classes): whose jobs may stop whose that can be stopped.
+    #: int64 (5,): see `P`; bool (classes, classes): whose jobs may stop whose that can be stopped.
     stop_rules: NDArray[Any]
     may_stop: NDArray[Any]
     #: float64 (jobs,): what a second of its work is worth on each core; float64 (jobs,), int64 (3, jobs): for the

@@ -110,9 +110,10 @@ class Load:
     Raises `UnsupportedError` if the workload asks for something that no simulation can honour yet.
 
     `feedback`: whether jobs that wait for others are submitted when these release them.
+    `stops_small`: whether of jobs that may be stopped small ones are stopped first, and not those that lose least.
     """
 
-    def __init__(self, instance: Instance, *, feedback: bool = False) -> None:
+    def __init__(self, instance: Instance, *, feedback: bool = False, stops_small: bool = False) -> None:
         #: The workload as it was given, and what its reservations got; `instance` and `jobs` have licences, guards,
         #: nodes of reservations, and amounts set aside in place of rules.
         self.stated, self.slices = instance, slices_of(instance) if instance.reservations else ()
@@ -181,7 +182,7 @@ class Load:
         #: What rules set aside.
         self.asides = asides_of(self)
         #: Who may be stopped, for whom, and what that costs (see `SimState`).
-        self.stops, self.stop_rules, self.may_stop, self.stop_weights = self._compile_stops()
+        self.stops, self.stop_rules, self.may_stop, self.stop_weights = self._compile_stops(stops_small)
         #: Whether a job may be suspended, and which columns are of cores, none if not.
         self.suspends = bool((self.stops[:, S.INTERVAL] < 0).any() and len(self.may_stop))
         self.lends = self.columns.is_of("cores") if self.suspends else np.zeros(0, dtype=np.bool_)
@@ -353,15 +354,14 @@ class Load:
                 latest[index] = start_at[index] = job.start_at
         return latest, start_at
 
-    def _compile_stops(self) -> tuple[Ints, Ints, NDArray[np.bool_], NDArray[np.float64]]:
+    def _compile_stops(self, is_by_size: bool) -> tuple[Ints, Ints, NDArray[np.bool_], NDArray[np.float64]]:
         """Return what each job may stop and keeps when it is stopped, the rules, whose jobs may stop whose, and what a
         second of their work is worth; nothing where no job can be stopped.
         """
         given, can_stop = self.instance.preemption, any(job.preemptible is not None for job in self.jobs)
         preemption = given or Preemption()
-        rules = np.array(
-            [preemption.notice, preemption.exempt, preemption.stops or FOREVER, preemption.resume], dtype=np.int64
-        )
+        most = preemption.stops or FOREVER
+        rules = np.array([preemption.notice, preemption.exempt, most, preemption.resume, is_by_size], dtype=np.int64)
         none = np.zeros((0, 0), dtype=np.bool_)
         if not can_stop:
             return np.zeros((0, 8), dtype=np.int64), rules, none, np.zeros(0, dtype=np.float64)

@@ -270,10 +270,12 @@ def can_stop(job, other, now, s, t, x):
 @inner_kernel
 def price_of(job, now, is_whole, s):
     """Return what it costs to stop a job now: the seconds of its work that are lost, times its weight, if `is_whole`
-    times its cores. What has been told is stopped first.
+    times its cores; where jobs are stopped by size its cores. What has been told is stopped first.
     """
     if s.stops[job, S.TOLD] >= 0:
         return -1.0
+    if s.stop_rules[P.BY_SIZE]:
+        return s.cores[job]
     seconds = now - s.runs[job, R.START]
     lost = seconds - kept_of(job, seconds, True, s)
     return (1 + lost) * s.stop_weights[job] * (s.cores[job] if is_whole else 1.0)
