@@ -37,7 +37,7 @@ starts until it is over; the choice is made anew then, those that were told firs
 Who is suspended keeps all but the cores. Those are left to it as they become free, except for jobs that may stop it,
 which take them if they find no others; it continues when it has all, after urgent jobs and before the pass. The highest
 level comes first, then who was suspended first; nobody takes what one before it waits for. Nobody knows when that is:
-until then the cores are expected to be free for none. A failure of one of its nodes takes all the work that it has done.
+until then the cores are expected to be free for none. A failure of one of its nodes takes all that it has done.
 """
 
 from __future__ import annotations
@@ -618,6 +618,7 @@ class _Play:
         for other in self.running():
             assert other.start is not None
             may_stop = self.instance.may_stop(life.job, other.job) and not self._is_refused(other.job)
+            may_stop = may_stop and now < other.start + other.job.walltime
             first = other.start + max(1, given.exempt)
             if may_stop and (given.stops is None or other.stops < given.stops):
                 able += [other] if now >= first else []

@@ -210,8 +210,9 @@ class SimState(NamedTuple):
     #: int64 (K, A): as `aside_ahead`, beside the reservations too.
     ahead: NDArray[Any]
     #: int64 (jobs, 8), none where no job can be stopped: its class, and how far that is above others (0: it may stop
-    #: none); the cost of a checkpoint and the seconds between two (0: none, -1: it is suspended); how often it was stopped; since
-    #: when it has notice (-1: it has none); its real length from now on, whatever its walltime; its own walltime.
+    #: none); the cost of a checkpoint and the seconds between two (0: none, -1: it is suspended); how often it was
+    #: stopped; since when it has notice (-1: it has none); its real length from now on, whatever its walltime; its own
+    #: walltime.
     stops: NDArray[Any]
     #: int64 (5,): see `P`; bool (classes, classes): whose jobs may stop whose that can be stopped.
     stop_rules: NDArray[Any]

@@ -250,6 +250,8 @@ def can_stop(job, other, now, s, t, x):
         return False
     if s.stops[other, S.COUNT] >= s.stop_rules[P.STOPS]:
         return False
+    if now - s.runs[other, R.START] >= s.jobs[other, J.WALLTIME]:
+        return False  # it ran at the beginning, and ends in the next second
     first = s.runs[other, R.START] + max(1, s.stop_rules[P.EXEMPT])
     if now < first:
         s.clock[C.EXEMPT] = min(s.clock[C.EXEMPT], first)
