@@ -14,7 +14,7 @@ from tests.oracle.naive_simulator import Run, Story
 def played(instance: Instance, rule: QueueRule | Scheduler, *, predicts: Prediction | None = None) -> History:
     """Play a workload by a rule; the judge finds no fault with what happened."""
     history = simulate(instance, rule, predict=predicts)
-    violations = verify(instance_to_document(instance), plan_to_document(history.record()))
+    violations = verify(instance_to_document(history.workload), plan_to_document(history.record()))
     assert not violations, "\n".join(map(str, violations))
     return history
 

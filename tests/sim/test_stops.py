@@ -174,6 +174,23 @@ def test_a_job_is_not_stopped_too_often() -> None:
     assert runs["v"][0] == runs["a"][1] == 130
 
 
+def test_a_job_at_the_end_of_its_walltime_is_not_stopped() -> None:
+    """A running job whose walltime is over at the beginning ends in the next second, whatever its runtime."""
+    held = {"start": 0, "allocation": [{"node": "n1", "resources": {"cores": 4, "mem": 2}}]}
+    late = job("a", 0, 90, walltime=100, request=WITH_MEMORY, preemptible=ASLEEP, running=held)
+    document = _with(workload(late, URGENT), now=100)
+    assert story(played(parse_instance(document), EASY)) == ({"a": (0, 101), "u": (101, 151)}, [])
+
+
+@pytest.mark.parametrize(("mode", "again"), [("requeue", (150, 350)), ("suspend", (150, 250))])
+def test_slurm_stops_small_jobs_first(mode: str, again: tuple[int, int]) -> None:
+    """With a PreemptMode every job that can be is stopped in that way, those with few cores first, not the cheapest."""
+    jobs = [job("a", 0, 200, request="ncpus=2:mem=2mb"), job("b", 90, 200, request=WITH_MEMORY, preemptible=LOST)]
+    jobs += [job("c", 0, 300, request=WITH_MEMORY, deadline=900), URGENT]
+    runs, cut = story(played(workload(*jobs, nodes=3), make_scheduler("slurm", {"preempt_mode": mode})))
+    assert (runs["u"], cut, runs["a"]) == ((100, 150), [("a", 0, 100)], again)
+
+
 def test_a_walltime_wastes_no_checkpoint() -> None:
     """Where jobs resume, one that its walltime ends continues from its last checkpoint, until it is done."""
     long = job("a", 0, 200, walltime=100, preemptible=SAVED)

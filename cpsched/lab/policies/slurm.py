@@ -98,17 +98,18 @@ class Slurm:
         self._has_factors = bool(self.weight_age or self.weight_fair_share or self.weight_size)
 
     def prepared(self, instance: Instance) -> Instance:
-        """Return a workload in which all jobs that can be stopped are stopped as by ``PreemptMode``."""
+        """Return a workload in which all jobs that others may stop are stopped as by ``PreemptMode``."""
         if self.preempt_mode is None:
             return instance
-        way = Preemptible(by=StopKind(self.preempt_mode))
-        jobs = (replace(job, preemptible=way if self._can_be_stopped(job) else None) for job in instance.jobs)
+        way, jobs = Preemptible(by=StopKind(self.preempt_mode)), list[Job]()
+        kinds = {(job.queue, instance.priority(job)): job for job in instance.jobs}.values()
+        for job in instance.jobs:
+            marked = replace(job, preemptible=way)
+            is_bound = job.deadline is not None or job.start_at is not None or job.reservation is not None
+            is_stopped = any(instance.may_stop(other, marked) for other in kinds)
+            can_be = not (is_bound or job.changes or job.alternatives)
+            jobs.append(marked if is_stopped and can_be else replace(job, preemptible=None))
         return replace(instance, jobs=tuple(jobs))
-
-    @staticmethod
-    def _can_be_stopped(job: Job) -> bool:
-        is_bound = job.deadline is not None or job.start_at is not None or job.reservation is not None
-        return not (is_bound or job.changes or job.alternatives)
 
     def begin(self, site: Site) -> None:
         """Make ready for a simulation."""
