@@ -46,7 +46,7 @@ def test_faults_are_named(preemptible: Any, rules: Any, fault: str) -> None:
     assert found.message.startswith(message)
 
 
-@pytest.mark.parametrize("keys", [{"place": "scatter:excl"}, {"request": "ncpus=1:mem=1mb,place=excl"}])
+@pytest.mark.parametrize("keys", [{"request": "ncpus=1:mem=1mb", "place": "scatter:excl"}, {"request": "ncpus=1:mem=1mb,place=excl"}])
 def test_a_job_that_has_its_nodes_for_itself_cannot_lend_cores(keys: dict[str, str]) -> None:
     """A job that is suspended leaves its cores to others, so it shares its nodes: in both ways of saying that."""
     document = minimal_instance(job("7", preemptible={"by": "suspend"}, **keys))
