@@ -120,6 +120,13 @@ def spell_part(job, is_lent, s, t, x):
     node columns. One that ran at the beginning has no sums of these.
     """
     filled = spell_job(job, s, t, x)
+    leave_part(job, is_lent, filled, s, t, x)
+    return filled
+
+
+@inner_kernel
+def leave_part(job, is_lent, filled, s, t, x):
+    """Leave in the scratch, of the amounts of a job, what it lends when it is suspended, or else what it keeps."""
     for q in range(x.samounts.shape[0]):
         x.samounts[q] = 0 if is_lent else x.samounts[q]
     for k in range(filled):
@@ -130,7 +137,6 @@ def spell_part(job, is_lent, s, t, x):
                 x.samounts[q] += x.amounts[k] if is_lent else -x.amounts[k]
         if s.lends[column] != is_lent:
             x.amounts[k] = 0
-    return filled
 
 
 @inner_kernel
@@ -286,7 +292,10 @@ def price_of(job, now, is_whole, s):
 @inner_kernel
 def spell_freed(job, s, t, x):
     """Write the amounts to the scratch that are free when a job is stopped; return the number of node columns."""
-    return spell_part(job, True, s, t, x) if s.stops[job, S.INTERVAL] < 0 else spell_job(job, s, t, x)
+    filled = spell_job(job, s, t, x)
+    if s.stops[job, S.INTERVAL] < 0:
+        leave_part(job, True, filled, s, t, x)
+    return filled
 
 
 @inner_kernel
