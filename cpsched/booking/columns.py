@@ -90,6 +90,15 @@ class Columns:
                 found.append((column, capacity if whole else amount, capacity))
         return found
 
+    def is_of(self, resource: str) -> NDArray[np.bool_]:
+        """Return which node columns are of a resource, as free as it is or kept for others."""
+        found = np.zeros(self.demands.num_columns, dtype=np.bool_)
+        for run, columns in enumerate(self.run_columns):
+            for place, (name, _) in enumerate(columns):
+                first = self.demands.columns[run][place]
+                found[first : first + self._run_length[run]] = name == resource
+        return found
+
     def amounts_of(self, allocation: Iterable[Placement], *, whole: bool = False) -> dict[int, int]:
         """Return the amount of each column that an allocation takes; with `whole`, all of its nodes."""
         amounts: dict[int, int] = {}
@@ -97,6 +106,18 @@ class Columns:
             for column, amount, _ in self.columns_on(held.node, held.resources, whole=whole):
                 amounts[column] = amount if whole else amounts.get(column, 0) + amount
         return amounts
+
+    def allocation_on(self, amounts: MappingType[int, int]) -> tuple[Placement, ...]:
+        """Return amounts of node columns as what is held on each node, without what is kept for others."""
+        found: dict[str, dict[str, int]] = {}
+        for run, columns in enumerate(self.run_columns):
+            for place, (name, kept_for) in enumerate(columns):
+                first = self.demands.columns[run][place]
+                for node in range(self._run_length[run]) if kept_for is None else ():
+                    if amounts.get(first + node):
+                        of_node = found.setdefault(self.node_names[self._run_first[run] + node], {})
+                        of_node[name] = amounts[first + node]
+        return tuple(Placement(node=node, resources=Amounts(held)) for node, held in found.items())
 
     # --- system columns -----------------------------------------------------------------------------------------
 

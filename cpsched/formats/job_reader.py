@@ -91,8 +91,6 @@ def _rule_of_jobs(job: _Entry) -> str | None:
         others = [key for key in _NEVER_STOPPED if key in job]
         if others:
             return f"Expected preemptible in a job without {' and '.join(others)}"
-        if job["preemptible"]["by"] == "suspend" and "excl" in str(job.get("place", "")).split(":"):
-            return "Expected a job that is suspended to share its nodes, got place excl"
     if "steps" not in job and "expand_limit" in job:
         return "Expected expand_limit only together with steps"
     if "array" in job and "running" in job:
@@ -130,6 +128,8 @@ def read_job(reading: Reading, location: Location, job: _Entry, said: dict[str, 
     if is_suspended and any(chunk.resources.keys() <= {"cores"} for chunk in steps[0].request.chunks):
         message = "Expected mem in each chunk of a job that is suspended, for it keeps that, got cores only"
         reading.faults.add((*location, "preemptible"), message)
+    if is_suspended and steps[0].request.place.exclusive:
+        reading.faults.add(location, "Expected a job that is suspended to share its nodes, got place excl")
     changing = [key for key in ("resizable", "preemptible") if key in job]
     if changing and any(one.max_delay is not None for one in said.get("after", ())):
         reading.faults.add((*location, "after"), f"Expected no max_delay in a job that is {' and '.join(changing)}")

@@ -27,6 +27,8 @@ class Stops:
     instance: Instance
     #: The running jobs that are stopped, by the id of the job for which they are.
     stopped: FrozenMap[str, tuple[Job, ...]] = FrozenMap()
+    #: The starts of the urgent jobs for which none need be stopped.
+    in_time: FrozenMap[str, int] = FrozenMap()
     #: The planner's plan with these stops, in which the verifier finds no fault; None without stops.
     first: Plan | None = None
     #: Seconds of a budget for judging the last plan as one of the instance.
@@ -44,11 +46,12 @@ class Stops:
             return self.instance
         again = {job.id for jobs in self.stopped.values() for job in jobs}
         # until then any of the urgent jobs may be in the place of a suspended one
-        until = self.at + max(job.walltime for job in self.instance.jobs if job.id in self.stopped)
+        starts = {**self.in_time, **dict.fromkeys(self.stopped, self.at)}
+        until = max(starts[job.id] + job.walltime for job in self.instance.jobs if job.id in starts)
         jobs: list[Job] = []
         for job in self.instance.jobs:
-            if job.id in self.stopped:
-                jobs.append(replace(job, start_at=self.at, preemptible=None))
+            if job.id in starts:
+                jobs.append(replace(job, start_at=starts[job.id], preemptible=None))
             elif job.id in again:
                 jobs += self._parts_of(job, until)
             else:
@@ -149,10 +152,10 @@ def _first_plan(stops: Stops) -> Plan:
 def _starts(stops: Stops, job: Job, others: Sequence[Job]) -> bool:
     """Tell whether a job can start in time, beside the jobs before it, once some running jobs are stopped too."""
     stopped = FrozenMap({**stops.stopped, job.id: tuple(others)})
-    window = replace(stops, stopped=stopped).window
-    kept = tuple(one for one in window.jobs if one.running is not None or one.id in stopped)
+    window, first = replace(stops, stopped=stopped).window, stopped.keys() | stops.in_time.keys()
+    kept = tuple(one for one in window.jobs if one.running is not None or one.id in first)
     problem = problem_of(replace(window, jobs=tuple(replace(one, after=()) for one in kept)))
-    return stopped.keys() <= {one.id for one in PlannerEngine().plan(problem.instance, None).jobs}
+    return first <= {one.id for one in PlannerEngine().plan(problem.instance, None).jobs}
 
 
 def _is_late(clock: Budget) -> bool:
@@ -231,18 +234,20 @@ def stops_of(instance: Instance, clock: Budget) -> Stops:
     if not urgent:
         return none
     plan, found = _first_plan(none), none
-    in_time = {job.id for job in plan.jobs if job.start <= none.at}
+    in_time = {job.id: job.start for job in plan.jobs if job.start <= none.at}
     for job in urgent:
         if _is_late(clock):
             break
-        fits = (job.id in in_time and not any(found.stopped.values())) or _starts(found, job, ())
+        fits = (job.id in in_time and not found.stopped) or _starts(found, job, ())
         chosen = () if fits else _cheapest(found, job, clock)
-        if chosen or (fits and job.id in in_time):
+        if chosen:
             found = replace(found, stopped=FrozenMap({**found.stopped, job.id: chosen}))
-    chosen_for = {name: jobs for name, jobs in found.stopped.items() if jobs}
-    best = _better(replace(none, first=plan), chosen_for)
-    for name, jobs in chosen_for.items() if best is None and len(chosen_for) > 1 else ():
-        best = _better(replace(none, first=plan) if best is None else best, {name: jobs}) or best
+        elif fits and job.id in in_time:
+            found = replace(found, in_time=FrozenMap({**found.in_time, job.id: in_time[job.id]}))
+    without = replace(found, stopped=FrozenMap(), first=plan)
+    best = _better(without, found.stopped)
+    for name, jobs in found.stopped.items() if best is None and len(found.stopped) > 1 else ():
+        best = _better(without if best is None else best, {name: jobs}) or best
     if best is None or best.first is None:
         return none
     since = clock.elapsed

@@ -1,6 +1,6 @@
 """The case before the judge: instance and plan side by side, and the views of them that several rules need."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -84,6 +84,15 @@ class Case:
         return tuple(one._replace(end=min(one.end, end)) for one in job.running if one.start < end)
 
     @cached_property
+    def _runs_of(self) -> Mapping[str, Sequence[Booking]]:
+        """The runs of each job that may be stopped, in order."""
+        runs: dict[str, list[Booking]] = {}
+        for booking in (*self.plan.attempts, *self.planned):
+            if booking.job.preemptible is not None:
+                runs.setdefault(booking.id, []).append(booking)
+        return {name: sorted(listed, key=lambda one: (one.start, not one.is_cut)) for name, listed in runs.items()}
+
+    @cached_property
     def _lives(self) -> Mapping[tuple[str, int], tuple[int, str]]:
         """The runs of jobs that may be stopped, by id and start: the seconds that each is to take, and what cut it
         short. What earlier runs have kept of the work is done.
@@ -91,17 +100,14 @@ class Case:
         notice, resume = (-1, False) if (given := self.instance.preemption) is None else (given.notice, given.resume)
         outages = self.instance.outages if self.plan.is_record else ()
         fails = {(node, outage.start) for outage in outages for node in outage.nodes}
-        runs: dict[str, list[Booking]] = {}
-        for booking in (*self.plan.attempts, *self.planned):
-            if booking.job.preemptible is not None:
-                runs.setdefault(booking.id, []).append(booking)
         lives = {}
-        for name, listed in runs.items():
+        for name, listed in self._runs_of.items():
             job = listed[0].job
             wall, left = job.walltime, job.walltime
             if self.plan.is_record and job.runtime is not None:
                 left = job.runtime
-            for run in sorted(listed, key=lambda one: (one.start, not one.is_cut)):
+            whole = left
+            for run in listed:
                 seconds, cause = run.end - run.start, "stop"
                 if resume and not run.is_running and seconds == wall < left:
                     cause = "walltime"
@@ -111,6 +117,8 @@ class Case:
                 kept = 0
                 if run.is_cut and job.preemptible is not None:
                     kept = job.preemptible.kept(seconds, -1 if cause == "outage" else notice)
+                    if job.preemptible.is_suspended and (cause == "outage" or self.failure_after(run) is not None):
+                        kept, left, wall = 0, whole, job.walltime  # what it had in memory is lost
                 left = max(1, left - kept)
                 wall = job.walltime if cause == "walltime" else wall - kept
         return lives
@@ -198,20 +206,35 @@ class Case:
     def suspended(self) -> tuple[Booking, ...]:
         """What suspended jobs keep on their nodes from their stop until they continue: all but their cores."""
         found: list[Booking] = []
-        for attempt in self.plan.attempts:
-            if self.is_suspended(attempt) and (following := self.next_run(attempt)) is not None:
+        for attempt in filter(self.is_suspended, self.plan.attempts):
+            following, end = self.next_run(attempt), self.failure_after(attempt)
+            if end is None and following is not None:
+                end = following.start
+            if end is not None:
                 kept = tuple(
                     replace(held, resources={name: n for name, n in held.resources.items() if name != "cores"})
                     for held in attempt.segments[-1].allocation
                 )
-                pause = Segment(attempt.end, following.start, kept)
+                pause = Segment(attempt.end, end, kept)
                 found.append(replace(attempt, start=pause.start, end=pause.end, segments=(pause,)))
         return tuple(found)
 
     @cached_property
     def continuing(self) -> frozenset[tuple[str, int]]:
         """The runs of suspended jobs that continue, by id and start."""
-        return frozenset((pause.id, pause.end) for pause in self.suspended)
+        waits = [one for one in self.plan.attempts if self.is_suspended(one) and self.failure_after(one) is None]
+        following = map(self.next_run, waits)
+        return frozenset((run.id, run.start) for run in following if run is not None)
+
+    def failure_after(self, attempt: Booking) -> int | None:
+        """Return when a node of a run that was cut short fails in a record, before the job runs again."""
+        following, nodes = self.next_run(attempt), {held.node for held in attempt.segments[-1].allocation}
+        starts = [
+            outage.start
+            for outage in (self.instance.outages if self.plan.is_record else ())
+            if attempt.end < outage.start and not nodes.isdisjoint(outage.nodes)
+        ]
+        return min((at for at in starts if following is None or at <= following.start), default=None)
 
     def is_suspended(self, attempt: Booking) -> bool:
         """Tell whether a run was cut short by a stop of a job that is suspended then."""
@@ -220,10 +243,7 @@ class Case:
 
     def next_run(self, attempt: Booking) -> Booking | None:
         """Return the run of the same job that follows one that was cut short; None if there is none."""
-        later = [
-            run for run in (*self.plan.attempts, *self.planned) if run.id == attempt.id and run.start >= attempt.end
-        ]
-        return min(later, key=lambda run: run.start, default=None)
+        return next((run for run in self._runs_of[attempt.id] if run.start >= attempt.end), None)
 
     @cached_property
     def by_id(self) -> Mapping[str, Booking]:

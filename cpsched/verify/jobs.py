@@ -252,6 +252,8 @@ class JobReader:
         is_suspended = job.preemptible is not None and job.preemptible.is_suspended
         if is_suspended and any(chunk.resources.keys() <= {"cores"} for chunk in job.steps[0].request.chunks):
             members["preemptible"].refuse("expected mem in each chunk of a job that is suspended, got cores only")
+        if is_suspended and job.is_exclusive:
+            members["preemptible"].refuse("expected a job that is suspended to share its nodes, got place excl")
         if job.told is not None and job.running:
             members["told"].refuse("expected no told in a running job, whose start is a fact")
         if job.is_array and job.running:
@@ -492,8 +494,6 @@ def _read_preemptible(cursor: Cursor, job: Mapping[str, Cursor]) -> Preemptible:
     _refuse_beside(cursor, others, job)
     members = cursor.members(["by"], ["cost", "interval"])
     kind = members["by"].choice(["requeue", "checkpoint", "suspend"])
-    if kind == "suspend" and "place" in job and "excl" in str(job["place"].value).split(":"):
-        cursor.refuse("expected a job that is suspended to share its nodes, got place excl")
     if kind != "checkpoint":
         for key in ("cost", "interval"):
             if key in members:

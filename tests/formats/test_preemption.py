@@ -45,10 +45,13 @@ def test_faults_are_named(preemptible: Any, rules: Any, fault: str) -> None:
     assert found.message.startswith(message)
 
 
-def test_a_job_that_has_its_nodes_for_itself_cannot_lend_cores() -> None:
-    """A job that is suspended leaves its cores to others, so it shares its nodes."""
+@pytest.mark.parametrize(
+    "keys", [{"request": "ncpus=1:mem=1mb", "place": "scatter:excl"}, {"request": "ncpus=1:mem=1mb,place=excl"}]
+)
+def test_a_job_that_has_its_nodes_for_itself_cannot_lend_cores(keys: dict[str, str]) -> None:
+    """A job that is suspended leaves its cores to others, so it shares its nodes: in both ways of saying that."""
     with pytest.raises(DocumentError, match="share its nodes"):
-        parse_instance(minimal_instance(job("7", preemptible={"by": "suspend"}, place="scatter:excl")))
+        parse_instance(minimal_instance(job("7", preemptible={"by": "suspend"}, **keys)))
 
 
 def test_a_job_that_is_suspended_says_what_it_keeps() -> None:

@@ -33,6 +33,11 @@ up to the first that can not start. A job takes what is free, else the place of 
 stopped the cheapest until it fits, without those that are not needed, the dearest first; the prices are seconds of lost
 work times weight, or times cores too, whichever choice loses less in the end. With notice they are told, and nothing
 starts until it is over; the choice is made anew then, those that were told first.
+
+Who is suspended keeps all but the cores. Those are left to it as they become free, except for jobs that may stop it,
+which take them if they find no others; it continues when it has all, after urgent jobs and before the pass. The highest
+level comes first, then who was suspended first; nobody takes what one before it waits for. Nobody knows when that is:
+until then the cores are expected to be free for none. A failure of one of its nodes takes all that it has done.
 """
 
 from __future__ import annotations
@@ -42,7 +47,7 @@ from dataclasses import dataclass, field, replace
 from math import ceil, exp, frexp, inf, log, log2, log10, sqrt
 from typing import NamedTuple
 
-from cpsched.domain import FOR_EVER, Arrangement, DependencyType, Instance, Job, SetAside
+from cpsched.domain import FOR_EVER, Arrangement, DependencyType, Instance, Job, SetAside, StopKind
 from cpsched.lab.sim import BackfillRule, Expectation, Order, Prediction, QueueRule
 from cpsched.metrics import Ending
 from cpsched.problem import refusal
@@ -110,6 +115,9 @@ class _Life:
     told: int | None = None
     stops: int = 0
     lost: int = 0
+    #: Which suspension it was, if it is suspended; the work of the runs before that, which a failure would take.
+    asleep: int | None = None
+    saved: int = 0
 
     def take(self, choice: Job) -> None:
         """Run by a choice from now on, or wait."""
@@ -182,6 +190,8 @@ class _Play:
         self.replay_starts: dict[str, int] = {}
         self.replayed, self.longest, self.work = -inf, 0, 0
         self.attempts: list[tuple[str, Run]] = []
+        #: What is withheld of free cores for those that are suspended.
+        self.withheld: _Amounts = {}
         #: For whom there is a reservation, when, and by which choice.
         self.reservation: tuple[_Life, int, Job] | None = None
         #: What happens to nodes, and has not yet: (time, 0 for a return and 1 for a break, nodes).
@@ -286,7 +296,13 @@ class _Play:
             life
             for life in self.lives
             if life.has_come and life.start is None and life.ending == Ending.WAITING and life.job.id not in self.booked
+            if life.asleep is None
         ]
+
+    def sleeping(self) -> list[_Life]:
+        """Return who is suspended, in the order in which they continue."""
+        found = [(-self.levels[life.job.id], life.asleep, life) for life in self.lives if life.asleep is not None]
+        return [life for _, _, life in sorted(found, key=lambda one: one[:2])]
 
     def to_come(self) -> list[_Life]:
         """Return who will come at a second that is known."""
@@ -432,6 +448,12 @@ class _Play:
         for life in self.running():
             if name in life.takes:
                 self.cut(life, -1, now)
+        for life in self.sleeping():
+            if name in life.takes:
+                self.change(self.free, self.part(life, is_lent=False), 1)
+                life.asleep = None
+                self.let_wait(life, 0, -1, now)
+        self.withhold(None)
         assert self.free.pop(name) == self._capacity(name)
 
     # ---- stops ----
@@ -445,25 +467,38 @@ class _Play:
         """Return how much of a run of some seconds is left for the next one, if it was told so long before its end."""
         way = life.job.preemptible
         if way is None or way.interval is None:
-            return 0
+            return seconds if way is not None and way.by is StopKind.SUSPEND and told >= 0 else 0
         written = [*range(0, seconds + 1, way.interval), *([seconds - way.cost] if told >= way.cost else [])]
         return max(0, max(written) - way.cost)
 
     def resumes(self, life: _Life) -> bool:
         """Return whether a job whose walltime is over comes again; one that ran at the beginning does not."""
         given = self.instance.preemption
-        may_come = given is not None and given.resume and life.mapped is not None
-        return may_come and self.kept(life, life.job.walltime, self.told_before()) > 0
+        way = life.job.preemptible
+        may_come = given is not None and given.resume and life.mapped is not None and way is not None and way.interval
+        if not may_come:
+            return False
+        return self.kept(life, life.job.walltime, self.told_before()) > 0
 
     def cut(self, life: _Life, told: int, now: int) -> None:
         """End the run of a job before its work is done, of which it was told so long before; it waits again."""
         assert life.start is not None
         self.change(self.free, life.takes, 1)
         self.attempts.append((life.job.id, Run(life.start, now, life.mapped)))
-        seconds, life.start, life.told = now - life.start, None, None
+        seconds, life.start = now - life.start, None
+        self.let_wait(life, seconds, told, now)
+
+    def let_wait(self, life: _Life, seconds: int, told: int, now: int) -> None:
+        """Let a job wait that ran for so many seconds since it began or continued."""
+        life.told, way = None, life.job.preemptible
         kept = self.kept(life, seconds, told)
         life.lost += seconds - kept
-        if life.job.preemptible is not None and life.job.preemptible.interval is not None:
+        if way is not None and way.by is StopKind.SUSPEND:
+            life.saved += kept
+            if told < 0:
+                life.lost, life.saved, life.job = life.lost + life.saved, 0, self.stated[life.job.id]
+                life.choices, life.estimate = (life.job,), life.job.walltime
+        if way is not None and way.by is not StopKind.REQUEUE:
             own, job = self.stated[life.job.id], life.job
             left = own.walltime if seconds == job.walltime else job.walltime - kept
             runtime = None if job.runtime is None else max(1, job.runtime - kept)
@@ -491,20 +526,74 @@ class _Play:
         if self.notice is not None and now < self.notice:
             return False
         has_changed, self.notice = self.notice is not None, None
+        self.withhold(None)
         for level in sorted({*self.levels.values()} - {0}, reverse=True):
             queue = [life for life in self.waiting() if self.levels[life.job.id] == level]
             for life in sorted(queue, key=lambda life: (life.key, life.rank)):
-                if not self.start_by_stops(life, now):
+                has_started = self.start_by_stops(life, now)
+                self.withhold(None)
+                if not has_started:
                     break
                 has_changed, self.reservation = True, None
             if self.notice is not None:
                 return has_changed
         for life in self.running():
             life.told = None
-        return has_changed
+        return self.let_continue(now) or has_changed
+
+    @staticmethod
+    def lends(life: _Life) -> bool:
+        """Return whether a job is suspended when it is stopped."""
+        return life.job.preemptible is not None and life.job.preemptible.by is StopKind.SUSPEND
+
+    @staticmethod
+    def part(life: _Life, *, is_lent: bool) -> _Amounts:
+        """Return of what a job takes that which it lends when it is suspended, or that which it keeps."""
+        return {
+            name: {
+                counter: amount
+                for counter, amount in amounts.items()
+                if is_lent == (name is not None and "cores" in (counter, getattr(counter, "resource", "")))
+            }
+            for name, amounts in life.takes.items()
+        }
+
+    def withhold(self, by: _Life | None) -> None:
+        """Leave what is free of their cores to those that are suspended; not of those that a job may stop."""
+        self.change(self.free, self.withheld, 1)
+        self.withheld = {}
+        for life in self.sleeping():
+            if by is None or not self.instance.may_stop(by.job, life.job):
+                for name, amounts in self.part(life, is_lent=True).items():
+                    here = self.withheld.setdefault(name, {})
+                    for counter, amount in amounts.items():
+                        here[counter] = here.get(counter, 0) + amount
+        for name, amounts in self.withheld.items():
+            for counter, amount in amounts.items():
+                amounts[counter] = min(amount, max(0, self.free[name][counter]))
+        self.change(self.free, self.withheld, -1)
+
+    def let_continue(self, now: int) -> bool:
+        """Let those continue that have all their cores; return whether anybody was suspended."""
+        asleep, left = self.sleeping(), _copied(self.withheld)
+        for life in asleep:
+            lent, kept = self.part(life, is_lent=True), self.part(life, is_lent=False)
+            self.change(left, lent, -1)
+            if all(left[name][counter] >= 0 for name, of in lent.items() for counter in of):
+                life.asleep, life.start = None, now
+                self.change(self.withheld, lent, -1)
+                self.change(self.free, lent, 1)
+                self.change(self.free, kept, 1)
+                self.run(life, now)
+        if asleep:
+            self.reservation = None
+        return bool(asleep)
 
     def start_by_stops(self, life: _Life, now: int) -> bool:
         """Start a job where it fits, or in the place of others; tell whether it has started."""
+        if self.start_first(life, self.room_now, now):
+            return True
+        self.withhold(life)
         if self.start_first(life, self.room_now, now):
             return True
         chosen, notice = self.stops_for(life, now), self.told_before()
@@ -516,6 +605,9 @@ class _Play:
         for other in chosen:
             other.stops += 1
             self.cut(other, notice, now)
+            if self.lends(other):
+                other.asleep = len(self.attempts)
+                self.change(self.free, self.part(other, is_lent=False), -1)
         assert self.start_first(life, self.room_now, now)
         return True
 
@@ -526,6 +618,7 @@ class _Play:
         for other in self.running():
             assert other.start is not None
             may_stop = self.instance.may_stop(life.job, other.job) and not self._is_refused(other.job)
+            may_stop = may_stop and now < other.start + other.job.walltime
             first = other.start + max(1, given.exempt)
             if may_stop and (given.stops is None or other.stops < given.stops):
                 able += [other] if now >= first else []
@@ -555,7 +648,7 @@ class _Play:
         def fits(stopped: list[_Life]) -> bool:
             free = _copied(self.free)
             for other in stopped:
-                self.change(free, other.takes, 1)
+                self.change(free, self.part(other, is_lent=True) if self.lends(other) else other.takes, 1)
             return self.mapped(life.job, self.room_until(free, life.job.walltime)) is not None
 
         count = next((count for count in range(1, len(able) + 1) if fits(able[:count])), 0)
@@ -1012,8 +1105,12 @@ class _Play:
 
     def book(self, life: _Life, demands: Iterable[tuple[str, Mapping[object, int]]], now: int) -> None:
         """Book the allocation of a job from now on."""
-        assert life.start is not None
         life.takes = self.taken(life.job, demands)
+        self.run(life, now)
+
+    def run(self, life: _Life, now: int) -> None:
+        """Let a job run from now on with what it takes."""
+        assert life.start is not None
         self.change(self.free, life.takes, -1)
         life.believed = max(life.start + life.estimate, now + 1)
         real = self.slowed(life)

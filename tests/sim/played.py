@@ -14,7 +14,7 @@ from tests.oracle.naive_simulator import Run, Story
 def played(instance: Instance, rule: QueueRule | Scheduler, *, predicts: Prediction | None = None) -> History:
     """Play a workload by a rule; the judge finds no fault with what happened."""
     history = simulate(instance, rule, predict=predicts)
-    violations = verify(instance_to_document(instance), plan_to_document(history.record()))
+    violations = verify(instance_to_document(history.workload), plan_to_document(history.record()))
     assert not violations, "\n".join(map(str, violations))
     return history
 
@@ -25,8 +25,9 @@ def story_of(instance: Instance, history: History) -> Story:
     is_on = {job.id for job in instance.jobs if job.running is not None}
 
     def run(planned: PlannedJob) -> tuple[str, Run]:
-        """Return a run; the first one of those who ran at the beginning was no choice."""
-        mapped = None if planned.id in is_on else where_it_stands(instance, planned)[1]
+        """Return a run; the first one of those who ran at the beginning was no choice, nor is one on the same nodes."""
+        is_fact = planned.id in is_on or planned.segments[0].allocation[0].chunk is None
+        mapped = None if is_fact else where_it_stands(instance, planned)[1]
         is_on.discard(planned.id)
         return planned.id, Run(planned.start, planned.end, mapped)
 

@@ -32,6 +32,8 @@ pytestmark = pytest.mark.kernels
 
 EASY = QueueRule(name="easy", backfill=BackfillRule.NOT_DELAYING)
 LOST, SAVED = {"by": "requeue"}, {"by": "checkpoint", "cost": 5, "interval": 30}
+#: It keeps its memory, and has to ask for it.
+ASLEEP, WITH_MEMORY = {"by": "suspend"}, "ncpus=4:mem=2mb"
 
 
 def job(name: str, submit: int, runtime: int, queue: str = "low", request: str = "ncpus=4", **keys: Any) -> Any:
@@ -45,7 +47,7 @@ def workload(*jobs: Any, nodes: int = 1, **rules: Any) -> Instance:
     document = {
         "format": "cpsched-instance/1",
         "name": "stops",
-        "cluster": {"nodes": [{"names": f"n[1-{nodes}]", "resources": {"cores": 4}}]},
+        "cluster": {"nodes": [{"names": f"n[1-{nodes}]", "resources": {"cores": 4, "mem": 8}}]},
         "queues": {"high": {"expected_wait": 60, "priority": 9}, "low": {"expected_wait": 3600}},
         "jobs": list(jobs),
         "preemption": {"queues": {"high": ["low"]}, **rules},
@@ -172,6 +174,23 @@ def test_a_job_is_not_stopped_too_often() -> None:
     assert runs["v"][0] == runs["a"][1] == 130
 
 
+def test_a_job_at_the_end_of_its_walltime_is_not_stopped() -> None:
+    """A running job whose walltime is over at the beginning ends in the next second, whatever its runtime."""
+    held = {"start": 0, "allocation": [{"node": "n1", "resources": {"cores": 4, "mem": 2}}]}
+    late = job("a", 0, 90, walltime=100, request=WITH_MEMORY, preemptible=ASLEEP, running=held)
+    document = _with(workload(late, URGENT), now=100)
+    assert story(played(parse_instance(document), EASY)) == ({"a": (0, 101), "u": (101, 151)}, [])
+
+
+@pytest.mark.parametrize(("mode", "again"), [("requeue", (150, 350)), ("suspend", (150, 250))])
+def test_slurm_stops_small_jobs_first(mode: str, again: tuple[int, int]) -> None:
+    """With a PreemptMode every job that can be is stopped in that way, those with few cores first, not the cheapest."""
+    jobs = [job("a", 0, 200, request="ncpus=2:mem=2mb"), job("b", 90, 200, request=WITH_MEMORY, preemptible=LOST)]
+    jobs += [job("c", 0, 300, request=WITH_MEMORY, deadline=900), URGENT]
+    runs, cut = story(played(workload(*jobs, nodes=3), make_scheduler("slurm", {"preempt_mode": mode})))
+    assert (runs["u"], cut, runs["a"]) == ((100, 150), [("a", 0, 100)], again)
+
+
 def test_a_walltime_wastes_no_checkpoint() -> None:
     """Where jobs resume, one that its walltime ends continues from its last checkpoint, until it is done."""
     long = job("a", 0, 200, walltime=100, preemptible=SAVED)
@@ -213,8 +232,9 @@ def drawn(seed: int) -> Instance:
     for number in range(25):
         queue, walltime = draws(["high", "low", "low", "best"]), draw.randint(20, 400)
         saved = {"by": "checkpoint", "cost": draw.randint(0, 9), "interval": draw.randint(10, 60)}
-        can_stop = {"preemptible": draws([LOST, saved])} if queue != "high" and draw.random() < 0.8 else {}
-        request = f"{draw.randint(1, 3)}:ncpus={draws([2, 4])}"
+        ways = [LOST, saved, ASLEEP, ASLEEP]
+        can_stop = {"preemptible": draws(ways)} if queue != "high" and draw.random() < 0.8 else {}
+        request = f"{draw.randint(1, 3)}:ncpus={draws([2, 4])}:mem={draws([1, 1, 2, 4])}mb"
         runtime = draw.randint(1, 3 * walltime // 2)
         jobs.append(job(str(number), draw.randint(0, 900), runtime, queue, request, walltime=walltime, **can_stop))
     who = draws([{"high": ["low", "best"], "low": ["best"]}, {"high": ["best"]}, {}])
@@ -223,9 +243,9 @@ def drawn(seed: int) -> Instance:
     outages: list[Any] = [{"nodes": "n1", "start": draw.randint(10, 900), "end": 950}] if draw.random() < 0.4 else []
     now = draws([0, 0, 200])
     if now:
-        held = {"start": draw.randint(0, now), "allocation": [{"node": "n2", "resources": {"cores": 2}}]}
-        keys = {"preemptible": draws([LOST, {"by": "checkpoint", "cost": 3, "interval": 20}]), "walltime": 600}
-        jobs.append(job("on", 0, draw.randint(1, 800), "best", "ncpus=2", running=held, **keys))
+        held = {"start": draw.randint(0, now), "allocation": [{"node": "n2", "resources": {"cores": 2, "mem": 1}}]}
+        keys = {"preemptible": draws([LOST, {"by": "checkpoint", "cost": 3, "interval": 20}, ASLEEP]), "walltime": 600}
+        jobs.append(job("on", 0, draw.randint(1, 800), "best", "ncpus=2:mem=1mb", running=held, **keys))
         outages = [one | {"start": now + one["start"], "end": now + 950} for one in outages]
     document = _with(workload(nodes=3), jobs=jobs, outages=outages, preemption=rules, now=now)
     document["queues"]["best"] = {"expected_wait": 3600, "priority": -5, "weight": 0.1}
@@ -253,8 +273,48 @@ def test_every_record_is_valid(policy: QueueRule | str, seed: int) -> None:
     assert len(played(drawn(seed), scheduler).runs)
 
 
-def test_nothing_is_suspended() -> None:
-    """A simulation refuses a job that would be suspended, by its name."""
-    asleep = job("a", 0, 100, request="ncpus=4:mem=1mb", preemptible={"by": "suspend"})
-    with pytest.raises(UnsupportedError, match="job a: is suspended"):
-        simulate(workload(asleep), EASY)
+def test_a_suspended_job_continues_where_it_was() -> None:
+    """It loses nothing, and what is free of its cores meanwhile is for jobs only that may stop it."""
+    jobs = [job("a", 0, 200, request="2:" + WITH_MEMORY, preemptible=ASLEEP), job("z", 10, 20, request="ncpus=2")]
+    urgent = [job("u", 100, 50, "high", "ncpus=2"), job("v", 120, 30, "high", "ncpus=4:mem=6mb")]
+    history = played(workload(*jobs, *urgent, nodes=2), EASY)
+    runs, cut = story(history)
+    assert (runs["u"], runs["v"], runs["a"], cut) == ((100, 150), (120, 150), (150, 250), [("a", 0, 100)])
+    assert runs["z"] == (250, 270)
+    assert history.summary().total.lost_core_seconds == 0
+
+
+def test_a_suspended_job_keeps_its_memory() -> None:
+    """An urgent job that needs the memory, too, waits until the job has ended."""
+    jobs = [job("a", 0, 200, request=WITH_MEMORY, preemptible=ASLEEP), job("u", 100, 50, "high", "ncpus=4:mem=7mb")]
+    assert story(played(workload(*jobs), EASY)) == ({"a": (0, 200), "u": (200, 250)}, [])
+
+
+def test_the_last_that_was_suspended_continues_first() -> None:
+    """Where jobs of three levels have lent the same cores, the highest gets them back first."""
+    document = _with(workload(job("c", 20, 30, "high", WITH_MEMORY)))
+    low = [("a", 0, 100, "low"), ("b", 10, 50, "mid")]
+    document["jobs"] += [job(*one, WITH_MEMORY, preemptible=ASLEEP) for one in low]
+    document["queues"]["mid"] = {"expected_wait": 60}
+    document["preemption"] = {"queues": {"high": ["mid"], "mid": ["low"]}}
+    runs, cut = story(played(parse_instance(document), EASY))
+    assert runs == {"c": (20, 50), "b": (50, 90), "a": (90, 180)}
+    assert cut == [("a", 0, 10), ("b", 10, 20)]
+
+
+@pytest.mark.parametrize(("fails", "again"), [(130, 150), (170, 180)])
+def test_a_failure_takes_what_a_suspended_job_has_done(fails: int, again: int) -> None:
+    """A node that fails takes the work in its memory, whether the job is suspended or has continued."""
+    jobs = [job("a", 0, 200, request=WITH_MEMORY, preemptible=ASLEEP), URGENT]
+    document = _with(workload(*jobs), outages=[{"nodes": "n1", "start": fails, "end": again}])
+    history = played(parse_instance(document), EASY)
+    runs, _ = story(history)
+    assert runs["a"][1] - runs["a"][0] == 200
+    assert runs["a"][0] >= again
+
+
+def test_nothing_is_suspended_beside_a_reservation() -> None:
+    """A job that may be suspended, and amounts that are set aside for a time, are refused by name."""
+    asleep = job("a", 0, 100, request=WITH_MEMORY, preemptible=ASLEEP)
+    with pytest.raises(UnsupportedError, match="job a: may be suspended"):
+        simulate(workload(asleep, job("z", 0, 10, start_at=50)), EASY)

@@ -194,3 +194,28 @@ def test_runs_are_counted_on_their_nodes() -> None:
     """The stopped run and the urgent one do not overlap on a node."""
     early = record([whole("a", 50, 70), whole("u", 39, 10)], [], whole("a", 0, 40))
     assert {"capacity", "stop"} <= {one.rule for one in verify(window(), early)}
+
+
+def test_a_job_that_has_its_nodes_for_itself_is_not_suspended() -> None:
+    """Nobody could take its cores, however the request says that."""
+    with pytest.raises(DocumentError, match="share its nodes"):
+        read_instance(instance(job("a", "1:ncpus=4:mem=1mb,place=excl", preemptible=ASLEEP)), "x")
+
+
+@pytest.mark.parametrize(("left", "broken"), [(70, set()), (30, {"walltime"})])
+def test_a_failure_takes_what_a_suspended_job_has_done(left: int, broken: set[str]) -> None:
+    """A node that fails before the job continues takes the work in its memory: it begins anew, on any node."""
+    given = instance(
+        job("a", "1:ncpus=4:mem=1mb", queue="low", preemptible=ASLEEP, runtime=70),
+        job("u", "1:ncpus=4:mem=1mb", queue="high", runtime=5),
+        queues=QUEUES,
+        preemption={},
+        cluster=cluster({"names": "n[1-2]"}),
+        outages=[{"nodes": "n1", "start": 45, "end": 48}],
+    )
+
+    def run(name: str, start: int, seconds: int, node: str) -> Document:
+        return at(name, start, on(node, cores=4, mem=1), walltime=seconds)
+
+    said = record([run("u", 40, 5, "n1"), run("a", 50, left, "n2")], [], run("a", 0, 40, "n1"))
+    assert {one.rule for one in verify(given, said)} - {"objective"} == broken

@@ -15,12 +15,13 @@ follows a submission at once (``batch_sched_delay`` 0). Whole nodes are reserved
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cpsched.domain import Instance, Job, Preemptible, StopKind
 from cpsched.lab.policies import slurm_kernels
 from cpsched.lab.sim import Decision, News, Outlook, Site, Start
 from cpsched.rusv import Timeline, kernels
@@ -81,6 +82,9 @@ class Slurm:
     weight_size: int = 0
     max_age: int = 604_800
     calc_period: int = 300
+    #: ``PreemptMode``: how all jobs are stopped that others may stop, small ones first (``partition_prio`` by queues,
+    #: ``qos`` by priorities). None: each as it says itself, and those first that lose least.
+    preempt_mode: Literal["requeue", "suspend"] | None = None
 
     def __post_init__(self) -> None:
         for name in ("bf_interval", "bf_window", "bf_resolution", "bf_max_job_test", "max_age", "calc_period"):
@@ -92,6 +96,20 @@ class Slurm:
         #: Whether usage changes the order, and whether anything but the tiers does.
         self.reads_shares = self.weight_fair_share > 0
         self._has_factors = bool(self.weight_age or self.weight_fair_share or self.weight_size)
+
+    def prepared(self, instance: Instance) -> Instance:
+        """Return a workload in which all jobs that others may stop are stopped as by ``PreemptMode``."""
+        if self.preempt_mode is None:
+            return instance
+        way, jobs = Preemptible(by=StopKind(self.preempt_mode)), list[Job]()
+        kinds = {(job.queue, instance.priority(job)): job for job in instance.jobs}.values()
+        for job in instance.jobs:
+            marked = replace(job, preemptible=way)
+            is_bound = job.deadline is not None or job.start_at is not None or job.reservation is not None
+            is_stopped = any(instance.may_stop(other, marked) for other in kinds)
+            can_be = not (is_bound or job.changes or job.alternatives)
+            jobs.append(marked if is_stopped and can_be else replace(job, preemptible=None))
+        return replace(instance, jobs=tuple(jobs))
 
     def begin(self, site: Site) -> None:
         """Make ready for a simulation."""

@@ -19,14 +19,14 @@ C = _numbered(
     "C",
     "NOW SUBMITTED QUEUED RUNNING HEAP POOL OUTAGE ATTEMPTS PASSES STAMP SHADOW HEAD UNTIL DONE IS_FULL LACKS RESERVED "
     "GONE CHANGES MODES FIXED OVERTAKING RESUME LEVEL SPARE BOOKINGS EXPIRED OPENS BLOCKED STEPS HORIZON WORK LONGEST "
-    "COME TURN REPLAYED REPLAY_QUEUED REPLAY_RUNNING REPLAY_TAKEN NOTICE EXEMPT CHOICE CLOCK",
+    "COME TURN REPLAYED REPLAY_QUEUED REPLAY_RUNNING REPLAY_TAKEN NOTICE EXEMPT CHOICE ASLEEP DOZES CLOCK",
 )
 J = _numbered("J", "SUBMIT ARRIVAL WALLTIME LENGTH ENDING")
 R = _numbered("R", "START END ENDING STARTS FIRST COUNT")
 V = _numbered("V", "JOB START END FIRST COUNT")
 #: Columns of `stops`, and places in `stop_rules`.
 S = _numbered("S", "CLASS LEVEL COST INTERVAL COUNT TOLD LEFT WALLTIME")
-P = _numbered("P", "NOTICE EXEMPT STOPS RESUMES")
+P = _numbered("P", "NOTICE EXEMPT STOPS RESUMES BY_SIZE")
 
 # kinds of events, in their order within a second
 ENDED, EXCEEDED, EXPIRED, OPENED, BOOKED, RELEASED = 0, 1, 2, 3, 4, 5
@@ -210,10 +210,11 @@ class SimState(NamedTuple):
     #: int64 (K, A): as `aside_ahead`, beside the reservations too.
     ahead: NDArray[Any]
     #: int64 (jobs, 8), none where no job can be stopped: its class, and how far that is above others (0: it may stop
-    #: none); the cost of a checkpoint and the seconds between two (0: it has none); how often it was stopped; since
-    #: when it has notice (-1: it has none); its real length from now on, whatever its walltime; its own walltime.
+    #: none); the cost of a checkpoint and the seconds between two (0: none, -1: it is suspended); how often it was
+    #: stopped; since when it has notice (-1: it has none); its real length from now on, whatever its walltime; its own
+    #: walltime.
     stops: NDArray[Any]
-    #: int64 (4,): see `P`; bool (classes, classes): whose jobs may stop whose that can be stopped.
+    #: int64 (5,): see `P`; bool (classes, classes): whose jobs may stop whose that can be stopped.
     stop_rules: NDArray[Any]
     may_stop: NDArray[Any]
     #: float64 (jobs,): what a second of its work is worth on each core; float64 (jobs,), int64 (3, jobs): for the
@@ -221,6 +222,14 @@ class SimState(NamedTuple):
     stop_weights: NDArray[Any]
     stop_prices: NDArray[Any]
     stoppable: NDArray[Any]
+    #: int64 (jobs,): the suspended jobs, `C.ASLEEP` of them, the highest level first, then in the order of their stops;
+    #: `C.DOZES` counts what has changed of what they have. None where no job is suspended, as of what follows.
+    asleep: NDArray[Any]
+    #: bool (columns,): the columns of cores, which they lend; int64 (columns,): what they had of these, a scratch; and
+    #: what is free of that, and is left to them.
+    lends: NDArray[Any]
+    owed: NDArray[Any]
+    withheld: NDArray[Any]
 
 
 class Machine(NamedTuple):

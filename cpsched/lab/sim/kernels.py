@@ -68,7 +68,7 @@ from cpsched.lab.sim.run_kernels import (
     spell_job,
     take_choice,
 )
-from cpsched.lab.sim.stop_kernels import cut_short, resumes, serve_urgent
+from cpsched.lab.sim.stop_kernels import cut_short, lose_suspended, resumes, serve_urgent
 from cpsched.rusv import FOREVER, allocating_kernel, inner_kernel, instant_kernels, kernel, kernels
 
 copy, lower_by_two = kernels.copy, kernels.lower_by_two
@@ -216,6 +216,12 @@ def pass_outages(now, rule, s, m, t, x):
                 while i < s.clock[C.RUNNING]:
                     if stands_on(s.ends[i, 1], node, s, t):
                         cut_short(s.ends[i, 1], False, now, rule, s, m, t, x)
+                    else:
+                        i += 1
+                i = 0
+                while i < s.clock[C.ASLEEP]:
+                    if stands_on(s.asleep[i], node, s, t):
+                        lose_suspended(i, now, rule, s, m, t, x)
                     else:
                         i += 1
                 shift_node(node, -1, s, m, t)

@@ -12,7 +12,7 @@ from cpsched.booking import CheapFirst, Columns
 from cpsched.domain import FOR_EVER, DependencyType, Instance, Job, Preemption, StopKind, WaitingReason
 from cpsched.errors import UnsupportedError
 from cpsched.lab.sim import arrays
-from cpsched.lab.sim.arrays import C, R
+from cpsched.lab.sim.arrays import C, R, S
 from cpsched.lab.sim.holds import asides_of
 from cpsched.lab.sim.shares import modes_of_jobs
 from cpsched.metrics import Ending
@@ -41,6 +41,7 @@ def unsupported(instance: Instance) -> tuple[str, ...]:
     found = [f"cluster.consumed: the licence {name} does not come back" for name in instance.cluster.consumed]
     if instance.now < 0:
         found.append(f"now: a clock that begins at {instance.now}, before second 0")
+    has_asides = bool(instance.set_aside) or any(job.start_at is not None for job in instance.jobs)
     for job in instance.jobs:
         if job.after and job.is_hurried:
             found.append(f"job {job.id}: starts at most some time after another (max_delay)")
@@ -48,8 +49,9 @@ def unsupported(instance: Instance) -> tuple[str, ...]:
             found.append(f"job {job.id}: has alternatives, and a deadline or one start")
         if instance.cluster.slowdown and (job.changes or job.resizable is not None or job.preemptible is not None):
             found.append(f"job {job.id}: changes while it runs or may be stopped, and may be slower (cluster.slowdown)")
-        if job.preemptible is not None and job.preemptible.by is StopKind.SUSPEND:
-            found.append(f"job {job.id}: is suspended where others need its cores")
+        is_suspended = job.preemptible is not None and job.preemptible.by is StopKind.SUSPEND
+        if is_suspended and instance.preemption is not None and has_asides:
+            found.append(f"job {job.id}: may be suspended, and amounts are set aside for a time")
         if job.is_evolving:
             beside = {
                 "runs already": job.running is not None,
@@ -108,9 +110,10 @@ class Load:
     Raises `UnsupportedError` if the workload asks for something that no simulation can honour yet.
 
     `feedback`: whether jobs that wait for others are submitted when these release them.
+    `stops_small`: whether of jobs that may be stopped small ones are stopped first, and not those that lose least.
     """
 
-    def __init__(self, instance: Instance, *, feedback: bool = False) -> None:
+    def __init__(self, instance: Instance, *, feedback: bool = False, stops_small: bool = False) -> None:
         #: The workload as it was given, and what its reservations got; `instance` and `jobs` have licences, guards,
         #: nodes of reservations, and amounts set aside in place of rules.
         self.stated, self.slices = instance, slices_of(instance) if instance.reservations else ()
@@ -179,7 +182,10 @@ class Load:
         #: What rules set aside.
         self.asides = asides_of(self)
         #: Who may be stopped, for whom, and what that costs (see `SimState`).
-        self.stops, self.stop_rules, self.may_stop, self.stop_weights = self._compile_stops()
+        self.stops, self.stop_rules, self.may_stop, self.stop_weights = self._compile_stops(stops_small)
+        #: Whether a job may be suspended, and which columns are of cores, none if not.
+        self.suspends = bool((self.stops[:, S.INTERVAL] < 0).any() and len(self.may_stop))
+        self.lends = self.columns.is_of("cores") if self.suspends else np.zeros(0, dtype=np.bool_)
         #: The most entries that the jobs with one start may need.
         booked = np.flatnonzero((self.start_at >= 0) & (self.demand >= 0)).tolist()
         self.spare = 2 * sum(chunk.count for job in booked for chunk in self.jobs[job].request.chunks)
@@ -348,15 +354,14 @@ class Load:
                 latest[index] = start_at[index] = job.start_at
         return latest, start_at
 
-    def _compile_stops(self) -> tuple[Ints, Ints, NDArray[np.bool_], NDArray[np.float64]]:
+    def _compile_stops(self, is_by_size: bool) -> tuple[Ints, Ints, NDArray[np.bool_], NDArray[np.float64]]:
         """Return what each job may stop and keeps when it is stopped, the rules, whose jobs may stop whose, and what a
         second of their work is worth; nothing where no job can be stopped.
         """
         given, can_stop = self.instance.preemption, any(job.preemptible is not None for job in self.jobs)
         preemption = given or Preemption()
-        rules = np.array(
-            [preemption.notice, preemption.exempt, preemption.stops or FOREVER, preemption.resume], dtype=np.int64
-        )
+        most = preemption.stops or FOREVER
+        rules = np.array([preemption.notice, preemption.exempt, most, preemption.resume, is_by_size], dtype=np.int64)
         none = np.zeros((0, 0), dtype=np.bool_)
         if not can_stop:
             return np.zeros((0, 8), dtype=np.int64), rules, none, np.zeros(0, dtype=np.float64)
@@ -379,10 +384,11 @@ class Load:
         for name, job in zip(names, self.jobs, strict=True):
             level = levels.get(name, 0) if len(may_stop) and may_stop[number[name]].any() else 0
             way = job.preemptible
-            cost, interval = (0, 0) if way is None else (way.cost, way.interval or 0)
+            cost, interval = (0, 0) if way is None else (way.cost, way.interval or -(way.by is StopKind.SUSPEND))
             left = job.walltime if job.runtime is None else job.runtime
             # one that cannot be stopped has been stopped often enough
-            rows.append((number[name], level, cost, interval, FOREVER if way is None else 0, -1, left, job.walltime))
+            stops = 0 if _can_be_stopped(job) else FOREVER
+            rows.append((number[name], level, cost, interval, stops, -1, left, job.walltime))
         weights = np.array([float(self.instance.own_weight(job)) for job in self.jobs], dtype=np.float64)
         return np.array(rows, dtype=np.int64), rules, may_stop, weights
 
@@ -509,6 +515,14 @@ def _as_rigid(job: Job, possible: Mapping[str, Sequence[tuple[int, Job]]], settl
     return replace(job, steps=(replace(largest, walltime=job.walltime),), expand_limit=1)
 
 
+def _can_be_stopped(job: Job) -> bool:
+    """Return whether a job may be stopped; to be suspended, what ran at the beginning has more than cores."""
+    if job.preemptible is None or job.preemptible.by is not StopKind.SUSPEND or job.running is None:
+        return job.preemptible is not None
+    held = [one.resources for segment in job.running.segments for one in segment.allocation]
+    return not any(resources.keys() <= {"cores"} for resources in held)
+
+
 def _cores(job: Job) -> int:
     return job.request.totals.get("cores", 0)
 
@@ -620,6 +634,10 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.SimState:
         step_times=zeros(4 * _RESERVED),
         step_sums=zeros(4 * _RESERVED, systems),
         stoppable=zeros(3, count if len(load.may_stop) else 0),
+        asleep=zeros(count if load.suspends else 0),
+        lends=load.lends,
+        owed=zeros(len(load.lends)),
+        withheld=zeros(len(load.lends)),
         stop_prices=np.zeros(count if len(load.may_stop) else 0, dtype=np.float64),
         stops=load.stops.copy(),
         stop_rules=load.stop_rules,

@@ -295,9 +295,11 @@ def simulate(
     Interrupted
         If the user interrupts.
     """
-    instance = replace(checked(instance), set_aside=instance.set_aside)
+    instance, stops_small = replace(checked(instance), set_aside=instance.set_aside), False
+    if not isinstance(scheduler, QueueRule) and getattr(scheduler, "preempt_mode", None) is not None:
+        instance, stops_small = checked(scheduler.prepared(instance)), True  # type: ignore[attr-defined]  # of Slurm
     began, loaded = time.perf_counter(), time.process_time() + _LOADING
-    world = SimWorld(Load(instance, feedback=feedback))
+    world = SimWorld(Load(instance, feedback=feedback, stops_small=stops_small))
     if isinstance(scheduler, QueueRule) and scheduler.key is not None:
         world.order_by(scheduler.key)
     if world.load.evolving:

@@ -279,17 +279,19 @@ class Site:
     @property
     def has_asides(self) -> bool:
         """Whether anything is set aside, now or later."""
-        return bool(hold_kernels.has_asides(self._world.state))
+        return self._world.load.suspends or bool(hold_kernels.has_asides(self._world.state))
 
     @property
     def num_asides(self) -> int:
-        """How often other amounts have been set aside, by rules or for jobs with one start."""
-        return int(self._world.state.clock[C.LEVEL] + self._world.state.clock[C.BOOKINGS])
+        """How often other amounts have been set aside, by rules, or for jobs with one start or suspended ones."""
+        return int(self._world.state.clock[[C.LEVEL, C.BOOKINGS, C.DOZES]].sum())
 
     def asides(self) -> Iterator[tuple[int, int, dict[int, int], dict[int, int]]]:
         """Yield what is set aside from now on: (from, to, amounts of node columns, amounts of system columns)."""
         s = self._world.state
-        if not self.has_asides:
+        if self._world.load.suspends:
+            yield self.now, FOREVER, *self._world.dormant()
+        if not hold_kernels.has_asides(s):
             return
         first = int(s.clock[C.LEVEL])
         levels = s.aside_levels[first:]
@@ -391,6 +393,8 @@ class Site:
         if not self.has_asides:
             return ()
         s, load = self._world.state, self._world.load
+        if load.suspends:
+            return self._dormant()
         waits = (s.start_at >= self.now) & (s.runs[:, R.START] < 0) & (s.runs[:, R.COUNT] > 0)
         booked = []
         for job in np.flatnonzero(waits).tolist():
@@ -405,6 +409,17 @@ class Site:
                 )
             booked.append(SetAside(start=start, end=start + of_job.walltime, allocation=held, licenses=of_job.licenses))
         return (*(aside for aside in load.instance.set_aside if aside.end > self.now), *booked)
+
+    def _dormant(self) -> tuple[SetAside, ...]:
+        """Return what suspended jobs have, as set aside until the last job is believed to end."""
+        s, load = self._world.state, self._world.load
+        of_nodes, of_system = self._world.dormant()
+        allocation = load.columns.allocation_on(of_nodes)
+        licenses = {name: of_system[place] for name, place in load.columns.license_number.items() if place in of_system}
+        if not allocation and not licenses:
+            return ()
+        end = int(s.ends[: s.clock[C.RUNNING], 0].max(initial=self.now)) + 1
+        return (SetAside(start=self.now, end=end, allocation=allocation, licenses=Amounts(licenses)),)
 
     def _running(self, index: int, job: Job) -> Job:
         """Return a running job as a scheduling window has it: the same object as long as it is the same."""

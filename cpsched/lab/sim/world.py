@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.domain import FairShare, Job, Placement, Resizable, Running, Segment, counted, end_of_work
-from cpsched.lab.sim import arrays, hold_kernels, kernels, run_kernels
+from cpsched.lab.sim import arrays, hold_kernels, kernels, run_kernels, stop_kernels
 from cpsched.lab.sim.arrays import C, J, R
 from cpsched.lab.sim.load import Load, amount_of, empty_state
 from cpsched.lab.sim.scheduler import Change, NextStep, Start
@@ -585,6 +585,23 @@ class SimWorld:
         left = work.since - start + ceil(believed / work.rate)
         s.estimate[job] = min(limit, left) if is_predicted else limit
 
+    # --- suspended jobs -------------------------------------------------------------------------------------------
+
+    def dormant(self) -> tuple[dict[int, int], dict[int, int]]:
+        """Return what suspended jobs keep, and the free cores that are withheld for them: amounts of node columns, and
+        of licences by system column.
+        """
+        s, x = self.state, self.scratch
+        columns = {column: int(s.withheld[column]) for column in np.flatnonzero(s.withheld).tolist()}
+        licenses: dict[int, int] = {}
+        for job in s.asleep[: s.clock[C.ASLEEP]].tolist():
+            for k in range(stop_kernels.spell_part(job, False, s, self.tables, x)):
+                column = int(x.columns[k])
+                columns[column] = columns.get(column, 0) + int(x.amounts[k])
+            for column, amount in self.load.columns.licenses_of(self.load.jobs[job].licenses).items():
+                licenses[column] = licenses.get(column, 0) + amount
+        return {column: amount for column, amount in columns.items() if amount}, licenses
+
     # --- what has happened ----------------------------------------------------------------------------------------
 
     def runs(self) -> Runs:
@@ -656,6 +673,8 @@ class SimWorld:
         """
         running = self.load.jobs[job].running
         if running is not None and not len(entries):
+            if start > running.start:  # it was suspended
+                return (Segment(start=start, end=end, allocation=running.segments[-1].allocation),)
             *past, last = (segment for segment in running.segments if segment.start < end)
             return (*past, replace(last, end=end))
         if job in self.courses:

@@ -101,7 +101,7 @@ def check_stops(case: Case) -> Iterator[Violation]:
         if preemption is None or attempt.job.preemptible is None:
             yield Violation("stop", attempt.id, f"is stopped at {attempt.end}, but may not be stopped")
             continue
-        if case.is_suspended(attempt):
+        if case.is_suspended(attempt) and case.failure_after(attempt) is None:
             following, had = case.next_run(attempt), held_by(attempt.segments[-1])
             if following is None or any(held_by(one) != had for one in following.segments):
                 message = f"is suspended at {attempt.end}, but does not continue with what it had"
