@@ -28,6 +28,10 @@ EASY has the same jobs and real runtimes, on a machine without nodes, of which a
 runtimes that are not known has not happened there yet. They come before all without promises, in the order in which
 they became eligible. The index of others falls to 1 until then, by the square of the wait.
 
+Once a day the waits are compared with those under EASY, when so many jobs have started there. While more than a
+twentieth of these is lost since some job, all are due, and of those that have no promise only the first has a
+reservation.
+
 Jobs that may stop others come before the pass, those of the highest level first, each level in the order of the queue
 up to the first that can not start. A job takes what is free, else the place of running jobs: of those that may be
 stopped the cheapest until it fits, without those that are not needed, the dearest first; the prices are seconds of lost
@@ -43,7 +47,7 @@ from math import ceil, exp, frexp, inf, log, log2, log10, sqrt
 from typing import NamedTuple
 
 from cpsched.domain import FOR_EVER, Arrangement, DependencyType, Instance, Job, SetAside
-from cpsched.lab.sim import BackfillRule, Expectation, Order, Prediction, QueueRule
+from cpsched.lab.sim import BackfillRule, Expectation, Order, Prediction, QueueRule, rules
 from cpsched.metrics import Ending
 from cpsched.problem import refusal
 from tests.oracle.literal_planner import Mapped, Node, awaited, mapping_orders, node_weight
@@ -181,6 +185,9 @@ class _Play:
         self.replay_queue: list[_Life] = []
         self.replay_starts: dict[str, int] = {}
         self.replayed, self.longest, self.work = -inf, 0, 0
+        self.come: list[_Life] = []
+        self.replay_waits: dict[str, int] = {}
+        self.as_easy, self.next_day = False, -inf
         self.attempts: list[tuple[str, Run]] = []
         #: For whom there is a reservation, when, and by which choice.
         self.reservation: tuple[_Life, int, Job] | None = None
@@ -256,6 +263,7 @@ class _Play:
             ]
             if self.rule.due_after is not None:
                 self.replay_easy(now)
+                self.compare_waits(now)
             happens.append(self.serve_urgent(now))
             if self.notice is None and any(happens):
                 if self.rule.backfill is BackfillRule.RESERVING:
@@ -577,6 +585,7 @@ class _Play:
                 self.book_ahead(life, now)
                 continue
             self.turns.append(life)
+            self.come.append(life)
             self.expect(life)
             life.key = self.key(life, now)
             if self.predicts is Prediction.ALL:
@@ -673,7 +682,7 @@ class _Play:
         times = self.rule.due_after * (1.0 - 0.5 * self.share(life.job))
         limit = int(times * max(others, 1000 * self.longest))
         part = 1000.0 * (now - life.eligible) / max(limit, 1)
-        if part >= 1.0:
+        if part >= 1.0 or self.as_easy:
             return -2e15 + life.eligible
         return exp(log(key) * (1.0 - part * part)) if key > 1.0 else key
 
@@ -712,6 +721,24 @@ class _Play:
             if not ended and not come:
                 return
 
+    def compare_waits(self, now: int) -> None:
+        """Find out, once a day, whether jobs start as under EASY: from some job on they have waited so much longer than
+        there that it is a twentieth of all waits there.
+        """
+        if now < self.next_day or len(self.replay_waits) < rules._TRUSTED:
+            return
+        self.next_day = now + 86_400
+        lost, there = [0.0], 0.0
+        for life in self.come:
+            is_cut = any(name == life.job.id for name, _ in self.attempts)
+            if life.job.id not in self.replay_waits or life.ending == Ending.REFUSED or is_cut:
+                continue
+            weight = self.share(life.job) / self.smith(life.job)
+            wait = (now if life.start is None else life.start) - life.eligible
+            lost.append(weight * (wait - self.replay_waits[life.job.id]))
+            there += weight * self.replay_waits[life.job.id]
+        self.as_easy = max(sum(lost[first:]) for first in range(len(lost))) > 0.05 * there
+
     def backfill_replayed(self, at: int) -> None:
         """Start whom EASY starts at a second."""
         free = 10**9 - sum(self.parts(self.by_id[name]) for name in self.replay_starts)
@@ -722,6 +749,7 @@ class _Play:
             if parts <= free and (beside is None or is_short or parts <= beside[1]):
                 self.replay_queue.remove(life)
                 self.replay_starts[life.job.id] = at
+                self.replay_waits[life.job.id] = at - life.eligible
                 self.longest = max(self.longest, at - life.eligible)
                 free -= parts
                 if beside is not None and not is_short:
@@ -834,9 +862,10 @@ class _Play:
                 continue
             if self.start_first(life, lambda one: self.room_between(now, one.job.walltime), now):
                 continue
-            if life.key >= 0 and self.head is None:
+            if life.key >= (-2e15 if self.as_easy else 0) and self.head is None:
                 self.head = life
-            self.reserve_for(life, horizon)
+            if not self.as_easy or self.head in (None, life):
+                self.reserve_for(life, horizon)
 
     def is_let_in(self, life: _Life, now: int) -> bool:
         """Return whether the gate lets a job in."""

@@ -19,7 +19,7 @@ C = _numbered(
     "C",
     "NOW SUBMITTED QUEUED RUNNING HEAP POOL OUTAGE ATTEMPTS PASSES STAMP SHADOW HEAD UNTIL DONE IS_FULL LACKS RESERVED "
     "GONE CHANGES MODES FIXED OVERTAKING RESUME LEVEL SPARE BOOKINGS EXPIRED OPENS BLOCKED STEPS HORIZON WORK LONGEST "
-    "COME TURN REPLAYED REPLAY_QUEUED REPLAY_RUNNING REPLAY_TAKEN NOTICE EXEMPT CHOICE CLOCK",
+    "COME TURN REPLAYED REPLAY_QUEUED REPLAY_RUNNING REPLAY_TAKEN COMPARED NEXT_DAY AS_EASY NOTICE EXEMPT CHOICE CLOCK",
 )
 J = _numbered("J", "SUBMIT ARRIVAL WALLTIME LENGTH ENDING")
 R = _numbered("R", "START END ENDING STARTS FIRST COUNT")
@@ -67,6 +67,8 @@ class RuleNumbers(NamedTuple):
     gate: float
     #: A job is due when it has waited for so many times as long as under EASY (`queue_kernels`); -1: none is.
     due_after: float
+    #: The waits here and in the replay of EASY are compared when so many jobs have started there.
+    trusted: int
     #: Whether jobs are counted on interchangeable nodes: one that does not fit beside the head's reservation does not
     #: fit either after others have started, and several reservations need no nodes.
     is_counted: bool
@@ -131,6 +133,9 @@ class SimState(NamedTuple):
     replay_ends: NDArray[Any]
     #: int64 (jobs,): how long it has waited in the replay; -1: it has not started there.
     replay_waits: NDArray[Any]
+    #: float64 (2,): of the first `C.COMPARED` jobs of `turns`, which have ended, the weighted queue time that was lost
+    #: against the replay, and that of the replay (`easy_kernels`); from the second `C.NEXT_DAY` on they are made anew.
+    compared: NDArray[Any]
     #: float64 (jobs,): its key in the queue.
     keys: NDArray[Any]
     #: int64 (jobs, Q): the amounts that a running job holds of the system columns.

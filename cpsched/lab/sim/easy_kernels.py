@@ -3,13 +3,17 @@
 The replay has one machine without nodes, of which each job takes its dominant share. It takes jobs as they come, for as
 long as they really run, and so it lags: where it depends on the end of a job that nobody knows yet, it waits until that
 job has ended. Nothing in it is expected, so no wrong expectation stays in its longest wait.
+
+A rule that makes jobs wait longer than they did there starts them as EASY does, until what it has lost is little.
 """
 
-from cpsched.lab.sim.arrays import COMPLETED, WAITING, C, J, R
+from cpsched.lab.sim.arrays import COMPLETED, REFUSED, WAITING, C, J, R
 from cpsched.rusv import FOREVER, inner_kernel, kernel
 
 #: The parts that the machine has.
 _WHOLE = 1_000_000_000
+#: What a rule may lose of the weighted queue time of the replay, and the seconds between two looks at that.
+_MOST_LOSS, _DAY = 0.05, 86_400
 
 
 @inner_kernel
@@ -138,3 +142,37 @@ def replay_easy(now, s):
             s.clock[C.LONGEST] = max(s.clock[C.LONGEST], at - s.release[s.replay_queue[0]])
         if not is_new:
             return
+
+
+@inner_kernel
+def weight_of(job, s):
+    """Return what a second of a job's wait counts; 0 if it was refused, or cut short: the replay knows no failures."""
+    has_started = 1 if s.runs[job, R.START] >= 0 else 0
+    if s.smith[job] <= 0.0 or s.runs[job, R.ENDING] == REFUSED or s.runs[job, R.STARTS] != has_started:
+        return 0.0
+    return s.share[job] / s.smith[job]
+
+
+@kernel
+def compare_waits(now, rule, s):
+    """Note once a day whether jobs start as under EASY from now on: where they have lost more than a share of the
+    weighted queue time of the replay.
+
+    Lost is what those since some job have waited longer than there, that job for which it is most: what was won before
+    does not count. Jobs that have not started there yet count for nothing, and those that wait, until now.
+    """
+    if now < s.clock[C.NEXT_DAY] or s.clock[C.TURN] - s.clock[C.REPLAY_QUEUED] < rule.trusted:
+        return
+    s.clock[C.NEXT_DAY] = now + _DAY
+    lost, there, is_over = s.compared[0], s.compared[1], True
+    for i in range(s.clock[C.COMPARED], s.clock[C.COME]):
+        job = s.turns[i]
+        is_over = is_over and s.replay_waits[job] >= 0 and s.runs[job, R.ENDING] != WAITING
+        if s.replay_waits[job] >= 0:
+            until = s.runs[job, R.START] if s.runs[job, R.START] >= 0 else now
+            waited = weight_of(job, s) * s.replay_waits[job]
+            lost = max(0.0, lost + weight_of(job, s) * (until - s.release[job]) - waited)
+            there += waited
+        if is_over:
+            s.compared[0], s.compared[1], s.clock[C.COMPARED] = lost, there, i + 1
+    s.clock[C.AS_EASY] = 1 if lost > _MOST_LOSS * there else 0

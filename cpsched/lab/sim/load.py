@@ -555,6 +555,7 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.SimState:
     clock[C.FIXED] = len(load.fixed.columns)
     clock[C.SPARE], clock[C.REPLAYED], clock[C.NOTICE], clock[C.EXEMPT] = load.spare, -FOREVER, -1, FOREVER
     clock[C.NOW], clock[C.UNTIL], clock[C.HEAD], clock[C.RESERVED] = (load.now, load.now - 1, -1, -1)
+    clock[C.NEXT_DAY] = load.now
 
     def zeros(*shape: int) -> NDArray[Any]:
         return np.zeros(shape, dtype=np.int64)
@@ -587,6 +588,7 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.SimState:
         replay_queue=zeros(count),
         replay_ends=zeros(count, 2),
         replay_waits=np.full(count, -1, dtype=np.int64),
+        compared=np.zeros(2, dtype=np.float64),
         keys=np.zeros(count, dtype=np.float64),
         sums=sums,
         queue=zeros(count),
