@@ -41,6 +41,7 @@ starts until it is over; the choice is made anew then, those that were told firs
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, exp, frexp, inf, log, log2, log10, sqrt
@@ -741,38 +742,54 @@ class _Play:
 
     def backfill_replayed(self, at: int) -> None:
         """Start whom EASY starts at a second."""
-        free = 10**9 - sum(self.parts(self.by_id[name]) for name in self.replay_starts)
-        beside: tuple[int, int] | None = None
+        free = Counter(self.totals())
+        for name in self.replay_starts:
+            free.subtract(self.asked(self.by_id[name].choices[0]))
+        beside: tuple[int, Counter[str]] | None = None
         for life in list(self.replay_queue):
-            parts, end = self.parts(life), at + life.choices[0].walltime
+            asked, end = self.asked(life.choices[0]), at + life.choices[0].walltime
             is_short = beside is None or end <= beside[0]
-            if parts <= free and (beside is None or is_short or parts <= beside[1]):
+            if asked <= free and (beside is None or is_short or asked <= beside[1]):
                 self.replay_queue.remove(life)
                 self.replay_starts[life.job.id] = at
                 self.replay_waits[life.job.id] = at - life.eligible
                 self.longest = max(self.longest, at - life.eligible)
-                free -= parts
+                free.subtract(asked)
                 if beside is not None and not is_short:
-                    beside = beside[0], beside[1] - parts
+                    beside[1].subtract(asked)
             elif beside is None:
-                beside = self.reserved_in_replay(parts, free)
+                beside = self.reserved_in_replay(asked, free)
 
-    def reserved_in_replay(self, parts: int, free: int) -> tuple[int, int]:
-        """Return the first second at which so many parts are free by walltimes, and how many more are."""
+    def reserved_in_replay(self, asked: Counter[str], free: Counter[str]) -> tuple[int, Counter[str]]:
+        """Return the first second at which so much is free by walltimes, and what else is."""
         ends = {name: start + self.by_id[name].choices[0].walltime for name, start in self.replay_starts.items()}
         for second in sorted(set(ends.values())):
-            then = free + sum(self.parts(self.by_id[name]) for name, end in ends.items() if end <= second)
-            if then >= parts:
-                return second, then - parts
+            then = Counter(free)
+            for name in (name for name, end in ends.items() if end <= second):
+                then.update(self.asked(self.by_id[name].choices[0]))
+            if asked <= then:
+                then.subtract(asked)
+                return second, then
         raise AssertionError("the job is larger than the machine")
 
     def work_of(self, life: _Life) -> int:
         """Return for how many ms the machine needs all its parts for a job."""
         return ceil(1000.0 * self.share(life.job) * self.expected_by_classes(life.job))
 
-    def parts(self, life: _Life) -> int:
-        """Return how many of a billion parts of the machine a job takes."""
-        return int(self.share(life.choices[0]) * 10**9)
+    def totals(self) -> dict[str, int]:
+        """Return how much the machine has of everything."""
+        total = Counter(self.instance.cluster.licenses)
+        for one in self.instance.cluster.classes:
+            total.update({name: len(one.names) * amount for name, amount in one.resources.items()})
+        return total
+
+    @staticmethod
+    def asked(job: Job) -> Counter[str]:
+        """Return how much a job asks for of everything."""
+        asked = Counter(job.licenses)
+        for chunk in job.request.chunks:
+            asked.update({name: chunk.count * amount for name, amount in chunk.resources.items()})
+        return asked
 
     def expected_by_classes(self, job: Job) -> int:
         """Return the runtime that jobs like this one lead to expect."""
@@ -788,14 +805,8 @@ class _Play:
 
     def share(self, job: Job) -> float:
         """Return the largest share of the machine that a job asks for."""
-        cluster, asked = self.instance.cluster, dict[str, int]()
-        for chunk in job.request.chunks:
-            for name, amount in chunk.resources.items():
-                asked[name] = asked.get(name, 0) + chunk.count * amount
-        has = {name: sum(len(c.names) * c.resources.get(name, 0) for c in cluster.classes) for name in asked}
-        shares = [asked[name] / has[name] for name in asked if has[name]]
-        shares += [amount / cluster.licenses[name] for name, amount in job.licenses.items() if amount]
-        return max(shares, default=0.0)
+        has = self.totals()
+        return max((amount / has[name] for name, amount in self.asked(job).items() if has.get(name)), default=0.0)
 
     def serve(self, now: int) -> None:
         """Start whom the rule starts now."""

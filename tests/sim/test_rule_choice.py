@@ -164,15 +164,15 @@ def test_a_rule_stays_for_a_day(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_rule_of_another_order_takes_the_queue_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On one core jobs start in the order of their lengths, and from the change on as they came, those too that wait by
-    then.
+    """On one core jobs start in the order of their lengths, and when all are due at once as they came, those too that
+    wait by then.
     """
     frequent(monkeypatch)
     monkeypatch.setattr(rule_choice, "_best", lambda rules, *_: (rules[1], 0.9))
     random = Random(1)
     jobs = [waiting(f"j{n}", random.randint(1, 30), chunk(1, cores=1), submit=10 * n) for n in range(120)]
     shortest = QueueRule(name="sjf", backfill=BackfillRule.RESERVING, order=Order.WALLTIME, due_after=9.0)
-    in_order = QueueRule(name="in_order", backfill=BackfillRule.RESERVING)
+    in_order = replace(shortest, name="in_order", due_after=0.0)
     instance = window([nodes("n", cores=1)], *jobs)
     history = simulate(instance, RuleChoice(name="tested", rules=(shortest, in_order), otherwise=Refusing()))
     change = history.rules[1].since

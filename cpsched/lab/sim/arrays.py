@@ -19,7 +19,7 @@ C = _numbered(
     "C",
     "NOW SUBMITTED QUEUED RUNNING HEAP POOL OUTAGE ATTEMPTS PASSES STAMP SHADOW HEAD UNTIL DONE IS_FULL LACKS RESERVED "
     "GONE CHANGES MODES FIXED OVERTAKING RESUME LEVEL SPARE BOOKINGS EXPIRED OPENS BLOCKED STEPS HORIZON WORK LONGEST "
-    "COME TURN REPLAYED REPLAY_QUEUED REPLAY_RUNNING REPLAY_TAKEN COMPARED NEXT_DAY AS_EASY NOTICE EXEMPT CHOICE CLOCK",
+    "COME TURN REPLAYED REPLAY_QUEUED REPLAY_RUNNING COMPARED NEXT_DAY AS_EASY NOTICE EXEMPT CHOICE CLOCK",
 )
 J = _numbered("J", "SUBMIT ARRIVAL WALLTIME LENGTH ENDING")
 R = _numbered("R", "START END ENDING STARTS FIRST COUNT")
@@ -125,6 +125,11 @@ class SimState(NamedTuple):
     smith: NDArray[Any]
     #: float64 (jobs,): the largest share of the machine that it takes of anything.
     share: NDArray[Any]
+    #: int64 (jobs, A): what it asks for of each resource and licence that any job asks for.
+    asked: NDArray[Any]
+    #: int64 (A,) twice: what is free of these in the replay, and beside the first blocked job when that starts there.
+    replay_free: NDArray[Any]
+    replay_beside: NDArray[Any]
     #: int64 (jobs,): the jobs in the order in which they came, `C.COME` of them; `C.TURN` have come in the replay.
     turns: NDArray[Any]
     #: int64 (jobs,) and (jobs, 2): the jobs that wait in the replay (`easy_kernels`), in the order in which they came,
