@@ -24,7 +24,7 @@ first. One that costs more than that by which it waits is open once it has waite
 
 By Smith's index jobs are due that have waited for so many times the longest wait so far under EASY, or the time that
 the machine needs for the rest of the queue, whichever is longer; a job of the whole machine for half as many times.
-EASY has the same jobs and real runtimes, on a machine without nodes, of which a job takes its share; what depends on
+EASY has the same jobs and real runtimes, on a machine without nodes that has as much as all of them; what depends on
 runtimes that are not known has not happened there yet. They come before all without promises, in the order in which
 they became eligible. The index of others falls to 1 until then, by the square of the wait.
 
@@ -48,7 +48,7 @@ from math import ceil, exp, frexp, inf, log, log2, log10, sqrt
 from typing import NamedTuple
 
 from cpsched.domain import FOR_EVER, Arrangement, DependencyType, Instance, Job, SetAside
-from cpsched.lab.sim import BackfillRule, Expectation, Order, Prediction, QueueRule, rules
+from cpsched.lab.sim import BackfillRule, Expectation, Order, Prediction, QueueRule
 from cpsched.metrics import Ending
 from cpsched.problem import refusal
 from tests.oracle.literal_planner import Mapped, Node, awaited, mapping_orders, node_weight
@@ -139,16 +139,16 @@ class _Life:
         return self.job.submit if self.release is None else self.release
 
 
-def play_naively(instance: Instance, rule: QueueRule, *, predicts: Prediction | None) -> Story:
-    """Return what happens until nothing happens any more."""
-    return _Play(instance, rule, predicts).story()
+def play_naively(instance: Instance, rule: QueueRule, *, predicts: Prediction | None, trusted: int = 4_000) -> Story:
+    """Return what happens until nothing happens any more; `trusted`: so many jobs of EASY say how it does."""
+    return _Play(instance, rule, predicts, trusted).story()
 
 
 class _Play:
     """A workload while it is played; mutable."""
 
-    def __init__(self, instance: Instance, rule: QueueRule, predicts: Prediction | None) -> None:
-        self.instance, self.rule, self.predicts = instance, rule, predicts
+    def __init__(self, instance: Instance, rule: QueueRule, predicts: Prediction | None, trusted: int) -> None:
+        self.instance, self.rule, self.predicts, self.trusted = instance, rule, predicts, trusted
         cluster = instance.cluster
         self.nodes = {
             name: Node.empty(name, index, cluster.class_of[name]) for index, name in enumerate(cluster.node_names)
@@ -726,7 +726,7 @@ class _Play:
         """Find out, once a day, whether jobs start as under EASY: from some job on they have waited so much longer than
         there that it is a twentieth of all waits there.
         """
-        if now < self.next_day or len(self.replay_waits) < rules._TRUSTED:
+        if now < self.next_day or len(self.replay_waits) < self.trusted:
             return
         self.next_day = now + 86_400
         lost, there = [0.0], 0.0

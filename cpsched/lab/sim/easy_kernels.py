@@ -1,7 +1,7 @@
 """Kernels that replay what has happened under EASY backfilling: how long jobs would have waited.
 
-The replay has one machine without nodes, which has as much of everything as all nodes. It takes jobs as they come, for as
-long as they really run, and so it lags: where it depends on the end of a job that nobody knows yet, it waits until that
+The replay has one machine without nodes that has as much as all of them. It takes jobs as they come, for as long as
+they really run, and so it lags: where it depends on the end of a job that nobody knows yet, it waits until that
 job has ended. Nothing in it is expected, so no wrong expectation stays in its longest wait.
 
 A rule that makes jobs wait longer than they did there starts them as EASY does, until what it has lost is little.

@@ -291,7 +291,7 @@ class Load:
         return {name: kinds.each(partial(amount_of, name)) for name in (*cluster.totals, *cluster.licenses)}
 
     def asked_of_all(self) -> tuple[Ints, Ints]:
-        """Return the requests of jobs for what any job asks for, (jobs, A), and how much of it the machine has, (A,)."""
+        """Return what jobs ask for of all that any job asks for, (jobs, A), and what the machine has of it, (A,)."""
         has = {**self.stated.cluster.totals, **self.stated.cluster.licenses}
         asked = {name: amounts for name, amounts in self.asked().items() if amounts.any()}
         amounts = np.array(list(asked.values()), dtype=np.int64).reshape(len(asked), len(self.jobs))

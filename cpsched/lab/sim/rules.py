@@ -9,7 +9,6 @@ from cpsched.domain import Job
 from cpsched.lab.sim import arrays
 from cpsched.lab.sim.arrays import BY
 
-
 #: Before so many jobs have started in the replay of EASY its waits are compared with none.
 _TRUSTED = 4_000
 
