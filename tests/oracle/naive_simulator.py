@@ -139,7 +139,7 @@ class _Life:
         return self.job.submit if self.release is None else self.release
 
 
-def play_naively(instance: Instance, rule: QueueRule, *, predicts: Prediction | None, trusted: int = 4_000) -> Story:
+def play_naively(instance: Instance, rule: QueueRule, *, predicts: Prediction | None, trusted: int = 10_000) -> Story:
     """Return what happens until nothing happens any more; `trusted`: so many jobs of EASY say how it does."""
     return _Play(instance, rule, predicts, trusted).story()
 
