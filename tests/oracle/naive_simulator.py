@@ -24,9 +24,13 @@ first. One that costs more than that by which it waits is open once it has waite
 
 By Smith's index jobs are due that have waited for so many times the longest wait so far under EASY, or the time that
 the machine needs for the rest of the queue, whichever is longer; a job of the whole machine for half as many times.
-EASY has the same jobs and real runtimes, on a machine without nodes, of which a job takes its share; what depends on
+EASY has the same jobs and real runtimes, on a machine without nodes that has as much as all of them; what depends on
 runtimes that are not known has not happened there yet. They come before all without promises, in the order in which
 they became eligible. The index of others falls to 1 until then, by the square of the wait.
+
+Once a day the waits are compared with those under EASY, when so many jobs have started there. While more than a
+twentieth of these is lost since some job, all are due, and of those that have no promise only the first has a
+reservation.
 
 Jobs that may stop others come before the pass, those of the highest level first, each level in the order of the queue
 up to the first that can not start. A job takes what is free, else the place of running jobs: of those that may be
@@ -42,6 +46,7 @@ until then the cores are expected to be free for none. A failure of one of its n
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, exp, frexp, inf, log, log2, log10, sqrt
@@ -142,16 +147,16 @@ class _Life:
         return self.job.submit if self.release is None else self.release
 
 
-def play_naively(instance: Instance, rule: QueueRule, *, predicts: Prediction | None) -> Story:
-    """Return what happens until nothing happens any more."""
-    return _Play(instance, rule, predicts).story()
+def play_naively(instance: Instance, rule: QueueRule, *, predicts: Prediction | None, trusted: int = 10_000) -> Story:
+    """Return what happens until nothing happens any more; `trusted`: so many jobs of EASY say how it does."""
+    return _Play(instance, rule, predicts, trusted).story()
 
 
 class _Play:
     """A workload while it is played; mutable."""
 
-    def __init__(self, instance: Instance, rule: QueueRule, predicts: Prediction | None) -> None:
-        self.instance, self.rule, self.predicts = instance, rule, predicts
+    def __init__(self, instance: Instance, rule: QueueRule, predicts: Prediction | None, trusted: int) -> None:
+        self.instance, self.rule, self.predicts, self.trusted = instance, rule, predicts, trusted
         cluster = instance.cluster
         self.nodes = {
             name: Node.empty(name, index, cluster.class_of[name]) for index, name in enumerate(cluster.node_names)
@@ -189,6 +194,9 @@ class _Play:
         self.replay_queue: list[_Life] = []
         self.replay_starts: dict[str, int] = {}
         self.replayed, self.longest, self.work = -inf, 0, 0
+        self.come: list[_Life] = []
+        self.replay_waits: dict[str, int] = {}
+        self.as_easy, self.next_day = False, -inf
         self.attempts: list[tuple[str, Run]] = []
         #: What is withheld of free cores for those that are suspended.
         self.withheld: _Amounts = {}
@@ -266,6 +274,7 @@ class _Play:
             ]
             if self.rule.due_after is not None:
                 self.replay_easy(now)
+                self.compare_waits(now)
             happens.append(self.serve_urgent(now))
             if self.notice is None and any(happens):
                 if self.rule.backfill is BackfillRule.RESERVING:
@@ -670,6 +679,7 @@ class _Play:
                 self.book_ahead(life, now)
                 continue
             self.turns.append(life)
+            self.come.append(life)
             self.expect(life)
             life.key = self.key(life, now)
             if self.predicts is Prediction.ALL:
@@ -766,7 +776,7 @@ class _Play:
         times = self.rule.due_after * (1.0 - 0.5 * self.share(life.job))
         limit = int(times * max(others, 1000 * self.longest))
         part = 1000.0 * (now - life.eligible) / max(limit, 1)
-        if part >= 1.0:
+        if part >= 1.0 or self.as_easy:
             return -2e15 + life.eligible
         return exp(log(key) * (1.0 - part * part)) if key > 1.0 else key
 
@@ -805,39 +815,74 @@ class _Play:
             if not ended and not come:
                 return
 
+    def compare_waits(self, now: int) -> None:
+        """Find out, once a day, whether jobs start as under EASY: from some job on they have waited so much longer than
+        there that it is a twentieth of all waits there.
+        """
+        if now < self.next_day or len(self.replay_waits) < self.trusted:
+            return
+        self.next_day = now + 86_400
+        lost, there = [0.0], 0.0
+        for life in self.come:
+            is_cut = any(name == life.job.id for name, _ in self.attempts)
+            if life.job.id not in self.replay_waits or life.ending == Ending.REFUSED or is_cut:
+                continue
+            weight = self.share(life.job) / self.smith(life.job)
+            wait = (now if life.start is None else life.start) - life.eligible
+            lost.append(weight * (wait - self.replay_waits[life.job.id]))
+            there += weight * self.replay_waits[life.job.id]
+        self.as_easy = max(sum(lost[first:]) for first in range(len(lost))) > 0.05 * there
+
     def backfill_replayed(self, at: int) -> None:
         """Start whom EASY starts at a second."""
-        free = 10**9 - sum(self.parts(self.by_id[name]) for name in self.replay_starts)
-        beside: tuple[int, int] | None = None
+        free = Counter(self.totals())
+        for name in self.replay_starts:
+            free.subtract(self.asked(self.by_id[name].choices[0]))
+        beside: tuple[int, Counter[str]] | None = None
         for life in list(self.replay_queue):
-            parts, end = self.parts(life), at + life.choices[0].walltime
+            asked, end = self.asked(life.choices[0]), at + life.choices[0].walltime
             is_short = beside is None or end <= beside[0]
-            if parts <= free and (beside is None or is_short or parts <= beside[1]):
+            if asked <= free and (beside is None or is_short or asked <= beside[1]):
                 self.replay_queue.remove(life)
                 self.replay_starts[life.job.id] = at
+                self.replay_waits[life.job.id] = at - life.eligible
                 self.longest = max(self.longest, at - life.eligible)
-                free -= parts
+                free.subtract(asked)
                 if beside is not None and not is_short:
-                    beside = beside[0], beside[1] - parts
+                    beside[1].subtract(asked)
             elif beside is None:
-                beside = self.reserved_in_replay(parts, free)
+                beside = self.reserved_in_replay(asked, free)
 
-    def reserved_in_replay(self, parts: int, free: int) -> tuple[int, int]:
-        """Return the first second at which so many parts are free by walltimes, and how many more are."""
+    def reserved_in_replay(self, asked: Counter[str], free: Counter[str]) -> tuple[int, Counter[str]]:
+        """Return the first second at which so much is free by walltimes, and what else is."""
         ends = {name: start + self.by_id[name].choices[0].walltime for name, start in self.replay_starts.items()}
         for second in sorted(set(ends.values())):
-            then = free + sum(self.parts(self.by_id[name]) for name, end in ends.items() if end <= second)
-            if then >= parts:
-                return second, then - parts
+            then = Counter(free)
+            for name in (name for name, end in ends.items() if end <= second):
+                then.update(self.asked(self.by_id[name].choices[0]))
+            if asked <= then:
+                then.subtract(asked)
+                return second, then
         raise AssertionError("the job is larger than the machine")
 
     def work_of(self, life: _Life) -> int:
         """Return for how many ms the machine needs all its parts for a job."""
         return ceil(1000.0 * self.share(life.job) * self.expected_by_classes(life.job))
 
-    def parts(self, life: _Life) -> int:
-        """Return how many of a billion parts of the machine a job takes."""
-        return int(self.share(life.choices[0]) * 10**9)
+    def totals(self) -> dict[str, int]:
+        """Return how much the machine has of everything."""
+        total = Counter(self.instance.cluster.licenses)
+        for one in self.instance.cluster.classes:
+            total.update({name: len(one.names) * amount for name, amount in one.resources.items()})
+        return total
+
+    @staticmethod
+    def asked(job: Job) -> Counter[str]:
+        """Return how much a job asks for of everything."""
+        asked = Counter(job.licenses)
+        for chunk in job.request.chunks:
+            asked.update({name: chunk.count * amount for name, amount in chunk.resources.items()})
+        return asked
 
     def expected_by_classes(self, job: Job) -> int:
         """Return the runtime that jobs like this one lead to expect."""
@@ -853,14 +898,8 @@ class _Play:
 
     def share(self, job: Job) -> float:
         """Return the largest share of the machine that a job asks for."""
-        cluster, asked = self.instance.cluster, dict[str, int]()
-        for chunk in job.request.chunks:
-            for name, amount in chunk.resources.items():
-                asked[name] = asked.get(name, 0) + chunk.count * amount
-        has = {name: sum(len(c.names) * c.resources.get(name, 0) for c in cluster.classes) for name in asked}
-        shares = [asked[name] / has[name] for name in asked if has[name]]
-        shares += [amount / cluster.licenses[name] for name, amount in job.licenses.items() if amount]
-        return max(shares, default=0.0)
+        has = self.totals()
+        return max((amount / has[name] for name, amount in self.asked(job).items() if has.get(name)), default=0.0)
 
     def serve(self, now: int) -> None:
         """Start whom the rule starts now."""
@@ -927,9 +966,10 @@ class _Play:
                 continue
             if self.start_first(life, lambda one: self.room_between(now, one.job.walltime), now):
                 continue
-            if life.key >= 0 and self.head is None:
+            if life.key >= (-2e15 if self.as_easy else 0) and self.head is None:
                 self.head = life
-            self.reserve_for(life, horizon)
+            if not self.as_easy or self.head in (None, life):
+                self.reserve_for(life, horizon)
 
     def is_let_in(self, life: _Life, now: int) -> bool:
         """Return whether the gate lets a job in."""

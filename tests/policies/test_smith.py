@@ -129,6 +129,22 @@ def test_a_wide_job_starts_beside_a_stream_of_narrow_ones(policy: str) -> None:
         assert wait(policy, due_after=None) > 4000
 
 
+@pytest.mark.parametrize("scarce", ["licence", "gpu"])
+def test_jobs_that_ask_for_all_of_something_scarce_do_not_starve(scarce: str) -> None:
+    """One licence, or the GPUs of one node, are asked for singly and all at once; most jobs need none, and do not wait
+    for them in the replay.
+    """
+    random, now, jobs = Random(7), 0.0, list[Job]()
+    for place in range(400):
+        now += random.expovariate(8.3 / 3600)
+        amount = random.choices([0, 1, 4], [6.0, 2.0, 0.3])[0]
+        licenses = Amounts({"l": amount} if amount and scarce == "licence" else {})
+        part = chunk(1, cores=1, gpus=amount) if amount and scarce == "gpu" else chunk(1, cores=1)
+        jobs.append(waiting(f"j{place}", 3600, part, submit=int(now), runtime=3600, licenses=licenses))
+    instance = window([nodes("n", cores=16, gpus=4)], *jobs, licenses={"l": 4})
+    assert longest_waits(instance, "smith")[1] <= 1.25 * longest_waits(instance, "easy")[1]
+
+
 def test_jobs_that_are_due_come_first_in_the_order_of_submission() -> None:
     """Three wide jobs wait for some 40 s of work: twice that, and they are due, and start one after the other."""
     jobs = [*(job(f"w{n}", 4, 10, 1 + n) for n in range(3)), *(job(f"s{n}", 2, 5, 2 * n) for n in range(400))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.domain import Dependency, DependencyType, Instance, Job, Outage
+from cpsched.lab.policies import make_scheduler
 from cpsched.lab.sim import BackfillRule, History, Order, Prediction, QueueRule, rule_choice
+from cpsched.lab.sim import rules as sim_rules
 from cpsched.lab.sim.load import Load
 from cpsched.lab.sim.rule_choice import is_counted, play_rule
 from cpsched.lab.sim.world import SimWorld
@@ -72,6 +75,29 @@ def test_busy_machines_are_played_as_by_the_naive_twin(first: int) -> None:
         cut = [name for name, _ in story.attempts]
         expected = [cut.count(name) + (name in story.runs) for name in history.runs.ids]
         assert history.runs.attempts.tolist() == expected, (seed, rule)
+
+
+def crowd(seed: int, number: int) -> Instance:
+    """Return narrow jobs of an hour, and jobs of the whole machine; some fail at once, some have a deadline."""
+    random, now, jobs = Random(seed), 0.0, list[Job]()
+    for place in range(number):
+        now += random.expovariate(0.95 * 4 / 1.552 / HOUR)
+        cores, runtime = random.choice([1, 1, 1, 1, 4]), HOUR if random.random() < 0.9 else 1
+        job = waiting(f"j{place}", HOUR, chunk(cores, cores=1), submit=int(now), runtime=runtime)
+        jobs.append(replace(job, deadline=int(now) + 40 * HOUR) if place % 10 == 9 else job)
+    return window([nodes("n", cores=4)], *jobs)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_rule_that_loses_starts_jobs_as_easy_like_the_naive_twin(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Starts are the same as by the twin, and others than where the waits are never compared."""
+    instance, smith = crowd(seed, 160), make_scheduler("smith")
+    assert isinstance(smith, QueueRule)
+    usual = starts(played(instance, smith))
+    monkeypatch.setattr(sim_rules, "_TRUSTED", 20)
+    history = played_on_nodes(instance, smith)
+    assert story_of(instance, history) == play_naively(instance, smith, predicts=None, trusted=20)
+    assert starts(history) != usual
 
 
 @examples(100)

@@ -260,9 +260,8 @@ def make_engine_scheduler(
 
 
 def _promising(name: str, order: Order) -> QueueRule:
-    """Return a list with the promise of `smith`; in the order of submission nobody waits longer than under EASY."""
-    due_after = None if order is Order.SUBMISSION else DUE_AFTER
-    return QueueRule(name=name, backfill=BackfillRule.RESERVING, order=order, due_after=due_after)
+    """Return a list with the promise of `smith`."""
+    return QueueRule(name=name, backfill=BackfillRule.RESERVING, order=order, due_after=DUE_AFTER)
 
 
 #: The rules that may win, each with reservations for all blocked jobs.
@@ -271,7 +270,6 @@ _OTHERS = (
     replace(smith(gate=2.0), name="smith_gated"),
     _promising("saf_promising", Order.AREA),
     _promising("sjf_promising", Order.WALLTIME),
-    _promising("in_order", Order.SUBMISSION),
 )
 
 

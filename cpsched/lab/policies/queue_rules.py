@@ -70,9 +70,10 @@ def smith(gate: float | None = None, due_after: float | None = DUE_AFTER, expect
     have waited for `due_after` times the longest wait that EASY would have made so far (or the time that the machine
     needs for all others that wait, if longer); half as many times if they take the whole machine. All others are in the
     order of Smith's rule (1956) with the geometric mean of expected runtime and walltime, and come the nearer to the
-    front the sooner they are due. Nodes are reserved, by walltimes, for each blocked job; a job starts if it delays no
-    reservation of one before it, and if its index is at most e^`gate` times that of the first blocked job that is not
-    due.
+    front the sooner they are due. While the rule has lost more than a twentieth of the weighted queue time of EASY,
+    jobs start as under EASY (`compare_waits`). Nodes are reserved, by walltimes, for each blocked job; a job starts if
+    it delays no reservation of one before it, and if its index is at most e^`gate` times that of the first blocked job
+    that is not due.
     """
     return QueueRule(
         name="smith",

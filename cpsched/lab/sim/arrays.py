@@ -19,7 +19,8 @@ C = _numbered(
     "C",
     "NOW SUBMITTED QUEUED RUNNING HEAP POOL OUTAGE ATTEMPTS PASSES STAMP SHADOW HEAD UNTIL DONE IS_FULL LACKS RESERVED "
     "GONE CHANGES MODES FIXED OVERTAKING RESUME LEVEL SPARE BOOKINGS EXPIRED OPENS BLOCKED STEPS HORIZON WORK LONGEST "
-    "COME TURN REPLAYED REPLAY_QUEUED REPLAY_RUNNING REPLAY_TAKEN NOTICE EXEMPT CHOICE ASLEEP DOZES CLOCK",
+    "COME TURN REPLAYED REPLAY_QUEUED REPLAY_RUNNING COMPARED NEXT_DAY AS_EASY NOTICE EXEMPT CHOICE ASLEEP DOZES "
+    "CLOCK",
 )
 J = _numbered("J", "SUBMIT ARRIVAL WALLTIME LENGTH ENDING")
 R = _numbered("R", "START END ENDING STARTS FIRST COUNT")
@@ -67,6 +68,8 @@ class RuleNumbers(NamedTuple):
     gate: float
     #: A job is due when it has waited for so many times as long as under EASY (`queue_kernels`); -1: none is.
     due_after: float
+    #: The waits here and in the replay of EASY are compared when so many jobs have started there.
+    trusted: int
     #: Whether jobs are counted on interchangeable nodes: one that does not fit beside the head's reservation does not
     #: fit either after others have started, and several reservations need no nodes.
     is_counted: bool
@@ -123,6 +126,11 @@ class SimState(NamedTuple):
     smith: NDArray[Any]
     #: float64 (jobs,): the largest share of the machine that it takes of anything.
     share: NDArray[Any]
+    #: int64 (jobs, A): what it asks for of each resource and licence that any job asks for.
+    asked: NDArray[Any]
+    #: int64 (A,) twice: what is free of these in the replay, and beside the first blocked job when that starts there.
+    replay_free: NDArray[Any]
+    replay_beside: NDArray[Any]
     #: int64 (jobs,): the jobs in the order in which they came, `C.COME` of them; `C.TURN` have come in the replay.
     turns: NDArray[Any]
     #: int64 (jobs,) and (jobs, 2): the jobs that wait in the replay (`easy_kernels`), in the order in which they came,
@@ -131,6 +139,9 @@ class SimState(NamedTuple):
     replay_ends: NDArray[Any]
     #: int64 (jobs,): how long it has waited in the replay; -1: it has not started there.
     replay_waits: NDArray[Any]
+    #: float64 (2,): of the first `C.COMPARED` jobs of `turns`, which have ended, the weighted queue time that was lost
+    #: against the replay, and that of the replay (`easy_kernels`); from the second `C.NEXT_DAY` on they are made anew.
+    compared: NDArray[Any]
     #: float64 (jobs,): its key in the queue.
     keys: NDArray[Any]
     #: int64 (jobs, Q): the amounts that a running job holds of the system columns.

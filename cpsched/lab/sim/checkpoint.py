@@ -103,6 +103,7 @@ def _has_good_counters(world: SimWorld, s: arrays.SimState) -> bool:
         C.STEPS: len(s.step_times),
         C.COME: jobs,
         C.TURN: clock[C.COME],
+        C.COMPARED: clock[C.COME],
         C.REPLAY_QUEUED: jobs,
         C.REPLAY_RUNNING: jobs,
     }
@@ -159,6 +160,8 @@ def _checked(world: SimWorld, s: arrays.SimState) -> Iterator[tuple[str, bool]]:
         ("replay_queue", replayed, 0, last),
         ("replay_ends", replayed, 0, last),
         ("replay_waits", s.replay_waits, -1, _MOST),
+        ("compared", s.compared, 0, np.inf),
+        ("replay_free", s.replay_free, 0, _MOST),
         ("gone", s.gone, 0, jobs),
         ("expired", s.expired, 0, jobs),
         ("learnt", s.learnt, 0, np.inf),
@@ -184,7 +187,7 @@ def _checked(world: SimWorld, s: arrays.SimState) -> Iterator[tuple[str, bool]]:
         yield name, len(replayed) <= clock[C.TURN] and len(getattr(s, name)) == jobs
     for name in ("reserved", "reserved_columns", "reserved_amounts", "beside", "ahead"):
         yield name, getattr(s, name).shape == getattr(world.state, name).shape
-    for name in ("near", "slowdown", "base"):
+    for name in ("near", "slowdown", "base", "asked"):
         yield name, np.array_equal(getattr(s, name), getattr(world.state, name))
     yield "step_sums", len(s.step_sums) == len(s.step_times)
     for name in ("cores", "predicted", "smith", "keys", "learnt"):
@@ -209,7 +212,7 @@ def _within(numbers: NDArray[Any], least: float, most: float) -> bool:
 
 
 #: Changes whenever the arrays of `SimWorld` mean something else.
-_FORMAT = "cpsched-checkpoint/8"
+_FORMAT = "cpsched-checkpoint/9"
 
 #: The arrays that grow during a simulation.
 _GROWING = frozenset(

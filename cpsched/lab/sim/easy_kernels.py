@@ -1,21 +1,33 @@
 """Kernels that replay what has happened under EASY backfilling: how long jobs would have waited.
 
-The replay has one machine without nodes, of which each job takes its dominant share. It takes jobs as they come, for as
-long as they really run, and so it lags: where it depends on the end of a job that nobody knows yet, it waits until that
+The replay has one machine without nodes that has as much as all of them. It takes jobs as they come, for as long as
+they really run, and so it lags: where it depends on the end of a job that nobody knows yet, it waits until that
 job has ended. Nothing in it is expected, so no wrong expectation stays in its longest wait.
+
+A rule that makes jobs wait longer than they did there starts them as EASY does, until what it has lost is little.
 """
 
-from cpsched.lab.sim.arrays import COMPLETED, WAITING, C, J, R
+from cpsched.lab.sim.arrays import COMPLETED, REFUSED, WAITING, C, J, R
 from cpsched.rusv import FOREVER, inner_kernel, kernel
 
-#: The parts that the machine has.
-_WHOLE = 1_000_000_000
+#: What a rule may lose of the weighted queue time of the replay, and the seconds between two looks at that.
+_MOST_LOSS, _DAY = 0.05, 86_400
 
 
 @inner_kernel
-def parts_of(job, s):
-    """Return how many parts of the machine a job takes."""
-    return int(s.share[job] * _WHOLE)
+def take(job, sign, room, s):
+    """Lower what is free by what a job asks for, times `sign`."""
+    for q in range(room.shape[0]):
+        room[q] -= sign * s.asked[job, q]
+
+
+@inner_kernel
+def has_enough(job, room, s):
+    """Tell whether enough is free for a job."""
+    for q in range(room.shape[0]):
+        if s.asked[job, q] > room[q]:
+            return False
+    return True
 
 
 @inner_kernel
@@ -67,7 +79,7 @@ def end_replayed(at, s):
     for i in range(s.clock[C.REPLAY_RUNNING]):
         job = s.replay_ends[i, 1]
         if s.runs[job, R.ENDING] != WAITING and replayed_start(i, s) + runtime_of(job, s) <= at:
-            s.clock[C.REPLAY_TAKEN] -= parts_of(job, s)
+            take(job, -1, s.replay_free, s)
         else:
             s.replay_ends[kept, 0], s.replay_ends[kept, 1] = s.replay_ends[i, 0], job
             kept += 1
@@ -79,7 +91,7 @@ def end_replayed(at, s):
 @inner_kernel
 def start_replayed(job, at, s):
     """Start a job of the replay."""
-    s.clock[C.REPLAY_TAKEN] += parts_of(job, s)
+    take(job, 1, s.replay_free, s)
     end, i = at + walltime_of(job, s), s.clock[C.REPLAY_RUNNING]
     s.clock[C.REPLAY_RUNNING] += 1
     while i > 0 and s.replay_ends[i - 1, 0] > end:
@@ -90,30 +102,34 @@ def start_replayed(job, at, s):
 
 @inner_kernel
 def reserve_replayed(job, s):
-    """Return when the first blocked job of the replay can start, by walltimes, and how many parts are then left."""
-    start, free, i = 0, _WHOLE - s.clock[C.REPLAY_TAKEN], 0
-    while i < s.clock[C.REPLAY_RUNNING] and (free < parts_of(job, s) or s.replay_ends[i, 0] == start):
+    """Return when the first blocked job of the replay can start, by walltimes; note what is free beside it then."""
+    room, start, i = s.replay_beside, 0, 0
+    for q in range(room.shape[0]):
+        room[q] = s.replay_free[q]
+    while i < s.clock[C.REPLAY_RUNNING] and (not has_enough(job, room, s) or s.replay_ends[i, 0] == start):
         start = s.replay_ends[i, 0]
-        free += parts_of(s.replay_ends[i, 1], s)
+        take(s.replay_ends[i, 1], -1, room, s)
         i += 1
-    return start, free - parts_of(job, s)
+    take(job, 1, room, s)
+    return start
 
 
 @inner_kernel
 def backfill_replayed(at, s):
     """Start the jobs of the replay that EASY starts at a second."""
-    kept, head_start, extra = 0, -1, 0
+    kept, head_start = 0, -1
     for i in range(s.clock[C.REPLAY_QUEUED]):
         job = s.replay_queue[i]
-        parts, is_short = parts_of(job, s), head_start < 0 or at + walltime_of(job, s) <= head_start
-        if parts <= _WHOLE - s.clock[C.REPLAY_TAKEN] and (is_short or parts <= extra):
+        is_short = head_start < 0 or at + walltime_of(job, s) <= head_start
+        if has_enough(job, s.replay_free, s) and (is_short or has_enough(job, s.replay_beside, s)):
             start_replayed(job, at, s)
             s.replay_waits[job] = at - s.release[job]
             s.clock[C.LONGEST] = max(s.clock[C.LONGEST], s.replay_waits[job])
-            extra -= 0 if is_short else parts
+            if not is_short:
+                take(job, 1, s.replay_beside, s)
             continue
         if head_start < 0:
-            head_start, extra = reserve_replayed(job, s)
+            head_start = reserve_replayed(job, s)
         s.replay_queue[kept] = job
         kept += 1
     s.clock[C.REPLAY_QUEUED] = kept
@@ -138,3 +154,37 @@ def replay_easy(now, s):
             s.clock[C.LONGEST] = max(s.clock[C.LONGEST], at - s.release[s.replay_queue[0]])
         if not is_new:
             return
+
+
+@inner_kernel
+def weight_of(job, s):
+    """Return what a second of a job's wait counts; 0 if it was refused, or cut short: the replay knows no failures."""
+    has_started = 1 if s.runs[job, R.START] >= 0 else 0
+    if s.smith[job] <= 0.0 or s.runs[job, R.ENDING] == REFUSED or s.runs[job, R.STARTS] != has_started:
+        return 0.0
+    return s.share[job] / s.smith[job]
+
+
+@kernel
+def compare_waits(now, rule, s):
+    """Note once a day whether jobs start as under EASY from now on: where they have lost more than a share of the
+    weighted queue time of the replay.
+
+    Lost is what those since some job have waited longer than there, that job for which it is most: what was won before
+    does not count. Jobs that have not started there yet count for nothing, and those that wait, until now.
+    """
+    if now < s.clock[C.NEXT_DAY] or s.clock[C.TURN] - s.clock[C.REPLAY_QUEUED] < rule.trusted:
+        return
+    s.clock[C.NEXT_DAY] = now + _DAY
+    lost, there, is_over = s.compared[0], s.compared[1], True
+    for i in range(s.clock[C.COMPARED], s.clock[C.COME]):
+        job = s.turns[i]
+        is_over = is_over and s.replay_waits[job] >= 0 and s.runs[job, R.ENDING] != WAITING
+        if s.replay_waits[job] >= 0:
+            until = s.runs[job, R.START] if s.runs[job, R.START] >= 0 else now
+            waited = weight_of(job, s) * s.replay_waits[job]
+            lost = max(0.0, lost + weight_of(job, s) * (until - s.release[job]) - waited)
+            there += waited
+        if is_over:
+            s.compared[0], s.compared[1], s.clock[C.COMPARED] = lost, there, i + 1
+    s.clock[C.AS_EASY] = 1 if lost > _MOST_LOSS * there else 0

@@ -37,7 +37,7 @@ from cpsched.lab.sim.arrays import (
     remove_end,
     sort_by_key,
 )
-from cpsched.lab.sim.easy_kernels import replay_easy
+from cpsched.lab.sim.easy_kernels import compare_waits, replay_easy
 from cpsched.lab.sim.hold_kernels import (
     has_asides,
     hold_all,
@@ -700,6 +700,7 @@ def advance(rule, most_passes, s, m, t, x):
             count = step(now, rule, s, m, t, x)
             if rule.due_after >= 0:
                 replay_easy(now, s)
+                compare_waits(now, rule, s)
         if not serve_urgent(now, rule, s, m, t, x):
             if s.clock[C.LACKS]:
                 return LACKS_ROOM

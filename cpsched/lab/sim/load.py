@@ -296,6 +296,13 @@ class Load:
         cluster, kinds = self.stated.cluster, self._stated_kinds
         return {name: kinds.each(partial(amount_of, name)) for name in (*cluster.totals, *cluster.licenses)}
 
+    def asked_of_all(self) -> tuple[Ints, Ints]:
+        """Return what jobs ask for of all that any job asks for, (jobs, A), and what the machine has of it, (A,)."""
+        has = {**self.stated.cluster.totals, **self.stated.cluster.licenses}
+        asked = {name: amounts for name, amounts in self.asked().items() if amounts.any()}
+        amounts = np.array(list(asked.values()), dtype=np.int64).reshape(len(asked), len(self.jobs))
+        return amounts.T.copy(), np.array([has[name] for name in asked], dtype=np.int64)
+
     def _compile_choices(self) -> tuple[Ints, Ints]:
         """Return where the choices of each job begin, and all: demand, walltime, real length, cores, number, and the
         seconds after its submission from which on rules take it: what it costs beyond the one that it waits by.
@@ -564,11 +571,12 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.SimState:
         sums[index, column] += amount
     outages, out = load.outages()
     classes, num_classes = load.classes()
-    columns = len(load.timeline.free_at(0)[0])
+    columns, (asked, has) = len(load.timeline.free_at(0)[0]), load.asked_of_all()
     clock = np.zeros(C.CLOCK, dtype=np.int64)
     clock[C.FIXED] = len(load.fixed.columns)
     clock[C.SPARE], clock[C.REPLAYED], clock[C.NOTICE], clock[C.EXEMPT] = load.spare, -FOREVER, -1, FOREVER
     clock[C.NOW], clock[C.UNTIL], clock[C.HEAD], clock[C.RESERVED] = (load.now, load.now - 1, -1, -1)
+    clock[C.NEXT_DAY] = load.now
 
     def zeros(*shape: int) -> NDArray[Any]:
         return np.zeros(shape, dtype=np.int64)
@@ -597,10 +605,14 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.SimState:
         predicted=load.walltime.copy(),
         smith=load.smith(),
         share=load.shares,
+        asked=asked,
+        replay_free=has,
+        replay_beside=np.zeros_like(has),
         turns=zeros(count),
         replay_queue=zeros(count),
         replay_ends=zeros(count, 2),
         replay_waits=np.full(count, -1, dtype=np.int64),
+        compared=np.zeros(2, dtype=np.float64),
         keys=np.zeros(count, dtype=np.float64),
         sums=sums,
         queue=zeros(count),

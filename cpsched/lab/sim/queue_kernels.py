@@ -6,7 +6,7 @@ from cpsched.lab.sim.arrays import BY, EXPECTS_CLASSES, PREDICTS_NOTHING, C, J, 
 from cpsched.rusv import FOREVER, allocating_kernel, inner_kernel, kernel
 
 #: The parts of the keys by which jobs with promises, and those that are due, are before all others.
-_PROMISED, _DUE = -4e15, -2e15
+_PROMISED, DUE = -4e15, -2e15
 #: What a runtime counts at the next one of its class; in the last, narrow classes, and in the first, wide ones.
 _DECAY, _SLOW_DECAY = 0.9, 0.995
 #: The number of wide classes: all jobs; those of a queue with walltimes of the same magnitude.
@@ -95,7 +95,7 @@ def note_work(rule, s):
 @inner_kernel
 def aged(key, job, rule, now, s):
     """Return the key of a job by Smith's index that has waited: key^(1 - (wait / limit)^2), and when it has waited for
-    the limit one by which it is before all that are not due, in the order of submission.
+    the limit one by which it is before all that are not due, in the order of submission. As under EASY all are due.
 
     The power 2 hardly helps a job in the first third of the limit, and spreads over the others what would else all be
     due at the end of a crowd.
@@ -104,8 +104,8 @@ def aged(key, job, rule, now, s):
     times = rule.due_after * (1.0 - 0.5 * s.share[job])
     limit = int(times * max(others, 1000 * s.clock[C.LONGEST]))
     part = 1000.0 * (now - s.release[job]) / max(limit, 1)
-    if part >= 1.0:
-        return _DUE + s.release[job]
+    if part >= 1.0 or s.clock[C.AS_EASY]:
+        return DUE + s.release[job]
     if key <= 1.0:
         return key
     return np.exp(np.log(key) * (1.0 - part * part))

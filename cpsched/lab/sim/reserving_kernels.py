@@ -19,7 +19,7 @@ job can have that begins before and ends after.
 
 from cpsched.lab.sim.arrays import C, J, R, V
 from cpsched.lab.sim.hold_kernels import has_asides, level_at, lower_at, lower_room, lower_until, next_change, shift_row
-from cpsched.lab.sim.queue_kernels import index_of
+from cpsched.lab.sim.queue_kernels import DUE, index_of
 from cpsched.lab.sim.run_kernels import (
     asked_by,
     begin_run,
@@ -401,7 +401,8 @@ def note_horizon(now, s):
 def pass_reserving(now, rule, s, m, t, x):
     """Go through the queue: start jobs, and make reservations anew.
 
-    The first blocked job that has no promise and is not due is noted as the head. The pass ends before the last job if
+    The first blocked job that has no promise and is not due is noted as the head. As under EASY it is the first one
+    without a promise, and those behind it have no reservations. The pass ends before the last job if
     none that follows may start.
     """
     s.clock[C.STAMP] += 1
@@ -422,12 +423,14 @@ def pass_reserving(now, rule, s, m, t, x):
             continue
         if s.clock[C.LACKS]:
             return
-        if s.keys[job] >= 0 and s.clock[C.HEAD] < 0:
+        as_easy = s.clock[C.AS_EASY] == 1
+        if s.clock[C.HEAD] < 0 and s.keys[job] >= (DUE if as_easy else 0.0):
             s.clock[C.HEAD] = job
         while last > i and not may_start(s.queue[last], now, s, m, t):
             last -= 1
         if last <= i:
             return
-        reserve_next(job, now, rule.is_counted, s, m, t, x)
+        if not as_easy or s.clock[C.HEAD] < 0 or s.clock[C.HEAD] == job:
+            reserve_next(job, now, rule.is_counted, s, m, t, x)
         if s.clock[C.LACKS]:
             return

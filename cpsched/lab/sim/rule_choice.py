@@ -19,7 +19,7 @@ from cpsched.lab.sim import arrays, kernels, queue_kernels
 from cpsched.lab.sim.arrays import C, J, R
 from cpsched.lab.sim.hold_kernels import has_asides
 from cpsched.lab.sim.load import Load
-from cpsched.lab.sim.rules import BackfillRule, Order, Prediction, QueueRule
+from cpsched.lab.sim.rules import BackfillRule, Prediction, QueueRule
 from cpsched.lab.sim.scheduler import Decision, News, Scheduler
 from cpsched.lab.sim.site import Site
 from cpsched.lab.sim.world import SimWorld
@@ -109,9 +109,6 @@ _REPLICAS, _MOVED = 4, 600
 #: Another rule has to win in each replica: weighted queue time by this share, on all jobs. On each third of them, if it
 #: has so many jobs, and in the mean bounded slowdown and the longest wait, it may lose by that share.
 _LEAST_GAIN, _THIRD, _MOST_LOSS = 0.02, 500, 0.05
-#: A rule that has made jobs wait so many times as long as EASY would have, by its replay, gives way to submission
-#: order: what it puts off may come to light after more jobs than are played again.
-_MOST_TO_EASY = 1.25
 #: Passes until the next look whether the rules are to be compared.
 _BETWEEN = 100
 #: A runtime counts as at least so many seconds in a slowdown.
@@ -135,7 +132,7 @@ class RuleChoice:
     """A scheduler that is the first of some queue rules, and another one where that wins; where no queue rule plays a
     workload as the workload's rules say (see `is_plain`) it is one that is no queue rule.
 
-    Raises `ValueError` if a rule is no rule with reservations, or one under which jobs may starve.
+    Raises `ValueError` if jobs may starve under a rule.
     """
 
     #: In a few letters, without spaces.
@@ -149,9 +146,8 @@ class RuleChoice:
 
     def __post_init__(self) -> None:
         for rule in self.rules:
-            starves = rule.due_after is None and rule.order is not Order.SUBMISSION
-            if rule.backfill is not BackfillRule.RESERVING or starves:
-                raise ValueError(f"Expected rules with reservations under which nobody starves, got {rule}")
+            if rule.due_after is None:
+                raise ValueError(f"Expected rules under which nobody starves, got {rule}")
 
     def begin(self, site: Site) -> None:
         """Begin as the one that is no queue rule."""
@@ -191,8 +187,6 @@ def play_choice(
 ) -> None:
     """Run a simulation under a choice of rules, as `play_rule` does under a rule; note in `uses` which one when."""
     rule, due, random = choice.rules[0], _FIRST, Random(choice.seed)  # noqa: S311 - replicas, no secret
-    plain = next((one for one in choice.rules if one.order is Order.SUBMISSION), None)
-    kept, stay = 0, _MOST  # until which job the plain rule is kept, and for how many jobs the next time
     not_before = int(world.load.submit.min(initial=world.now)) + _LEAST
     uses.append(RuleUse(since=world.now, rule=rule.name, jobs=0, ratio=1.0))
     while not play_rule(world, rule, seconds, predicts=None, look=look, portion=_BETWEEN):
@@ -200,15 +194,10 @@ def play_choice(
         if come < due or world.now < not_before:
             continue
         due = come + min(come // 2, _NEXT)
-        if come < kept:
-            continue
         began = time.perf_counter()
-        if plain is not None and (ratio := _easy_to(world, kept)) < 1 / _MOST_TO_EASY:
-            best, seen, kept, stay = plain, come - kept, come + stay, 2 * stay
-        else:
-            past = _past(world)
-            best, ratio = (choice.rules[0], 1.0) if past is None else _best(choice.rules, past, random)
-            seen = 0 if past is None or best is choice.rules[0] else len(past.jobs)
+        past = _past(world)
+        best, ratio = (choice.rules[0], 1.0) if past is None else _best(choice.rules, past, random)
+        seen = 0 if past is None or best is choice.rules[0] else len(past.jobs)
         if best is not rule:
             rule, not_before = best, world.now + _DAY
             s, numbers = world.state, rule.in_numbers(predicts=None, is_counted=is_counted(world, rule))
@@ -218,19 +207,6 @@ def play_choice(
             queue_kernels.sort_queue(numbers, world.now, s)
             uses.append(RuleUse(since=world.now, rule=rule.name, jobs=seen, ratio=ratio))
         seconds.append(time.perf_counter() - began)
-
-
-def _easy_to(world: SimWorld, first: int) -> float:
-    """Return the weighted queue time of jobs, from the first one to be counted on, in EASY's replay, relative to that
-    which they really have by now; 1 where too few have started there.
-    """
-    load, s = world.load, world.state
-    jobs = first + np.flatnonzero(s.replay_waits[first : int(s.clock[C.SUBMITTED])] >= 0)
-    if len(jobs) < _NEXT:
-        return 1.0
-    start, weights = s.runs[jobs, R.START], load.weights[jobs] / load.expected_wait[jobs]
-    waits = np.where(start >= 0, start, world.now) - s.release[jobs]
-    return float((weights * s.replay_waits[jobs]).sum() / max(1e-9, (weights * waits).sum()))
 
 
 def _best(rules: tuple[QueueRule, ...], past: Instance, random: Random) -> tuple[QueueRule, float]:
