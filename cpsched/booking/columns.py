@@ -75,6 +75,8 @@ class Columns:
         self._kinds: list[int] = []
         #: By level of the topology.
         self._groups_of: dict[str, list[str]] = {}
+        #: The demands for the groups of a level, by what one chunk asks for.
+        self._of_groups: dict[object, range] = {}
 
     # --- node columns -------------------------------------------------------------------------------------------
 
@@ -252,7 +254,13 @@ class Columns:
             return self.demands.add([whole], system=needs, licenses=held, exclusive=request.place.exclusive)
         if request.place.within is None:
             return self._add_orders(request, held, needs, runs)
-        groups, number = self._groups(request.place.within), -1
+        key = request.place, request.chunks[0].resources, runs
+        if len(runs) == 1 and (known := self._of_groups.get(key)) is not None:
+            need = request.chunks[0].count
+            self._kinds.extend([0] * len(known))
+            number = self.demands.repeat(known, need, 1 if request.place.is_scattered else need)
+            return self._add_orders(request, held, needs, runs, otherwise=number, place=request.place)
+        groups, first, number = self._groups(request.place.within), len(self.demands), -1
         parts: dict[str, list[list[int]]] = {}
         for kind, of_kind in enumerate(runs):
             for run in of_kind:
@@ -263,6 +271,8 @@ class Columns:
         for group in sorted(parts, key=sizes.__getitem__)[::-1]:
             if all(parts[group]):
                 number = self._add_orders(request, (), (), parts[group], otherwise=number)
+        if number >= 0:
+            self._of_groups[key] = range(first, number + 1)
         return self._add_orders(request, held, needs, runs, otherwise=number, place=request.place)
 
     def _groups(self, level: str) -> list[str]:
