@@ -75,6 +75,8 @@ class Columns:
         self._kinds: list[int] = []
         #: By level of the topology.
         self._groups_of: dict[str, list[str]] = {}
+        #: The demands for the groups of a level, by what one chunk asks for.
+        self._of_groups: dict[object, range] = {}
 
     # --- node columns -------------------------------------------------------------------------------------------
 
@@ -271,9 +273,25 @@ class Columns:
             self._kinds.append(WHOLE_REQUEST)
             whole = self._kind([(chunk, chunk.count) for chunk in request.chunks], 1, 1, runs[0])
             return self.demands.add([whole], system=needs, licenses=held, exclusive=request.place.exclusive)
-        if request.place.within is None:
+        place, chunk = request.place, request.chunks[0]
+        if place.within is None:
             return self._add_orders(request, held, needs, runs)
-        groups, number = self._groups(request.place.within), -1
+        key = place, chunk.resources, runs
+        known = self._of_groups.get(key) if len(runs) == 1 else None
+        if known is not None:
+            self._kinds.extend([0] * len(known))
+            number = self.demands.repeat(known, chunk.count, 1 if place.is_scattered else chunk.count)
+        else:
+            first, number = len(self.demands), -1
+            for part in self._parts_by_group(place.within, runs):
+                number = self._add_orders(request, (), (), part, otherwise=number)
+            if number >= 0:
+                self._of_groups[key] = range(first, number + 1)
+        return self._add_orders(request, held, needs, runs, otherwise=number, place=place)
+
+    def _parts_by_group(self, level: str, runs: Sequence[Sequence[int]]) -> Iterator[list[list[int]]]:
+        """Yield the runs of each kind in a group of a level, of groups that have some of each, the largest first."""
+        groups = self._groups(level)
         parts: dict[str, list[list[int]]] = {}
         for kind, of_kind in enumerate(runs):
             for run in of_kind:
@@ -283,8 +301,7 @@ class Columns:
             sizes[group] += length
         for group in sorted(parts, key=sizes.__getitem__)[::-1]:
             if all(parts[group]):
-                number = self._add_orders(request, (), (), parts[group], otherwise=number)
-        return self._add_orders(request, held, needs, runs, otherwise=number, place=request.place)
+                yield parts[group]
 
     def _groups(self, level: str) -> list[str]:
         """Return the group of each run of nodes of a level of the topology; empty: none."""

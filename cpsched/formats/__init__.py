@@ -16,7 +16,7 @@ from cpsched.errors import Fault
 from cpsched.formats.event_document import parse_events
 from cpsched.formats.faults import Faults, Location, path_of, shown
 from cpsched.formats.files import document_text, load_document, load_json, read_document, read_json, write_document
-from cpsched.formats.hostlist import expand_hostlist, fold_hostlist
+from cpsched.formats.hostlist import MAX_NODES, expand_hostlist, fold_hostlist
 from cpsched.formats.instance_reader import instance_schema, instance_to_document, parse_instance, parse_part, trusted
 from cpsched.formats.kinds import FORMS, Form
 from cpsched.formats.notations import format_indices, parse_indices

@@ -608,10 +608,7 @@ class NodeRules:
             parts: dict[tuple[tuple[tuple[str, int], ...], tuple[tuple[str, str], ...]], list[str]] = {}
             for name in node_class.names:
                 resources, properties = self._has.get(name), self._is.get(name)
-                key = (
-                    tuple(sorted(resources.items())) if resources else (),
-                    tuple(sorted(properties.items())) if properties else (),
-                )
+                key = tuple(resources.items()) if resources else (), tuple(properties.items()) if properties else ()
                 parts.setdefault(key, []).append(name)
             for (more, facts), names in parts.items():
                 yield replace(
@@ -709,7 +706,7 @@ class NodeRules:
 
     def touches(self, job: Job) -> bool:
         """Tell whether engines have a job otherwise than it is stated."""
-        return any(one.id in self._asked for one in choices_apart(job))
+        return bool(self._asked) and any(one.id in self._asked for one in choices_apart(job))
 
     def reservation_of(self, element: str) -> str | None:
         """Return the reservation on whose nodes a job may run, by the id that the job has in a plan; None: none."""
@@ -734,7 +731,7 @@ def levels_of(instance: Instance) -> list[str]:
     """Return the levels of the topology that jobs ask for."""
     if not instance.cluster.topology:
         return []
-    asked = set().union(*(job.levels for job in instance.jobs))
+    asked = {step.request.place.within for job in instance.jobs for step in (*job.steps, *job.alternatives)}
     return [level for level in instance.cluster.topology if level in asked]
 
 

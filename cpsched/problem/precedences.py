@@ -5,10 +5,15 @@ depends on dependencies takes time and memory for the elements, not for the pair
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, reduce
+from graphlib import TopologicalSorter
+from operator import or_
 from typing import NamedTuple
 
 from cpsched.domain import Dependency, DependencyType, Instance, Job
+
+#: Of more milestones none is left out: a set of bits for each takes memory for pairs of them.
+_MOST_REDUCED = 10_000
 
 
 class Lag(NamedTuple):
@@ -107,13 +112,13 @@ class Precedences:
         return _Awaited(tuple(waiting), max(passed) - self._now if passed else None, is_lost)
 
     def milestones(self) -> tuple[Milestone, ...]:
-        """Return the milestones between the jobs, in the order in which jobs wait for them."""
+        """Return the milestones between the jobs, `reduced`, in the order in which jobs wait for them."""
         after: dict[tuple[str, bool], list[tuple[int, int]]] = {}
         for index, job in enumerate(self._jobs):
             for dependency in job.after:
                 if self._awaited(dependency).waiting:
                     after.setdefault(_event_of(dependency), []).append((index, dependency.delay))
-        return tuple(Milestone(self._known[key].waiting, tuple(jobs), key[1]) for key, jobs in after.items())
+        return reduced([Milestone(self._known[key].waiting, tuple(jobs), key[1]) for key, jobs in after.items()])
 
     def longest_delays(self) -> tuple[LongestDelay, ...]:
         """Return the longest delays between waiting jobs, in document order."""
@@ -146,6 +151,36 @@ class Precedences:
             if awaited.passed is not None:
                 earliest = max(earliest, awaited.passed + dependency.delay)
         return earliest
+
+
+def reduced(milestones: Sequence[Milestone]) -> tuple[Milestone, ...]:
+    """Return milestones without the waits that others imply: their transitive reduction, where there is no delay.
+
+    A milestone is *ahead* of another one, for which a job waits that waits for it, directly or not. A job that waits
+    for both needs no wait without a delay for the first. *Proof*: between two milestones there is a job that starts
+    after the one, and the other is not before its start, however long it takes. No delay is negative, so the second is
+    not earlier than the first. All these waits may go at once: the last milestone of such a chain stays, for there is
+    no cycle.
+
+    milestones: At most `_MOST_REDUCED`; more are returned as they are.
+    """
+    waiting = [job for one in milestones for job, _ in one.after]
+    if len(milestones) > _MOST_REDUCED or len(set(waiting)) == len(waiting):
+        return tuple(milestones)
+    leads, waits = by_job(one.before for one in milestones), by_job(one.after for one in milestones)
+    following = {
+        number: {other for job, _ in one.after for other, _ in leads.get(job, ())}
+        for number, one in enumerate(milestones)
+    }
+    ahead_of: dict[int, int] = {}  # the milestones after each one, as bits
+    for number in TopologicalSorter(following).static_order():
+        ahead_of[number] = reduce(or_, (1 << other | ahead_of[other] for other in following[number]), 0)
+    waited = {job: reduce(or_, (1 << number for number, _ in of_job)) for job, of_job in waits.items()}
+    left = (
+        one._replace(after=tuple(wait for wait in one.after if wait[1] or not ahead_of[number] & waited[wait[0]]))
+        for number, one in enumerate(milestones)
+    )
+    return tuple(one for one in left if one.after)
 
 
 def _event_of(dependency: Dependency) -> tuple[str, bool]:

@@ -249,7 +249,7 @@ def _without_rules(instance: Instance, slices: Sequence[ReservedSlice], *, soft:
     """Return an instance with other means than rules; its running jobs need not fit. See `compiled`."""
     if any(limit.area_scope is AreaScope.OUTSTANDING for limit in instance.limits):
         instance = expanded(instance)
-    times = Times(instance, _end_of_calendars(instance))
+    times = Times(instance, _end_of_calendars(instance) if _has_counting_rules(instance) else instance.now)
     nodes = NodeRules(instance, slices, times, record=record)
 
     @cache
@@ -325,7 +325,7 @@ def _closing(
             if job_id not in ends or time < ends[job_id][0]:
                 ends[job_id] = time, counter.rule
     found: dict[str, Rule] = {}
-    for job in instance.jobs:
+    for job in instance.jobs if ends else ():
         names = [one.id for one in choices_apart(job)]
         if all(name in ends for name in names) and instance.latest_start(job) is None:
             found |= dict.fromkeys(job.element_ids, ends[names[0]][1])
@@ -339,7 +339,7 @@ def _cut_off(instance: Instance, counters: Sequence[Counter], until: int) -> fro
     names = {name for counter in counters for name in counter.cut_off(instance.now + FOR_EVER)}
     return frozenset(
         name
-        for job in instance.jobs
+        for job in (instance.jobs if names else ())
         if job.running is None and any(one.id in names for one in choices_apart(job))
         if (last := instance.latest_start(job)) is None or last > until - job.walltime
         for name in job.element_ids

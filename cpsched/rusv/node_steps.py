@@ -38,7 +38,7 @@ class NodeSteps:
             place_of=place_of,
             idle=idle,
             lacking=np.zeros(1, dtype=np.int64),
-            gaps=np.zeros((nodes, 3), dtype=np.int64),
+            gaps=np.zeros((nodes, 4), dtype=np.int64),
             wanted=np.zeros((idle.shape[1], 2), dtype=np.int64),
             coming=np.zeros((nodes + 1, 2), dtype=np.int64),
         )

@@ -106,6 +106,8 @@ class Demands:
         self._machine = self._spell_out()
         self._tables: Tables | None = None
         self._known: dict[tuple[_Takes, bool], tuple[int, int, int, list[tuple[int, int]]]] = {}
+        #: How many chunks fit on an empty node, by their first segment.
+        self._fitting: dict[int, int] = {}
 
     def __len__(self) -> int:
         return len(self._rows["demands"])
@@ -152,6 +154,38 @@ class Demands:
         self._tables = None
         return len(rows["demands"]) - 1
 
+    def repeat(self, numbers: range, need: int, most: int) -> int:
+        """Add demands again for another number of chunks, at most `most` on one node; return the number of the last.
+
+        `numbers`: neighbours, of one kind each and without system columns, of which each is `otherwise` of the next;
+        another demand is behind them.
+        """
+        rows, (first, behind) = self._rows, (self._rows["demands"][at] for at in (numbers.start, numbers.stop))
+        moved, by = len(self) - numbers.start, []
+        for name, place in (("kinds", D.KIND), ("ranges", D.RANGE), ("reach", D.REACH)):
+            by.append(len(rows[name]) - first[place])
+            rows[name].extend(rows[name][first[place] : behind[place]])
+        for number in range(first[D.KIND] + by[0], len(rows["kinds"])):
+            _, segment, last, _ = rows["kinds"][number]
+            rows["kinds"][number] = need, segment, last, min(most, self._fitting[segment])
+        system = len(rows["sysreq"])
+        rows["demands"].extend(
+            (
+                kind + by[0],
+                system,
+                system,
+                ranges + by[1],
+                reach + by[2],
+                flags,
+                other + moved if other >= 0 else -1,
+                0,
+                0,
+            )
+            for kind, _, _, ranges, reach, flags, other, _, _ in rows["demands"][numbers.start : numbers.stop]
+        )
+        self._tables = None
+        return len(self) - 1
+
     def _spelled(self, takes: _Takes, exclusive: bool) -> tuple[int, int, int, list[tuple[int, int]]]:
         """Return the first segment of chunks that take this, of runs that are adjacent, and their columns too, and that
         behind the last; how many fit on an empty node; and the ranges of columns that are looked at.
@@ -179,7 +213,7 @@ class Demands:
             rows["segments"].append((first, length, len(rows["terms"])))
             rows["terms"].extend(terms)
         found = begin, len(rows["segments"]), max(most, default=FOREVER), _joined(spans)
-        self._known[takes, exclusive] = found
+        self._known[takes, exclusive], self._fitting[begin] = found, found[2]
         return found
 
     def kinds_of(self, demand: int) -> list[tuple[int, list[tuple[int, int]]]]:

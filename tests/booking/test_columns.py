@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
+from cpsched import problem
 from cpsched.booking import CheapFirst
 from cpsched.booking.columns import MOST_GROUPS, WHOLE_REQUEST, Columns
 from cpsched.domain import AdmitCondition, Amounts, Cluster, FrozenMap, Job, KeepFree, NodeClass, NodeState
 from tests.booking.small_windows import EXCLUSIVE, PACK, SCATTER, chunk, cores_for_gpus, nodes, waiting
+from tests.problem.test_topology import job, window
 
 
 def columns(*classes: NodeClass, **licenses: int) -> Columns:
@@ -152,3 +156,16 @@ def test_many_kinds_are_turned() -> None:
     layout = columns(*CLASSES)
     compiled(layout, waiting("1", 10, *(chunk(cores=cores) for cores in (1, 2, 3, 4))))
     assert len(layout.demands) == 5
+
+
+@pytest.mark.parametrize("place", ["free", "scatter:excl", "segment=2"])
+def test_the_demands_of_groups_for_other_numbers_of_chunks(place: str) -> None:
+    """They are those that would be added one by one."""
+    asked = [f"{count}:ncpus=1,place={place}:within=switch" for count in (2, 4, 2, 6)]
+    instance = problem.compiled(window(*(job(str(number), request) for number, request in enumerate(asked)))).instance
+    known, anew = (Columns(instance.cluster, CheapFirst()) for _ in range(2))
+    for one in instance.jobs:
+        anew._of_groups.clear()
+        assert len({columns.compile(one.request, one.licenses, 10) for columns in (known, anew)}) == 1
+    assert known.demands._rows == anew.demands._rows
+    assert known._kinds == anew._kinds

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from networkx import DiGraph, transitive_reduction
+
 from cpsched.domain import Dependency, DependencyType, Instance, Job
-from cpsched.problem import Lag, Milestone, Precedences, awaited_ends, by_job
+from cpsched.problem import Lag, Milestone, Precedences, awaited_ends, by_job, precedences
+from cpsched.problem.precedences import reduced
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
+from tests.sizes import examples
 
 
 def linked(*jobs: Job) -> Instance:
@@ -59,3 +69,49 @@ def test_an_array_means_all_of_its_elements() -> None:
     assert Precedences(instance, jobs).milestones() == (Milestone(((0, 50), (1, 50)), ((2, 0),), is_from_end=True),)
     assert Precedences(instance, jobs[1:]).released(last) is None
     assert awaited_ends(instance) == {"a[1]", "a[2]"}
+
+
+def starts(milestones: Sequence[Milestone], length: Sequence[int]) -> list[int]:
+    """Return the earliest starts of jobs that wait for jobs of lower numbers only, and take so long."""
+    found = [0] * len(length)
+    for job in range(len(length)):
+        for one in milestones:
+            passed = max(found[before] + (length[before] if one.is_from_end else 0) for before, _ in one.before)
+            found[job] = max([found[job], *(passed + delay for after, delay in one.after if after == job)])
+    return found
+
+
+@examples(100)
+@given(seed=st.integers(0, 2**32))
+def test_waits_that_others_imply_are_left_out(seed: int) -> None:
+    """Whatever jobs take, they start as early without them; of jobs that wait for ends alone as few waits are left as
+    networkx leaves.
+    """
+    random = Random(seed)
+    count, milestones = random.randint(2, 12), list[Milestone]()
+    for _ in range(random.randint(1, 12)):
+        parts = random.randint(1, count - 1)
+        before, after = range(parts), range(parts, count)
+        chosen = [sorted(random.sample(part, random.randint(1, min(len(part), 4)))) for part in (before, after)]
+        waits = tuple((job, random.choice((0, 0, 0, 5))) for job in chosen[1])
+        milestones.append(Milestone(tuple((job, 0) for job in chosen[0]), waits, random.random() < 0.7))
+    left = reduced(milestones)
+    assert sum(len(one.after) for one in left) <= sum(len(one.after) for one in milestones)
+    for _ in range(3):
+        length = [random.choice((0, 1, 3, 9)) for _ in range(count)]
+        assert starts(left, length) == starts(milestones, length)
+    graph = DiGraph((one, other) for other in range(count) for one in range(other) if random.random() < 0.5)
+    ends = [Milestone(((one, 1),), tuple((other, 0) for other in graph[one]), is_from_end=True) for one in graph]
+    kept = {(one.before[0][0], other) for one in reduced(ends) for other, _ in one.after}
+    assert kept == set(transitive_reduction(graph).edges)
+
+
+def test_of_many_milestones_none_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the limit they are as they were stated."""
+    chain = [
+        Milestone(((0, 9),), ((1, 0), (2, 0)), is_from_end=True),
+        Milestone(((1, 9),), ((2, 0),), is_from_end=True),
+    ]
+    assert reduced(chain) == (chain[0]._replace(after=((1, 0),)), chain[1])
+    monkeypatch.setattr(precedences, "_MOST_REDUCED", 1)
+    assert reduced(chain) == tuple(chain)

@@ -295,11 +295,13 @@ def assert_summaries(timeline: Timeline) -> None:
 
 def assert_steps(arrays: Nodes) -> None:
     """Check that the steps of each node begin at 0, ascend, and differ from their neighbours, in rows of its own; and
-    that each stretch of time in which it has something of its first resource is one that its gaps allow.
+    that each stretch of time in which it has something of its first resource is one that its gaps allow, which say
+    since when it is idle for good.
     """
     taken: list[tuple[int, int]] = []
-    for (first, count, room), (soon, longest, last) in zip(arrays.spans.tolist(), arrays.gaps.tolist(), strict=True):
-        steps = arrays.steps[first : first + count]
+    for (first, count, room), gaps, whole in zip(arrays.spans.tolist(), arrays.gaps.tolist(), arrays.idle, strict=True):
+        steps, (soon, longest, last, idle) = arrays.steps[first : first + count], gaps
+        assert idle == (steps[-1, 0] if np.array_equal(steps[-1, 1:], whole[1:]) else FOREVER)
         assert 0 < count <= room
         assert steps[0, 0] == 0
         assert (np.diff(steps[:, 0]) > 0).all()

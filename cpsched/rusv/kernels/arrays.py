@@ -44,9 +44,9 @@ class Nodes(NamedTuple):
     idle: NDArray[Any]
     #: int64 (1,): see `nodes.earliest_fit_by_node`.
     lacking: NDArray[Any]
-    #: int64 (nodes, 3): from when on a node has something of its first resource, for how long at most before it has
-    #: none again, and from when on for good (FOREVER: never), see `G`. After some time has passed the first may be
-    #: too early, and the second too long.
+    #: int64 (nodes, 4): from when on a node has something of its first resource, for how long at most before it has
+    #: none again, from when on for good, and since when it is idle for good (FOREVER: never), see `G`. After some time
+    #: has passed the first may be too early, and the second too long.
     gaps: NDArray[Any]
     #: Scratch, int64 (1 + resources, 2): (column of a step, amount that must be free).
     wanted: NDArray[Any]

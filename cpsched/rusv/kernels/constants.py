@@ -31,7 +31,7 @@ F = _numbered("F", "EXCLUSIVE SCATTER JOINT WITHIN PARTED", (1, 2, 4, 8, 16))
 
 # columns of the spans and of the gaps of `Nodes`
 N = _numbered("N", "FIRST COUNT ROOM")
-G = _numbered("G", "SOON LONGEST LAST")
+G = _numbered("G", "SOON LONGEST LAST IDLE")
 
 #: What kernels return: that they are done, or which arrays are too small.
 R = _numbered("R", "DONE GROW_STATE GROW_POOL GROW_NODES")

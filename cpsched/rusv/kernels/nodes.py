@@ -104,6 +104,11 @@ def has_space_for(columns, o):
 @inner_kernel
 def note_gaps(node, o):
     """Note when a node has something of its first resource: see `Nodes.gaps`; all 0 where it never has any."""
+    final = o.spans[node, N.FIRST] + o.spans[node, N.COUNT] - 1
+    o.gaps[node, G.IDLE] = o.steps[final, 0]
+    for r in range(1, o.steps.shape[1]):
+        if o.steps[final, r] != o.idle[node, r]:
+            o.gaps[node, G.IDLE] = FOREVER
     if o.idle.shape[1] == 1 or o.idle[node, 1] == 0:
         return
     first, soon, longest, since = o.spans[node, N.FIRST], FOREVER, np.int64(0), np.int64(-1)
@@ -209,7 +214,7 @@ def pass_time_by_node(seconds, o):
                 copy(o.steps[k], o.steps[step + k - first])
             o.steps[k, 0] -= seconds
         o.steps[first, 0] = 0
-        for gap in (G.SOON, G.LAST):
+        for gap in (G.SOON, G.LAST, G.IDLE):
             if o.gaps[node, gap] < FOREVER:
                 o.gaps[node, gap] = max(0, o.gaps[node, gap] - seconds)
 
@@ -464,6 +469,11 @@ def room_by_node(kind, start, duration, enough, whole, o, t):
     for segment in range(t.kinds[kind, K.SEG], t.kinds[kind, K.BEHIND]):
         first, last = t.segments[segment, S.TERM], t.segments[segment + 1, S.TERM]
         node, terms = t.segments[segment, S.FIRST], want_chunks(1, first, last, o, t)
+        idle = room  # each idle node has room for one
+        for n in range(node, node + t.segments[segment, S.LENGTH]):
+            idle += o.gaps[n, G.IDLE] <= start
+        if idle >= enough:
+            return idle
         has_gaps = whole or wants_first(terms, o.wanted)
         for n in range(node, node + t.segments[segment, S.LENGTH]):
             is_short = o.gaps[n, G.LONGEST] < duration or o.gaps[n, G.SOON] > start

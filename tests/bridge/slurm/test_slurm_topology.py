@@ -94,10 +94,24 @@ def test_the_size_of_blocks_in_yaml() -> None:
         "SwitchName=a Nodes=n[1-\n",
         "SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2\n",
         "- topology: t\n  tree:\n    switches:\n    - switch: a\n      children: b\n    - nodes: n1\n      switch: b\n",
+        "SwitchName=a Nodes=n[1-2]\nSwitchName=top Switches=a,b\n",
+        "SwitchName=a Nodes=n[1-3]\nSwitchName=b Nodes=n[3-4]\n",
+        "SwitchName=a Nodes=n[0-99999999]\n",
+        "SwitchName=a Nodes=n[1-600000]\nSwitchName=b Nodes=m[1-600000]\n",
+        "SwitchName=s0 Nodes=n1\n" + "".join(f"SwitchName=s{k + 1} Switches=s{k}\n" for k in range(2000)),
+        "SwitchName=s0 Nodes=n1\n"
+        + "".join(f"SwitchName={k}{n} Switches=a{n - 1},b{n - 1}\n" for n in range(40) for k in "ab").replace(
+            "a-1,b-1", "s0"
+        ),
+        "- topology: t\n  tree:\n    switches:\n    - {switch: a, nodes: n1}\n",
+        "- topology: t\n  tree:\n    switches:\n    - switch: a\n      nodes:\n      - n1\n",
     ],
+    ids=range(12),
 )
 def test_what_is_no_tree_is_refused(text: str) -> None:
-    """A switch below itself or there twice, a host list that cannot be read, and nodes named before their switch."""
+    """A switch below itself, there twice, or known only as one below another, a host list that cannot be read, nodes
+    before their switch or in two of a level, more nodes or levels than any machine has, and YAML of other forms.
+    """
     with pytest.raises(DocumentError, match="Expected a topology"):
         read_topology(text, "test")
 
@@ -185,9 +199,11 @@ def test_what_cannot_be_said_is_left(topology: str, job: dict[str, Any], reason:
 
 
 def test_a_directory_may_have_a_topology(tmp_path: Path) -> None:
-    """Next to the answers of commands lies topology.conf, with a node that Slurm does not tell of."""
+    """Next to the answers of commands lies topology.conf, with a mark of its encoding and a node that Slurm does not
+    tell of.
+    """
     (tmp_path / "nodes.txt").write_text("".join(f"NodeName=n{place} CPUTot=4 State=IDLE\n" for place in range(1, 5)))
-    (tmp_path / "topology.conf").write_text(CONF)
+    (tmp_path / "topology.conf").write_text(CONF, encoding="utf-8-sig")
     reading = read_directory(tmp_path)
     assert "topology.conf" in reading.used
     snapshot = make_snapshot(reading.records, NOW)

@@ -88,7 +88,7 @@ def _read_file(file: Path, zone: tzinfo | None, skip: Callable[[str], None]) -> 
         return None
     if file.stat().st_size > _MOST_BYTES:
         raise DocumentError(str(file), [Fault("", f"Expected at most {_MOST_BYTES} bytes, got more")])
-    text = file.read_text(encoding="utf-8", errors="replace")
+    text = file.read_text(encoding="utf-8-sig", errors="replace")
     if file.suffix in _TEXTS:
         if text.startswith(CONFIG_HEAD):
             return replace(SlurmRecords(), config=read_config(text))
