@@ -163,7 +163,7 @@ def test_properties_of_nodes_say_who_is_required_and_excluded() -> None:
         ({"threads_per_core": 4}, "--threads-per-core"),
         ({"state_reason": "BadConstraints"}, "Slurm says that it cannot start"),
         ({"state_reason": "InvalidQOS", "state_description": "x"}, "InvalidQOS"),
-        ({"tasks_per_socket": 2}, "per core, socket or board"),
+        ({"tasks_per_socket": 2}, "per socket or board"),
         ({"time_limit": 2**32 - 1}, "no time limit"),
         ({"resv_name": "gone"}, "its reservation gone is not known"),
         ({"array_job_id": 1, "array_task_string": "1-9,..."}, "tasks cannot be read"),
