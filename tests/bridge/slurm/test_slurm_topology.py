@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from cpsched.errors import DocumentError
 from cpsched.formats import instance_to_document, parse_instance
 from cpsched.site.bridge import Snapshot
 from cpsched.site.bridge.slurm import make_snapshot, read_directory
@@ -49,6 +48,8 @@ YAML = """---
         nodes: n[1-2]
 """
 TREE = {"switch1": {"top": ("n1", "n2", "n3", "n4", "n5")}, "switch": {"s0": ("n1", "n2"), "s1": ("n3", "n4", "n5")}}
+WIDER = {**TREE, "switch1": {"top": ("n5", "n6", "n1", "n2", "n3", "n4")}}
+PAIRS = {"b1": ("n1", "n2"), "b2": ("n3", "n4")}
 BLOCKS = """BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2
 BlockName=b2 BlockIndex=1 Nodes=n[3-4] BlockSize=2
 AggregatedBlock=b[1-2] BlockIndex=2 Nodes=n[1-4] BlockSize=4
@@ -59,15 +60,14 @@ AggregatedBlock=b[1-2] BlockIndex=2 Nodes=n[1-4] BlockSize=4
 def test_a_tree_is_the_same_in_each_form(text: str) -> None:
     """Switches by their height, each with all nodes below it, the highest first."""
     found = read_topology(text, "test")
-    assert (found.levels, found.block_size) == (TREE, 0)
+    assert (found.levels, found.block_size, found.notes) == (TREE, 0, ())
     assert list(found.levels) == ["switch1", "switch"]
 
 
 def test_blocks() -> None:
     """Blocks are a level, with the least of their sizes; what Slurm makes of several of them is none."""
-    blocks = {"block": {"b1": ("n1", "n2"), "b2": ("n3", "n4")}}
     found = read_topology(BLOCKS, "test")
-    assert (found.levels, found.block_size) == (blocks, 2)
+    assert (found.levels, found.block_size, found.notes) == ({"block": PAIRS}, 2, ())
 
 
 @pytest.mark.parametrize(
@@ -108,12 +108,37 @@ def test_the_size_of_blocks_in_yaml() -> None:
     ],
     ids=range(12),
 )
-def test_what_is_no_tree_is_refused(text: str) -> None:
+def test_what_is_no_tree_costs_the_topology(text: str) -> None:
     """A switch below itself, there twice, or known only as one below another, a host list that cannot be read, nodes
     before their switch or in two of a level, more nodes or levels than any machine has, and YAML of other forms.
     """
-    with pytest.raises(DocumentError, match="Expected a topology"):
-        read_topology(text, "test")
+    found = read_topology(text, "test")
+    assert not found.levels
+    assert [note.path for note in found.notes] == ["test"]
+    asks, asks_not = asking(3, required_switches=1), waiting(8, node_count=3, cpus=3, tasks=3)
+    snapshot = look(text, asks, asks_not)
+    assert snapshot.notes == found.notes
+    assert [job.id for job in snapshot.instance.jobs] == ["8"]
+    assert [(left.id, str(found.notes[0]) in left.reason) for left in snapshot.left] == [("7", True)]
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "levels"),
+    [
+        (CONF + "SwitchName=s9\n", ["s9"], TREE),
+        (CONF + "SwitchName=s9 Node=n6\n", ["s9", "s9"], TREE),
+        (CONF + "Depth=3\n", ["top"], TREE),
+        ("Depth=3\n" + CONF, ["before all switches"], TREE),
+        (CONF.replace("Switches=", "Nodes=n[5-6] Switches="), ["top"], WIDER),
+        (BLOCKS.replace("BlockSize=2", "BlockSize=3"), ["BlockSizes"], {"block": PAIRS}),
+    ],
+    ids=["empty switch", "misspelt key", "unknown key", "unknown key first", "nodes and switches", "sizes of blocks"],
+)
+def test_what_counts_for_nothing_is_noted(text: str, where: list[str], levels: dict[str, dict[str, Any]]) -> None:
+    """The rest of the topology holds."""
+    found = read_topology(text, "test")
+    assert [note.path for note in found.notes] == [f"test: {one}" for one in where]
+    assert found.levels == levels
 
 
 def look(topology: str, *jobs: dict[str, Any]) -> Snapshot:
