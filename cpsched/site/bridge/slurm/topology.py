@@ -27,7 +27,7 @@ _OTHER = re.compile(r"[{}]|\b(?:nodes|children):\s*$", re.IGNORECASE)
 _KINDS = {"switchname": LEAF, "switch": LEAF, "blockname": BLOCK, "block": BLOCK}
 _MEMBERS = ("nodes", "switches", "children")
 #: What says nothing of nodes, or is read elsewhere.
-_OTHERS = "level linkspeed link_speed blockindex blocksize blocksizes block_size block_sizes cluster_default flat".split()
+_OTHERS = re.compile(r"level|link_?speed|block_?(?:index|sizes?)|cluster_default|flat", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def read_topology(text: str, source: str) -> Topology:
 
 
 def _parts(text: str, note: _Note) -> dict[str, _Part]:
-    """Return the switches and blocks of a topology by name. Raises `SyntaxFault` or `ValueError`, see `read_topology`."""
+    """Return switches and blocks by name. Raises `SyntaxFault` or `ValueError`, see `read_topology`."""
     parts: dict[str, _Part] = {}
     left = MAX_NODES
     for name, written, value in _pairs(text):
@@ -134,7 +134,7 @@ def _pairs(text: str) -> Iterator[tuple[str, str, str]]:
             value = quoted.strip("\"'")
             if key.lower() in _KINDS or key.lower() == "aggregatedblock":
                 name = value if key.lower() in _KINDS else None
-            if name is not None and key.lower() not in _OTHERS:
+            if name is not None and not _OTHERS.fullmatch(key):
                 yield name, key, value
 
 
