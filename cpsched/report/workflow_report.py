@@ -82,24 +82,34 @@ def _drawing(instance: Instance, rows: Sequence[WorkflowJob]) -> Iterator[str]:
 
 
 def _arrows(instance: Instance, rows: Sequence[WorkflowJob], at: Callable[[int], float]) -> Iterator[str]:
-    """Yield an arrow for each wait, with a point between several jobs and several others; `at` places a second."""
+    """Yield an arrow for each wait, with a point between several jobs and several others; `at` places a second.
+
+    One to a critical job is critical too if that job starts as soon as it lets it.
+    """
     spots = {
-        one.id: (at(one.start), at(one.end), _ROW * row + 12, one.is_critical)
+        one.id: (one.start, one.end, _ROW * row + 12, one.is_critical)
         for row, one in enumerate(rows)
         if one.start is not None and one.end is not None
     }
     graph = dependency_graph(instance)
     for event in [node for node in graph if isinstance(node, tuple)]:
         before = [spots[name] for name in graph.predecessors(event) if name in spots]
-        after = [spots[name] for name in graph.successors(event) if name in spots]
-        sources = [(end if event[1] else start, y, critical) for start, end, y, critical in before]
+        seconds = [end if event[1] else start for start, end, _, _ in before]
+        last = max(seconds, default=instance.now)
+        after = [
+            (at(spots[name][0]), spots[name][2], spots[name][3] and last + edge["seconds"] == spots[name][0])
+            for _, name, edge in graph.out_edges(event, data=True)
+            if name in spots
+        ]
+        binds = any(critical for _, _, critical in after)
+        sources = [(at(own), one[2], binds and own == last) for own, one in zip(seconds, before, strict=True)]
         if len(before) > 1 and len(after) > 1:
             point = max(x for x, _, _ in sources), max(y for _, y, _ in sources) + _ROW // 2
             for x, y, critical in sources:
                 yield f'<path class="{_KINDS[critical]}" d="M{x} {y}H{point[0]}V{point[1]}"/>'
-            sources = [(*point, any(critical for _, _, critical in sources))]
+            sources = [(*point, binds)]
         for x, y, critical in sources:
-            for start, _, row, also in after:
+            for start, row, also in after:
                 yield f'<path class="{_KINDS[critical and also]}" marker-end="url(#tip)" d="M{x} {y}V{row}H{start}"/>'
 
 

@@ -12,17 +12,22 @@ from cpsched.cli import main
 from cpsched.formats import read_instance
 from tests.bridge.slurm.answers import NOW, answers_2205, text_2205, write_answers
 
+#: A topology with a switch that is nowhere else.
+LOST = "SwitchName=s1 Switches=s0"
+
 
 def fake_slurm(folder: Path, *, version: str = "slurm 22.05.8") -> Path:
     """Write commands that print the answers of the small cluster, and a site file that names them; return this."""
     answers = write_answers(folder / "answers", {**answers_2205(), **text_2205()})
     commands = folder / "commands"
     commands.mkdir()
-    (answers / "config.txt").write_text("Configuration data as of now\nSelectTypeParameters = CR_CORE_MEMORY\n")
+    config = "Configuration data as of now\nSelectTypeParameters = CR_CORE_MEMORY\nTopologyPlugin = topology/tree\n"
+    (answers / "config.txt").write_text(config)
+    shown = f'"-o show "*) cat {answers}/"$3".txt;; *topology) echo {LOST};; *) cat {answers}/config.txt'
     bodies = {
         "squeue": f'case "$1" in --version) echo "{version}";; *) cat {answers}/squeue.json;; esac',
         "sinfo": f"cat {answers}/sinfo.json",
-        "scontrol": f'case "$*" in "-o show "*) cat {answers}/"$3".txt;; *) cat {answers}/config.txt;; esac',
+        "scontrol": f'case "$*" in {shown};; esac',
     }
     for name, body in bodies.items():
         (commands / name).write_text(f"#!/bin/sh\n{body}\n")
@@ -33,12 +38,15 @@ def fake_slurm(folder: Path, *, version: str = "slurm 22.05.8") -> Path:
 
 
 def test_snapshot_writes_an_instance(tmp_path: Path) -> None:
-    """The instance of a Slurm that runs has its jobs, and the waits of the site file; what is left is told."""
+    """The instance of a Slurm that runs has its jobs, and the waits of the site file; what is left is told, and a
+    topology that cannot be read.
+    """
     site, output = fake_slurm(tmp_path), tmp_path / "now.json"
     result = CliRunner().invoke(main, ["snapshot", "--rm", "slurm", "--config", str(site), "-o", str(output)])
     assert result.exit_code == 0, result.output
     assert "2 running and 5 waiting jobs" in result.stdout
     assert "left out: job 12: it is held" in result.stderr
+    assert "left out: scontrol show topology: Expected a topology, got: the switch s0" in result.stderr
     instance = read_instance(output)
     assert {name: queue.expected_wait for name, queue in instance.queues.items()} == {"normal": 1800, "gpuq": 60}
 
@@ -76,8 +84,10 @@ def test_convert_reads_saved_answers(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     instance = read_instance(output)
     assert (instance.name, instance.now) == ("answers", NOW - 60)
+    (folder / "topology.conf").write_text(LOST)
     result = CliRunner().invoke(main, ["convert", "--slurm", str(folder), "--now", str(NOW), "-o", str(output)])
     assert result.exit_code == 0, result.output
+    assert f"left out: {folder / 'topology.conf'}: Expected a topology" in result.stderr
     assert json.loads(output.read_text())["now"] == NOW
 
 

@@ -46,6 +46,17 @@ def test_an_arrow_leaves_the_second_that_counts() -> None:
     assert re.findall(r' d="M([\d.]+) \d+V', page) == re.findall(r'<rect x="([\d.]+)"', page)[:1]
 
 
+def test_an_arrow_that_others_imply_is_not_critical() -> None:
+    """Of a chain of three jobs, all critical, the first one's arrow to the last does not hold it back; a delay may."""
+    after = [{"job": "a", "type": "afterany"}, {"job": "b", "type": "afterany"}]
+    for delay, kinds in ((0, ["critical", "critical", "wait"]), (150, ["critical", "wait", "wait"])):
+        instance = window(
+            {"id": "a"}, {"id": "b", "after": after[:1]}, {"id": "c", "after": [{**after[0], "delay": delay}, after[1]]}
+        )
+        page = workflow_html(instance, planned(instance))
+        assert sorted(re.findall(r'<path class="(\w+)" marker-end', page)) == kinds
+
+
 def test_names_reach_a_page_as_texts() -> None:
     """Markup in an id is shown, not obeyed; the policy admits one style and no script."""
     instance = window(

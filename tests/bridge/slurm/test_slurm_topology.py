@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from cpsched.errors import DocumentError
 from cpsched.formats import instance_to_document, parse_instance
 from cpsched.site.bridge import Snapshot
 from cpsched.site.bridge.slurm import make_snapshot, read_directory
@@ -49,6 +48,8 @@ YAML = """---
         nodes: n[1-2]
 """
 TREE = {"switch1": {"top": ("n1", "n2", "n3", "n4", "n5")}, "switch": {"s0": ("n1", "n2"), "s1": ("n3", "n4", "n5")}}
+WIDER = {**TREE, "switch1": {"top": ("n5", "n6", "n1", "n2", "n3", "n4")}}
+PAIRS = {"b1": ("n1", "n2"), "b2": ("n3", "n4")}
 BLOCKS = """BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2
 BlockName=b2 BlockIndex=1 Nodes=n[3-4] BlockSize=2
 AggregatedBlock=b[1-2] BlockIndex=2 Nodes=n[1-4] BlockSize=4
@@ -59,15 +60,14 @@ AggregatedBlock=b[1-2] BlockIndex=2 Nodes=n[1-4] BlockSize=4
 def test_a_tree_is_the_same_in_each_form(text: str) -> None:
     """Switches by their height, each with all nodes below it, the highest first."""
     found = read_topology(text, "test")
-    assert (found.levels, found.block_size) == (TREE, 0)
+    assert (found.levels, found.block_size, found.notes) == (TREE, 0, ())
     assert list(found.levels) == ["switch1", "switch"]
 
 
 def test_blocks() -> None:
     """Blocks are a level, with the least of their sizes; what Slurm makes of several of them is none."""
-    blocks = {"block": {"b1": ("n1", "n2"), "b2": ("n3", "n4")}}
     found = read_topology(BLOCKS, "test")
-    assert (found.levels, found.block_size) == (blocks, 2)
+    assert (found.levels, found.block_size, found.notes) == ({"block": PAIRS}, 2, ())
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_the_size_of_blocks_in_yaml() -> None:
         "SwitchName=a Nodes=n[1-2]\nSwitchName=top Switches=a,b\n",
         "SwitchName=a Nodes=n[1-3]\nSwitchName=b Nodes=n[3-4]\n",
         "SwitchName=a Nodes=n[0-99999999]\n",
-        "SwitchName=a Nodes=n[1-600000]\nSwitchName=b Nodes=m[1-600000]\n",
+        "SwitchName=a Nodes=n[1-6]\nSwitchName=b Nodes=m[1-6]\n",
         "SwitchName=s0 Nodes=n1\n" + "".join(f"SwitchName=s{k + 1} Switches=s{k}\n" for k in range(2000)),
         "SwitchName=s0 Nodes=n1\n"
         + "".join(f"SwitchName={k}{n} Switches=a{n - 1},b{n - 1}\n" for n in range(40) for k in "ab").replace(
@@ -108,12 +108,43 @@ def test_the_size_of_blocks_in_yaml() -> None:
     ],
     ids=range(12),
 )
-def test_what_is_no_tree_is_refused(text: str) -> None:
+def test_what_is_no_tree_costs_the_topology(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A switch below itself, there twice, or known only as one below another, a host list that cannot be read, nodes
     before their switch or in two of a level, more nodes or levels than any machine has, and YAML of other forms.
     """
-    with pytest.raises(DocumentError, match="Expected a topology"):
-        read_topology(text, "test")
+    monkeypatch.setattr("cpsched.site.bridge.slurm.topology.MAX_NODES", 10)
+    found = read_topology(text, "test")
+    assert not found.levels
+    assert [note.path for note in found.notes] == ["test"]
+
+
+def test_without_a_topology_the_others_are_planned() -> None:
+    """Jobs that ask for a switch are left to Slurm, with what is wrong with the topology."""
+    asks, asks_not = asking(3, required_switches=1), waiting(8, node_count=3, cpus=3, tasks=3)
+    snapshot = look("SwitchName=a Nodes=n[1-3]\nSwitchName=b Nodes=n[3-4]\n", asks, asks_not)
+    (note,), (left,) = snapshot.notes, snapshot.left
+    assert "n3" in note.message
+    assert [job.id for job in snapshot.instance.jobs] == ["8"]
+    assert (left.id, str(note) in left.reason) == ("7", True)
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "levels"),
+    [
+        (CONF + "SwitchName=s9\n", ["s9"], TREE),
+        (CONF + "SwitchName=s9 Node=n6\n", ["s9", "s9"], TREE),
+        (CONF + "Depth=3\n", ["top"], TREE),
+        ("Depth=3\n" + CONF, ["before all switches"], TREE),
+        (CONF.replace("Switches=", "Nodes=n[5-6] Switches="), ["top"], WIDER),
+        (BLOCKS.replace("BlockSize=2", "BlockSize=3"), ["BlockSizes"], {"block": PAIRS}),
+    ],
+    ids=["empty switch", "misspelt key", "unknown key", "unknown key first", "nodes and switches", "sizes of blocks"],
+)
+def test_what_counts_for_nothing_is_noted(text: str, where: list[str], levels: dict[str, dict[str, Any]]) -> None:
+    """The rest of the topology holds."""
+    found = read_topology(text, "test")
+    assert [note.path for note in found.notes] == [f"test: {one}" for one in where]
+    assert found.levels == levels
 
 
 def look(topology: str, *jobs: dict[str, Any]) -> Snapshot:

@@ -259,10 +259,7 @@ class SlurmClient:
         if not any(kind in config.get("TopologyPlugin", "") for kind in ("tree", "block")):
             return FLAT
         arguments = ("scontrol", "show", "topology")
-        try:
-            return read_topology(self.command(*arguments).out, " ".join(arguments))
-        except DocumentError as error:
-            raise BridgeError(arguments, f"Expected an answer of Slurm, got: {error}") from error
+        return read_topology(self.command(*arguments).out, " ".join(arguments))
 
     def _limits(self) -> SlurmLimits:
         arguments = ("scontrol", "show", "assoc_mgr", "flags=assoc,qos")

@@ -256,6 +256,8 @@ def request_of(job: JobRecord, site: Site) -> Request:
     place = Place(arrangement=arrangement, exclusive=is_exclusive, within=within or None, segment=segment)
     groups = site.topology.levels.get(within, FrozenMap()).values()
     sizes = (len({*group}.intersection(site.partitions[partition])) for group in groups)
+    if within and not groups and site.topology.notes:
+        raise Inexpressible(f"no {within} is known: {site.topology.notes[0]}")
     if within and sum(place.most_in_group(len(parts), size) for size in sizes) < len(parts):
         asked = f"{len(parts)} nodes that it asks for under one" if segment is None else f"segments of {segment} nodes"
         raise Inexpressible(f"no {within} has the {asked}")

@@ -196,7 +196,7 @@ class SnapshotMaker:
             ),
             taken_at=now,
             jobs=facts,
-            notes=(*records.notes, *bad, *sound.notes),
+            notes=(*records.notes, *records.topology.notes, *bad, *sound.notes),
         )
 
     def _new_frame(self, records: SlurmRecords) -> _Frame:
