@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cpsched.cli.exits import ExitCode
-from cpsched.cli.options import AS_JSON, EXISTING_FILE
+from cpsched.cli.options import AS_JSON, EXISTING_FILE, check_folder
 from cpsched.cli.outputs import echo_output
 from cpsched.cli.screen import campaign_bar
 from cpsched.text import printable
@@ -68,6 +68,7 @@ def command(
     else:
         connect = partial(on_slurm if slurm else local, workers)
     folder = output or Path("out") / asked.name
+    check_folder(folder, is_made=True)
     with campaign_bar(wanted=not quiet) as watch:
         outcome = run_campaign(asked, folder, connect, watch=watch)
     for path in outcome.written:

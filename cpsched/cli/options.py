@@ -18,6 +18,10 @@ from cpsched.text import printable
 _PORTION, _MOST_BYTES = 2**20, 2**31
 
 
+#: In place of the name of a file for a document: standard output, which then has nothing else.
+STDOUT = Path("-")
+
+
 class _Stdin(type(Path())):  # type: ignore[misc]  # the class of paths of this system
     """A file with what came from standard input, which messages call ``<stdin>``."""
 
@@ -40,7 +44,9 @@ class InputFile(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the path."""
         if value != "-" or ctx is None:
-            return super().convert(value, param, ctx)
+            path = super().convert(value, param, ctx)
+            refuse_loss(self, path, param, ctx)
+            return path
         if __name__ in ctx.meta:
             self.fail("Standard input can be read once: name a file for the other document.", param, ctx)
         ctx.meta[__name__] = folder = TemporaryDirectory(prefix="cpsched-")
@@ -53,11 +59,38 @@ class InputFile(click.Path):
         return kept
 
 
+class OutputFile(click.Path):
+    """A file that is written. `instead_of`: names of arguments whose files it may replace: a next plan, or window."""
+
+    def __init__(self, *instead_of: str) -> None:
+        super().__init__(dir_okay=False, path_type=Path)
+        self.instead_of = instead_of
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path."""
+        path = super().convert(value, param, ctx)
+        refuse_loss(self, path, param, ctx)
+        return path
+
+
+def refuse_loss(kind: click.ParamType, path: Path, param: click.Parameter | None, ctx: click.Context | None) -> None:
+    """Refuse a file that is written if another one of the command's files would be lost by that."""
+    if ctx is None or param is None or path == STDOUT:
+        return
+    place = os.path.realpath(path)
+    others: dict[str, list[tuple[click.ParamType, click.Parameter]]] = ctx.meta.setdefault(f"{__name__}.files", {})
+    for other, of_other in others.get(place, ()):
+        outputs = [
+            (one, name) for one, name in ((kind, of_other.name), (other, param.name)) if isinstance(one, OutputFile)
+        ]
+        if any(name not in one.instead_of for one, name in outputs):
+            kind.fail(f"Expected a file of its own, got that of {of_other.human_readable_name}.", param, ctx)
+    others.setdefault(place, []).append((kind, param))
+
+
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 INPUT_FILE = InputFile()
-OUTPUT_FILE = click.Path(dir_okay=False, path_type=Path)
-#: In place of the name of a file for a document: standard output, which then has nothing else.
-STDOUT = Path("-")
+OUTPUT_FILE = OutputFile()
 
 
 class Number(click.FloatRange):
@@ -138,14 +171,14 @@ NEW_INSTANCE = click.option(
 PLAN_FILE = click.option(
     "-o",
     "--output",
-    type=OUTPUT_FILE,
+    type=OutputFile("plan"),
     callback=ends_in(".json", ".json.gz", or_stdout=True),
     metavar="PLAN",
     help="File for the plan; - for standard output, which then has nothing else.",
 )
 INSTANCE_FILE = click.option(
     "--instance-output",
-    type=OUTPUT_FILE,
+    type=OutputFile("instance"),
     callback=ends_in(".json", ".json.gz"),
     metavar="INSTANCE",
     help="File for the instance that the plan is of.",

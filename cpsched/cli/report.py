@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cpsched.cli.options import AS_JSON, INPUT_FILE, InputFile, check_folder
+from cpsched.cli.options import AS_JSON, INPUT_FILE, OUTPUT_FILE, InputFile, check_folder
 from cpsched.cli.outputs import echo_output
 from cpsched.cli.results import RUN, found_in
 from cpsched.text import printable
@@ -35,7 +35,7 @@ def _is_format(ctx: click.Context, param: click.Parameter, path: Path | None) ->
     "-o",
     "--output",
     required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OUTPUT_FILE,
     callback=_is_format,
     metavar="FILE",
     help="File for the report.",

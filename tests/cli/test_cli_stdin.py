@@ -90,3 +90,21 @@ def test_a_workload_through_a_pipe(run: Run) -> None:
     assert json.loads(simulated.stdout)["policies"][0]["summary"]["total"]["completed"] == 20
     log = b"; MaxProcs: 4\n1 0 5 60 2 -1 -1 2 120 -1 1 7 1 -1 1 -1 -1 -1\n"
     assert json.loads(run("simulate", "-", "--json", stdin=log).stdout)["policies"][0]["summary"]["total"]["jobs"] == 1
+
+
+def test_no_document_is_overwritten_by_another_kind(run: Run, window: Window, planned: Path) -> None:
+    """An output is refused where a file of the same command would be lost; a next plan or window replaces the last."""
+    instance = window.instance_file
+    before = Path(instance).read_bytes(), planned.read_bytes()
+    for command in (
+        (*PLAN, instance, "-o", instance),
+        (*PLAN, "--instance-output", planned, "-o", planned, instance),
+        ("whatif", instance, planned, "--drain", "n1", "-o", instance),
+        ("report", planned, "--instance", instance, "--format", "html", "-o", instance),
+        ("replan", instance, planned, "-o", planned, "--instance-output", planned),
+    ):
+        refused = run(*command)
+        assert refused.exit_code == ExitCode.BAD_INPUT, command
+        assert "Expected a file of its own" in refused.stderr
+    assert before == (Path(instance).read_bytes(), planned.read_bytes())
+    assert run("replan", instance, planned, "-o", planned, "--instance-output", instance).exit_code == ExitCode.FINE

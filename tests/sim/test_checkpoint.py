@@ -395,6 +395,16 @@ def test_events_lie_ahead(state: Checkpoint, place: int, moment: int) -> None:
         Keeper(state, SimWorld(Load(lublin(30, 1))), [])
 
 
+def test_a_checkpoint_that_counts_otherwise_is_refused(state: Checkpoint) -> None:
+    """Arrays that no event changes are compared before others are counted by them."""
+    whole = written(state.path)
+    counts = whole["state.choices_of"].copy()
+    counts[0] = 1
+    forged({**whole, "state.choices_of": counts}, state.path)
+    with pytest.raises(DocumentError, match=r"state\.choices_of"):
+        Keeper(state, SimWorld(Load(lublin(30, 1))), [])
+
+
 def test_a_packed_or_oversized_archive_is_refused(state: Checkpoint) -> None:
     """Arrays are read only if they are as large as they say, and no larger than the file."""
     whole: dict[str, Any] = written(state.path)

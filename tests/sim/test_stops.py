@@ -174,6 +174,15 @@ def test_a_job_is_not_stopped_too_often() -> None:
     assert runs["v"][0] == runs["a"][1] == 130
 
 
+def test_no_job_is_stopped_to_make_room_in_a_limit() -> None:
+    """An urgent job whose user has as much as he may waits, as the judge says."""
+    low = job("a", 0, 200, user="ann", preemptible=LOST)
+    limit = {"consumer": {"each": "user"}, "resource": "cores", "items": "4"}
+    document = instance_to_document(workload(low, URGENT | {"user": "ann"}, nodes=2)) | {"limits": [limit]}
+    runs, cut = story(played(parse_instance(document), EASY))
+    assert (runs["u"], cut) == ((200, 250), [])
+
+
 def test_a_job_at_the_end_of_its_walltime_is_not_stopped() -> None:
     """A running job whose walltime is over at the beginning ends in the next second, whatever its runtime."""
     held = {"start": 0, "allocation": [{"node": "n1", "resources": {"cores": 4, "mem": 2}}]}

@@ -228,6 +228,8 @@ class SimState(NamedTuple):
     #: int64 (5,): see `P`; bool (classes, classes): whose jobs may stop whose that can be stopped.
     stop_rules: NDArray[Any]
     may_stop: NDArray[Any]
+    #: bool (K,): the system columns of licences that stand for rules: no job is stopped to make room in these.
+    of_rules: NDArray[Any]
     #: float64 (jobs,): what a second of its work is worth on each core; float64 (jobs,), int64 (3, jobs): for the
     #: choice of jobs to stop.
     stop_weights: NDArray[Any]

@@ -28,7 +28,7 @@ _MOST = 2**62
 _CONSTANT = (
     "choices_of", "choices", "links_of", "links", "after_of", "after", "user", "outages", "out", "steps", "smith",
     "latest", "start_at", "aside_times", "aside_columns", "aside_of", "aside_of_sums", "whole", "classes", "promised",
-    "stops", "stop_rules", "may_stop", "stop_weights", "stop_prices", "stoppable",
+    "stops", "stop_rules", "may_stop", "of_rules", "stop_weights", "stop_prices", "stoppable",
 )  # fmt: skip
 
 
@@ -65,6 +65,7 @@ def wrong_arrays(world: SimWorld, state: arrays.SimState, machine: arrays.Machin
     wrong = [
         f"state.{name}" for name in _CONSTANT if not np.array_equal(getattr(state, name), getattr(world.state, name))
     ]
+    state = state._replace(**{name: getattr(world.state, name) for name in _CONSTANT})  # others count by these
     if not _has_good_counters(world, state):
         return ["state.clock", *wrong]
     wrong += [f"state.{name}" for name, is_good in _checked(world, state) if not is_good]
@@ -212,7 +213,7 @@ def _within(numbers: NDArray[Any], least: float, most: float) -> bool:
 
 
 #: Changes whenever the arrays of `SimWorld` mean something else.
-_FORMAT = "cpsched-checkpoint/9"
+_FORMAT = "cpsched-checkpoint/10"
 
 #: The arrays that grow during a simulation.
 _GROWING = frozenset(

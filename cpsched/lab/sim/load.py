@@ -183,6 +183,10 @@ class Load:
         self.asides = asides_of(self)
         #: Who may be stopped, for whom, and what that costs (see `SimState`).
         self.stops, self.stop_rules, self.may_stop, self.stop_weights = self._compile_stops(stops_small)
+        stated = self.stated.cluster.licenses
+        #: Which system columns are counters of rules.
+        self.of_rules = np.zeros(len(self.columns.demands.layout.system_capacity), dtype=np.bool_)
+        self.of_rules[[place for name, place in self.columns.license_number.items() if name not in stated]] = True
         #: Whether a job may be suspended, and which columns are of cores, none if not.
         self.suspends = bool((self.stops[:, S.INTERVAL] < 0).any() and len(self.may_stop))
         self.lends = self.columns.is_of("cores") if self.suspends else np.zeros(0, dtype=np.bool_)
@@ -654,6 +658,7 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.SimState:
         stops=load.stops.copy(),
         stop_rules=load.stop_rules,
         may_stop=load.may_stop,
+        of_rules=load.of_rules,
         near=load.near(),
         slowdown=np.array(list(load.stated.cluster.slowdown.values()), dtype=np.int64),
         base=np.stack([np.where(load.runtime < 0, -1, load.lengths), load.endings], axis=1),

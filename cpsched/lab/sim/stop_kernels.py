@@ -295,6 +295,8 @@ def spell_freed(job, s, t, x):
     filled = spell_job(job, s, t, x)
     if s.stops[job, S.INTERVAL] < 0:
         leave_part(job, True, filled, s, t, x)
+    for q in range(x.samounts.shape[0]):
+        x.samounts[q] = 0 if s.of_rules[q] else x.samounts[q]
     return filled
 
 
