@@ -44,7 +44,7 @@ class InputFile(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the path."""
         if value != "-" or ctx is None:
-            path = super().convert(value, param, ctx)
+            path: Any = super().convert(value, param, ctx)
             refuse_loss(self, path, param, ctx)
             return path
         if __name__ in ctx.meta:
@@ -68,17 +68,17 @@ class OutputFile(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the path."""
-        path = super().convert(value, param, ctx)
+        path: Any = super().convert(value, param, ctx)
         refuse_loss(self, path, param, ctx)
         return path
 
 
-def refuse_loss(kind: click.ParamType, path: Path, param: click.Parameter | None, ctx: click.Context | None) -> None:
+def refuse_loss(kind: click.Path, path: Path, param: click.Parameter | None, ctx: click.Context | None) -> None:
     """Refuse a file that is written if another one of the command's files would be lost by that."""
     if ctx is None or param is None or path == STDOUT:
         return
     place = os.path.realpath(path)
-    others: dict[str, list[tuple[click.ParamType, click.Parameter]]] = ctx.meta.setdefault(f"{__name__}.files", {})
+    others: dict[str, list[tuple[click.Path, click.Parameter]]] = ctx.meta.setdefault(f"{__name__}.files", {})
     for other, of_other in others.get(place, ()):
         outputs = [
             (one, name) for one, name in ((kind, of_other.name), (other, param.name)) if isinstance(one, OutputFile)

@@ -174,6 +174,19 @@ def test_a_job_is_not_stopped_too_often() -> None:
     assert runs["v"][0] == runs["a"][1] == 130
 
 
+def test_an_evolving_job_that_may_stop_others_is_refused() -> None:
+    """Urgent jobs start apart from the scheduler, which alone knows of steps; one that may stop nobody evolves."""
+    steps = [{"walltime": 10, "request": "ncpus=4"}, {"walltime": 20, "request": "ncpus=2"}]
+    low = job("a", 0, 200, preemptible=LOST)
+    for queue, is_played in (("high", False), ("low", True)):
+        evolving = {"id": "e", "submit": 5, "queue": queue, "steps": steps, "expand_limit": None}
+        if is_played:
+            simulate(workload(low, evolving), make_scheduler("planner"))
+        else:
+            with pytest.raises(UnsupportedError, match="job e: evolves over several steps, and may stop others"):
+                simulate(workload(low, evolving), make_scheduler("planner"))
+
+
 def test_no_job_is_stopped_to_make_room_in_a_limit() -> None:
     """An urgent job whose user has as much as he may waits, as the judge says."""
     low = job("a", 0, 200, user="ann", preemptible=LOST)

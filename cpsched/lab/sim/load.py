@@ -41,6 +41,7 @@ def unsupported(instance: Instance) -> tuple[str, ...]:
     found = [f"cluster.consumed: the licence {name} does not come back" for name in instance.cluster.consumed]
     if instance.now < 0:
         found.append(f"now: a clock that begins at {instance.now}, before second 0")
+    kinds = {(job.queue, job.priority): job for job in instance.jobs if job.preemptible is not None}.values()
     has_asides = bool(instance.set_aside) or any(job.start_at is not None for job in instance.jobs)
     for job in instance.jobs:
         if job.after and job.is_hurried:
@@ -58,6 +59,7 @@ def unsupported(instance: Instance) -> tuple[str, ...]:
                 "accepts one start only": job.start_at is not None,
                 "its nodes may fail (outages)": bool(instance.outages),
                 "amounts are set aside for a time": bool(instance.set_aside),
+                "may stop others": any(instance.may_stop(job, other) for other in kinds),
             }
             found.extend(
                 f"job {job.id}: evolves over several steps, and {what}" for what, is_so in beside.items() if is_so
@@ -183,10 +185,10 @@ class Load:
         self.asides = asides_of(self)
         #: Who may be stopped, for whom, and what that costs (see `SimState`).
         self.stops, self.stop_rules, self.may_stop, self.stop_weights = self._compile_stops(stops_small)
-        stated = self.stated.cluster.licenses
         #: Which system columns are counters of rules.
         self.of_rules = np.zeros(len(self.columns.demands.layout.system_capacity), dtype=np.bool_)
-        self.of_rules[[place for name, place in self.columns.license_number.items() if name not in stated]] = True
+        rules = self.columns.license_number.keys() - self.stated.cluster.licenses.keys()
+        self.of_rules[[self.columns.license_number[name] for name in rules]] = True
         #: Whether a job may be suspended, and which columns are of cores, none if not.
         self.suspends = bool((self.stops[:, S.INTERVAL] < 0).any() and len(self.may_stop))
         self.lends = self.columns.is_of("cores") if self.suspends else np.zeros(0, dtype=np.bool_)
