@@ -83,8 +83,8 @@ class Slurm:
     max_age: int = 604_800
     calc_period: int = 300
     #: ``PreemptMode``: how all jobs are stopped that others may stop, small ones first (``partition_prio`` by queues,
-    #: ``qos`` by priorities). None: each as it says itself, and those first that lose least.
-    preempt_mode: Literal["requeue", "suspend"] | None = None
+    #: ``qos`` by priorities). ``own``: each as it says itself, and those first that lose least.
+    preempt_mode: Literal["own", "requeue", "suspend"] = "own"
 
     def __post_init__(self) -> None:
         for name in ("bf_interval", "bf_window", "bf_resolution", "bf_max_job_test", "max_age", "calc_period"):
@@ -99,7 +99,7 @@ class Slurm:
 
     def prepared(self, instance: Instance) -> Instance:
         """Return a workload in which all jobs that others may stop are stopped as by ``PreemptMode``."""
-        if self.preempt_mode is None:
+        if self.preempt_mode == "own":
             return instance
         way, jobs = Preemptible(by=StopKind(self.preempt_mode)), list[Job]()
         kinds = {(job.queue, instance.priority(job)): job for job in instance.jobs}.values()

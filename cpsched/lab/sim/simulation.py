@@ -296,7 +296,7 @@ def simulate(
         If the user interrupts.
     """
     instance, stops_small = replace(checked(instance), set_aside=instance.set_aside), False
-    if not isinstance(scheduler, QueueRule) and getattr(scheduler, "preempt_mode", None) is not None:
+    if not isinstance(scheduler, QueueRule) and getattr(scheduler, "preempt_mode", "own") != "own":
         instance, stops_small = checked(scheduler.prepared(instance)), True  # type: ignore[attr-defined]  # of Slurm
     began, loaded = time.perf_counter(), time.process_time() + _LOADING
     world = SimWorld(Load(instance, feedback=feedback, stops_small=stops_small))
