@@ -80,12 +80,14 @@ def refuse_loss(kind: click.Path, path: Path, param: click.Parameter | None, ctx
     place = os.path.realpath(path)
     others: dict[str, list[tuple[click.Path, click.Parameter]]] = ctx.meta.setdefault(f"{__name__}.files", {})
     for other, of_other in others.get(place, ()):
-        outputs = [
-            (one, name) for one, name in ((kind, of_other.name), (other, param.name)) if isinstance(one, OutputFile)
-        ]
-        if any(name not in one.instead_of for one, name in outputs):
+        if not (_may_be_that_of(kind, of_other) and _may_be_that_of(other, param)):
             kind.fail(f"Expected a file of its own, got that of {of_other.human_readable_name}.", param, ctx)
     others.setdefault(place, []).append((kind, param))
+
+
+def _may_be_that_of(kind: click.Path, other: click.Parameter) -> bool:
+    """Whether a file may be the one of another argument: it is only read, or replaces that."""
+    return not isinstance(kind, OutputFile) or other.name in kind.instead_of
 
 
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)

@@ -148,7 +148,7 @@ class _Life:
 
 
 def play_naively(instance: Instance, rule: QueueRule, *, predicts: Prediction | None, trusted: int = 10_000) -> Story:
-    """Return what happens until nothing happens any more; `trusted`: so many jobs of EASY say how it does."""
+    """Return the history until nothing happens any more; `trusted`: so many jobs of EASY say how it does."""
     return _Play(instance, rule, predicts, trusted).story()
 
 
@@ -498,7 +498,7 @@ class _Play:
         self.let_wait(life, seconds, told, now)
 
     def let_wait(self, life: _Life, seconds: int, told: int, now: int) -> None:
-        """Let a job wait that ran for so many seconds since it began or continued."""
+        """Put a job into the queue that ran for so many seconds since it began or continued."""
         life.told, way = None, life.job.preemptible
         kept = self.kept(life, seconds, told)
         life.lost += seconds - kept
@@ -583,7 +583,7 @@ class _Play:
         self.change(self.free, self.withheld, -1)
 
     def let_continue(self, now: int) -> bool:
-        """Let those continue that have all their cores; return whether anybody was suspended."""
+        """Resume the jobs that have all their cores; return whether anybody was suspended."""
         asleep, left = self.sleeping(), _copied(self.withheld)
         for life in asleep:
             lent, kept = self.part(life, is_lent=True), self.part(life, is_lent=False)
@@ -1149,7 +1149,7 @@ class _Play:
         self.run(life, now)
 
     def run(self, life: _Life, now: int) -> None:
-        """Let a job run from now on with what it takes."""
+        """Start a job now with what it takes."""
         assert life.start is not None
         self.change(self.free, life.takes, -1)
         life.believed = max(life.start + life.estimate, now + 1)

@@ -158,7 +158,7 @@ def replay_easy(now, s):
 
 @inner_kernel
 def weight_of(job, s):
-    """Return what a second of a job's wait counts; 0 if it was refused, or cut short: the replay knows no failures."""
+    """Return the weight of a second of a job's wait; 0 if it was refused or cut short: the replay knows no failures."""
     has_started = 1 if s.runs[job, R.START] >= 0 else 0
     if s.smith[job] <= 0.0 or s.runs[job, R.ENDING] == REFUSED or s.runs[job, R.STARTS] != has_started:
         return 0.0

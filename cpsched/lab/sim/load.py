@@ -303,7 +303,7 @@ class Load:
         return {name: kinds.each(partial(amount_of, name)) for name in (*cluster.totals, *cluster.licenses)}
 
     def asked_of_all(self) -> tuple[Ints, Ints]:
-        """Return what jobs ask for of all that any job asks for, (jobs, A), and what the machine has of it, (A,)."""
+        """Return the amounts that jobs ask for, of all that any of them does, (jobs, A), and the machine's, (A,)."""
         has = {**self.stated.cluster.totals, **self.stated.cluster.licenses}
         asked = {name: amounts for name, amounts in self.asked().items() if amounts.any()}
         amounts = np.array(list(asked.values()), dtype=np.int64).reshape(len(asked), len(self.jobs))
@@ -530,8 +530,10 @@ def _as_rigid(job: Job, possible: Mapping[str, Sequence[tuple[int, Job]]], settl
 
 def _can_be_stopped(job: Job) -> bool:
     """Return whether a job may be stopped; to be suspended, what ran at the beginning has more than cores."""
-    if job.preemptible is None or job.preemptible.by is not StopKind.SUSPEND or job.running is None:
-        return job.preemptible is not None
+    if job.preemptible is None:
+        return False
+    if job.preemptible.by is not StopKind.SUSPEND or job.running is None:
+        return True
     held = [one.resources for segment in job.running.segments for one in segment.allocation]
     return not any(resources.keys() <= {"cores"} for resources in held)
 

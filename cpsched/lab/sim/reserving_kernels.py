@@ -402,8 +402,8 @@ def pass_reserving(now, rule, s, m, t, x):
     """Go through the queue: start jobs, and make reservations anew.
 
     The first blocked job that has no promise and is not due is noted as the head. As under EASY it is the first one
-    without a promise, and those behind it have no reservations. The pass ends before the last job if
-    none that follows may start.
+    without a promise, and those behind it have no reservations. The pass ends before the last job if none that follows
+    may start.
     """
     s.clock[C.STAMP] += 1
     s.clock[C.BLOCKED], s.clock[C.STEPS], s.clock[C.HEAD] = 0, 0, -1

@@ -411,7 +411,7 @@ class Site:
         return (*(aside for aside in load.instance.set_aside if aside.end > self.now), *booked)
 
     def _dormant(self) -> tuple[SetAside, ...]:
-        """Return what suspended jobs have, as set aside until the last job is believed to end."""
+        """Return the amounts that suspended jobs have, as set aside until the last job is believed to end."""
         s, load = self._world.state, self._world.load
         of_nodes, of_system = self._world.dormant()
         allocation = load.columns.allocation_on(of_nodes)

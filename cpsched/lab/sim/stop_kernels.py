@@ -100,7 +100,7 @@ def note_attempt(job, is_told, now, s):
 
 @inner_kernel
 def wait_again(job, now, rule, s):
-    """Let a job wait that has been cut short, or refuse it where it can never start."""
+    """Put a job that has been cut short into the queue, or refuse it where it can never start."""
     if s.slowdown.shape[0] > 0 and s.base[job, 0] >= 0:
         s.jobs[job, J.LENGTH], s.jobs[job, J.ENDING] = s.base[job, 0], s.base[job, 1]
     take_choice(job, 0, s)
@@ -186,7 +186,7 @@ def wake(place, s, m, t, x):
 
 @inner_kernel
 def lose_suspended(place, now, rule, s, m, t, x):
-    """Let a suspended job wait again whose node has failed."""
+    """Put a suspended job whose node has failed back into the queue."""
     job = wake(place, s, m, t, x)
     for k in range(spell_part(job, True, s, t, x)):
         if x.amounts[k] > 0:
@@ -216,7 +216,7 @@ def withhold(by, s, m, t, x):
 
 @inner_kernel
 def let_continue(now, s, m, t, x):
-    """Let those suspended jobs continue that have all their cores beside what is withheld for those before them."""
+    """Resume the suspended jobs that have all their cores beside what is withheld for those before them."""
     for i in range(s.clock[C.ASLEEP]):
         for k in range(spell_part(s.asleep[i], True, s, t, x)):
             s.owed[x.columns[k]] = 0

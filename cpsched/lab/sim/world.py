@@ -361,8 +361,8 @@ class SimWorld:
         return next((number for time, _, _, number in self._sizes.get(job, ()) if time == start), choice)
 
     def _held_by_all(self) -> dict[str, NDArray[np.int64]]:
-        """Return what each job holds of each resource and licence, and its cores; of one that was resized, evolved or
-        shared its cores, the mean over its last run.
+        """Return the amount of each resource and licence that each job holds, and its cores; of one that was resized,
+        evolved or shared its cores, the mean over its last run.
         """
         s, load = self.state, self.load
         found = {name: self._chosen(amounts, partial(amount_of, name)) for name, amounts in load.asked().items()}
@@ -588,8 +588,8 @@ class SimWorld:
     # --- suspended jobs -------------------------------------------------------------------------------------------
 
     def dormant(self) -> tuple[dict[int, int], dict[int, int]]:
-        """Return what suspended jobs keep, and the free cores that are withheld for them: amounts of node columns, and
-        of licences by system column.
+        """Return the amounts that suspended jobs keep, and the free cores that are withheld for them: amounts of node
+        columns, and of licences by system column.
         """
         s, x = self.state, self.scratch
         columns = {column: int(s.withheld[column]) for column in np.flatnonzero(s.withheld).tolist()}

@@ -1,4 +1,4 @@
-"""Whose the factors of priorities are: two daemons with stores of their own, and an administrator, on one Slurm."""
+"""The factors of priorities, and who set them: two daemons with stores of their own, an administrator, one Slurm."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Cluster:
         return daemon, lines
 
     def cycle(self, daemon: Daemon, seconds: int = 30) -> int:
-        """Let a daemon work, and return how many factors it has set."""
+        """Run cycles of a daemon, and return how many factors it has set."""
         self.now += seconds
         before = len(self.slurm.written)
         daemon.cycle()

@@ -1,4 +1,4 @@
-"""Whose the factors of priorities are: what others have set stays for some minutes, so that two daemons do not fight.
+"""The factors of priorities, and who set them: those of others stay for some minutes, so that two daemons do not fight.
 
 A ``SiteFactor`` is the only mark that steering by order leaves. It says nothing of who set it, but one that cpsched did
 not set itself is another's: an administrator's, or another cpsched's, which may be dead. So it counts for some minutes
@@ -90,7 +90,7 @@ class Factors:
         return self._others.get(job.number, now) if is_known else now
 
     def others(self) -> str:
-        """Return what others did, in words; empty: nothing is known."""
+        """Return the deeds of others in words; empty: nothing is known."""
         if self._looks:
             return f"somebody else sets SiteFactor, of job {self._last} last; slurmctld's log says which account"
         return f"jobs had a SiteFactor when cpsched began: it sets none for {LEASE} s" if self._is_quiet else ""
