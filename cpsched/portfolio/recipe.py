@@ -167,7 +167,7 @@ def _solved(task: Task) -> tuple[Plan, Sequence[Event]]:
     try:
         plan = _ended(task, plan, board, later, first, stopped=stopped, elapsed=elapsed)
     except KeyboardInterrupt:  # so near the end the plan is not lost, unless the user insists
-        plan = _ended(task, plan, board, later, first, stopped=stopped, elapsed=elapsed)
+        plan = _ended(task, plan, board, later, first, stopped="interrupted", elapsed=elapsed)
     return plan, (*failures, *board.failures, *later.failures)
 
 

@@ -87,7 +87,10 @@ class WindowPlanner:
         return replace(window, jobs=tuple(map(bounded, window.jobs)))
 
     def plan(self, window: Instance, before: Plan | None) -> Plan:
-        """Plan the first jobs of a window; those that are due come in time, if the engine finds a place for each."""
+        """Plan the first jobs of a window; those that are due come in time, if the engine finds a place for each.
+
+        Raises `KeyboardInterrupt` if the user interrupts, where `solve` would return the best plan so far.
+        """
         promised = self.promised(window)
         plan = self._planned(promised, before)
         if promised is window or all(one.reason is not WaitingReason.TOO_LATE for one in plan.waiting_room):
@@ -107,7 +110,10 @@ class WindowPlanner:
         if self.budget > 0:
             team = replace(team, first=_Better(team.first, POLICIES["wspt_list"]))
         document = instance_to_document(head)
-        return solve(head, engine=self.name, budget=self.budget, seed=self.seed, team=team, document=document)
+        plan = solve(head, engine=self.name, budget=self.budget, seed=self.seed, team=team, document=document)
+        if plan.engine.stopped == "interrupted":
+            raise KeyboardInterrupt  # that was meant for all windows, not for this one
+        return plan
 
     def head(self, window: Instance) -> Instance:
         """Return a window with those of its waiting jobs that are planned."""

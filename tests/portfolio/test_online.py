@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,11 +13,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cpsched.domain import FrozenMap, Instance, Job, MaxWait, Plan, Queue, WaitingJob, WaitingReason
-from cpsched.engine import Outcome, Progress
+from cpsched.engine import Board, Outcome, Progress
 from cpsched.errors import EngineError, UnsupportedError
 from cpsched.formats import instance_to_document, plan_to_document, read_instance
 from cpsched.lab.policies import make_engine_scheduler
-from cpsched.lab.sim import Prediction, simulate
+from cpsched.lab.sim import Interrupted, Prediction, simulate
 from cpsched.planner import PlannerEngine
 from cpsched.portfolio import ENGINES, Team, WindowPlanner, solve, window_planner
 from cpsched.rules import PolicyEngine
@@ -73,6 +75,21 @@ def test_solvers_make_more_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(window_planner, "team_of", lambda *_, **__: team)
     jobs = core("a", 0, 10), core("b", 1, 30), core("c", 2, 10), core("d", 5, 5)
     assert starts(one_core(*jobs), "search", budget=600) == {"a": 0, "d": 10, "c": 15, "b": 25}
+
+
+def test_an_interruption_in_a_window_ends_the_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C while a solver works is meant for all windows; what happened until then is told."""
+
+    def interrupt(board: Board) -> None:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        threading.Event().wait()
+
+    team = Team(first=PlannerEngine(), lanes=((Solver(interrupt),),))
+    monkeypatch.setattr(window_planner, "team_of", lambda *_, **__: team)
+    jobs = core("a", 0, 10), core("b", 1, 30), core("c", 2, 10), core("d", 5, 5)
+    with pytest.raises(Interrupted) as interrupted:
+        simulate(one_core(*jobs), make_engine_scheduler("search", budget=600))
+    assert not all(interrupted.value.history.runs.over)
 
 
 def test_solvers_begin_from_a_better_list(monkeypatch: pytest.MonkeyPatch) -> None:
