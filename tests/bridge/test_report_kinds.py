@@ -501,8 +501,15 @@ def test_one_bad_record_of_pbs_stops_nobody() -> None:
 
 
 def test_tasks_at_a_time_of_pbs() -> None:
-    """With max_run_subjobs at most two tasks of an array run at once; one that no answer lists counts too."""
+    """With max_run_subjobs at most two tasks of an array run at once; one that no answer lists counts too.
+
+    So it is with what ``qsub -J`` was given.
+    """
     array = asks("1:ncpus=1", array="True", array_indices_remaining="3-6", max_run_subjobs=2) | {"job_state": "B"}
+    new = asks("1:ncpus=1", array="True", array_indices_submitted="1-4%2")
+    qstat = {"timestamp": NOW, "Jobs": {"1[].srv": new}}
+    seen = planned(pbs.make_snapshot(qstat, {"nodes": vnodes("n1")}, zone=UTC, name="kinds"))
+    assert sorted(seen.starts.values()) == [0, 0, HOUR, HOUR]
     one = asks("1:ncpus=1", job_state="R", exec_vnode="(n1:ncpus=1)", stime="Fri Jan 15 08:00:00 2027")
     unseen = vnodes("n1", resources_assigned={"ncpus": 1}, jobs=["1[2].srv/0"])
     for listed, nodes in (({"1[2].srv": one}, vnodes("n1")), ({}, unseen)):

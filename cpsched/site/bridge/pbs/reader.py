@@ -214,14 +214,16 @@ def _unseen(machine: Machine, jobs: Mapping[str, Job], listed: Answer, now: int)
 
 
 def _throttle(jobs: dict[str, Job], listed: Answer, machine: Machine) -> Amounts:
-    """Give the tasks of arrays with ``max_run_subjobs`` a licence each, and return how many of these there are."""
+    """Give the tasks of arrays with ``max_run_subjobs`` (``-J 0-99%10``) a licence each, and return how many of these there are."""
     found: dict[str, int] = {}
     unseen = [(f"unseen.{one.name}", key) for one in machine.vnodes.values() for key in one.jobs if key not in jobs]
     for holder, key in [*((key, key) for key in jobs), *unseen]:
         match = _ARRAY.fullmatch(key)
         whole = f"{match[1]}[]{match[3]}" if match else ""
         array = listed.get(whole)
-        most = array.get("max_run_subjobs") if isinstance(array, Mapping) else None
+        most = None
+        if isinstance(array, Mapping):  # qsub -J 0-99%10
+            most = array.get("max_run_subjobs", str(array.get("array_indices_submitted", "")).partition("%")[2])
         if holder in jobs and is_amount(most):
             name = f"tasks of array {whole} at a time"
             found[name] = amount(name, most)
@@ -291,7 +293,8 @@ def _tasks(key: str, attributes: Answer) -> tuple[str, ...]:
     match = _ARRAY.fullmatch(key)
     if match is None or match[2]:
         return (key,)
-    remaining = str(attributes.get("array_indices_remaining", attributes.get("array_indices_submitted", ""))).strip()
+    indices = attributes.get("array_indices_remaining", attributes.get("array_indices_submitted", ""))
+    remaining = str(indices).partition("%")[0].strip()
     found = parse_indices(remaining) if remaining not in ("", "-") else ()
     return tuple(f"{match[1]}[{index}]{match[3]}" for index in found)
 
