@@ -1,7 +1,5 @@
-"""The messages of an engine and its worker process, and their form on a pipe: a length, then a pickle."""
+"""The messages of an engine and its worker process."""
 
-import pickle
-import struct
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,11 +10,6 @@ from cpsched.cp.encoding import Encoding
 from cpsched.cp.neighbourhoods import Positions
 from cpsched.cp.solution import ModelParams, Placed
 from cpsched.domain import Instance
-
-#: The length of a pickle in bytes.
-HEADER = struct.Struct(">Q")
-#: No message is longer (bytes); a length beyond is no length.
-_LONGEST = 1 << 32
 
 
 class Verdict(Enum):
@@ -149,30 +142,3 @@ class Failed:
 
 
 Reply = BetterPlan | Bounded | Counted | Done | Proven | Tried | Failed
-
-
-def pack(message: Request | Reply) -> bytes:
-    """Write a message."""
-    body = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
-    return HEADER.pack(len(body)) + body
-
-
-def unpack(buffer: bytearray) -> list[object]:
-    """Read all messages that are complete, and take them out of the buffer.
-
-    Raises `ValueError` if it holds something else than messages.
-    """
-    messages = []
-    while len(buffer) >= HEADER.size:
-        (length,) = HEADER.unpack_from(buffer)
-        if length > _LONGEST:
-            raise ValueError(f"Expected the length of a message, got {bytes(buffer[:16])!r}")
-        end = HEADER.size + length
-        if len(buffer) < end:
-            break
-        try:
-            messages.append(pickle.loads(bytes(buffer[HEADER.size : end])))  # noqa: S301 - from a process of our own
-        except Exception as error:  # a pickle that is none can raise anything
-            raise ValueError(f"Expected a message, got {error!r}") from error
-        del buffer[:end]
-    return messages

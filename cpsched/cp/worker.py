@@ -1,37 +1,34 @@
-"""The worker process: ``python -m cpsched.cp.worker BYTES`` answers requests on stdin with replies on stdout.
+"""The worker process: ``python -m cpsched.cp.worker BYTES FILE`` answers requests on an open file, by its number.
 
 It uses no more than the given bytes of memory.
 """
 
+import contextlib
 import os
 import queue
 import resource
 import sys
 import threading
 from collections.abc import Callable
+from multiprocessing.connection import Connection
 
-from cpsched.cp.messages import Descend, Failed, Prove, Proven, Reply, Request, Solve, pack, unpack
-
-_PORTION = 1 << 16
+from cpsched.cp.messages import Descend, Failed, Prove, Proven, Reply, Request, Solve
 
 
 def main() -> None:
-    """Answer until stdin ends."""
+    """Answer until the engine is gone."""
     limits = (int(sys.argv[1]), *resource.getrlimit(resource.RLIMIT_AS))
     limit = min(bytes_ for bytes_ in limits if bytes_ != resource.RLIM_INFINITY)  # never more than it was given
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    voice = os.dup(sys.stdout.fileno())
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # text that a library prints is no reply
+    pipe: Connection[Reply, Request] = Connection(int(sys.argv[2]))
     lock = threading.Lock()
 
     def tell(reply: Reply) -> None:
         with lock:
-            unsent = memoryview(pack(reply))
-            while unsent:
-                unsent = unsent[os.write(voice, unsent) :]
+            pipe.send(reply)
 
     arrived: queue.SimpleQueue[Request] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(arrived,), daemon=True).start()
+    threading.Thread(target=_listen, args=(pipe, arrived), daemon=True).start()
     while True:
         request = arrived.get()
         try:
@@ -65,13 +62,11 @@ def _answer(request: Request, tell: Callable[[Reply], None], is_asked: Callable[
             descend(request, tell, is_asked)
 
 
-def _listen(arrived: queue.SimpleQueue[Request]) -> None:
-    """Read requests; when stdin ends, the engine is gone, and the process ends at once."""
-    buffer = bytearray()
-    while portion := os.read(sys.stdin.fileno(), _PORTION):
-        buffer += portion
-        for request in unpack(buffer):
-            arrived.put(request)  # type: ignore[arg-type]  # our own engine sends nothing else
+def _listen(pipe: "Connection[Reply, Request]", arrived: queue.SimpleQueue[Request]) -> None:
+    """Read requests; when the engine is gone, the process ends at once."""
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            arrived.put(pipe.recv())
     os._exit(0)
 
 

@@ -75,12 +75,12 @@ class _Run:
         budget = self._board.budget
         self._begin(worker, until, is_new=True)
         while not (self._board.is_over or self.is_done) and budget.elapsed < until:
-            for reply in worker.receive(min(_LOOK, budget.remaining)):
-                if isinstance(reply, Failed):
-                    raise EngineError(reply.what)
-                if isinstance(reply, Tried) and self._has_ended(reply):
-                    self._offer()
-                    self.is_done = self._most is not None
+            reply = worker.receive(min(_LOOK, budget.remaining))
+            if isinstance(reply, Failed):
+                raise EngineError(reply.what)
+            if isinstance(reply, Tried) and self._has_ended(reply):
+                self._offer()
+                self.is_done = self._most is not None
             if budget.elapsed >= self._next_offer:
                 self._offer()
             if self._board.best.version != self._base.version:
